@@ -1,0 +1,3 @@
+//! Everything in hankweave that decides, as pure functions over plain data.
+
+extern crate self as hankweave_core;

@@ -1,0 +1,2 @@
+//! The `hankweave` binary.
+fn main() {}
