@@ -1,0 +1,87 @@
+//! Token counts.
+
+use std::iter::Sum;
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens of one message, one codon or one run; sums stop at the largest number ("reliability and security", rule D10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenUsage {
+    /// Tokens of the prompt that were neither written to nor read from a cache.
+    pub input_tokens: u64,
+    /// Tokens that the model wrote.
+    pub output_tokens: u64,
+    /// Prompt tokens written to the cache.
+    pub cache_creation_tokens: u64,
+    /// Prompt tokens read from the cache.
+    pub cache_read_tokens: u64,
+}
+
+impl TokenUsage {
+    /// No tokens.
+    pub const ZERO: Self = Self {
+        input_tokens: 0,
+        output_tokens: 0,
+        cache_creation_tokens: 0,
+        cache_read_tokens: 0,
+    };
+
+    /// All four counts together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.input_tokens
+            .saturating_add(self.output_tokens)
+            .saturating_add(self.cache_creation_tokens)
+            .saturating_add(self.cache_read_tokens)
+    }
+}
+
+impl Add for TokenUsage {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cache_creation_tokens: self
+                .cache_creation_tokens
+                .saturating_add(other.cache_creation_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
+        }
+    }
+}
+
+impl AddAssign for TokenUsage {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for TokenUsage {
+    fn sum<I: Iterator<Item = Self>>(usages: I) -> Self {
+        usages.fold(Self::ZERO, Add::add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_stop_at_the_largest_number() {
+        let most = TokenUsage {
+            input_tokens: u64::MAX,
+            ..TokenUsage::ZERO
+        };
+        let sum = most
+            + TokenUsage {
+                input_tokens: 1,
+                output_tokens: 2,
+                ..TokenUsage::ZERO
+            };
+        assert_eq!((sum.input_tokens, sum.output_tokens), (u64::MAX, 2));
+        assert_eq!(sum.total(), u64::MAX);
+    }
+}

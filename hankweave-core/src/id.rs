@@ -1,0 +1,327 @@
+//! Identifiers: one newtype for each kind, checked where it is made.
+//!
+//! An identifier that exists has passed its check, so no later code needs to ask whether a codon id may become a file
+//! name. The rules come from "reliability and security", section 8, and from "state model", section 1.
+
+use std::borrow::Borrow;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Longest text of a codon, loop or sentinel id, in bytes, without an iteration suffix.
+pub const MAX_ID_BYTES: usize = 128;
+
+/// Why a text is not an identifier.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a valid {kind}: {reason}")]
+pub struct InvalidId {
+    /// What the text was meant to be, such as "codon id".
+    pub kind: &'static str,
+    /// The text as it was given.
+    pub text: String,
+    /// The rule it breaks.
+    pub reason: &'static str,
+}
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $check:path) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// Checks `text` and takes it over.
+            ///
+            /// # Errors
+            ///
+            /// Returns [`InvalidId`] with the broken rule.
+            pub fn new(text: impl Into<Box<str>>) -> Result<Self, InvalidId> {
+                let text = text.into();
+                match $check(&text) {
+                    Ok(()) => Ok(Self(text)),
+                    Err(reason) => Err(InvalidId { kind: $kind, text: text.into(), reason }),
+                }
+            }
+
+            /// The text of the identifier.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                Self::new(text)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = Box::<str>::deserialize(deserializer)?;
+                Self::new(text).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+text_id! {
+    /// One run: opaque text that is also a folder name and, after `run-`, a branch name.
+    RunId, "run id", check_folder_name
+}
+text_id! {
+    /// A codon as it is executed: the id written in hank.json, with `#0`, `#1`, … behind it inside a loop.
+    CodonId, "codon id", check_codon_id
+}
+text_id! {
+    /// A loop, as it is named in hank.json.
+    LoopId, "loop id", check_configured_id
+}
+text_id! {
+    /// An agent's own name for a conversation; opaque, usually a UUID.
+    SessionId, "session id", check_not_empty
+}
+text_id! {
+    /// A sentinel.
+    SentinelId, "sentinel id", check_not_empty
+}
+text_id! {
+    /// One event in the journal.
+    EventId, "event id", check_not_empty
+}
+
+impl CodonId {
+    /// The id of iteration `iteration` (counted from 0) of the codon configured as `configured`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidId`] when `configured` is not an id from a hank.json.
+    pub fn in_loop(configured: &str, iteration: u32) -> Result<Self, InvalidId> {
+        Self::new(format!("{configured}#{iteration}"))
+    }
+
+    /// The id as it stands in hank.json, without an iteration suffix.
+    #[must_use]
+    pub fn configured(&self) -> &str {
+        self.0
+            .split_once('#')
+            .map_or(&*self.0, |(configured, _)| configured)
+    }
+
+    /// The id as part of a file name: `review#1` becomes `review-1` ("runtime behaviour", section 8).
+    #[must_use]
+    pub fn file_stem(&self) -> String {
+        self.0.replace('#', "-")
+    }
+}
+
+impl SessionId {
+    /// Whether the id may stand on a command line without being taken for an option
+    /// ("reliability and security", rule S7).
+    #[must_use]
+    pub fn is_safe_argument(&self) -> bool {
+        is_safe_argument(&self.0)
+    }
+}
+
+/// A commit in the checkpoint repository.
+///
+/// Files of the older system hold abbreviated and even blank values, so any text is read; only
+/// [`is_blank`](Self::is_blank) tells whether it can name a commit at all ("state model", section 10, row 17).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CheckpointSha(Box<str>);
+
+impl CheckpointSha {
+    /// Takes the text as it is.
+    pub fn new(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text of the SHA.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first digits, enough for a person to recognise the checkpoint.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        self.0.get(..10).unwrap_or(&self.0)
+    }
+
+    /// Whether there is nothing but white space, so that it cannot name a commit.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.0.trim().is_empty()
+    }
+}
+
+impl fmt::Display for CheckpointSha {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whether `text` may stand on a command line as a value: `[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}`
+/// ("reliability and security", rule S7). Model names and session ids must pass.
+#[must_use]
+pub fn is_safe_argument(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    text.len() <= MAX_ID_BYTES
+        && bytes.next().is_some_and(|first| first.is_ascii_alphanumeric())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte))
+}
+
+/// Checks an id that an author wrote into hank.json: `[A-Za-z0-9][A-Za-z0-9._-]{0,127}` and no name that Windows
+/// reserves for a device ("reliability and security", rule X1).
+///
+/// # Errors
+///
+/// Returns the broken rule as a phrase that fits behind "… is not valid:".
+pub fn check_configured_id(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        return Err("it is empty");
+    }
+    if text.len() > MAX_ID_BYTES {
+        return Err("it is longer than 128 characters");
+    }
+    if text.contains('#') {
+        return Err("`#` is reserved for loop iterations");
+    }
+    if text.contains(['/', '\\']) {
+        return Err("it must not contain a path separator");
+    }
+    if !text.starts_with(|first: char| first.is_ascii_alphanumeric()) {
+        return Err("it must begin with a letter or a digit");
+    }
+    if !text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    {
+        return Err("only letters, digits, `.`, `_` and `-` are allowed");
+    }
+    if is_device_name(text) {
+        return Err("it is a device name on Windows");
+    }
+    Ok(())
+}
+
+fn check_codon_id(text: &str) -> Result<(), &'static str> {
+    match text.split_once('#') {
+        None => check_configured_id(text),
+        Some((configured, iteration)) => {
+            let digits = !iteration.is_empty() && iteration.bytes().all(|byte| byte.is_ascii_digit());
+            if !digits || iteration.len() > 9 {
+                return Err("`#` must be followed by an iteration number");
+            }
+            check_configured_id(configured)
+        }
+    }
+}
+
+fn check_folder_name(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        return Err("it is empty");
+    }
+    if text.len() > 200 {
+        return Err("it is longer than 200 bytes");
+    }
+    if text == "." || text == ".." || text.contains(['/', '\\', '\0']) {
+        return Err("it must be usable as a folder name");
+    }
+    Ok(())
+}
+
+fn check_not_empty(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        Err("it is empty")
+    } else {
+        Ok(())
+    }
+}
+
+fn is_device_name(text: &str) -> bool {
+    let stem = text.split('.').next().unwrap_or(text).to_ascii_lowercase();
+    match stem.as_str() {
+        "con" | "prn" | "aux" | "nul" => true,
+        _ => stem
+            .strip_prefix("com")
+            .or_else(|| stem.strip_prefix("lpt"))
+            .is_some_and(|rest| matches!(rest.as_bytes(), [b'1'..=b'9'])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn codon_id(text: &str, valid: bool) {
+        assert_eq!(CodonId::new(text).is_ok(), valid, "{text:?}");
+    }
+
+    // covers: X1
+    #[test]
+    fn a_codon_id_can_always_become_a_file_name() {
+        for good in ["a", "review", "review#0", "x.y_z-1", "9lives", "common", "com10"] {
+            codon_id(good, true);
+        }
+        for bad in [
+            "", ".", "..", "-x", "a/b", "a\\b", "a#", "a#x", "#0", "a b", "ä", "con", "COM1.txt", "a#-1",
+        ] {
+            codon_id(bad, false);
+        }
+        codon_id(&"a".repeat(128), true);
+        codon_id(&"a".repeat(129), false);
+    }
+
+    #[test]
+    fn an_iteration_knows_its_configured_id_and_file_name() {
+        let id = CodonId::in_loop("review", 2).unwrap();
+        assert_eq!(
+            (id.as_str(), id.configured(), id.file_stem().as_str()),
+            ("review#2", "review", "review-2")
+        );
+    }
+
+    #[test]
+    fn an_unchecked_id_cannot_be_deserialised() {
+        assert!(serde_json::from_str::<CodonId>("\"a/b\"").is_err());
+        assert!(serde_json::from_str::<RunId>("\"../x\"").is_err());
+    }
+
+    #[test]
+    fn an_option_is_not_a_safe_argument() {
+        assert!(is_safe_argument("claude-sonnet-4-5"));
+        assert!(!is_safe_argument("--model"));
+        assert!(!is_safe_argument(""));
+        assert!(!is_safe_argument("a b"));
+    }
+}

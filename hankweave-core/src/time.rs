@@ -1,0 +1,145 @@
+//! Points in time as data; nothing here reads a clock.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A point in time in UTC, in whole milliseconds.
+///
+/// Written with exactly three digits of a second (`2025-01-04T12:00:00.000Z`); read from any RFC 3339 text, parts
+/// below a millisecond are cut off ("state model", section 1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+/// The first and last millisecond that RFC 3339 can write and that the time library can hold.
+const FIRST: i64 = -62_167_219_200_000;
+const LAST: i64 = 253_402_207_199_999;
+
+/// A text that is not an RFC 3339 time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not an RFC 3339 time such as 2025-01-04T12:00:00.000Z")]
+pub struct InvalidTimestamp {
+    /// The text as it was given.
+    pub text: String,
+}
+
+impl Timestamp {
+    /// 1970-01-01T00:00:00.000Z.
+    pub const UNIX_EPOCH: Self = Self(0);
+
+    /// The time `milliseconds` after the Unix epoch, limited to the years that RFC 3339 can write.
+    #[must_use]
+    pub fn from_millis(milliseconds: i64) -> Self {
+        let (least, most) = (
+            jiff::Timestamp::MIN.as_millisecond(),
+            jiff::Timestamp::MAX.as_millisecond(),
+        );
+        Self(milliseconds.clamp(least, most))
+    }
+
+    /// Milliseconds since the Unix epoch; negative before it.
+    #[must_use]
+    pub fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// Reads an RFC 3339 text.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidTimestamp`] with the text.
+    pub fn parse(text: &str) -> Result<Self, InvalidTimestamp> {
+        let time: jiff::Timestamp = text.parse().map_err(|_| InvalidTimestamp {
+            text: text.to_owned(),
+        })?;
+        Ok(Self::from_millis(time.as_millisecond()))
+    }
+
+    /// The time that passed since `earlier`; zero when `earlier` is later, as after a step of the clock.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The constructors keep the value inside jiff's range.
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(time) => write!(f, "{time:.3}"),
+            Err(_) => Err(fmt::Error),
+        }
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_seconds_are_written_with_three_digits() {
+        assert_eq!(
+            Timestamp::parse("2025-01-04T12:00:00Z").unwrap().to_string(),
+            "2025-01-04T12:00:00.000Z"
+        );
+    }
+
+    #[test]
+    fn any_rfc_3339_form_is_read() {
+        let expected = Timestamp::parse("2025-01-04T12:00:00.123Z").unwrap();
+        for text in [
+            "2025-01-04T13:00:00.123+01:00",
+            "2025-01-04t12:00:00.123456z",
+            "2025-01-04 12:00:00.123Z",
+        ] {
+            assert_eq!(Timestamp::parse(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in [
+            "",
+            "yesterday",
+            "2025-01-04",
+            "2025-13-04T12:00:00Z",
+            "2025-01-04T12:00:00",
+        ] {
+            assert!(Timestamp::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_gives_no_negative_duration() {
+        let (early, late) = (Timestamp::from_millis(1_000), Timestamp::from_millis(3_500));
+        assert_eq!(late.since(early), Duration::from_millis(2_500));
+        assert_eq!(early.since(late), Duration::ZERO);
+    }
+
+    #[test]
+    fn extreme_values_still_print() {
+        for value in [i64::MIN, i64::MAX, 0] {
+            assert!(!Timestamp::from_millis(value).to_string().is_empty());
+        }
+    }
+}
