@@ -31,11 +31,7 @@ impl Timestamp {
     /// The time `milliseconds` after the Unix epoch, limited to the years that RFC 3339 can write.
     #[must_use]
     pub fn from_millis(milliseconds: i64) -> Self {
-        let (least, most) = (
-            jiff::Timestamp::MIN.as_millisecond(),
-            jiff::Timestamp::MAX.as_millisecond(),
-        );
-        Self(milliseconds.clamp(least, most))
+        Self(milliseconds.clamp(FIRST, LAST))
     }
 
     /// Milliseconds since the Unix epoch; negative before it.

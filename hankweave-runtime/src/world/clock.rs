@@ -1,0 +1,25 @@
+//! Wall time for records. Deadlines use tokio's clock, which tests pause.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hankweave_core::time::Timestamp;
+
+/// Tells the time that goes into records; never used to order events or to measure durations.
+pub trait Clock: Send + Sync + std::fmt::Debug {
+    /// The current time.
+    fn now(&self) -> Timestamp;
+}
+
+/// The clock of the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let millis = match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
+            Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
+        };
+        Timestamp::from_millis(millis)
+    }
+}

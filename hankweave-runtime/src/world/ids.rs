@@ -1,0 +1,68 @@
+//! Where new identifiers come from.
+
+use hankweave_core::id::{EventId, RunId};
+use hankweave_core::time::Timestamp;
+use uuid::Uuid;
+
+/// Makes identifiers that were never used before; a test gives them out in a fixed order.
+pub trait IdSource: Send + Sync + std::fmt::Debug {
+    /// A new run id in the documented form `<Unix milliseconds>-<base 36>-<base 36>` ("state model", section 1).
+    ///
+    /// The random part holds 62 bits, so that ids stay unique when the clock goes back ("reliability and security", rule D9).
+    fn run_id(&self, now: Timestamp) -> RunId;
+
+    /// A new event id.
+    fn event_id(&self) -> EventId;
+
+    /// Random text for names of temporary files and for lock ids.
+    fn nonce(&self) -> String;
+}
+
+/// Identifiers from the random generator of the operating system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RandomIds;
+
+impl IdSource for RandomIds {
+    fn run_id(&self, now: Timestamp) -> RunId {
+        let random = Uuid::new_v4().as_u128();
+        let (first, second) = (base36((random >> 64) as u64), base36(random as u64));
+        RunId::new(format!("{}-{first}-{second}", now.as_millis()))
+            .expect("digits and dashes are a folder name")
+    }
+
+    fn event_id(&self) -> EventId {
+        EventId::new(Uuid::now_v7().to_string()).expect("a UUID is not empty")
+    }
+
+    fn nonce(&self) -> String {
+        Uuid::new_v4().simple().to_string()
+    }
+}
+
+/// Six base-36 digits: 31 bits of `random`.
+fn base36(random: u64) -> String {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut rest = random;
+    (0..6)
+        .map(|_| {
+            let digit = DIGITS[(rest % 36) as usize];
+            rest /= 36;
+            char::from(digit)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_id_has_the_documented_form() {
+        let id = RandomIds.run_id(Timestamp::from_millis(1_736_000_000_000));
+        let parts: Vec<&str> = id.as_str().split('-').collect();
+        assert_eq!(
+            (parts[0], parts[1].len(), parts[2].len(), parts.len()),
+            ("1736000000000", 6, 6, 3)
+        );
+    }
+}
