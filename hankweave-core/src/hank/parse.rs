@@ -22,6 +22,8 @@ const MAX_DEPTH: usize = 64;
 pub struct Parsed {
     /// The hank; `None` when there are errors.
     pub hank: Option<Hank>,
+    /// What could be read of a hank with errors, so that the files it names can be looked at as well; not fit to run.
+    pub draft: Option<Hank>,
     /// All errors and warnings.
     pub problems: Problems,
 }
@@ -30,7 +32,7 @@ pub struct Parsed {
 ///
 /// Every problem is found at once, as far as the text can be understood: wrong types at any depth, missing, unknown
 /// and repeated keys, the rules for single values and those between codons ("hank configuration", sections 1 to 9).
-/// Whether the files that the hank names exist is not looked at.
+/// The files that the hank names are not looked at.
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -56,6 +58,7 @@ pub fn parse(text: &str) -> Parsed {
     if !check_structure(&mut reader, &root, "", 1) {
         return Parsed {
             hank: None,
+            draft: None,
             problems: reader.problems,
         };
     }
@@ -71,8 +74,14 @@ pub fn parse(text: &str) -> Parsed {
         }
         hank
     });
+    let (draft, hank) = if problems.has_errors() {
+        (hank, None)
+    } else {
+        (None, hank)
+    };
     Parsed {
-        hank: hank.filter(|_| !problems.has_errors()),
+        hank,
+        draft,
         problems,
     }
 }
@@ -100,6 +109,7 @@ fn unreadable(text: &str, offset: usize, message: String, hint: Option<&str>) ->
     );
     Parsed {
         hank: None,
+        draft: None,
         problems: reader.problems,
     }
 }
