@@ -1,1 +1,5 @@
-//! (written by its owner)
+//! From a hank to concrete steps.
+
+mod entry;
+
+pub use entry::{LoopContext, PlanEntry, PlannedCodon};
