@@ -11,11 +11,12 @@ struct Played {
 
 fn play(name: &str) -> Played {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/agent-streams/claude");
-    let stream = std::fs::read_to_string(format!("{folder}/{name}.jsonl")).unwrap();
-    let meta = std::fs::read_to_string(format!("{folder}/{name}.meta.json")).unwrap();
-    let meta: Value = serde_json::from_str(&meta).unwrap();
+    let read =
+        |ending| std::fs::read_to_string(format!("{folder}/{name}.{ending}")).expect("the recording exists");
+    let stream = read("jsonl");
+    let meta: Value = serde_json::from_str(&read("meta.json")).expect("the recorder writes JSON");
     let exit = match meta["exit_code"].as_i64() {
-        Some(code) => ProcessExit::Exited(code.try_into().unwrap()),
+        Some(code) => ProcessExit::Exited(code.try_into().expect("an exit code is small")),
         None => ProcessExit::Signaled(9),
     };
     let stderr = meta["stderr"].as_str().unwrap_or_default().to_owned();
