@@ -59,6 +59,14 @@ impl Hank {
         })
     }
 
+    /// All codons in the order they are written, to be changed.
+    pub fn codons_mut(&mut self) -> impl Iterator<Item = &mut CodonConfig> {
+        self.items.iter_mut().flat_map(|item| match item {
+            HankItem::Codon(codon) => std::slice::from_mut(codon),
+            HankItem::Loop(found) => found.codons.as_mut_slice(),
+        })
+    }
+
     /// The codon whose configured id is `configured`, wherever it stands.
     #[must_use]
     pub fn codon(&self, configured: &str) -> Option<&CodonConfig> {

@@ -106,6 +106,18 @@ impl CheckpointKind {
     }
 }
 
+impl From<hankweave_core::event::CheckpointType> for CheckpointKind {
+    fn from(kind: hankweave_core::event::CheckpointType) -> Self {
+        use hankweave_core::event::CheckpointType as Type;
+        match kind {
+            Type::RigSetup => Self::RigSetup,
+            Type::Completed => Self::Completed,
+            Type::Error => Self::Error,
+            Type::Skipped => Self::Skipped,
+        }
+    }
+}
+
 impl fmt::Display for CheckpointKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -14,6 +14,18 @@ pub trait AgentDriver: Send + Sync + 'static {
     /// Name used in hank.json (`"agent": "my-agent"`).
     fn name(&self) -> &str;
 
+    /// Finds out whether an agent could be started, without starting anything; asked before a run writes its first byte.
+    ///
+    /// `command` is the program and the arguments of a custom agent; empty for the others.
+    ///
+    /// # Errors
+    ///
+    /// Returns what [`start`](Self::start) would return.
+    fn check(&self, command: &[String]) -> Result<(), StartError> {
+        let _ = command;
+        Ok(())
+    }
+
     /// Starts one agent. Returns as soon as the agent is started; its life is told through its events.
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>>;
 }
@@ -67,6 +79,12 @@ pub enum StartError {
         hint: &'static str,
         /// The environment variable that overrides the search.
         variable: &'static str,
+    },
+    /// The program of a custom agent is not on `PATH`.
+    #[error("the program `{program}` was not found on PATH")]
+    CommandNotFound {
+        /// The program's name.
+        program: String,
     },
     /// A custom agent has no command.
     #[error("agent `{agent}` has no command to run")]

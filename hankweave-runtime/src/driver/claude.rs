@@ -36,7 +36,7 @@ impl ClaudeDriver {
         if let Some(session) = &launch.resume {
             check_argument("session id", session.as_str())?;
         }
-        let program = self.program(&launch)?;
+        let program = self.program(launch.program.as_deref(), launch.env.get("PATH").map(OsStr::new))?;
         let system_prompt = system_prompt_file(&launch)?;
         let invocation = Invocation {
             program,
@@ -46,10 +46,9 @@ impl ClaudeDriver {
         self.host.run(launch, invocation)
     }
 
-    /// The launch names it, else the variable, else `PATH`.
-    fn program(&self, launch: &Launch) -> Result<PathBuf, StartError> {
-        let named = launch.program.as_deref().map(Path::as_os_str);
-        if let Some(path) = named.or_else(|| self.host.variable(PATH_VARIABLE)) {
+    /// The launch names it, else the variable, else the codon's or our own `PATH`.
+    fn program(&self, named: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, StartError> {
+        if let Some(path) = named.map(Path::as_os_str).or_else(|| self.host.variable(PATH_VARIABLE)) {
             let path = PathBuf::from(path);
             return if path.is_file() {
                 Ok(path)
@@ -57,8 +56,8 @@ impl ClaudeDriver {
                 Err(not_found(&path.to_string_lossy()))
             };
         }
-        let search_path = self.host.search_path(launch);
-        find_program(NAME, &search_path)
+        let search_path = path.or_else(|| self.host.variable("PATH")).unwrap_or_default();
+        find_program(NAME, search_path)
             .ok_or_else(|| not_found(&format!("PATH ({})", search_path.to_string_lossy())))
     }
 }
@@ -66,6 +65,10 @@ impl ClaudeDriver {
 impl AgentDriver for ClaudeDriver {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn check(&self, _: &[String]) -> Result<(), StartError> {
+        self.program(None, None).map(drop)
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {

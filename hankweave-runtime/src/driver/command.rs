@@ -56,6 +56,22 @@ impl AgentDriver for CommandDriver {
         NAME
     }
 
+    fn check(&self, command: &[String]) -> Result<(), StartError> {
+        let Some(program) = command.first() else {
+            return Err(StartError::NoCommand {
+                agent: NAME.to_owned(),
+            });
+        };
+        let path = self.host.variable("PATH").unwrap_or_default();
+        // A path counts from the agent's folder, which may not exist yet, and a rig may make the program.
+        if program.contains('/') || find_program(program, path).is_some() {
+            return Ok(());
+        }
+        Err(StartError::CommandNotFound {
+            program: program.clone(),
+        })
+    }
+
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
         ready(self.start_now(launch)).boxed()
     }

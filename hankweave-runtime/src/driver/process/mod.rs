@@ -12,4 +12,4 @@ mod supervise;
 pub(super) use host::Invocation;
 pub use host::{ProcessHost, ProcessLimits};
 pub(super) use log::{private_folder, write_private};
-pub(super) use program::find_program;
+pub(crate) use program::find_program;

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The first executable file called `name` in the folders of `path`, a value of the variable `PATH`.
-pub(in crate::driver) fn find_program(name: &str, path: &OsStr) -> Option<PathBuf> {
+pub(crate) fn find_program(name: &str, path: &OsStr) -> Option<PathBuf> {
     env::split_paths(path)
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(name))
