@@ -18,9 +18,17 @@ fn check(bytes: &[u8]) {
         );
     }
     if let Some(hank) = parsed.hank.or(parsed.draft) {
-        unsupported(&hank);
-        references(&hank);
-        serde_json::to_string(&hank).unwrap();
+        assert!(
+            unsupported(&hank)
+                .iter()
+                .all(|problem| problem.position.is_some())
+        );
+        assert!(
+            references(&hank)
+                .iter()
+                .all(|reference| !reference.path.is_empty())
+        );
+        assert!(serde_json::to_string(&hank).is_ok());
     }
 }
 

@@ -1,7 +1,5 @@
 //! What hank.json may say, and what people are told when it says something else.
 
-#![expect(missing_docs, reason = "a test binary has no users")]
-
 mod bad;
 mod graph;
 mod hostile;

@@ -47,7 +47,7 @@ fn hanks() -> impl Strategy<Value = Hank> {
         let text = super::hank(&items);
         let parsed = parse(&text);
         // A loop that fills the context cannot be followed by a codon that continues.
-        parsed.hank.or(parsed.draft).unwrap()
+        parsed.hank.or(parsed.draft).expect("all items are well formed")
     })
 }
 
@@ -62,7 +62,7 @@ fn rank(hank: &Hank, entry: &PlanEntry) -> (usize, u32, u32) {
         .items
         .iter()
         .position(|item| item.codons().iter().any(|codon| codon.id.as_str() == id))
-        .unwrap();
+        .expect("the plan was made from this hank");
     entry.loop_context.as_ref().map_or((item, 0, 0), |context| {
         (item, context.iteration, context.codon_index_in_loop)
     })
@@ -74,8 +74,7 @@ proptest! {
     #[test]
     fn ids_stay_unique_and_order_is_kept_however_a_run_goes(hank in hanks(), full in prop::collection::vec(prop::bool::weighted(0.2), 60)) {
         let mut plan = initial_plan(&hank);
-        let mut next = 0;
-        for full in full {
+        for (next, full) in full.into_iter().enumerate() {
             let Some(entry) = plan.get(next) else { break };
             let step = advance_loop(&hank, &plan, &entry.codon_id.clone(), full).unwrap();
             let finished = ids(&plan[..=next]);
@@ -88,7 +87,6 @@ proptest! {
             prop_assert_eq!(unique.len(), plan.len());
             let ranks: Vec<_> = plan.iter().map(|entry| rank(&hank, entry)).collect();
             prop_assert!(ranks.is_sorted(), "{:?}", ids(&plan));
-            next += 1;
         }
     }
 }
