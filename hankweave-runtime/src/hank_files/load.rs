@@ -223,6 +223,7 @@ fn check(root: &Path, hank: &Hank, reference: &Reference<'_>) -> Vec<Problem> {
 fn described(path: &str, error: &RefError) -> String {
     match error {
         RefError::Io(source) => format!("`{path}` {error}: {source}"),
+        RefError::Link { .. } | RefError::NotAFolder { .. } => format!("`{path}`: {error}"),
         _ => format!("`{path}` {error}"),
     }
 }

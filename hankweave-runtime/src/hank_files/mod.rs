@@ -7,5 +7,8 @@ mod beneath;
 mod load;
 mod tree;
 
+#[cfg(test)]
+mod tests;
+
 pub use beneath::{MAX_FILE_BYTES, RefError};
 pub use load::{LoadHankError, LoadedHank, Prompt, PromptError, load};
