@@ -131,7 +131,10 @@ fn command(spec: &CommandSpec) -> Command {
 /// A descriptor that becomes readable when `pid` ends.
 fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    #[expect(deprecated, reason = "the replacement is unsafe; an owned descriptor is what it asks for")]
+    #[expect(
+        deprecated,
+        reason = "the replacement is unsafe; an owned descriptor is what it asks for"
+    )]
     AsyncFd::new(pidfd)
 }
 
