@@ -364,6 +364,17 @@ impl Finished {
         self
     }
 
+    /// Reads standard output as one JSON document.
+    ///
+    /// # Panics
+    ///
+    /// Panics when it is not JSON.
+    #[track_caller]
+    #[must_use]
+    pub fn json_document(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON ({error})\n{self}"))
+    }
+
     /// Reads standard output as one JSON value a line.
     ///
     /// # Panics
