@@ -36,7 +36,7 @@ fn every_older_name_is_answered_with_the_new_one() {
         "2:3 write `hank`",
         "4:6 write `checkpointedFiles`",
         "4:36 write `rigSetup`",
-        "8:27 write `checkpointedFiles`",
+        "8:28 write `checkpointedFiles`",
         "11:3 write `overrides`",
     ];
     assert_eq!(told, expected);
