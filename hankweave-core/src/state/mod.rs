@@ -9,7 +9,7 @@ mod recover;
 mod run;
 
 pub use apply::{Applied, Rejected, apply};
-pub use codec::{ProblemKind, StateProblem, parse, render};
+pub use codec::{MAX_STATE_BYTES, ProblemKind, StateProblem, parse, render};
 pub use document::HankweaveState;
 pub use live::{LiveState, Totals};
 pub use recover::{Candidate, RecoverError, Recovered, Source, recover};

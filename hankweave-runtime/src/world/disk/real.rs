@@ -184,7 +184,11 @@ fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
-        .open(path)?;
+        .open(path)
+        .map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::LOOP) => not_regular(),
+            _ => error,
+        })?;
     regular(&file)?;
     Ok(file)
 }
@@ -195,8 +199,12 @@ fn regular(file: &File) -> io::Result<u64> {
     if metadata.is_file() {
         Ok(metadata.len())
     } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+        Err(not_regular())
     }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
 }
 
 fn open_dir(path: &Path) -> io::Result<File> {
