@@ -24,9 +24,7 @@ fn every_subcommand_has_a_help_page() {
         "validate",
         "run",
         "status",
-        "thread",
         "state",
-        "checkpoints",
         "diagram",
         "completions",
     ] {
