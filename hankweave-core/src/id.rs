@@ -150,6 +150,17 @@ impl SessionId {
     }
 }
 
+/// The number of an operating system process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Pid(pub u32);
+
+impl fmt::Display for Pid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
 /// A commit in the checkpoint repository.
 ///
 /// Files of the older system hold abbreviated and even blank values, so any text is read; only

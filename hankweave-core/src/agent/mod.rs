@@ -1,1 +1,17 @@
-//! (written by its owner)
+//! Agents as data: how one is launched, what it tells, how it ends.
+//!
+//! A driver of the runtime starts a program and translates what it prints into [`AgentEvent`]s; everything that such a
+//! translation has to decide is here and pure. Not here: processes, pipes and files.
+
+pub mod classify;
+pub mod claude;
+mod event;
+mod failure;
+mod launch;
+mod outcome;
+
+pub use claude::ClaudeDecoder;
+pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
+pub use failure::{FailureKind, FailureReason};
+pub use launch::Launch;
+pub use outcome::{ExitOutcome, ProcessExit, Verdict};

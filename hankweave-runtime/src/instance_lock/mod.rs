@@ -1,1 +1,273 @@
-//! (written by its owner)
+//! One server for each execution directory.
+//!
+//! Exclusion is a kernel lock on the state directory itself, which ends with the process, however it ends. The file
+//! `server.lock` in it only tells people and clients who holds the lock; whatever it says, it admits or refuses nobody
+//! ("reliability and security", section 4).
+
+mod foreign;
+mod record;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hankweave_core::id::RunId;
+
+use crate::world::clock::Clock;
+use crate::world::disk::{self, DirLock, Disk, FileKind, HeldLock};
+use crate::world::identity::Identity;
+use crate::world::ids::IdSource;
+
+pub use record::{LockRecord, read_record};
+
+/// Name of the information file in the state directory.
+pub const LOCK_FILE: &str = "server.lock";
+
+/// The right to be the only server of an execution directory; given back when dropped.
+#[derive(Debug)]
+pub struct InstanceLock {
+    world: LockWorld,
+    state_dir: PathBuf,
+    guard: Option<Arc<dyn HeldLock>>,
+    record: LockRecord,
+}
+
+/// The seams that the lock needs.
+#[derive(Debug, Clone)]
+pub struct LockWorld {
+    /// Where the state directory is.
+    pub disk: Arc<dyn Disk>,
+    /// Times the heartbeat.
+    pub clock: Arc<dyn Clock>,
+    /// Gives the lock its id.
+    pub ids: Arc<dyn IdSource>,
+    /// Tells who this process is.
+    pub identity: Arc<dyn Identity>,
+}
+
+/// What to do on a file system without kernel locks ("reliability and security", rule L6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exclusion {
+    /// Refuse to start.
+    Required,
+    /// Start all the same: the user vouches that there is no second server.
+    Waived,
+}
+
+/// Why the lock was not acquired or its file not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another server holds it; nothing was changed.
+    #[error("`{}` is in use by another server{}", state_dir.display(), holder(*pid, *port))]
+    Held {
+        /// The contested directory.
+        state_dir: PathBuf,
+        /// The holder's process, as far as its file tells.
+        pid: Option<u32>,
+        /// The port it listens on, as far as its file tells.
+        port: Option<u16>,
+    },
+    /// The file system cannot lock directories.
+    #[error("the file system of `{}` does not support locks", state_dir.display())]
+    Unsupported {
+        /// The directory that cannot be locked.
+        state_dir: PathBuf,
+    },
+    /// The state directory is not a private directory of this user ("reliability and security", rule X5).
+    #[error("`{}` cannot hold the state: {reason}", state_dir.display())]
+    NotPrivate {
+        /// The refused directory.
+        state_dir: PathBuf,
+        /// What is wrong and how to mend it.
+        reason: &'static str,
+    },
+    /// The information file names another lock, which only happens without a kernel lock.
+    #[error("`{}` was taken over by another server", path.display())]
+    TakenOver {
+        /// The information file.
+        path: PathBuf,
+    },
+    /// The disk refused a step.
+    #[error("failed to {action} `{}`", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl InstanceLock {
+    /// Takes the lock on `state_dir`, which is made when it does not exist, and writes the information file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LockError`]; a refused start has changed nothing in an existing directory.
+    pub fn acquire(world: LockWorld, state_dir: &Path, exclusion: Exclusion) -> Result<Self, LockError> {
+        ensure_private(&world, state_dir)?;
+        let guard = take_kernel_lock(&*world.disk, state_dir, exclusion)?;
+        if let Some(pid) = foreign::live_holder(&world, state_dir) {
+            let (state_dir, port) = (state_dir.to_owned(), None);
+            return Err(LockError::Held {
+                state_dir,
+                pid: Some(pid),
+                port,
+            });
+        }
+        let record = LockRecord::of_this_process(&world);
+        let lock = Self {
+            world,
+            state_dir: state_dir.to_owned(),
+            guard,
+            record,
+        };
+        lock.write()?;
+        Ok(lock)
+    }
+
+    /// Writes the information file again with the time and what is known by now.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::TakenOver`] when another server wrote the file; [`LockError::Io`] when the disk refuses.
+    pub fn heartbeat(&mut self, port: Option<u16>, run_id: Option<&RunId>) -> Result<(), LockError> {
+        if self
+            .named_lock_id()
+            .is_some_and(|lock_id| lock_id != self.record.lock_id)
+        {
+            return Err(LockError::TakenOver { path: self.path() });
+        }
+        self.record.port = port;
+        self.record.run_id = run_id.cloned();
+        self.record.last_heartbeat = self.world.clock.now();
+        self.write()
+    }
+
+    /// Removes the information file, if it is still ours, and gives the lock back.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Io`] when the file cannot be removed; the lock is given back all the same.
+    pub fn release(self) -> Result<(), LockError> {
+        if self
+            .named_lock_id()
+            .is_none_or(|lock_id| lock_id != self.record.lock_id)
+        {
+            return Ok(());
+        }
+        let path = self.path();
+        disk::remove_if_present(&*self.world.disk, &path)
+            .and_then(|()| self.world.disk.sync_dir(&self.state_dir))
+            .map_err(|source| LockError::Io {
+                action: "remove",
+                path,
+                source,
+            })
+    }
+
+    /// The kernel lock, to be checked before each save; `None` when it was waived.
+    #[must_use]
+    pub fn guard(&self) -> Option<Arc<dyn HeldLock>> {
+        self.guard.clone()
+    }
+
+    /// What the information file says now.
+    #[must_use]
+    pub fn record(&self) -> &LockRecord {
+        &self.record
+    }
+
+    /// The lock id in the file; `None` when there is no file or it is damaged, which says nothing about its owner.
+    fn named_lock_id(&self) -> Option<String> {
+        read_record(&*self.world.disk, &self.state_dir).map(|record| record.lock_id)
+    }
+
+    fn write(&self) -> Result<(), LockError> {
+        let path = self.path();
+        disk::replace(&*self.world.disk, &path, &self.record.to_bytes()).map_err(|source| LockError::Io {
+            action: "write",
+            path,
+            source,
+        })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.state_dir.join(LOCK_FILE)
+    }
+}
+
+fn take_kernel_lock(
+    disk: &dyn Disk,
+    state_dir: &Path,
+    exclusion: Exclusion,
+) -> Result<Option<Arc<dyn HeldLock>>, LockError> {
+    let path = || state_dir.to_owned();
+    match disk.lock_dir(state_dir) {
+        Ok(DirLock::Acquired(guard)) => Ok(Some(guard)),
+        Ok(DirLock::Held) => {
+            let (pid, port) = record::read_holder(disk, state_dir);
+            Err(LockError::Held {
+                state_dir: path(),
+                pid,
+                port,
+            })
+        }
+        Ok(DirLock::Unsupported) if exclusion == Exclusion::Waived => Ok(None),
+        Ok(DirLock::Unsupported) => Err(LockError::Unsupported { state_dir: path() }),
+        Err(source) => Err(LockError::Io {
+            action: "lock",
+            path: path(),
+            source,
+        }),
+    }
+}
+
+/// Makes the state directory, or checks that the existing one is ours alone.
+fn ensure_private(world: &LockWorld, state_dir: &Path) -> Result<(), LockError> {
+    let io = |action| {
+        move |source| LockError::Io {
+            action,
+            path: state_dir.to_owned(),
+            source,
+        }
+    };
+    match world.disk.create_dir_private(state_dir) {
+        Ok(()) => {
+            return world
+                .disk
+                .sync_dir(disk::parent(state_dir))
+                .map_err(io("sync the parent of"));
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(io("create")(error)),
+    }
+    let metadata = world.disk.metadata(state_dir).map_err(io("inspect"))?;
+    let reason = if metadata.kind != FileKind::Directory {
+        "it is not a directory"
+    } else if metadata.owner != world.identity.user_id() {
+        "it belongs to another user"
+    } else if metadata.mode & 0o077 != 0 {
+        "other users have access to it; run `chmod 700` on it"
+    } else {
+        return Ok(());
+    };
+    Err(LockError::NotPrivate {
+        state_dir: state_dir.to_owned(),
+        reason,
+    })
+}
+
+/// " (pid 12, port 4000)", as far as it is known.
+fn holder(pid: Option<u32>, port: Option<u16>) -> String {
+    match (pid, port) {
+        (Some(pid), Some(port)) => format!(" (pid {pid}, port {port})"),
+        (Some(pid), None) => format!(" (pid {pid})"),
+        (None, _) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

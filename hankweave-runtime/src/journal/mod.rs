@@ -1,1 +1,97 @@
-//! (written by its owner)
+//! The event journal: everything that clients may ask for again, in order.
+//!
+//! State events in it are derived from `state.log`, which is what makes them durable; the journal is synced lazily and
+//! completed from the log at the next start. Agent output is in the journal only.
+
+mod file;
+mod lines;
+mod memory;
+mod segment;
+
+use std::fmt::Debug;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hankweave_core::wire::JournalEntry;
+
+pub use file::{FileJournal, JournalLimits};
+pub use memory::MemoryJournal;
+
+/// Keeps events and gives them out again. One task appends; any number may read at the same time.
+pub trait EventJournal: Send + Sync + Debug {
+    /// Adds entries, which continue the order of `seq`. They can be read at once and are durable after [`sync`](Self::sync).
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`]; none of the entries is then in the journal, as far as the disk still obeys.
+    fn append(&self, entries: &[Arc<JournalEntry>]) -> Result<(), JournalError>;
+
+    /// Returns once everything that was appended is durable.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`]; do not try again, nobody knows what is durable.
+    fn sync(&self) -> Result<(), JournalError>;
+
+    /// Puts entries in that a crash took, each at its place in the order of `seq`, and makes them durable.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`]; the journal is then as it was.
+    fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), JournalError>;
+
+    /// The entries with a `seq` greater than `after`, oldest first, as many as `limit` allows.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`] when the disk refuses; lines that cannot be read are counted, not reported as errors.
+    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError>;
+
+    /// The highest `seq` in the journal; 0 when it is empty.
+    fn last_seq(&self) -> u64;
+}
+
+/// How much one page may hold. A page always holds one entry if there is one, however large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageLimit {
+    /// At most so many entries.
+    pub entries: usize,
+    /// At most so many bytes of lines.
+    pub bytes: usize,
+}
+
+impl PageLimit {
+    /// The largest page that goes to a client ("reliability and security", rule D6).
+    pub const CLIENT: Self = Self {
+        entries: 1_000,
+        bytes: 1 << 20,
+    };
+}
+
+/// A part of the journal.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// The entries, oldest first.
+    pub entries: Vec<Arc<JournalEntry>>,
+    /// How many lines could not be read on the way.
+    pub corrupt_lines: u64,
+    /// Whether there is more behind the last entry.
+    pub more: bool,
+}
+
+/// The disk refused a step on the journal.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {action} `{}`", path.display())]
+pub struct JournalError {
+    /// What was tried.
+    pub action: &'static str,
+    /// With what.
+    pub path: PathBuf,
+    /// What the system said.
+    #[source]
+    pub source: io::Error,
+}
+
+#[cfg(test)]
+mod contract;

@@ -1,1 +1,49 @@
-//! (written by its owner)
+//! The single writer of the state document.
+//!
+//! Events wait in a queue. One task takes all that wait, lets the reducer judge each, makes the accepted ones durable with one
+//! write and one sync of `state.log`, and only then shows the new state, resolves the tickets and publishes. Snapshots
+//! of the whole document are written beside that, never on the path of the next event.
+//!
+//! ```text
+//! handle ── queue ──► actor: judge ──► log + sync ──► journal ──► state visible ──► tickets ──► subscribers
+//!                       └── snapshots: render ──► mark in the log ──► state.json
+//! ```
+
+mod actor;
+mod error;
+mod handle;
+mod load;
+mod publish;
+mod snapshots;
+
+use std::sync::Arc;
+
+use crate::journal::EventJournal;
+use crate::store::StateFiles;
+use crate::world::blocking::Blocking;
+use crate::world::clock::Clock;
+use crate::world::ids::IdSource;
+
+pub use actor::StateManagerTask;
+pub use error::{LoadError, PersistenceError, TransitionError};
+pub use handle::{Receipt, StateManager, Ticket};
+pub use load::{Loaded, Strictness, load, peek};
+pub use publish::{Delivery, Subscription};
+
+/// What the state manager works with.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// The state files; the instance lock must be held.
+    pub files: StateFiles,
+    /// The journal.
+    pub journal: Arc<dyn EventJournal>,
+    /// Times the records.
+    pub clock: Arc<dyn Clock>,
+    /// Names the journal entries.
+    pub ids: Arc<dyn IdSource>,
+    /// Where disk work runs.
+    pub blocking: Blocking,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,285 @@
-//! (written by its owner)
+//! The few durable operations that hankweave's own files need.
+//!
+//! Every byte of state, log, journal and lock goes through [`Disk`], so that a test can count, fail or lose each step.
+//! The calls block; who waits for them decides [`Blocking`](super::blocking::Blocking). Files of the project (rigs,
+//! checkpoints, agent logs) are not handled here.
+
+#[cfg(any(test, feature = "testing"))]
+mod faulty;
+mod real;
+
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[cfg(any(test, feature = "testing"))]
+pub use faulty::{Fault, FaultyDisk};
+pub use real::RealDisk;
+
+/// A file system, reduced to what keeps a promise across a crash.
+///
+/// No operation follows a symbolic link in the last part of a path. New files are readable by their owner only.
+pub trait Disk: Send + Sync + Debug {
+    /// Reads a whole regular file.
+    ///
+    /// # Errors
+    ///
+    /// [`FileTooLarge`](io::ErrorKind::FileTooLarge) when it holds more than `limit` bytes, [`InvalidInput`](io::ErrorKind::InvalidInput)
+    /// when it is not a regular file, else what the system says.
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>>;
+
+    /// Reads at most `length` bytes from `offset` on; fewer only at the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) when it is not a regular file, else what the system says.
+    fn read_at(&self, path: &Path, offset: u64, length: usize) -> io::Result<Vec<u8>>;
+
+    /// Makes a file that must not exist yet, writes `bytes` and syncs it. The name is durable after
+    /// [`sync_dir`](Self::sync_dir).
+    ///
+    /// # Errors
+    ///
+    /// What the system says; the file may then exist with a part of the bytes.
+    fn create_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
+    /// Opens a file for appending and makes it when it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
+
+    /// Gives `from` the name `to`, replacing what had that name.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Gives the content of `from`, which was synced, the second name `to`, which must not exist: as a hard link, or as a
+    /// synced copy where the file system has no links.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn link_or_copy(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when there is none.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes one directory for its owner only; its parent must exist.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when it exists.
+    fn create_dir_private(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a directory, sorted.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>>;
+
+    /// What stands at `path`, without following a link.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when there is nothing.
+    fn metadata(&self, path: &Path) -> io::Result<Metadata>;
+
+    /// Takes the kernel's exclusive lock on a directory, without waiting ("reliability and security", rule L1).
+    ///
+    /// # Errors
+    ///
+    /// What the system says, apart from the answers of [`DirLock`].
+    fn lock_dir(&self, path: &Path) -> io::Result<DirLock>;
+}
+
+/// A file that only grows.
+pub trait AppendFile: Send + Debug {
+    /// Writes all of `bytes` to the end. After an error a part may have been written; [`append`](Self::append) cleans up.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Waits until everything written is durable. After an error nobody knows what is: do not try again on this file.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn sync_data(&mut self) -> io::Result<()>;
+
+    /// Cuts the file down to `length` bytes.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
+
+    /// Length in bytes of what was written successfully.
+    fn length(&self) -> u64;
+
+    /// Appends all of `bytes` or, as far as the disk still obeys, nothing ("reliability and security", rule D5).
+    ///
+    /// # Errors
+    ///
+    /// What the system said about the write.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let good = self.length();
+        self.write_all(bytes).inspect_err(|_| {
+            // The first error is the one to report. A part that stays behind is found by its checksum or missing newline.
+            let _ = self.truncate(good);
+        })
+    }
+}
+
+/// The answer to [`Disk::lock_dir`].
+#[derive(Debug)]
+pub enum DirLock {
+    /// The lock is ours until the value is dropped.
+    Acquired(Arc<dyn HeldLock>),
+    /// Another process holds it.
+    Held,
+    /// The file system has no such locks.
+    Unsupported,
+}
+
+/// A kernel lock on a directory; dropping it gives it back.
+pub trait HeldLock: Send + Sync + Debug {
+    /// Whether the locked directory is still the one that its path leads to. It is not after someone moved or
+    /// replaced the directory; writing there would meet another owner ("reliability and security", rule D7).
+    fn still_guards(&self) -> bool;
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metadata {
+    /// What it is.
+    pub kind: FileKind,
+    /// Length in bytes; for a directory without meaning.
+    pub length: u64,
+    /// Number of the user who owns it.
+    pub owner: u32,
+    /// Permission bits, such as `0o600`.
+    pub mode: u32,
+}
+
+/// The kinds of files that hankweave tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, socket, FIFO or device: never one of ours.
+    Other,
+}
+
+/// Replaces a small file as a whole: after a crash the old or the new content is there, never a mixture
+/// ("reliability and security", rule D1).
+///
+/// # Errors
+///
+/// What the first failing step said. The old content is then still in place.
+pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = with_suffix(path, ".tmp");
+    remove_if_present(disk, &temporary)?;
+    disk.create_new(&temporary, bytes)?;
+    disk.rename(&temporary, path)?;
+    disk.sync_dir(parent(path))
+}
+
+/// Removes a file that may be absent.
+///
+/// # Errors
+///
+/// What the system says, except that there is no such file.
+pub fn remove_if_present(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    absent_is(disk.remove_file(path), ())
+}
+
+/// Reads a file that may be absent.
+///
+/// # Errors
+///
+/// As [`Disk::read`], except that there is no such file.
+pub fn read_if_present(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    absent_is(disk.read(path, limit).map(Some), None)
+}
+
+/// `path` with `suffix` behind its name: `state.json` and `.tmp` give `state.json.tmp`.
+#[must_use]
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The directory that holds `path`.
+#[must_use]
+pub fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn absent_is<T>(result: io::Result<T>, absent: T) -> io::Result<T> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(absent),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replacing_survives_a_stale_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        RealDisk
+            .create_new(&with_suffix(&path, ".tmp"), b"left behind")
+            .unwrap();
+        replace(&RealDisk, &path, b"one").unwrap();
+        replace(&RealDisk, &path, b"two").unwrap();
+        assert_eq!(RealDisk.read(&path, 10).unwrap(), b"two");
+        assert_eq!(RealDisk.list_dir(folder.path()).unwrap(), ["token"]);
+    }
+
+    // covers: F1
+    #[test]
+    fn replacing_is_all_or_nothing_at_every_operation() {
+        for n in 0.. {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("token");
+            replace(&RealDisk, &path, b"old").unwrap();
+            let faulty = FaultyDisk::new(Arc::new(RealDisk), Fault::CrashAt(n));
+            let result = replace(&faulty, &path, b"new");
+            let content = RealDisk.read(&path, 10).unwrap();
+            assert!(content == b"old" || content == b"new", "crash at {n}");
+            if result.is_ok() {
+                assert_eq!(content, b"new");
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a codon has cost, whatever its state ("state model", section 9).
+
+use super::CodonExecution;
+use crate::cost::{TokenUsage, Usd};
+
+impl CodonExecution {
+    /// The cost that counts for the codon: a skipped codon counts nothing, sentinels are not included.
+    #[must_use]
+    pub fn codon_cost(&self) -> Usd {
+        match self {
+            Self::Preparing(_) | Self::Starting(_) | Self::Initializing(_) | Self::Skipped(_) => Usd::ZERO,
+            Self::Running(codon) => codon.current_cost,
+            Self::CompletingSentinels(codon) => codon.current_cost,
+            Self::Completed(codon) => codon.final_cost,
+            Self::Failed(codon) => codon.partial_cost,
+        }
+    }
+
+    /// The money that was spent: the codon's cost, also when it was skipped, and its sentinels.
+    #[must_use]
+    pub fn spend(&self) -> Usd {
+        let skipped = match self {
+            Self::Skipped(codon) => codon.partial_cost,
+            Self::Preparing(_)
+            | Self::Starting(_)
+            | Self::Initializing(_)
+            | Self::Running(_)
+            | Self::CompletingSentinels(_)
+            | Self::Completed(_)
+            | Self::Failed(_) => Usd::ZERO,
+        };
+        self.codon_cost() + skipped + self.sentinel_cost()
+    }
+
+    /// What the sentinels of the codon cost together, as recorded.
+    #[must_use]
+    pub fn sentinel_cost(&self) -> Usd {
+        match self {
+            Self::Preparing(_) => Usd::ZERO,
+            Self::Starting(codon) => codon.sentinels.total_cost(),
+            Self::Initializing(codon) => codon.sentinels.total_cost(),
+            Self::Running(codon) => codon.sentinels.total_cost(),
+            Self::CompletingSentinels(codon) => codon.sentinels.total_cost(),
+            Self::Completed(codon) => codon.sentinels.total_cost(),
+            Self::Failed(codon) => codon.sentinels.total_cost(),
+            Self::Skipped(codon) => codon.sentinels.total_cost(),
+        }
+    }
+
+    /// The tokens that go with [`codon_cost`](Self::codon_cost).
+    #[must_use]
+    pub fn codon_tokens(&self) -> TokenUsage {
+        match self {
+            Self::Preparing(_) | Self::Starting(_) | Self::Initializing(_) | Self::Skipped(_) => {
+                TokenUsage::ZERO
+            }
+            Self::Running(codon) => codon.current_tokens,
+            Self::CompletingSentinels(codon) => codon.current_tokens,
+            Self::Completed(codon) => codon.final_tokens,
+            Self::Failed(codon) => codon.partial_tokens,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The codon machine: 8 states, 16 edges, and what each step demands.
+//!
+//! This declaration is the only table of states in the project. The typed `Codon<S>`, the stored [`CodonExecution`], the transition events and every
+//! diagram come from it. Sources: "state model", sections 3 to 5.
+
+use std::path::PathBuf;
+
+use super::sentinels::{Executed, Loaded, Sentinels};
+use crate::agent::FailureReason;
+use crate::cost::{TokenUsage, Usd};
+use crate::id::{CheckpointSha, CodonId, Pid, SessionId};
+use crate::machine;
+use crate::machine::Extra;
+use crate::plan::LoopContext;
+use crate::time::Timestamp;
+
+/// One execution of a codon, as it stands in state.json.
+#[machine(Codon)]
+#[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum CodonExecution {
+    /// What every state knows.
+    #[shared]
+    Base {
+        /// The codon of the execution plan that this record runs.
+        codon_id: CodonId,
+        /// When the record was opened.
+        start_time: Timestamp,
+        /// Where the codon stands in its loop, if it belongs to one.
+        loop_context: Option<LoopContext>,
+        /// Names that other versions wrote; kept as they are.
+        #[extra]
+        extra: Extra,
+    },
+
+    /// Rig set-up runs; there is no agent yet.
+    #[initial]
+    #[to(start => Starting, fail => Failed, skip => Skipped)]
+    Preparing {
+        /// The checkpoint after rig set-up, once it is made.
+        #[live(start = None)]
+        rig_setup_checkpoint: Option<CheckpointSha>,
+    },
+
+    /// The agent is being spawned.
+    #[to(initialize => Initializing, fail => Failed, skip => Skipped)]
+    Starting {
+        /// The checkpoint after rig set-up; absent when the codon has no rig.
+        rig_setup_checkpoint: Option<CheckpointSha>,
+        /// The sentinels that watch this codon.
+        #[live(start = Sentinels::none())]
+        #[serde(default, skip_serializing_if = "Sentinels::is_none")]
+        sentinels: Sentinels<Loaded>,
+    },
+
+    /// The agent runs and has not yet said which session it is in.
+    #[to(run => Running, fail => Failed, skip => Skipped)]
+    #[keeps(rig_setup_checkpoint, sentinels)]
+    Initializing {
+        /// The process id of the agent.
+        claude_pid: Pid,
+        /// The raw output of the agent, relative to `.hankweave`.
+        claude_log_path: PathBuf,
+        /// The session that the agent was asked to resume.
+        previous_session_id: Option<SessionId>,
+    },
+
+    /// The agent works.
+    #[to(complete_sentinels => CompletingSentinels, complete => Completed, fail => Failed, skip => Skipped)]
+    #[keeps(
+        rig_setup_checkpoint,
+        sentinels,
+        claude_pid,
+        claude_log_path,
+        previous_session_id
+    )]
+    Running {
+        /// The agent's own name for the conversation.
+        claude_session_id: SessionId,
+        /// What the codon has cost so far, in US dollars.
+        #[live(start = Usd::ZERO, add)]
+        current_cost: Usd,
+        /// The tokens used so far.
+        #[live(start = TokenUsage::ZERO, add)]
+        current_tokens: TokenUsage,
+        /// The messages that the agent has written so far.
+        #[live(start = 0)]
+        assistant_message_count: u64,
+    },
+
+    /// The agent has ended; sentinels finish their work.
+    #[serde(alias = "completing_sentinels")]
+    #[to(complete => Completed, fail => Failed, skip => Skipped)]
+    #[same_as(Running)]
+    CompletingSentinels,
+
+    /// The agent succeeded and its work is in a checkpoint.
+    #[terminal]
+    #[keeps(rig_setup_checkpoint, previous_session_id, claude_session_id, claude_log_path)]
+    #[tolerates(claude_pid, current_cost, current_tokens, assistant_message_count)]
+    Completed {
+        /// When the codon ended.
+        end_time: Timestamp,
+        /// Always 0.
+        #[fixed(0)]
+        exit_code: i64,
+        /// What the codon cost, in US dollars.
+        #[carry(current_cost)]
+        final_cost: Usd,
+        /// The tokens that the codon used.
+        #[carry(current_tokens)]
+        final_tokens: TokenUsage,
+        /// The sentinels that watched this codon.
+        #[carry]
+        #[serde(default, skip_serializing_if = "Sentinels::is_none")]
+        sentinels: Sentinels<Executed>,
+        /// The checkpoint of the finished work.
+        completion_checkpoint: CheckpointSha,
+        /// Whether the agent closed its stream with a result.
+        result_message_received: bool,
+    },
+
+    /// The codon did not succeed.
+    #[terminal]
+    Failed {
+        /// When the codon ended.
+        end_time: Timestamp,
+        /// The state that the codon failed in.
+        #[origin]
+        failed_during: CodonPhase,
+        /// The agent's exit code; 128 + n after signal n; -1 when it never ran or was lost.
+        exit_code: i64,
+        /// Why it failed.
+        failure_reason: FailureReason,
+        /// A checkpoint of what the codon left behind.
+        error_checkpoint: Option<CheckpointSha>,
+        /// The process id of the agent, if it was spawned.
+        #[carry]
+        claude_pid: Option<Pid>,
+        /// The conversation, if the agent named one.
+        #[carry]
+        claude_session_id: Option<SessionId>,
+        /// The session that the agent was asked to resume.
+        #[carry]
+        previous_session_id: Option<SessionId>,
+        /// The raw output of the agent, relative to `.hankweave`.
+        #[carry]
+        claude_log_path: Option<PathBuf>,
+        /// The checkpoint after rig set-up.
+        #[carry]
+        rig_setup_checkpoint: Option<CheckpointSha>,
+        /// What was spent until the codon failed.
+        #[carry(current_cost)]
+        partial_cost: Usd,
+        /// The tokens used until the codon failed.
+        #[carry(current_tokens)]
+        partial_tokens: TokenUsage,
+        /// The sentinels that watched this codon.
+        #[carry]
+        #[serde(default, skip_serializing_if = "Sentinels::is_none")]
+        sentinels: Sentinels<Executed>,
+    },
+
+    /// A person chose to skip the codon.
+    #[terminal]
+    Skipped {
+        /// When the codon ended.
+        end_time: Timestamp,
+        /// The state that the codon was skipped in.
+        #[origin]
+        skipped_during: CodonPhase,
+        /// A checkpoint of what the codon left behind.
+        skip_checkpoint: Option<CheckpointSha>,
+        /// The process id of the agent, if it was spawned.
+        #[carry]
+        claude_pid: Option<Pid>,
+        /// The conversation, if the agent named one.
+        #[carry]
+        claude_session_id: Option<SessionId>,
+        /// The session that the agent was asked to resume.
+        #[carry]
+        previous_session_id: Option<SessionId>,
+        /// The raw output of the agent, relative to `.hankweave`.
+        #[carry]
+        claude_log_path: Option<PathBuf>,
+        /// The checkpoint after rig set-up.
+        #[carry]
+        rig_setup_checkpoint: Option<CheckpointSha>,
+        /// What was spent until the codon was skipped.
+        #[carry(current_cost)]
+        partial_cost: Usd,
+        /// The tokens used until the codon was skipped.
+        #[carry(current_tokens)]
+        partial_tokens: TokenUsage,
+        /// The messages that the agent had written, if it ran.
+        #[carry]
+        assistant_message_count: Option<u64>,
+        /// The sentinels that watched this codon.
+        #[carry]
+        #[serde(default, skip_serializing_if = "Sentinels::is_none")]
+        sentinels: Sentinels<Executed>,
+    },
+}

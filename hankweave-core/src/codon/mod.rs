@@ -1,0 +1,9 @@
+//! One codon: its state machine and its stored form.
+
+mod cost;
+mod fields;
+mod machine;
+mod sentinels;
+
+pub use machine::codon::*;
+pub use sentinels::{Executed, Loaded, SentinelState, SentinelStatus, Sentinels, UnloadReason};

@@ -1,0 +1,247 @@
+//! What a codon records of its sentinels.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::cost::Usd;
+use crate::id::SentinelId;
+use crate::machine::Extra;
+use crate::time::Timestamp;
+
+/// The phase in which sentinels still work; their list is stored as `loaded`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loaded {}
+
+/// The phase in which nothing about the sentinels can change any more; their list is stored as `executed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Executed {}
+
+/// The name of the list in each phase.
+pub trait SentinelPhase {
+    /// The JSON key of the list.
+    const KEY: &'static str;
+}
+
+impl SentinelPhase for Loaded {
+    const KEY: &'static str = "loaded";
+}
+
+impl SentinelPhase for Executed {
+    const KEY: &'static str = "executed";
+}
+
+/// The sentinels of one codon, or nothing for a codon without any.
+///
+/// The only way from `loaded` to `executed` is the conversion below, which the codon machine applies whenever a codon ends
+/// ("state model", section 10, row 10).
+pub struct Sentinels<P> {
+    record: Option<Box<Record>>,
+    phase: PhantomData<P>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Record {
+    sentinels: Vec<SentinelState>,
+    total_cost: Usd,
+}
+
+impl<P> Sentinels<P> {
+    /// No sentinels at all: the field is absent.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self {
+            record: None,
+            phase: PhantomData,
+        }
+    }
+
+    /// The sentinels and what they cost together.
+    #[must_use]
+    pub fn new(sentinels: Vec<SentinelState>, total_cost: Usd) -> Self {
+        Self {
+            record: Some(Box::new(Record {
+                sentinels,
+                total_cost,
+            })),
+            phase: PhantomData,
+        }
+    }
+
+    /// Whether the field is absent.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.record.is_none()
+    }
+
+    /// The sentinels in the order in which they were loaded.
+    #[must_use]
+    pub fn list(&self) -> &[SentinelState] {
+        self.record.as_ref().map_or(&[], |record| &record.sentinels)
+    }
+
+    /// What the sentinels cost together, as recorded.
+    #[must_use]
+    pub fn total_cost(&self) -> Usd {
+        self.record.as_ref().map_or(Usd::ZERO, |record| record.total_cost)
+    }
+}
+
+impl From<Sentinels<Loaded>> for Sentinels<Executed> {
+    fn from(loaded: Sentinels<Loaded>) -> Self {
+        Self {
+            record: loaded.record,
+            phase: PhantomData,
+        }
+    }
+}
+
+impl<P> Default for Sentinels<P> {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl<P> Clone for Sentinels<P> {
+    fn clone(&self) -> Self {
+        Self {
+            record: self.record.clone(),
+            phase: PhantomData,
+        }
+    }
+}
+
+impl<P> PartialEq for Sentinels<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.record == other.record
+    }
+}
+
+impl<P> fmt::Debug for Sentinels<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.record, f)
+    }
+}
+
+impl<P: SentinelPhase> Serialize for Sentinels<P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(record) = &self.record else {
+            return serializer.serialize_none();
+        };
+        let mut object = serializer.serialize_struct("Sentinels", 2)?;
+        object.serialize_field(P::KEY, &record.sentinels)?;
+        object.serialize_field("totalCost", &record.total_cost)?;
+        object.end()
+    }
+}
+
+impl<'de, P: SentinelPhase> Deserialize<'de> for Sentinels<P> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let Some(stored) = Option::<Stored>::deserialize(deserializer)? else {
+            return Ok(Self::none());
+        };
+        let list = match (P::KEY, stored.loaded, stored.executed) {
+            ("loaded", Some(list), None) | ("executed", None, Some(list)) => list,
+            ("loaded", None, _) => return Err(D::Error::missing_field("loaded")),
+            (_, _, None) => return Err(D::Error::missing_field("executed")),
+            _ => return Err(D::Error::custom("`loaded` and `executed` exclude each other")),
+        };
+        Ok(Self::new(list, stored.total_cost))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stored {
+    loaded: Option<Vec<SentinelState>>,
+    executed: Option<Vec<SentinelState>>,
+    total_cost: Usd,
+}
+
+/// The record of one sentinel ("state model", section 3).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SentinelState {
+    /// Which sentinel.
+    pub id: SentinelId,
+    /// The model that it asks.
+    pub model: String,
+    /// When it was loaded.
+    pub loaded_at: Timestamp,
+    /// Calls of the model, failed ones included.
+    pub llm_call_count: u64,
+    /// Calls of the model that failed.
+    #[serde(rename = "failedLLMCalls")]
+    pub failed_llm_calls: u64,
+    /// When the model was called last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_llm_call_at: Option<Timestamp>,
+    /// How often the trigger fired; 0 in files that do not have the field.
+    #[serde(default)]
+    pub total_triggers: u64,
+    /// What the calls cost, in US dollars.
+    pub total_cost: Usd,
+    /// Whether it still watches.
+    pub status: SentinelStatus,
+    /// When it stopped watching.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unloaded_at: Option<Timestamp>,
+    /// Why it stopped watching.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unload_reason: Option<UnloadReason>,
+    /// Names that other versions wrote; kept as they are.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Whether a sentinel still watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SentinelStatus {
+    /// It watches.
+    Active,
+    /// It was taken out of service.
+    Unloaded,
+}
+
+/// Why a sentinel was taken out of service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnloadReason {
+    /// Its codon ended.
+    CodonComplete,
+    /// It could not go on.
+    FatalError,
+    /// Too many calls of the model failed in a row.
+    ConsecutiveFailures,
+    /// The runtime shut down.
+    Shutdown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_changes_its_name_when_the_codon_ends() {
+        let loaded: Sentinels<Loaded> = serde_json::from_str(r#"{"loaded":[],"totalCost":0.5}"#).unwrap();
+        let executed = Sentinels::<Executed>::from(loaded);
+        assert_eq!(
+            serde_json::to_string(&executed).unwrap(),
+            r#"{"executed":[],"totalCost":0.5}"#
+        );
+    }
+
+    #[test]
+    fn the_wrong_list_or_both_lists_are_refused() {
+        for text in [
+            r#"{"executed":[],"totalCost":0}"#,
+            r#"{"loaded":[],"executed":[],"totalCost":0}"#,
+        ] {
+            assert!(serde_json::from_str::<Sentinels<Loaded>>(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The events that change the state document ("state model", section 6).
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::encode_metadata;
+use crate::codon::{CodonPhase, CodonStatus, CodonTransition, SentinelState};
+use crate::cost::{TokenUsage, Usd};
+use crate::id::{CheckpointSha, CodonId, Pid, RunId};
+use crate::plan::{LoopContext, PlanEntry};
+use crate::state::StartingConditions;
+use crate::time::Timestamp;
+
+/// A fact that changes the state document.
+///
+/// Thirteen kinds are documented. [`ExtensionCountUpdated`](Self::ExtensionCountUpdated) comes from files of the older system and is only read.
+/// [`PlanReplaced`](Self::PlanReplaced) is ours: the documented events do not tell how a loop grew the plan, and a log without that could not
+/// rebuild the document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
+pub enum StateEvent {
+    /// A run begins; it becomes the current run.
+    RunStarted {
+        /// The new run.
+        run_id: RunId,
+        /// Absolute path of the folder for its logs.
+        run_folder: PathBuf,
+        /// The branch of its checkpoints.
+        git_branch: String,
+        /// Fresh, or which run it continues.
+        starting_conditions: StartingConditions,
+        /// The process that serves the run.
+        server_pid: Pid,
+    },
+    /// Every codon of the run is done.
+    RunCompleted {
+        /// The run.
+        run_id: RunId,
+    },
+    /// The run stopped because something failed.
+    RunFailed {
+        /// The run.
+        run_id: RunId,
+    },
+    /// The process that served the run is gone.
+    RunCrashed {
+        /// The run.
+        run_id: RunId,
+        /// When the crash was noticed.
+        detected_at: Timestamp,
+        /// The state of the codon that was open.
+        last_codon_status: LastCodonStatus,
+    },
+    /// A codon begins to prepare.
+    CodonStarted {
+        /// The run.
+        run_id: RunId,
+        /// The entry of the execution plan.
+        codon_id: CodonId,
+        /// Where it stands in its loop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        loop_context: Option<LoopContext>,
+    },
+    /// A codon moves to another state.
+    CodonTransitioned {
+        /// The run.
+        run_id: RunId,
+        /// The codon.
+        codon_id: CodonId,
+        /// The state it leaves.
+        from: CodonStatus,
+        /// The state it enters.
+        to: CodonStatus,
+        /// What that state demands; see [`decode_metadata`](super::decode_metadata).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Map<String, Value>>,
+    },
+    /// The costs so far, as absolute values.
+    CostsUpdated {
+        /// The run.
+        run_id: RunId,
+        /// The codon.
+        codon_id: CodonId,
+        /// In US dollars.
+        cost: Usd,
+        /// The tokens so far.
+        tokens: TokenUsage,
+    },
+    /// Costs that come on top of what is known.
+    CostsIncremented {
+        /// The run.
+        run_id: RunId,
+        /// The codon.
+        codon_id: CodonId,
+        /// In US dollars.
+        cost_delta: Usd,
+        /// The additional tokens.
+        tokens_delta: TokenUsage,
+    },
+    /// The number of messages so far.
+    AssistantMessageCountUpdated {
+        /// The run.
+        run_id: RunId,
+        /// The codon.
+        codon_id: CodonId,
+        /// The absolute count.
+        new_count: u64,
+    },
+    /// The agent's own final figures; they replace the running ones.
+    CodonFinalCostSet {
+        /// The run.
+        run_id: RunId,
+        /// The codon.
+        codon_id: CodonId,
+        /// In US dollars.
+        final_cost: Usd,
+        /// All tokens of the codon.
+        final_tokens: TokenUsage,
+    },
+    /// The sentinels of a codon, as absolute values.
+    SentinelStatesUpdated {
+        /// The run.
+        run_id: RunId,
+        /// The codon.
+        codon_id: CodonId,
+        /// All sentinels of the codon.
+        sentinel_states: Vec<SentinelState>,
+        /// What they cost together, in US dollars.
+        total_cost: Usd,
+    },
+    /// A checkpoint exists.
+    CheckpointCreated {
+        /// The run.
+        run_id: RunId,
+        /// The codon.
+        codon_id: CodonId,
+        /// When in the life of the codon it was made.
+        checkpoint_type: CheckpointType,
+        /// The commit.
+        sha: CheckpointSha,
+        /// The branch that holds it.
+        branch: String,
+    },
+    /// The first checkpoint of the project, before any codon ran.
+    InitialCheckpointSet {
+        /// The commit.
+        sha: CheckpointSha,
+    },
+    /// How often an agent session was extended; only the older system writes it.
+    ExtensionCountUpdated {
+        /// The run.
+        run_id: RunId,
+        /// The codon.
+        codon_id: CodonId,
+        /// The absolute count.
+        extension_count: u64,
+    },
+    /// The execution plan was made or grew by a loop iteration.
+    PlanReplaced {
+        /// The whole new plan.
+        execution_plan: Vec<PlanEntry>,
+    },
+}
+
+/// When in the life of a codon a checkpoint is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckpointType {
+    /// After rig set-up.
+    RigSetup,
+    /// After success.
+    Completed,
+    /// After a failure.
+    Error,
+    /// After a skip.
+    Skipped,
+}
+
+impl CheckpointType {
+    /// The word that stands in files and messages.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RigSetup => "rig-setup",
+            Self::Completed => "completed",
+            Self::Error => "error",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// The state of the codon that was open when a run crashed; the older system also writes `unknown`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", untagged)]
+pub enum LastCodonStatus {
+    /// A codon was open in this state, or the newest one had ended in it.
+    Known(CodonStatus),
+    /// There was no codon.
+    Unknown(UnknownStatus),
+}
+
+/// The word `unknown`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnknownStatus {
+    /// `unknown`
+    Unknown,
+}
+
+impl From<Option<CodonStatus>> for LastCodonStatus {
+    fn from(status: Option<CodonStatus>) -> Self {
+        status.map_or(Self::Unknown(UnknownStatus::Unknown), Self::Known)
+    }
+}
+
+impl StateEvent {
+    /// The event of one typed step.
+    #[must_use]
+    pub fn transitioned(
+        run_id: RunId,
+        codon_id: CodonId,
+        from: CodonPhase,
+        transition: &CodonTransition,
+    ) -> Self {
+        let metadata = encode_metadata(transition, from);
+        Self::CodonTransitioned {
+            run_id,
+            codon_id,
+            from: from.into(),
+            to: transition.target(),
+            metadata: (!metadata.is_empty()).then_some(metadata),
+        }
+    }
+
+    /// Notes on the end of a codon that its agent had run out of context; other events stay as they are.
+    #[must_use]
+    pub fn with_context_exceeded(mut self) -> Self {
+        if let Self::CodonTransitioned { metadata, .. } = &mut self {
+            metadata
+                .get_or_insert_default()
+                .insert("contextExceeded".to_owned(), Value::Bool(true));
+        }
+        self
+    }
+
+    /// The name that stands in the `type` field.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::RunStarted { .. } => "RunStarted",
+            Self::RunCompleted { .. } => "RunCompleted",
+            Self::RunFailed { .. } => "RunFailed",
+            Self::RunCrashed { .. } => "RunCrashed",
+            Self::CodonStarted { .. } => "CodonStarted",
+            Self::CodonTransitioned { .. } => "CodonTransitioned",
+            Self::CostsUpdated { .. } => "CostsUpdated",
+            Self::CostsIncremented { .. } => "CostsIncremented",
+            Self::AssistantMessageCountUpdated { .. } => "AssistantMessageCountUpdated",
+            Self::CodonFinalCostSet { .. } => "CodonFinalCostSet",
+            Self::SentinelStatesUpdated { .. } => "SentinelStatesUpdated",
+            Self::CheckpointCreated { .. } => "CheckpointCreated",
+            Self::InitialCheckpointSet { .. } => "InitialCheckpointSet",
+            Self::ExtensionCountUpdated { .. } => "ExtensionCountUpdated",
+            Self::PlanReplaced { .. } => "PlanReplaced",
+        }
+    }
+
+    /// The run that the event is about, if it is about one.
+    #[must_use]
+    pub const fn run_id(&self) -> Option<&RunId> {
+        match self {
+            Self::RunStarted { run_id, .. }
+            | Self::RunCompleted { run_id }
+            | Self::RunFailed { run_id }
+            | Self::RunCrashed { run_id, .. }
+            | Self::CodonStarted { run_id, .. }
+            | Self::CodonTransitioned { run_id, .. }
+            | Self::CostsUpdated { run_id, .. }
+            | Self::CostsIncremented { run_id, .. }
+            | Self::AssistantMessageCountUpdated { run_id, .. }
+            | Self::CodonFinalCostSet { run_id, .. }
+            | Self::SentinelStatesUpdated { run_id, .. }
+            | Self::CheckpointCreated { run_id, .. }
+            | Self::ExtensionCountUpdated { run_id, .. } => Some(run_id),
+            Self::InitialCheckpointSet { .. } | Self::PlanReplaced { .. } => None,
+        }
+    }
+
+    /// The codon that the event is about, if it is about one.
+    #[must_use]
+    pub const fn codon_id(&self) -> Option<&CodonId> {
+        match self {
+            Self::CodonStarted { codon_id, .. }
+            | Self::CodonTransitioned { codon_id, .. }
+            | Self::CostsUpdated { codon_id, .. }
+            | Self::CostsIncremented { codon_id, .. }
+            | Self::AssistantMessageCountUpdated { codon_id, .. }
+            | Self::CodonFinalCostSet { codon_id, .. }
+            | Self::SentinelStatesUpdated { codon_id, .. }
+            | Self::CheckpointCreated { codon_id, .. }
+            | Self::ExtensionCountUpdated { codon_id, .. } => Some(codon_id),
+            Self::RunStarted { .. }
+            | Self::RunCompleted { .. }
+            | Self::RunFailed { .. }
+            | Self::RunCrashed { .. }
+            | Self::InitialCheckpointSet { .. }
+            | Self::PlanReplaced { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The graph of a machine as constant data.
+
+/// One machine: its states and the edges between them, in order of declaration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "camelCase"))]
+pub struct Machine {
+    /// Name of the machine, for example `Codon`.
+    pub name: &'static str,
+    /// Name of the field that tells the state in a stored document, for example `status`.
+    pub tag: &'static str,
+    /// Every state.
+    pub states: &'static [State],
+    /// Every legal transition.
+    pub edges: &'static [Edge],
+    /// Whether stored values keep fields that the machine does not name.
+    pub open: bool,
+}
+
+/// One state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "camelCase"))]
+pub struct State {
+    /// Name of the Rust type, for example `CompletingSentinels`.
+    pub name: &'static str,
+    /// Name in stored documents, for example `completing-sentinels`.
+    pub stored_name: &'static str,
+    /// The documentation of the state, may be empty.
+    pub docs: &'static str,
+    /// Whether new values start here; true for exactly one state.
+    pub initial: bool,
+    /// Whether no edge leaves the state.
+    pub terminal: bool,
+    /// What a stored value of this state holds, without the tag.
+    pub fields: &'static [Field],
+}
+
+/// One legal transition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "camelCase"))]
+pub struct Edge {
+    /// Name of the state that is left.
+    pub from: &'static str,
+    /// Name of the state that is entered.
+    pub to: &'static str,
+    /// The typed method that makes the step.
+    pub method: &'static str,
+    /// What diagrams print on the edge: the method, unless the declaration gives another text.
+    pub label: &'static str,
+    /// What the caller supplies.
+    pub metadata: &'static [Field],
+}
+
+/// One field of a state or of the metadata of an edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "camelCase"))]
+pub struct Field {
+    /// Name in Rust.
+    pub name: &'static str,
+    /// Name in stored documents.
+    pub stored_name: &'static str,
+    /// Whether the field must be there.
+    pub required: bool,
+    /// JSON Schema of the value, as JSON text; `{}` allows anything.
+    pub schema: &'static str,
+}
+
+impl Machine {
+    /// Finds a state by its Rust name.
+    pub fn state(&self, name: &str) -> Option<&'static State> {
+        self.states.iter().find(|state| state.name == name)
+    }
+
+    /// The state in which new values start.
+    pub fn initial(&self) -> &'static State {
+        self.states
+            .iter()
+            .find(|state| state.initial)
+            .expect("the macro demands one initial state")
+    }
+
+    /// The edges that leave the state of this Rust name.
+    pub fn edges_from<'a>(&self, state: &'a str) -> impl Iterator<Item = &'static Edge> + use<'a> {
+        self.edges.iter().filter(move |edge| edge.from == state)
+    }
+
+    /// Whether one edge leads from the first state to the second, both by their Rust names.
+    pub fn has_edge(&self, from: &str, to: &str) -> bool {
+        self.edges_from(from).any(|edge| edge.to == to)
+    }
+
+    /// The graph as indented JSON.
+    #[cfg(feature = "serde")]
+    pub fn to_json(&self) -> alloc::string::String {
+        serde_json::to_string_pretty(self).expect("names, texts and flags always serialise")
+    }
+}

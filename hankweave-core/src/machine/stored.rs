@@ -1,0 +1,253 @@
+//! Reading a stored value: the tag decides which fields may follow.
+//!
+//! The tag usually comes first; then the fields are read straight into the state. When it comes later, the fields
+//! before it are kept as JSON values until the state is known. Generated code implements [`Stored`]; nothing else needs
+//! this module.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use alloc::borrow::Cow;
+use alloc::string::{String, ToString};
+use alloc::vec::{self, Vec};
+
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
+};
+use serde_json::Value;
+
+use super::{Extra, Name, Violation};
+
+/// A stored enum, as its machine describes it.
+pub trait Stored: Sized {
+    /// What the tag holds.
+    type Status: Name;
+
+    /// Stored name of the field that tells the state.
+    const TAG: &'static str;
+
+    /// Tells what a stored name is for a value of this status.
+    fn belongs(status: Self::Status, name: &str) -> Belongs;
+
+    /// Reads the fields of a value of this status.
+    ///
+    /// # Errors
+    ///
+    /// Fails when a field is missing, malformed, or not allowed in this state.
+    fn read<'de, A: MapAccess<'de>>(
+        status: Self::Status,
+        fields: Fields<'de, A, Self>,
+    ) -> Result<Self, A::Error>;
+
+    /// Every rule of its state that the value breaks.
+    fn validate(&self) -> Vec<Violation>;
+}
+
+/// What a stored name is for a value of one status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Belongs {
+    /// A field of the state.
+    Here,
+    /// A field of other states only: an error.
+    Elsewhere,
+    /// A field of other states that this state is known to have been written with: dropped.
+    Tolerated,
+    /// A name that the machine does not know and keeps.
+    Extra,
+    /// A name that the machine does not know and does not keep.
+    Unknown,
+}
+
+/// Reads a stored value from anything that looks like a map.
+///
+/// # Errors
+///
+/// Fails when the tag is missing or unknown, or when [`Stored::read`] fails.
+pub fn read<'de, T: Stored, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_map(StoredVisitor(PhantomData))
+}
+
+struct StoredVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Stored> Visitor<'de> for StoredVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with `{}`", T::TAG)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        let mut early = Vec::new();
+        while let Some(Key(key)) = map.next_key()? {
+            if key == T::TAG {
+                let status = map.next_value_seed(NameSeed::<T::Status>(PhantomData))?;
+                return valid(T::read(status, Fields::new(status, early, map))?);
+            }
+            early.push((key, map.next_value()?));
+        }
+        Err(A::Error::missing_field(T::TAG))
+    }
+}
+
+fn valid<T: Stored, E: Error>(value: T) -> Result<T, E> {
+    match value.validate().into_iter().next() {
+        None => Ok(value),
+        Some(violation) => Err(E::custom(violation)),
+    }
+}
+
+/// The fields of one stored value, given to the reader of its state: only those that belong there.
+#[derive(Debug)]
+pub struct Fields<'de, A, T: Stored> {
+    status: T::Status,
+    early: vec::IntoIter<(Cow<'de, str>, Value)>,
+    /// The value whose key was given out last, when it came before the tag.
+    early_value: Option<Value>,
+    rest: A,
+    extra: Extra,
+}
+
+impl<'de, A: MapAccess<'de>, T: Stored> Fields<'de, A, T> {
+    fn new(status: T::Status, early: Vec<(Cow<'de, str>, Value)>, rest: A) -> Self {
+        Self {
+            status,
+            early: early.into_iter(),
+            early_value: None,
+            rest,
+            extra: Extra::default(),
+        }
+    }
+
+    /// The fields that the machine does not name, once all others have been read.
+    pub fn into_extra(self) -> Extra {
+        self.extra
+    }
+
+    fn next_name(&mut self) -> Result<Option<Cow<'de, str>>, A::Error> {
+        if let Some((name, value)) = self.early.next() {
+            self.early_value = Some(value);
+            return Ok(Some(name));
+        }
+        Ok(self.rest.next_key()?.map(|Key(name)| name))
+    }
+
+    fn take_value(&mut self) -> Result<Value, A::Error> {
+        match self.early_value.take() {
+            Some(value) => Ok(value),
+            None => self.rest.next_value(),
+        }
+    }
+
+    fn skip_value(&mut self) -> Result<(), A::Error> {
+        match self.early_value.take() {
+            Some(_) => Ok(()),
+            None => self.rest.next_value::<IgnoredAny>().map(drop),
+        }
+    }
+
+    fn keep(&mut self, name: Cow<'de, str>) -> Result<(), A::Error> {
+        let value = self.take_value()?;
+        match self.extra.insert(name.clone().into_owned(), value) {
+            None => Ok(()),
+            Some(_) => Err(duplicate(&name)),
+        }
+    }
+}
+
+impl<'de, A: MapAccess<'de>, T: Stored> MapAccess<'de> for Fields<'de, A, T> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        while let Some(name) = self.next_name()? {
+            if name == T::TAG {
+                return Err(duplicate(&name));
+            }
+            match T::belongs(self.status, &name) {
+                Belongs::Here => return seed.deserialize(name.into_deserializer()).map(Some),
+                Belongs::Elsewhere => return Err(misplaced(&name, self.status)),
+                Belongs::Extra => self.keep(name)?,
+                Belongs::Tolerated | Belongs::Unknown => self.skip_value()?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        match self.early_value.take() {
+            Some(value) => seed.deserialize(value).map_err(A::Error::custom),
+            None => self.rest.next_value_seed(seed),
+        }
+    }
+}
+
+fn duplicate<E: Error>(name: &str) -> E {
+    E::custom(format_args!("duplicate field `{name}`"))
+}
+
+fn misplaced<E: Error>(name: &str, status: impl Name) -> E {
+    E::custom(format_args!(
+        "field `{name}` does not belong to status `{status}`"
+    ))
+}
+
+/// A key of a map, borrowed where the input allows it.
+struct Key<'de>(Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+struct KeyVisitor;
+
+impl<'de> Visitor<'de> for KeyVisitor {
+    type Value = Key<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a field name")
+    }
+
+    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Key<'de>, E> {
+        Ok(Key(Cow::Borrowed(name)))
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Key<'de>, E> {
+        Ok(Key(Cow::Owned(name.to_string())))
+    }
+
+    fn visit_string<E>(self, name: String) -> Result<Key<'de>, E> {
+        Ok(Key(Cow::Owned(name)))
+    }
+}
+
+/// Reads a status or a phase by its stored name.
+///
+/// # Errors
+///
+/// Fails when the text is none of the names; the message lists them.
+pub fn read_name<'de, N: Name, D: Deserializer<'de>>(deserializer: D) -> Result<N, D::Error> {
+    NameSeed(PhantomData).deserialize(deserializer)
+}
+
+struct NameSeed<N>(PhantomData<N>);
+
+impl<'de, N: Name> DeserializeSeed<'de> for NameSeed<N> {
+    type Value = N;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<N, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<N: Name> Visitor<'_> for NameSeed<N> {
+    type Value = N;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a status")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<N, E> {
+        N::parse(name).ok_or_else(|| E::unknown_variant(name, N::NAMES))
+    }
+}

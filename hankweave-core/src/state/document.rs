@@ -1,0 +1,33 @@
+//! The document as a whole.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Run;
+use crate::id::{CheckpointSha, RunId};
+use crate::machine::Extra;
+use crate::plan::PlanEntry;
+
+/// What `.hankweave/state.json` holds ("state model", section 2).
+///
+/// Runs, codons and the plan are shared behind [`Arc`], so a clone is a cheap snapshot: it copies one pointer for each run, and the reducer copies
+/// only what it changes afterwards.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HankweaveState {
+    /// All runs, newest first; none is ever removed.
+    pub runs: VecDeque<Arc<Run>>,
+    /// The run that a live server works on; `null` when there is none.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub current_run_id: Option<RunId>,
+    /// The commit of the clean project, before any codon ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_checkpoint: Option<CheckpointSha>,
+    /// Every codon that runs, loops expanded as far as they have come.
+    pub execution_plan: Arc<Vec<PlanEntry>>,
+    /// Names that other versions wrote; kept as they are.
+    #[serde(flatten)]
+    pub extra: Extra,
+}

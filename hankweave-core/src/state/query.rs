@@ -1,0 +1,81 @@
+//! Read-only views of the document.
+
+use std::sync::Arc;
+
+use super::{HankweaveState, Run, RunStatus};
+use crate::cost::{TokenUsage, Usd};
+use crate::id::{CheckpointSha, RunId};
+
+impl HankweaveState {
+    /// The run with this id.
+    #[must_use]
+    pub fn run(&self, id: &RunId) -> Option<&Run> {
+        self.runs.iter().map(Arc::as_ref).find(|run| run.run_id == *id)
+    }
+
+    /// The run that `currentRunId` names.
+    #[must_use]
+    pub fn current_run(&self) -> Option<&Run> {
+        self.run(self.current_run_id.as_ref()?)
+    }
+
+    /// The runs that are recorded as running, newest first. With the instance lock in hand they have crashed
+    /// ("reliability and security", rule L4).
+    pub fn running_runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs
+            .iter()
+            .map(Arc::as_ref)
+            .filter(|run| run.status == RunStatus::Running)
+    }
+
+    /// Every commit that the document names, blank ones left out, in the order of the document.
+    pub fn checkpoints(&self) -> impl Iterator<Item = &CheckpointSha> {
+        let runs = self.runs.iter().flat_map(|run| {
+            let source = match &run.starting_conditions {
+                super::StartingConditions::Fresh {
+                    initial_checkpoint_sha,
+                } => initial_checkpoint_sha.as_ref(),
+                super::StartingConditions::Continuation { source, .. } => Some(&source.checkpoint_sha),
+            };
+            source.into_iter().chain(
+                run.codons
+                    .iter()
+                    .flat_map(|codon| codon.checkpoints().map(|(_, sha)| sha)),
+            )
+        });
+        self.initial_checkpoint
+            .iter()
+            .chain(runs)
+            .filter(|sha| !sha.is_blank())
+    }
+
+    /// What all codons of all runs cost ("state model", section 9); a walk over the whole history.
+    #[must_use]
+    pub fn total_cost(&self) -> Usd {
+        self.runs.iter().map(|run| run.codon_cost()).sum()
+    }
+
+    /// What was spent in all runs, skipped codons and sentinels included; a walk over the whole history.
+    #[must_use]
+    pub fn total_spend(&self) -> Usd {
+        self.runs
+            .iter()
+            .flat_map(|run| &run.codons)
+            .map(|codon| codon.spend())
+            .sum()
+    }
+}
+
+impl Run {
+    /// What the codons of the run cost.
+    #[must_use]
+    pub fn codon_cost(&self) -> Usd {
+        self.codons.iter().map(|codon| codon.codon_cost()).sum()
+    }
+
+    /// The tokens that go with [`codon_cost`](Self::codon_cost).
+    #[must_use]
+    pub fn codon_tokens(&self) -> TokenUsage {
+        self.codons.iter().map(|codon| codon.codon_tokens()).sum()
+    }
+}

@@ -1,0 +1,144 @@
+//! Which document a start works with, decided from the bytes that were found ("reliability and security", promise P6).
+
+use std::fmt;
+
+use super::{HankweaveState, LiveState, StateProblem, parse};
+use crate::event::{Recorded, StateEvent};
+
+/// A state file as it was found.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'a> {
+    /// The bytes of the file.
+    pub bytes: &'a [u8],
+    /// The logged events that came after exactly these bytes, oldest first; empty when the log does not know them.
+    pub tail: &'a [Recorded<StateEvent>],
+}
+
+/// Where the recovered document comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// `state.json`
+    Primary,
+    /// `state.json.bak`
+    Backup,
+    /// The recorded events.
+    Log,
+    /// Nothing was there, or nothing could be used.
+    Fresh,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Primary => "primary",
+            Self::Backup => "backup",
+            Self::Log => "log",
+            Self::Fresh => "fresh",
+        })
+    }
+}
+
+/// The document to work with, and what had to be passed over on the way to it.
+#[derive(Debug, Clone)]
+pub struct Recovered {
+    /// The document.
+    pub state: HankweaveState,
+    /// Where it comes from.
+    pub source: Source,
+    /// Why `state.json` could not be used; empty when it could, or when there is none.
+    pub primary_problems: Vec<StateProblem>,
+    /// Why `state.json.bak` could not be used; empty when it was not looked at.
+    pub backup_problems: Vec<StateProblem>,
+    /// Recorded history was there and could not be used: the user must be told.
+    pub history_was_reset: bool,
+}
+
+/// The damage is such that a careful start stops ("reliability and security", promise P6).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the recorded history cannot be read and --strict-state forbids to start over")]
+pub struct RecoverError;
+
+/// Chooses the first of: the primary file, the backup, a rebuild from all recorded events, an empty document.
+///
+/// `events` are all events of the journal, oldest first; they are asked for only when both files fail. `history_exists` tells
+/// whether anything in the directory shows that there once was a document.
+#[must_use]
+pub fn recover(
+    primary: Option<Candidate<'_>>,
+    backup: Option<Candidate<'_>>,
+    events: impl FnOnce() -> Vec<Recorded<StateEvent>>,
+    history_exists: bool,
+) -> Recovered {
+    let mut recovered = Recovered {
+        state: HankweaveState::default(),
+        source: Source::Fresh,
+        primary_problems: Vec::new(),
+        backup_problems: Vec::new(),
+        history_was_reset: false,
+    };
+    let damaged = primary.is_some() || backup.is_some() || history_exists;
+    if let Some(found) = primary {
+        match load(found) {
+            Ok(state) => {
+                return Recovered {
+                    state,
+                    source: Source::Primary,
+                    ..recovered
+                };
+            }
+            Err(problems) => recovered.primary_problems = problems,
+        }
+    }
+    if let Some(found) = backup {
+        match load(found) {
+            Ok(state) => {
+                return Recovered {
+                    state,
+                    source: Source::Backup,
+                    ..recovered
+                };
+            }
+            Err(problems) => recovered.backup_problems = problems,
+        }
+    }
+    if !damaged {
+        return recovered;
+    }
+    match rebuild(&events()) {
+        Some(state) => Recovered {
+            state,
+            source: Source::Log,
+            ..recovered
+        },
+        None => Recovered {
+            history_was_reset: true,
+            ..recovered
+        },
+    }
+}
+
+fn load(found: Candidate<'_>) -> Result<HankweaveState, Vec<StateProblem>> {
+    let mut live = LiveState::new(parse(found.bytes)?);
+    for recorded in found.tail {
+        // Only accepted events are logged, so a refusal means that these bytes are not what the log continues.
+        if let Err(refused) = live.apply(recorded) {
+            return Err(vec![StateProblem {
+                kind: super::ProblemKind::CorruptedData,
+                path: "$".to_owned(),
+                message: format!("event {} of the log does not fit: {refused}", recorded.seq),
+            }]);
+        }
+    }
+    Ok(live.document().clone())
+}
+
+/// Folds the events; `None` when not a single run comes out of them.
+fn rebuild(events: &[Recorded<StateEvent>]) -> Option<HankweaveState> {
+    let mut live = LiveState::default();
+    for recorded in events {
+        // A damaged journal may lack lines; what still fits is kept.
+        let _ = live.apply(recorded);
+    }
+    let state = live.document().clone();
+    (!state.runs.is_empty()).then_some(state)
+}

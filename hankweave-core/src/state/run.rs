@@ -1,0 +1,122 @@
+//! One run: one life of the server.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::codon::CodonExecution;
+use crate::id::{CheckpointSha, CodonId, Pid, RunId};
+use crate::machine::Extra;
+use crate::time::Timestamp;
+
+/// One life of the server, from its start to its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    /// Its id.
+    pub run_id: RunId,
+    /// Absolute path of its folder; the last part is the run id. Never trusted for writing ("reliability and security", rule X6).
+    pub run_folder: PathBuf,
+    /// The branch of its checkpoints, `run-<run id>`.
+    pub git_branch: String,
+    /// How it began.
+    pub starting_conditions: StartingConditions,
+    /// Its codons in the order in which they were started; another try of a codon is another record with the same id.
+    pub codons: Vec<Arc<CodonExecution>>,
+    /// Whether it goes on, and how it ended.
+    pub status: RunStatus,
+    /// When it began.
+    pub start_time: Timestamp,
+    /// When it ended; absent while it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_time: Option<Timestamp>,
+    /// The process that serves or served it.
+    pub server_pid: Pid,
+    /// Names that other versions wrote; kept as they are.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Run {
+    /// The codon that has not ended, if there is one; the newest, should a damaged file hold several.
+    #[must_use]
+    pub fn open_codon(&self) -> Option<&CodonExecution> {
+        self.codons
+            .iter()
+            .rev()
+            .map(Arc::as_ref)
+            .find(|codon| !codon.is_terminal())
+    }
+}
+
+/// Whether a run goes on, and how it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunStatus {
+    /// A server works on it, or did so until it crashed unnoticed.
+    Running,
+    /// Everything was done.
+    Completed,
+    /// It stopped before everything was done.
+    Failed,
+    /// Its server vanished.
+    Crashed,
+}
+
+impl fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Crashed => "crashed",
+        })
+    }
+}
+
+/// How a run began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum StartingConditions {
+    /// From nothing.
+    Fresh {
+        /// The commit of the clean project.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        initial_checkpoint_sha: Option<CheckpointSha>,
+    },
+    /// From a point of an earlier run.
+    Continuation {
+        /// That point.
+        source: ContinuationSource,
+        /// Why the earlier run is continued.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<ContinuationReason>,
+    },
+}
+
+/// The point of an earlier run at which another run goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContinuationSource {
+    /// The earlier run.
+    pub run_id: RunId,
+    /// The codon behind which the new run goes on; `None` means from the beginning of the earlier run.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub after_codon: Option<CodonId>,
+    /// The commit whose files the new run begins with; blank for "the files as they are".
+    pub checkpoint_sha: CheckpointSha,
+}
+
+/// Why an earlier run is continued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContinuationReason {
+    /// A codon is run again.
+    Retry,
+    /// The files were taken back to a checkpoint.
+    Rollback,
+    /// The earlier run had come this far.
+    Continue,
+}

@@ -1,0 +1,234 @@
+//! Walking back from a run to the fresh run that it came from.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::next::next_codon_id;
+use crate::codon::{CodonExecution, CodonStatus};
+use crate::event::CheckpointType;
+use crate::id::{CheckpointSha, CodonId, RunId, SessionId};
+use crate::state::{ContinuationSource, HankweaveState, Run, RunStatus, StartingConditions};
+use crate::time::Timestamp;
+
+/// What the checkpoint repository tells about one commit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckpointFacts {
+    /// The commit message.
+    pub message: String,
+    /// When the commit was made.
+    pub timestamp: Option<Timestamp>,
+    /// A branch that holds it.
+    pub branch: String,
+}
+
+/// The commits that exist.
+pub type KnownCheckpoints = HashMap<CheckpointSha, CheckpointFacts>;
+
+/// One history out of many runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionThread {
+    /// The codons that count, newest first.
+    pub codons: Vec<ThreadCodon>,
+    /// How many runs were visited, those without a codon of their own included.
+    pub total_runs: usize,
+    /// Whether some codon of the thread has not ended, in whatever run.
+    pub has_running_codon: bool,
+    /// Whether the newest codon failed, or was open when its run ended.
+    pub failed: bool,
+    /// What runs next; `None` when everything is done, something failed or something runs.
+    pub next_codon_id: Option<CodonId>,
+}
+
+/// One codon of the thread with its place in history.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadCodon {
+    /// The record.
+    pub codon: Arc<CodonExecution>,
+    /// The run that executed it.
+    pub run_id: RunId,
+    /// The status of that run.
+    pub run_status: RunStatus,
+    /// When that run began.
+    pub run_start_time: Timestamp,
+    /// When that run ended.
+    pub run_end_time: Option<Timestamp>,
+    /// The branch of that run.
+    pub git_branch: String,
+    /// The position in the thread; 0 is the newest.
+    pub global_index: usize,
+    /// How many continuations back the run lies; 0 is the newest run.
+    pub run_index: usize,
+    /// The position in the run.
+    pub codon_index_in_run: usize,
+    /// The checkpoints of the codon that exist in the repository.
+    pub validated_checkpoints: Vec<ValidatedCheckpoint>,
+    /// The session that the codon resumed.
+    pub continuation_session_id: Option<SessionId>,
+}
+
+/// A checkpoint that is known to exist.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ValidatedCheckpoint {
+    /// When in the life of the codon it was made.
+    #[serde(rename = "type")]
+    pub checkpoint_type: CheckpointType,
+    /// The commit.
+    pub sha: CheckpointSha,
+    /// The commit message.
+    pub message: String,
+    /// When the commit was made.
+    pub timestamp: Option<Timestamp>,
+    /// A branch that holds it.
+    pub branch: String,
+}
+
+/// Builds the thread that ends in `target`, or in the newest run.
+///
+/// `known` are the commits that exist; without them no checkpoint counts as validated. An unknown target gives an empty thread, a missing parent ends the
+/// walk, and a run that continues itself is visited once ("execution thread", "Edge cases in one list").
+#[must_use]
+pub fn build(
+    state: &HankweaveState,
+    target: Option<&RunId>,
+    known: Option<&KnownCheckpoints>,
+) -> ExecutionThread {
+    let start = match target {
+        Some(id) => state.run(id),
+        None => state.runs.front().map(Arc::as_ref),
+    };
+    let Some(start) = start else {
+        return ExecutionThread {
+            codons: Vec::new(),
+            total_runs: 0,
+            has_running_codon: false,
+            failed: false,
+            next_codon_id: None,
+        };
+    };
+    let by_id: HashMap<&RunId, &Run> = state
+        .runs
+        .iter()
+        .rev()
+        .map(|run| (&run.run_id, run.as_ref()))
+        .collect();
+    let mut codons = Vec::new();
+    let mut visited = std::collections::HashSet::new();
+    let mut next = Some((start, start.codons.len()));
+    while let Some((run, end)) = next.take() {
+        if !visited.insert(&run.run_id) {
+            break;
+        }
+        for (index, codon) in run.codons.iter().enumerate().take(end).rev() {
+            codons.push(thread_codon(
+                run,
+                codon,
+                codons.len(),
+                visited.len() - 1,
+                index,
+                known,
+            ));
+        }
+        if let StartingConditions::Continuation { source, .. } = &run.starting_conditions {
+            next = by_id
+                .get(&source.run_id)
+                .map(|parent| (*parent, inherited(parent, source)));
+        }
+    }
+    let failed = codons.first().is_some_and(is_failed);
+    let has_running_codon = codons
+        .iter()
+        .any(|entry: &ThreadCodon| !entry.codon.is_terminal());
+    let mut thread = ExecutionThread {
+        total_runs: visited.len(),
+        codons,
+        has_running_codon,
+        failed,
+        next_codon_id: None,
+    };
+    thread.next_codon_id = next_codon_id(state, start, &thread);
+    thread
+}
+
+/// How many codons of `parent`, from its first, belong to the thread of a run that continues it at `source`
+/// ("execution thread", step 6 and "Repeated ids in one run").
+fn inherited(parent: &Run, source: &ContinuationSource) -> usize {
+    let Some(after) = &source.after_codon else {
+        return 0;
+    };
+    let same_id = |codon: &Arc<CodonExecution>| codon.codon_id() == after;
+    if let Some(rerun) = rig_setup_target(parent, source) {
+        return rerun;
+    }
+    let ended_there = |codon: &Arc<CodonExecution>| {
+        same_id(codon)
+            && !source.checkpoint_sha.is_blank()
+            && codon
+                .end_checkpoint()
+                .is_some_and(|(_, sha)| *sha == source.checkpoint_sha)
+    };
+    let last = parent
+        .codons
+        .iter()
+        .rposition(ended_there)
+        .or_else(|| parent.codons.iter().rposition(same_id));
+    last.map_or(parent.codons.len(), |index| index + 1)
+}
+
+/// The position of the codon that is run again from its rig-setup checkpoint, if `source` is such a continuation.
+pub(super) fn rig_setup_target(parent: &Run, source: &ContinuationSource) -> Option<usize> {
+    let after = source.after_codon.as_ref()?;
+    if source.checkpoint_sha.is_blank() {
+        return None;
+    }
+    parent.codons.iter().position(|codon| {
+        codon.codon_id() == after && codon.rig_setup_checkpoint() == Some(&source.checkpoint_sha)
+    })
+}
+
+/// A codon that failed, or that was still open when its run ended badly.
+fn is_failed(entry: &ThreadCodon) -> bool {
+    let run_broke = matches!(entry.run_status, RunStatus::Failed | RunStatus::Crashed);
+    entry.codon.status() == CodonStatus::Failed || (!entry.codon.is_terminal() && run_broke)
+}
+
+fn thread_codon(
+    run: &Run,
+    codon: &Arc<CodonExecution>,
+    global_index: usize,
+    run_index: usize,
+    codon_index_in_run: usize,
+    known: Option<&KnownCheckpoints>,
+) -> ThreadCodon {
+    ThreadCodon {
+        codon: Arc::clone(codon),
+        run_id: run.run_id.clone(),
+        run_status: run.status,
+        run_start_time: run.start_time,
+        run_end_time: run.end_time,
+        git_branch: run.git_branch.clone(),
+        global_index,
+        run_index,
+        codon_index_in_run,
+        validated_checkpoints: known.map(|known| validated(codon, known)).unwrap_or_default(),
+        continuation_session_id: codon.previous_session_id().cloned(),
+    }
+}
+
+fn validated(codon: &CodonExecution, known: &KnownCheckpoints) -> Vec<ValidatedCheckpoint> {
+    let exists = |(checkpoint_type, sha): (CheckpointType, &CheckpointSha)| {
+        let facts = known.get(sha)?;
+        Some(ValidatedCheckpoint {
+            checkpoint_type,
+            sha: sha.clone(),
+            message: facts.message.clone(),
+            timestamp: facts.timestamp,
+            branch: facts.branch.clone(),
+        })
+    };
+    codon.checkpoints().filter_map(exists).collect()
+}

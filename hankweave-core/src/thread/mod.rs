@@ -1,0 +1,11 @@
+//! The execution thread: one history out of many runs ("execution thread").
+
+mod build;
+mod next;
+mod resume;
+mod session;
+
+pub use build::{
+    CheckpointFacts, ExecutionThread, KnownCheckpoints, ThreadCodon, ValidatedCheckpoint, build,
+};
+pub use resume::Resume;

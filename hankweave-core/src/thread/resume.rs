@@ -1,0 +1,103 @@
+//! How a new run takes up what is recorded ("runtime behaviour", section 2, step 11; "execution thread", "Choosing where to go back").
+
+use super::{ExecutionThread, ThreadCodon, ValidatedCheckpoint};
+use crate::codon::CodonStatus;
+use crate::event::CheckpointType;
+use crate::id::CheckpointSha;
+use crate::state::{ContinuationReason, ContinuationSource};
+
+/// How a new run begins.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Resume {
+    /// From nothing; there is no history that could be taken up.
+    Fresh,
+    /// Behind the newest codon, with the files as they are.
+    Continue(ContinuationSource),
+    /// At an earlier point: the files go back to its checkpoint first.
+    RollBack(ContinuationSource),
+}
+
+impl Resume {
+    /// The reason that the new run records.
+    #[must_use]
+    pub fn reason(&self) -> Option<ContinuationReason> {
+        match self {
+            Self::Fresh => None,
+            Self::Continue(_) => Some(ContinuationReason::Continue),
+            Self::RollBack(_) => Some(ContinuationReason::Rollback),
+        }
+    }
+}
+
+impl ExecutionThread {
+    /// How the run after this thread begins.
+    ///
+    /// The thread must have been built with the commits that exist. `blocked` tells that the newest codon failed and that its policy does not ignore it.
+    #[must_use]
+    pub fn resume(&self, blocked: bool) -> Resume {
+        match self.codons.first() {
+            None => Resume::Fresh,
+            Some(newest) if !blocked => {
+                let sha = newest.codon.end_checkpoint().map(|(_, sha)| sha.clone());
+                Resume::Continue(source(newest, sha.unwrap_or_else(|| CheckpointSha::new(""))))
+            }
+            Some(_) => self.last_success().map_or(Resume::Fresh, Resume::RollBack),
+        }
+    }
+
+    /// Where "back to the last success" leads; `None` when no checkpoint of the thread exists any more.
+    ///
+    /// That is the newest completed codon. When its checkpoint is gone, it is the newest codon with any checkpoint: its completion, error, skip
+    /// or rig-setup checkpoint, a failed codon's rig-setup checkpoint first.
+    #[must_use]
+    pub fn last_success(&self) -> Option<ContinuationSource> {
+        let completed = self
+            .codons
+            .iter()
+            .find(|entry| entry.codon.status() == CodonStatus::Completed);
+        let confirmed =
+            completed.and_then(|entry| Some((entry, entry.checkpoint(CheckpointType::Completed)?)));
+        let (entry, checkpoint) = confirmed.or_else(|| {
+            self.codons
+                .iter()
+                .find_map(|entry| Some((entry, entry.best_checkpoint()?)))
+        })?;
+        Some(source(entry, checkpoint.sha.clone()))
+    }
+}
+
+impl ThreadCodon {
+    /// The confirmed checkpoint of this type.
+    #[must_use]
+    pub fn checkpoint(&self, checkpoint_type: CheckpointType) -> Option<&ValidatedCheckpoint> {
+        self.validated_checkpoints
+            .iter()
+            .find(|checkpoint| checkpoint.checkpoint_type == checkpoint_type)
+    }
+
+    fn best_checkpoint(&self) -> Option<&ValidatedCheckpoint> {
+        use CheckpointType::{Completed, Error, RigSetup, Skipped};
+        let order = match self.codon.status() {
+            CodonStatus::Failed => [RigSetup, Completed, Error, Skipped],
+            CodonStatus::Preparing
+            | CodonStatus::Starting
+            | CodonStatus::Initializing
+            | CodonStatus::Running
+            | CodonStatus::CompletingSentinels
+            | CodonStatus::Completed
+            | CodonStatus::Skipped => [Completed, Error, Skipped, RigSetup],
+        };
+        order
+            .into_iter()
+            .find_map(|checkpoint_type| self.checkpoint(checkpoint_type))
+    }
+}
+
+/// The codon's id is written for a rig-setup target as well: the thread needs it ("execution thread", "Choosing where to go back").
+fn source(entry: &ThreadCodon, checkpoint_sha: CheckpointSha) -> ContinuationSource {
+    ContinuationSource {
+        run_id: entry.run_id.clone(),
+        after_codon: Some(entry.codon.codon_id().clone()),
+        checkpoint_sha,
+    }
+}

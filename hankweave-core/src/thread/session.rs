@@ -1,0 +1,40 @@
+//! Which conversation a codon goes on with ("execution thread", "Which session to continue").
+
+use super::ExecutionThread;
+use crate::codon::CodonExecution;
+use crate::id::{CodonId, SessionId};
+use crate::plan::PlanEntry;
+
+impl ExecutionThread {
+    /// The session that the codon `id` of `plan` resumes; `None` when it begins a new one or when there is nothing to resume.
+    #[must_use]
+    pub fn continuation_session(&self, plan: &[PlanEntry], id: &CodonId) -> Option<&SessionId> {
+        let position = plan.iter().position(|entry| entry.codon_id == *id)?;
+        if !plan[position].codon.continues_previous() {
+            return None;
+        }
+        let previous = &plan.get(position.checked_sub(1)?)?.codon_id;
+        self.codons
+            .iter()
+            .map(|entry| entry.codon.as_ref())
+            .filter(|codon| codon.codon_id() == previous)
+            .find_map(resumable_session)
+    }
+}
+
+/// A session can be resumed when its codon completed, or was skipped after the agent had said something.
+fn resumable_session(codon: &CodonExecution) -> Option<&SessionId> {
+    match codon {
+        CodonExecution::Completed(codon) => Some(&codon.claude_session_id),
+        CodonExecution::Skipped(codon) if codon.assistant_message_count.is_some_and(|count| count > 0) => {
+            codon.claude_session_id.as_ref()
+        }
+        CodonExecution::Preparing(_)
+        | CodonExecution::Starting(_)
+        | CodonExecution::Initializing(_)
+        | CodonExecution::Running(_)
+        | CodonExecution::CompletingSentinels(_)
+        | CodonExecution::Failed(_)
+        | CodonExecution::Skipped(_) => None,
+    }
+}

@@ -1,0 +1,329 @@
+//! Server to client events ("WebSocket protocol", "Events").
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::agent::FailureReason;
+use crate::cost::Usd;
+use crate::event::StateEvent;
+use crate::id::{CodonId, EventId, LoopId, RunId, SessionId};
+use crate::state::LiveState;
+use crate::time::Timestamp;
+
+/// An event with everything that a journal line holds: `{seq, id, timestamp, type, data}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JournalEntry {
+    /// Its place in history.
+    pub seq: u64,
+    /// Its own name, for clients that remove doubles.
+    pub id: EventId,
+    /// When it was recorded.
+    pub timestamp: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What happened, for clients.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
+pub enum Event {
+    /// The state document changed.
+    #[serde(rename = "state.transition")]
+    StateTransition {
+        /// The name of the state event.
+        transition_type: String,
+        /// The run that it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run_id: Option<RunId>,
+        /// The codon that it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        codon_id: Option<CodonId>,
+        /// The state event itself.
+        transition: Box<StateEvent>,
+        /// The figures of the document after it.
+        resulting_state: CurrentFigures,
+    },
+    /// A codon's agent reported its session.
+    #[serde(rename = "codon.started")]
+    CodonStarted {
+        /// The codon.
+        codon_id: CodonId,
+        /// Its name for people.
+        codon_name: String,
+        /// Its description.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        codon_description: Option<String>,
+        /// The agent's session.
+        session_id: SessionId,
+        /// The session that it resumed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        previous_session_id: Option<SessionId>,
+        /// When the codon began.
+        start_time: Timestamp,
+        /// What the front matter of its prompt says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt_metadata: Option<Value>,
+    },
+    /// A codon ended: completed, failed or skipped.
+    #[serde(rename = "codon.completed")]
+    CodonCompleted {
+        /// The codon.
+        codon_id: CodonId,
+        /// Whether it completed.
+        success: bool,
+        /// What it cost, in US dollars; 0 for a skipped one.
+        cost: Usd,
+        /// Milliseconds from its start to its end.
+        duration: u64,
+        /// How its agent ended.
+        exit_status: ExitStatus,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure_reason: Option<FailureReason>,
+        /// The failure does not stop the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure_ignored: Option<bool>,
+    },
+    /// The agent said, thought or did something.
+    #[serde(rename = "assistant.action")]
+    AssistantAction {
+        /// The codon.
+        codon_id: CodonId,
+        /// What kind of thing.
+        action: AgentAction,
+        /// The text.
+        content: String,
+        /// The tool, for [`AgentAction::ToolUse`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_name: Option<String>,
+        /// Its input as the agent gave it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_input: Option<Value>,
+        /// The id under which the result will come.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_use_id: Option<String>,
+    },
+    /// A tool answered the agent.
+    #[serde(rename = "tool.result")]
+    ToolResult {
+        /// The codon.
+        codon_id: CodonId,
+        /// Which use of a tool.
+        tool_use_id: String,
+        /// The tool.
+        tool_name: String,
+        /// The answer, cut.
+        result: String,
+        /// Whether it was cut.
+        truncated: bool,
+        /// Its length in characters before it was cut.
+        original_length: usize,
+        /// Milliseconds from the use to the answer.
+        execution_time_ms: u64,
+        /// Whether the tool failed.
+        is_error: bool,
+    },
+    /// The costs of a codon so far.
+    #[serde(rename = "token.usage")]
+    TokenUsage {
+        /// The codon.
+        codon_id: CodonId,
+        /// Prompt tokens outside the cache.
+        input_tokens: u64,
+        /// Tokens that the model wrote.
+        output_tokens: u64,
+        /// Tokens written to the cache.
+        cache_creation_tokens: u64,
+        /// Tokens read from the cache.
+        cache_read_tokens: u64,
+        /// In US dollars.
+        total_cost: Usd,
+        /// The model, when it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model_id: Option<String>,
+    },
+    /// A line that a rig command printed.
+    #[serde(rename = "rig.output")]
+    RigOutput {
+        /// The codon.
+        codon_id: CodonId,
+        /// Where it was printed.
+        stream: RigStream,
+        /// The line without its end.
+        line: String,
+        /// Which item of the rig, counted from 0.
+        command_index: usize,
+    },
+    /// The rig is set up.
+    #[serde(rename = "rig.setup.completed")]
+    RigSetupCompleted {
+        /// The codon.
+        codon_id: CodonId,
+        /// `command` for one item, `commands` for several.
+        rig_type: String,
+        /// How many items.
+        command_count: usize,
+        /// How long they took, in milliseconds.
+        duration_ms: u64,
+        /// Whether a checkpoint was made after it.
+        created_checkpoint: bool,
+    },
+    /// An item of the rig failed.
+    #[serde(rename = "rig.setup.failed")]
+    RigSetupFailed {
+        /// The codon.
+        codon_id: CodonId,
+        /// `command_failed`, `timeout` or `other`.
+        failure_type: String,
+        /// The exit code of a command.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i64>,
+        /// Which item, counted from 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command_index: Option<usize>,
+        /// Whether set-up went on.
+        ignored: bool,
+    },
+    /// An iteration of a loop ended.
+    #[serde(rename = "loop.iteration.completed")]
+    LoopIterationCompleted {
+        /// The loop.
+        loop_id: LoopId,
+        /// The iteration, counted from 0.
+        iteration: u32,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+        /// What it cost, in US dollars.
+        cost_usd: Usd,
+        /// Input and output tokens.
+        tokens_used: u64,
+        /// Whether no further iteration follows.
+        is_final: bool,
+        /// Why none follows: `iteration_limit`, `context_exceeded`, `sentinel_skip` or `failure`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        termination_reason: Option<String>,
+    },
+    /// Nothing runs.
+    #[serde(rename = "server.idle")]
+    ServerIdle {
+        /// Why.
+        reason: IdleReason,
+        /// The same for people.
+        message: String,
+    },
+    /// Something worth knowing.
+    #[serde(rename = "info")]
+    Info {
+        /// What.
+        message: String,
+    },
+    /// Something went wrong.
+    #[serde(rename = "error")]
+    Error {
+        /// What.
+        message: String,
+        /// Whether the runtime stops because of it.
+        fatal: bool,
+        /// The codon that it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        codon: Option<CodonId>,
+        /// `fatal`, `codon`, `operation` or `warning`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        severity: Option<String>,
+        /// What was attempted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<String>,
+        /// A name for programs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
+    },
+}
+
+/// The figures that accompany every state event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CurrentFigures {
+    /// The current run, if there is one.
+    pub current_run_id: Option<RunId>,
+    /// How many runs are recorded.
+    pub run_count: usize,
+    /// All codons of all runs, in US dollars.
+    pub total_cost: Usd,
+    /// The codons of the current run, in US dollars.
+    pub current_run_cost: Usd,
+}
+
+/// What the agent did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentAction {
+    /// It thought.
+    Thinking,
+    /// It said something.
+    Message,
+    /// It used a tool.
+    ToolUse,
+}
+
+/// Where a rig command printed a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RigStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How the agent of a codon ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum ExitStatus {
+    /// As it should.
+    Success,
+    /// With an exit code, or -1 when there was no agent to exit.
+    Error {
+        /// The code.
+        code: i64,
+    },
+    /// By a signal.
+    Killed {
+        /// The number of the signal.
+        signal: i64,
+    },
+}
+
+/// Why nothing runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdleReason {
+    /// The server has just started and waits for a command.
+    Startup,
+    /// A codon ended and the next one waits for a command.
+    CodonCompleted,
+    /// The plan is finished.
+    AllCodonsCompleted,
+    /// The files were taken back.
+    RollbackCompleted,
+}
+
+impl Event {
+    /// The event that tells clients of an accepted state event; `state` is the state after it.
+    #[must_use]
+    pub fn state_transition(event: &StateEvent, state: &LiveState) -> Self {
+        let document = state.document();
+        Self::StateTransition {
+            transition_type: event.name().to_owned(),
+            run_id: event.run_id().cloned(),
+            codon_id: event.codon_id().cloned(),
+            transition: Box::new(event.clone()),
+            resulting_state: CurrentFigures {
+                current_run_id: document.current_run_id.clone(),
+                run_count: document.runs.len(),
+                total_cost: state.totals().total,
+                current_run_cost: state.totals().current_run,
+            },
+        }
+    }
+}

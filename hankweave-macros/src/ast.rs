@@ -1,0 +1,113 @@
+//! What the user wrote, with the place of every word. Nothing is decided here.
+
+use proc_macro2::TokenStream;
+use syn::{Attribute, Expr, Ident, LitStr, Path, Type, Visibility};
+
+use crate::case::Case;
+
+/// One declaration.
+#[derive(Debug)]
+pub(crate) struct Ast {
+    /// The name given to the attribute, `Codon`.
+    pub(crate) name: Ident,
+    /// Where generated tests find sample values.
+    pub(crate) tests: Option<Path>,
+    pub(crate) vis: Visibility,
+    /// The enum's own name, `CodonExecution`.
+    pub(crate) stored: Ident,
+    /// Documentation of the enum.
+    pub(crate) docs: Vec<Attribute>,
+    /// `cfg` and whatever else stands on the enum and is not for the macro.
+    pub(crate) attrs: Vec<Attribute>,
+    /// Traits to derive besides those that are always derived.
+    pub(crate) derives: Vec<Path>,
+    pub(crate) storage: Storage,
+    /// Fields of the variant marked `#[shared]`.
+    pub(crate) shared: Vec<Field>,
+    pub(crate) states: Vec<State>,
+}
+
+/// How values are stored.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    pub(crate) tag: String,
+    /// Spelling of the statuses.
+    pub(crate) states: Option<Case>,
+    /// Spelling of the fields.
+    pub(crate) fields: Option<Case>,
+}
+
+/// One variant.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) ident: Ident,
+    pub(crate) docs: Vec<Attribute>,
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) names: Names,
+    pub(crate) initial: Option<Attribute>,
+    pub(crate) terminal: Option<Attribute>,
+    /// Whether an edge may lead back to the state it leaves.
+    pub(crate) again: bool,
+    pub(crate) exits: Vec<Exit>,
+    pub(crate) keeps: Vec<Ident>,
+    pub(crate) same_as: Option<Ident>,
+    pub(crate) tolerates: Vec<Ident>,
+    pub(crate) fields: Vec<Field>,
+}
+
+/// `method("label") => Target`.
+#[derive(Debug)]
+pub(crate) struct Exit {
+    pub(crate) method: Ident,
+    pub(crate) label: Option<LitStr>,
+    pub(crate) target: Ident,
+}
+
+/// Names given with `#[serde(rename = "..", alias = "..")]`.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Names {
+    pub(crate) rename: Option<String>,
+    pub(crate) aliases: Vec<String>,
+}
+
+/// One field.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    /// Documentation and whatever is not for the macro nor for serde.
+    pub(crate) attrs: Vec<Attribute>,
+    /// `#[serde(..)]`, copied wherever the field is copied.
+    pub(crate) serde: Serde,
+    pub(crate) mark: Mark,
+    /// JSON Schema of the value.
+    pub(crate) schema: Option<LitStr>,
+}
+
+/// What serde is told about a field.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Serde {
+    /// The content of the attributes, as written.
+    pub(crate) metas: Vec<TokenStream>,
+    pub(crate) names: Names,
+    pub(crate) default: bool,
+    pub(crate) custom_read: bool,
+    pub(crate) skip: bool,
+}
+
+/// Where the value of a field comes from when its state is entered.
+#[derive(Debug, Clone)]
+pub(crate) enum Mark {
+    /// From the caller.
+    None,
+    /// From whatever else was stored.
+    Extra,
+    /// From the field of this name in the source state.
+    Carry(Option<Ident>),
+    /// From the source state itself.
+    Origin,
+    /// From this expression; setters change it later.
+    Live { start: Expr, add: bool },
+    /// From this expression, for ever.
+    Fixed(Expr),
+}

@@ -1,0 +1,125 @@
+//! Names in other spellings: modules and methods here, stored names as serde derives them.
+
+use syn::LitStr;
+
+/// A way of spelling names, as `rename_all` of serde knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Case {
+    Lower,
+    Upper,
+    Pascal,
+    Camel,
+    Snake,
+    ScreamingSnake,
+    Kebab,
+    ScreamingKebab,
+}
+
+impl Case {
+    const ALL: [(&'static str, Case); 8] = [
+        ("lowercase", Case::Lower),
+        ("UPPERCASE", Case::Upper),
+        ("PascalCase", Case::Pascal),
+        ("camelCase", Case::Camel),
+        ("snake_case", Case::Snake),
+        ("SCREAMING_SNAKE_CASE", Case::ScreamingSnake),
+        ("kebab-case", Case::Kebab),
+        ("SCREAMING-KEBAB-CASE", Case::ScreamingKebab),
+    ];
+
+    pub(crate) fn parse(name: &LitStr) -> syn::Result<Case> {
+        let found = name.value();
+        let known = Self::ALL.iter().find(|(text, _)| *text == found);
+        known.map(|(_, case)| *case).ok_or_else(|| {
+            let expected = Self::ALL.map(|(text, _)| text).join("`, `");
+            syn::Error::new(
+                name.span(),
+                format!("unknown case `{found}`, expected one of `{expected}`"),
+            )
+        })
+    }
+
+    /// The name that serde's attributes use for this case.
+    pub(crate) fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(_, case)| *case == self)
+            .map(|(text, _)| *text)
+            .expect("every case is listed")
+    }
+
+    /// Spells the name of a variant, which is in Pascal case.
+    pub(crate) fn variant(self, name: &str) -> String {
+        match self {
+            Case::Lower => name.to_ascii_lowercase(),
+            Case::Upper => name.to_ascii_uppercase(),
+            Case::Pascal => name.to_string(),
+            Case::Camel => lower_first(name),
+            Case::Snake => snake(name),
+            Case::ScreamingSnake => snake(name).to_ascii_uppercase(),
+            Case::Kebab => snake(name).replace('_', "-"),
+            Case::ScreamingKebab => snake(name).to_ascii_uppercase().replace('_', "-"),
+        }
+    }
+
+    /// Spells the name of a field, which is in snake case.
+    pub(crate) fn field(self, name: &str) -> String {
+        match self {
+            Case::Lower | Case::Snake => name.to_string(),
+            Case::Upper | Case::ScreamingSnake => name.to_ascii_uppercase(),
+            Case::Pascal => pascal(name),
+            Case::Camel => lower_first(&pascal(name)),
+            Case::Kebab => name.replace('_', "-"),
+            Case::ScreamingKebab => name.to_ascii_uppercase().replace('_', "-"),
+        }
+    }
+}
+
+/// `CompletingSentinels` becomes `completing_sentinels`.
+pub(crate) fn snake(name: &str) -> String {
+    let mut out = String::new();
+    for (index, letter) in name.char_indices() {
+        if index > 0 && letter.is_uppercase() {
+            out.push('_');
+        }
+        out.push(letter.to_ascii_lowercase());
+    }
+    out
+}
+
+/// `complete_sentinels` becomes `CompleteSentinels`.
+pub(crate) fn pascal(name: &str) -> String {
+    name.split('_').map(upper_first).collect()
+}
+
+fn upper_first(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_ascii_uppercase().to_string() + letters.as_str()
+    })
+}
+
+fn lower_first(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_ascii_lowercase().to_string() + letters.as_str()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_and_fields_are_spelled_as_serde_spells_them() {
+        assert_eq!(Case::Kebab.variant("CompletingSentinels"), "completing-sentinels");
+        assert_eq!(Case::Camel.variant("CompletingSentinels"), "completingSentinels");
+        assert_eq!(
+            Case::ScreamingSnake.variant("CompletingSentinels"),
+            "COMPLETING_SENTINELS"
+        );
+        assert_eq!(Case::Camel.field("claude_log_path"), "claudeLogPath");
+        assert_eq!(Case::Kebab.field("claude_log_path"), "claude-log-path");
+        assert_eq!(Case::Lower.field("claude_log_path"), "claude_log_path");
+    }
+}

@@ -1,0 +1,77 @@
+//! What the user wrote -> a machine that can be generated.
+//!
+//! Every broken rule is reported at the word that breaks it. A part that breaks a rule is left out or replaced by what
+//! was probably meant, so that the result can be expanded in any case and one mistake does not cause a page of others.
+
+mod edges;
+mod fields;
+mod names;
+mod reach;
+
+use crate::ast::Ast;
+use crate::case::Case;
+use crate::error::Errors;
+use crate::model::{Machine, State};
+
+/// Resolves names and checks all rules; returns nothing for an enum without states.
+pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
+    names::unique_states(&mut ast.states, errors);
+    if ast.states.is_empty() {
+        errors.at(
+            &ast.stored,
+            "a machine needs at least an initial and a terminal state",
+        );
+        return None;
+    }
+    let edges = edges::resolve(&ast.states, errors);
+    let initial = reach::check(&ast, &edges, errors);
+    let fields = fields::resolve(&ast, &edges, initial, errors);
+    let states = ast.states.into_iter().zip(edges.exits).zip(fields.states);
+    let states = states.map(|((state, exits), resolved)| State {
+        stored_name: stored_name(
+            &state.names.rename,
+            &state.ident.to_string(),
+            ast.storage.states,
+            Case::variant,
+        ),
+        aliases: state.names.aliases,
+        ident: state.ident,
+        docs: state.docs,
+        attrs: state.attrs,
+        terminal: exits.is_empty(),
+        exits,
+        fields: resolved.fields,
+        tolerated: resolved.tolerated,
+    });
+    let machine = Machine {
+        name: ast.name,
+        tests: ast.tests,
+        vis: ast.vis,
+        stored: ast.stored,
+        docs: ast.docs,
+        attrs: ast.attrs,
+        derives: ast.derives,
+        tag: ast.storage.tag,
+        field_case: ast.storage.fields,
+        shared: fields.shared,
+        states: states.collect(),
+        methods: edges.methods,
+        initial,
+    };
+    names::collisions(&machine, errors);
+    Some(machine)
+}
+
+/// The name under which something is stored: as renamed, else as spelled by the case, else as it is.
+fn stored_name(
+    rename: &Option<String>,
+    name: &str,
+    case: Option<Case>,
+    spell: fn(Case, &str) -> String,
+) -> String {
+    match (rename, case) {
+        (Some(rename), _) => rename.clone(),
+        (None, Some(case)) => spell(case, name),
+        (None, None) => name.to_string(),
+    }
+}

@@ -1,0 +1,155 @@
+//! Edges: targets by name, and one method for each name.
+
+use std::collections::HashSet;
+
+use quote::format_ident;
+
+use crate::ast::{self, State};
+use crate::case::pascal;
+use crate::error::{Errors, did_you_mean, nearest};
+use crate::model::{Exit, Method};
+
+/// All edges of a machine.
+#[derive(Debug, Default)]
+pub(crate) struct Edges {
+    /// The exits of each state.
+    pub(crate) exits: Vec<Vec<Exit>>,
+    pub(crate) methods: Vec<Method>,
+    /// Whether an edge had to be left out.
+    pub(crate) incomplete: bool,
+}
+
+impl Edges {
+    /// The states that one state leads to.
+    pub(crate) fn targets(&self, state: usize) -> impl Iterator<Item = usize> {
+        self.exits[state]
+            .iter()
+            .map(|exit| self.methods[exit.method].target)
+    }
+
+    /// The states that lead to one state.
+    pub(crate) fn sources(&self, target: usize) -> impl Iterator<Item = usize> {
+        (0..self.exits.len()).filter(move |source| self.targets(*source).any(|other| other == target))
+    }
+}
+
+/// Resolves every `method => Target`.
+pub(super) fn resolve(states: &[State], errors: &mut Errors) -> Edges {
+    let mut edges = Edges::default();
+    for (index, state) in states.iter().enumerate() {
+        check_exits(state, errors);
+        let mut exits: Vec<Exit> = Vec::new();
+        for exit in &state.exits {
+            let method = target(states, exit, errors)
+                .and_then(|target| method(&mut edges, exit, target, states, errors));
+            let Some(method) = method else {
+                edges.incomplete = true;
+                continue;
+            };
+            if exits.iter().any(|known| known.method == method) {
+                errors.at(
+                    &exit.method,
+                    format!("`{}` already leaves `{}`", exit.method, state.ident),
+                );
+                continue;
+            }
+            if edges.methods[method].target == index && !state.again {
+                let message = format!(
+                    "`{}` leads back to `{}`: mark the state `#[again]` if that is meant",
+                    exit.method, state.ident
+                );
+                errors.at(&exit.target, message);
+            }
+            edges.methods[method].sources.push(index);
+            exits.push(Exit {
+                method,
+                label: exit.label.clone(),
+            });
+        }
+        edges.exits.push(exits);
+    }
+    unused_again(states, &edges, errors);
+    edges
+}
+
+fn check_exits(state: &State, errors: &mut Errors) {
+    match (&state.terminal, state.exits.first()) {
+        (Some(_), Some(exit)) => errors.at(
+            &exit.method,
+            format!(
+                "terminal state `{}` has an exit: remove the exit or `#[terminal]`",
+                state.ident
+            ),
+        ),
+        (None, None) => errors.at(
+            &state.ident,
+            format!(
+                "state `{}` has no exit: give it `#[to(..)]` or mark it `#[terminal]`",
+                state.ident
+            ),
+        ),
+        _ => {}
+    }
+}
+
+fn target(states: &[State], exit: &ast::Exit, errors: &mut Errors) -> Option<usize> {
+    if let Some(index) = states.iter().position(|state| state.ident == exit.target) {
+        return Some(index);
+    }
+    let found = exit.target.to_string();
+    let known: Vec<String> = states.iter().map(|state| state.ident.to_string()).collect();
+    errors.at(
+        &exit.target,
+        format!("unknown state `{found}`{}", did_you_mean(&found, &known)),
+    );
+    nearest(&found, &known)
+}
+
+/// Finds or makes the method of this name.
+fn method(
+    edges: &mut Edges,
+    exit: &ast::Exit,
+    target: usize,
+    states: &[State],
+    errors: &mut Errors,
+) -> Option<usize> {
+    let Some(index) = edges
+        .methods
+        .iter()
+        .position(|method| method.ident == exit.method)
+    else {
+        let metadata = format_ident!("{}", pascal(&exit.method.to_string()), span = exit.method.span());
+        edges.methods.push(Method {
+            ident: exit.method.clone(),
+            metadata,
+            target,
+            sources: Vec::new(),
+        });
+        return Some(edges.methods.len() - 1);
+    };
+    let known = edges.methods[index].target;
+    if known == target {
+        return Some(index);
+    }
+    let message = format!(
+        "method `{}` already leads to `{}`: give this edge another name, because a method has one target and one \
+         set of metadata",
+        exit.method, states[known].ident
+    );
+    errors.at(&exit.method, message);
+    None
+}
+
+fn unused_again(states: &[State], edges: &Edges, errors: &mut Errors) {
+    let loops: HashSet<usize> = (0..states.len())
+        .filter(|state| edges.targets(*state).any(|to| to == *state))
+        .collect();
+    for (index, state) in states.iter().enumerate() {
+        if state.again && !loops.contains(&index) && !edges.incomplete {
+            errors.at(
+                &state.ident,
+                format!("`#[again]` without an edge from `{}` to itself", state.ident),
+            );
+        }
+    }
+}

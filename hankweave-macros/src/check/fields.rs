@@ -1,0 +1,357 @@
+//! Fields: which state has which, and where each value comes from.
+
+use std::collections::HashSet;
+
+use proc_macro2::Ident;
+use quote::ToTokens;
+use syn::Type;
+
+use crate::ast::{self, Ast, Mark};
+use crate::case::Case;
+use crate::error::{Errors, did_you_mean};
+use crate::model::{Entry, Field, Setters};
+
+use super::edges::Edges;
+use super::stored_name;
+
+/// The fields of all states.
+pub(super) struct Resolved {
+    pub(super) shared: Vec<Field>,
+    pub(super) states: Vec<StateFields>,
+}
+
+/// The fields of one state.
+pub(super) struct StateFields {
+    pub(super) fields: Vec<Field>,
+    pub(super) tolerated: Vec<String>,
+}
+
+/// Resolves `keeps`, `same_as`, `tolerates` and the marks of all fields.
+pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Errors) -> Resolved {
+    let shared: Vec<Field> = ast
+        .shared
+        .iter()
+        .filter_map(|field| shared_field(ast, field, errors))
+        .collect();
+    let kept = kept_names(ast, errors);
+    let resolver = Resolver {
+        ast,
+        edges,
+        initial,
+        kept: &kept,
+    };
+    let mut states: Vec<StateFields> = (0..ast.states.len())
+        .map(|state| {
+            let mut fields = shared.clone();
+            fields.extend(
+                kept[state]
+                    .iter()
+                    .filter_map(|name| resolver.kept_field(state, name, errors)),
+            );
+            fields.extend(
+                ast.states[state]
+                    .fields
+                    .iter()
+                    .map(|field| resolver.own_field(state, field, errors)),
+            );
+            StateFields {
+                fields: unique(fields, errors),
+                tolerated: Vec::new(),
+            }
+        })
+        .collect();
+    for (state, tolerated) in (0..ast.states.len())
+        .map(|state| (state, tolerated(ast, &states, state, errors)))
+        .collect::<Vec<_>>()
+    {
+        states[state].tolerated = tolerated;
+    }
+    Resolved { shared, states }
+}
+
+fn shared_field(ast: &Ast, field: &ast::Field, errors: &mut Errors) -> Option<Field> {
+    let entry = match &field.mark {
+        Mark::None => Entry::Shared,
+        Mark::Extra => Entry::Extra,
+        Mark::Carry(_) | Mark::Origin | Mark::Live { .. } | Mark::Fixed(_) => {
+            errors.at(
+                &field.ident,
+                "a shared field is given once and travels unchanged: move it into the states that change it",
+            );
+            return None;
+        }
+    };
+    Some(field_of(ast, field, entry, None))
+}
+
+/// The names that each state keeps: those of `same_as`, then those of `keeps`.
+fn kept_names(ast: &Ast, errors: &mut Errors) -> Vec<Vec<Ident>> {
+    let direct: Vec<Vec<Ident>> = ast.states.iter().map(|state| state.keeps.clone()).collect();
+    let mut kept = Vec::new();
+    for state in &ast.states {
+        let mut names = Vec::new();
+        let mut seen = HashSet::from([state.ident.to_string()]);
+        let mut model = state.same_as.as_ref();
+        while let Some(ident) = model {
+            let Some(index) = ast.states.iter().position(|other| other.ident == *ident) else {
+                let known: Vec<String> = ast.states.iter().map(|state| state.ident.to_string()).collect();
+                errors.at(
+                    ident,
+                    format!(
+                        "unknown state `{ident}`{}",
+                        did_you_mean(&ident.to_string(), &known)
+                    ),
+                );
+                break;
+            };
+            if !seen.insert(ident.to_string()) {
+                errors.at(ident, "`same_as` leads back to the state itself");
+                break;
+            }
+            names.extend(direct[index].iter().cloned());
+            names.extend(ast.states[index].fields.iter().map(|field| field.ident.clone()));
+            model = ast.states[index].same_as.as_ref();
+        }
+        names.extend(state.keeps.iter().cloned());
+        kept.push(names);
+    }
+    kept
+}
+
+struct Resolver<'a> {
+    ast: &'a Ast,
+    edges: &'a Edges,
+    initial: usize,
+    kept: &'a [Vec<Ident>],
+}
+
+impl Resolver<'_> {
+    fn own_field(&self, state: usize, field: &ast::Field, errors: &mut Errors) -> Field {
+        let (entry, live) = match &field.mark {
+            Mark::None => (Entry::Caller, None),
+            Mark::Extra => {
+                errors.at(
+                    &field.ident,
+                    "extra fields belong to every state: put this into the shared variant",
+                );
+                (Entry::Caller, None)
+            }
+            Mark::Carry(from) => (self.carried(state, field, from.as_ref(), errors), None),
+            Mark::Origin => (self.origin(state, field, errors), None),
+            Mark::Live { start, add } => (
+                Entry::Start(start.clone()),
+                self.setters(state, field, *add, errors),
+            ),
+            Mark::Fixed(value) => (Entry::Fixed(value.clone()), None),
+        };
+        field_of(self.ast, field, entry, live)
+    }
+
+    fn carried(&self, state: usize, field: &ast::Field, from: Option<&Ident>, errors: &mut Errors) -> Entry {
+        let from = from.unwrap_or(&field.ident);
+        let mut sources = self.edges.sources(state).peekable();
+        let known: Vec<String> = self
+            .edges
+            .sources(state)
+            .flat_map(|source| self.names(source))
+            .collect();
+        // The initial state may carry: its first value is the default.
+        if (sources.peek().is_some() || state != self.initial)
+            && !known.contains(&from.to_string())
+            && !self.edges.incomplete
+        {
+            let hint = did_you_mean(&from.to_string(), &known);
+            let target = &self.ast.states[state].ident;
+            errors.at(
+                from,
+                format!("no state before `{target}` has a field `{from}` to carry{hint}"),
+            );
+        }
+        Entry::Carried(from.clone())
+    }
+
+    fn origin(&self, state: usize, field: &ast::Field, errors: &mut Errors) -> Entry {
+        if state == self.initial {
+            let ident = &self.ast.states[state].ident;
+            errors.at(
+                &field.ident,
+                format!("`{ident}` is where values start: there is no state before it to name"),
+            );
+            return Entry::Caller;
+        }
+        Entry::Origin
+    }
+
+    fn setters(&self, state: usize, field: &ast::Field, add: bool, errors: &mut Errors) -> Option<Setters> {
+        if self.edges.exits[state].is_empty() {
+            let ident = &self.ast.states[state].ident;
+            errors.at(
+                &field.ident,
+                format!("`{ident}` is terminal, its fields are final: use `#[carry]` or `#[fixed(..)]`"),
+            );
+            return None;
+        }
+        Some(Setters { add })
+    }
+
+    fn kept_field(&self, state: usize, name: &Ident, errors: &mut Errors) -> Option<Field> {
+        if state == self.initial {
+            errors.at(
+                name,
+                format!(
+                    "`{}` is where values start: there is nothing to keep",
+                    self.ast.states[state].ident
+                ),
+            );
+            return None;
+        }
+        let mut found: Option<(Type, &ast::Field, usize)> = None;
+        for source in self.edges.sources(state) {
+            let Some(field) = self.declaration(source, name, &mut HashSet::from([state])) else {
+                if !self.names(source).contains(&name.to_string()) {
+                    self.missing(state, source, name, errors);
+                    return None;
+                }
+                continue;
+            };
+            match &found {
+                Some((ty, _, first)) if !same(ty, &field.ty) => {
+                    let [first, second] = [*first, source].map(|state| &self.ast.states[state].ident);
+                    errors.at(
+                        name,
+                        format!(
+                            "`{name}` has one type in `{first}` and another in `{second}`: use `#[carry]`"
+                        ),
+                    );
+                    return None;
+                }
+                Some(_) => {}
+                None => found = Some((field.ty.clone(), field, source)),
+            }
+        }
+        let (_, field, _) = found?;
+        let live = match field.mark {
+            Mark::Live { add, .. } if !self.edges.exits[state].is_empty() => Some(Setters { add }),
+            _ => None,
+        };
+        Some(field_of(self.ast, field, Entry::Kept, live))
+    }
+
+    fn missing(&self, state: usize, source: usize, name: &Ident, errors: &mut Errors) {
+        let [target, source_ident] = [state, source].map(|state| &self.ast.states[state].ident);
+        let hint = did_you_mean(&name.to_string(), &self.names(source));
+        let message =
+            format!("`{target}` is entered from `{source_ident}`, which has no field `{name}` to keep{hint}");
+        errors.at(name, message);
+    }
+
+    /// Where the field of this name in this state is written down.
+    fn declaration(&self, state: usize, name: &Ident, seen: &mut HashSet<usize>) -> Option<&ast::Field> {
+        let declared = &self.ast.states[state].fields;
+        if let Some(field) = declared.iter().find(|field| field.ident == *name) {
+            return Some(field);
+        }
+        if !self.kept[state].contains(name) || !seen.insert(state) {
+            return None;
+        }
+        self.edges
+            .sources(state)
+            .find_map(|source| self.declaration(source, name, seen))
+    }
+
+    /// The names of all fields of a state that are not shared.
+    fn names(&self, state: usize) -> Vec<String> {
+        let own = self.ast.states[state].fields.iter().map(|field| &field.ident);
+        own.chain(&self.kept[state]).map(ToString::to_string).collect()
+    }
+}
+
+/// Fields of other states that this state reads and drops.
+fn tolerated(ast: &Ast, states: &[StateFields], state: usize, errors: &mut Errors) -> Vec<String> {
+    let mut tolerated = Vec::new();
+    for name in &ast.states[state].tolerates {
+        if states[state].fields.iter().any(|field| field.ident == *name) {
+            errors.at(
+                name,
+                format!(
+                    "`{}` has the field `{name}`: nothing to tolerate",
+                    ast.states[state].ident
+                ),
+            );
+            continue;
+        }
+        let elsewhere = || states.iter().flat_map(|state| &state.fields);
+        let known: Vec<String> = elsewhere().map(|field| field.ident.to_string()).collect();
+        let mut fields = elsewhere().filter(|field| field.ident == *name).peekable();
+        if fields.peek().is_none() {
+            errors.at(
+                name,
+                format!(
+                    "no state has a field `{name}`{}",
+                    did_you_mean(&name.to_string(), &known)
+                ),
+            );
+        }
+        tolerated.extend(fields.flat_map(Field::stored_names).map(str::to_string));
+    }
+    tolerated
+}
+
+/// Leaves out fields whose name is taken.
+fn unique(fields: Vec<Field>, errors: &mut Errors) -> Vec<Field> {
+    let mut kept: Vec<Field> = Vec::new();
+    for field in fields {
+        if kept.iter().any(|known| known.ident == field.ident) {
+            errors.at(
+                &field.ident,
+                format!("there is already a field `{}` in this state", field.ident),
+            );
+            continue;
+        }
+        if let Some(known) = kept.iter().find(|known| known.shares_stored_name(&field)) {
+            let message = format!(
+                "`{}` and `{}` are stored under the same name",
+                known.ident, field.ident
+            );
+            errors.at(&field.ident, message);
+        }
+        kept.push(field);
+    }
+    kept
+}
+
+fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) -> Field {
+    let name = field.ident.to_string();
+    let mut serde = field.serde.metas.clone();
+    let is_option = is_option(&field.ty);
+    if is_option && !field.serde.skip {
+        serde.push(quote::quote!(skip_serializing_if = "Option::is_none"));
+    }
+    if is_option && field.serde.custom_read && !field.serde.default {
+        serde.push(quote::quote!(default));
+    }
+    Field {
+        stored_name: stored_name(&field.serde.names.rename, &name, ast.storage.fields, Case::field),
+        aliases: field.serde.names.aliases.clone(),
+        optional: is_option || field.serde.default,
+        schema: field
+            .schema
+            .as_ref()
+            .map_or_else(|| "{}".to_string(), syn::LitStr::value),
+        ident: field.ident.clone(),
+        ty: field.ty.clone(),
+        attrs: field.attrs.clone(),
+        serde,
+        entry,
+        live,
+    }
+}
+
+/// Whether the type is written `Option<..>`. Names are all that a macro sees.
+fn is_option(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Option"))
+}
+
+fn same(left: &Type, right: &Type) -> bool {
+    left.to_token_stream().to_string() == right.to_token_stream().to_string()
+}

@@ -1,0 +1,88 @@
+//! The shape of the graph: one start, everything reachable, an end within reach.
+
+use std::collections::HashSet;
+
+use crate::ast::Ast;
+use crate::error::Errors;
+
+use super::edges::Edges;
+
+/// Checks the graph and returns the index of the initial state.
+pub(super) fn check(ast: &Ast, edges: &Edges, errors: &mut Errors) -> usize {
+    let initial = initial(ast, errors);
+    if edges.incomplete {
+        // The missing edges may be the ones that make everything reachable.
+        return initial.unwrap_or(0);
+    }
+    if let Some(initial) = initial {
+        unreachable_states(ast, edges, initial, errors);
+    }
+    endless_states(ast, edges, errors);
+    initial.unwrap_or(0)
+}
+
+fn initial(ast: &Ast, errors: &mut Errors) -> Option<usize> {
+    let mut marked = ast
+        .states
+        .iter()
+        .enumerate()
+        .filter_map(|(index, state)| Some((index, state.initial.as_ref()?)));
+    let Some((first, _)) = marked.next() else {
+        errors.at(
+            &ast.stored,
+            "no initial state: mark the state in which values start with `#[initial]`",
+        );
+        return None;
+    };
+    for (_, attr) in marked {
+        let message = format!("there is already an initial state, `{}`", ast.states[first].ident);
+        errors.at(attr, message);
+    }
+    Some(first)
+}
+
+fn unreachable_states(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Errors) {
+    let reached = closure(initial, |state| edges.targets(state).collect());
+    let start = &ast.states[initial].ident;
+    for (index, state) in ast.states.iter().enumerate() {
+        if !reached.contains(&index) && state.initial.is_none() {
+            let ident = &state.ident;
+            errors.at(ident, format!("state `{ident}` is unreachable from the initial state `{start}`: add an edge to it or remove it"));
+        }
+    }
+}
+
+fn endless_states(ast: &Ast, edges: &Edges, errors: &mut Errors) {
+    let is_end = |state: &usize| edges.exits[*state].is_empty() || ast.states[*state].terminal.is_some();
+    if !(0..ast.states.len()).any(|state| is_end(&state)) {
+        errors.at(
+            &ast.stored,
+            "no terminal state: mark each state that is never left with `#[terminal]`",
+        );
+        return;
+    }
+    for (index, state) in ast.states.iter().enumerate() {
+        if !closure(index, |state| edges.targets(state).collect())
+            .iter()
+            .any(is_end)
+        {
+            let ident = &state.ident;
+            errors.at(
+                ident,
+                format!(
+                    "state `{ident}` can never reach a terminal state: add an edge that leads towards one"
+                ),
+            );
+        }
+    }
+}
+
+/// Every state that `next` leads to from `start`, and `start`.
+fn closure(start: usize, next: impl Fn(usize) -> Vec<usize>) -> HashSet<usize> {
+    let mut seen = HashSet::from([start]);
+    let mut open = vec![start];
+    while let Some(state) = open.pop() {
+        open.extend(next(state).into_iter().filter(|target| seen.insert(*target)));
+    }
+    seen
+}

@@ -1,0 +1,43 @@
+//! Mistakes of the user, collected so that all are reported at once.
+
+use std::fmt::Display;
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::Error;
+
+/// All mistakes found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Errors(Vec<Error>);
+
+impl Errors {
+    /// Reports a mistake at the tokens that make it.
+    pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Display) {
+        self.0.push(Error::new_spanned(tokens, message));
+    }
+
+    /// Takes the value, or the mistake.
+    pub(crate) fn ok<T>(&mut self, result: syn::Result<T>) -> Option<T> {
+        result.map_err(|error| self.0.push(error)).ok()
+    }
+
+    /// The mistakes as `compile_error!` invocations, each at its place.
+    pub(crate) fn into_tokens(self) -> TokenStream {
+        self.0.iter().map(Error::to_compile_error).collect()
+    }
+}
+
+/// Ends a message with the nearest of the known names, if one is near.
+pub(crate) fn did_you_mean(found: &str, known: &[String]) -> String {
+    match nearest(found, known) {
+        Some(index) => format!("; did you mean `{}`?", known[index]),
+        None => String::new(),
+    }
+}
+
+/// Finds the known name that was probably meant.
+pub(crate) fn nearest(found: &str, known: &[String]) -> Option<usize> {
+    let distance = |name: &String| strsim::damerau_levenshtein(found, name);
+    let (index, name) = known.iter().enumerate().min_by_key(|(_, name)| distance(name))?;
+    (distance(name) <= found.len().max(name.len()) / 3).then_some(index)
+}

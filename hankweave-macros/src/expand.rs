@@ -1,0 +1,145 @@
+//! A machine -> the code that the user gets, in the order in which one reads it.
+
+mod dynamic;
+mod graph;
+mod names;
+mod rehydrate;
+mod states;
+mod stored;
+mod stubs;
+mod transitions;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+use syn::Visibility;
+
+use crate::case::{Case, snake};
+use crate::model::Machine;
+
+/// Whether the stored form is generated. It needs serde, which a build without `std` may want to do without.
+const STORED: bool = cfg!(feature = "serde");
+
+/// Generates the module of the machine and the re-exports beside it.
+pub(crate) fn expand(machine: &Machine) -> TokenStream {
+    let out = Names::new(machine);
+    let Names {
+        module,
+        typed,
+        status,
+        phase,
+        transition,
+        state_trait,
+        graph,
+        ..
+    } = &out;
+    let (vis, stored, attrs) = (&machine.vis, &machine.stored, &machine.attrs);
+    let cfgs: Vec<_> = attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
+    let summary = format!("The `{typed}` machine: its states, what each step demands, and its stored form.");
+    let diagram = format!("```mermaid\n{}```", graph::mermaid(machine));
+    let parts = [
+        states::typed(machine, &out),
+        states::states(machine, &out),
+        states::metadata(machine, &out),
+        transitions::edges(machine, &out),
+        transitions::methods(machine, &out),
+        stubs::stubs(machine, &out),
+        dynamic::execution(machine, &out),
+        dynamic::transition(machine, &out),
+        names::statuses(machine, &out),
+        rehydrate::rehydrate(machine, &out),
+        stored::stored(machine, &out),
+        graph::graph(machine, &out),
+    ];
+    quote! {
+        #(#cfgs)*
+        #[doc = #summary]
+        #[doc = ""]
+        #[doc = #diagram]
+        #vis mod #module {
+            use super::*;
+            #(#parts)*
+        }
+        #(#cfgs)*
+        #vis use #module::{#typed, #stored, #status, #phase, #transition, #state_trait, #graph};
+    }
+}
+
+/// The names of what is generated, and how visible it is.
+pub(crate) struct Names {
+    pub(crate) vis: TokenStream,
+    pub(crate) module: Ident,
+    /// `Codon`
+    pub(crate) typed: Ident,
+    /// `CodonExecution`
+    pub(crate) stored: Ident,
+    /// `CodonStatus`
+    pub(crate) status: Ident,
+    /// `CodonPhase`
+    pub(crate) phase: Ident,
+    /// `CodonTransition`
+    pub(crate) transition: Ident,
+    /// `CodonState`
+    pub(crate) state_trait: Ident,
+    /// `CODON`
+    pub(crate) graph: Ident,
+    /// `into_execution`
+    pub(crate) into_stored: Ident,
+    /// `codon`, the field of a step
+    pub(crate) value: Ident,
+}
+
+impl Names {
+    pub(crate) fn new(machine: &Machine) -> Self {
+        let name = machine.name.to_string();
+        let stored = machine.stored.to_string();
+        let short = stored
+            .strip_prefix(&name)
+            .filter(|rest| !rest.is_empty())
+            .unwrap_or(&stored);
+        let generated = |text: String| Ident::new(&text, Span::call_site());
+        Self {
+            vis: inner_visibility(&machine.vis),
+            module: generated(snake(&name)),
+            typed: machine.name.clone(),
+            stored: machine.stored.clone(),
+            status: format_ident!("{name}Status", span = Span::call_site()),
+            phase: format_ident!("{name}Phase", span = Span::call_site()),
+            transition: format_ident!("{name}Transition", span = Span::call_site()),
+            state_trait: format_ident!("{name}State", span = Span::call_site()),
+            graph: generated(Case::ScreamingSnake.variant(&name)),
+            into_stored: generated(format!("into_{}", snake(short))),
+            value: generated(snake(&name)),
+        }
+    }
+}
+
+/// The visibility of the enum, written from inside the generated module.
+fn inner_visibility(vis: &Visibility) -> TokenStream {
+    let Visibility::Restricted(restricted) = vis else {
+        return match vis {
+            Visibility::Public(_) => quote!(pub),
+            _ => quote!(pub(super)),
+        };
+    };
+    let path = &restricted.path;
+    match path
+        .segments
+        .first()
+        .map(|segment| segment.ident.to_string())
+        .as_deref()
+    {
+        Some("crate") => vis.to_token_stream(),
+        Some("self") => quote!(pub(super)),
+        _ => quote!(pub(in super::#path)),
+    }
+}
+
+/// Tokens that are only there when the stored form is.
+pub(crate) fn if_stored(tokens: TokenStream) -> TokenStream {
+    if STORED { tokens } else { TokenStream::new() }
+}
+
+/// `"a, b and c"`-like lists for documentation and messages.
+pub(crate) fn list(words: impl IntoIterator<Item = String>) -> String {
+    words.into_iter().collect::<Vec<_>>().join(", ")
+}

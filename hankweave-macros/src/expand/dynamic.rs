@@ -1,0 +1,212 @@
+//! The stored enum and the event enum.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::model::{Entry, Field, Machine, Method};
+
+use super::{Names, if_stored};
+
+/// The enum under the attribute: any state, checked at run time.
+pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis,
+        stored,
+        status,
+        transition,
+        typed,
+        ..
+    } = out;
+    let Machine {
+        docs,
+        attrs,
+        derives,
+        tag,
+        ..
+    } = machine;
+    let serde = if_stored(quote! {
+        #[derive(::hankweave_core::__private::serde::Serialize)]
+        #[serde(crate = "::hankweave_core::__private::serde", tag = #tag)]
+    });
+    let variants = machine.states.iter().map(|state| {
+        let (ident, docs, name) = (&state.ident, &state.docs, &state.stored_name);
+        let summary = docs
+            .is_empty()
+            .then(|| format!("Status `{name}`."))
+            .map(|text| quote!(#[doc = #text]));
+        let rename = if_stored(quote!(#[serde(rename = #name)]));
+        quote!(#(#docs)* #summary #rename #ident(#ident),)
+    });
+    let idents: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
+    let accessors = machine.shared.iter().map(|field| accessor(field, &idents, out));
+    let arms = machine.edges().map(|(from, method, _)| {
+        let (from, to) = (&from.ident, &machine.target(method).ident);
+        let (pattern, key) = event_pattern(method, machine);
+        quote! {
+            (Self::#from(state), #transition::#pattern) => {
+                ::core::result::Result::Ok(Self::#to(Edge::advance(#key, state)))
+            }
+        }
+    });
+    let apply_docs = format!("Makes a step, if the {typed} has it in its present state.");
+    quote! {
+        #(#docs)*
+        #(#attrs)*
+        #[derive(Debug, Clone, PartialEq #(, #derives)*)]
+        #serde
+        #vis enum #stored {
+            #(#variants)*
+        }
+
+        impl #stored {
+            /// The status of the value.
+            #vis const fn status(&self) -> #status {
+                match self {
+                    #(Self::#idents(_) => #status::#idents,)*
+                }
+            }
+
+            /// Whether no step can follow.
+            #vis const fn is_terminal(&self) -> bool {
+                self.status().is_terminal()
+            }
+
+            #(#accessors)*
+
+            #[doc = #apply_docs]
+            ///
+            /// # Errors
+            ///
+            /// Hands the value back untouched when its state has no such step.
+            #vis fn apply(self, transition: #transition) -> ::core::result::Result<Self, InvalidTransition> {
+                let (from, to) = (self.status(), transition.target());
+                match (self, transition) {
+                    #(#arms)*
+                    (value, _) => ::core::result::Result::Err(InvalidTransition {
+                        value: ::hankweave_core::__private::Box::new(value),
+                        from,
+                        to,
+                        legal: from.targets(),
+                    }),
+                }
+            }
+        }
+
+        /// Why a step on a stored value was refused.
+        #vis type InvalidTransition = ::hankweave_core::machine::InvalidTransition<#stored, #status>;
+    }
+}
+
+fn accessor(field: &Field, states: &[&proc_macro2::Ident], out: &Names) -> TokenStream {
+    let (vis, Field { ident, ty, attrs, .. }) = (&out.vis, field);
+    let docs: Vec<_> = attrs.iter().filter(|attr| attr.path().is_ident("doc")).collect();
+    let summary = docs
+        .is_empty()
+        .then(|| format!("The `{}` of every state.", field.stored_name));
+    let summary = summary.map(|text| quote!(#[doc = #text]));
+    debug_assert!(matches!(field.entry, Entry::Shared | Entry::Extra));
+    quote! {
+        #(#docs)*
+        #summary
+        #vis const fn #ident(&self) -> &#ty {
+            match self {
+                #(Self::#states(state) => &state.#ident,)*
+            }
+        }
+    }
+}
+
+/// How the event of a method is matched, and the metadata then in hand.
+fn event_pattern(method: &Method, machine: &Machine) -> (TokenStream, TokenStream) {
+    let key = &method.metadata;
+    match machine.metadata(method).next() {
+        Some(_) => (quote!(#key(metadata)), quote!(metadata)),
+        None => (quote!(#key), quote!(#key)),
+    }
+}
+
+/// The enum of all steps, each with what it demands.
+pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis,
+        status,
+        typed,
+        transition,
+        ..
+    } = out;
+    let docs = format!("A step of a {typed} as an event.");
+    let serde = if_stored(quote! {
+        #[derive(
+            ::hankweave_core::__private::serde::Serialize,
+            ::hankweave_core::__private::serde::Deserialize
+        )]
+        #[serde(crate = "::hankweave_core::__private::serde", tag = "method", content = "metadata")]
+    });
+    let names: Vec<_> = machine
+        .methods
+        .iter()
+        .map(|method| method.ident.to_string())
+        .collect();
+    let targets = machine.methods.iter().map(|method| &machine.target(method).ident);
+    let has_metadata = |method: &&Method| machine.metadata(method).next().is_some();
+    let patterns: Vec<_> = machine
+        .methods
+        .iter()
+        .map(|method| {
+            let key = &method.metadata;
+            if has_metadata(&method) {
+                quote!(#key(_))
+            } else {
+                quote!(#key)
+            }
+        })
+        .collect();
+    let variants = machine.methods.iter().zip(&names).map(|(method, name)| {
+        let (key, to) = (&method.metadata, &machine.target(method).ident);
+        let docs = format!("The step to [`{to}`].");
+        let rename = if_stored(quote!(#[serde(rename = #name)]));
+        let content = has_metadata(&method).then(|| quote!((#key)));
+        quote!(#[doc = #docs] #rename #key #content,)
+    });
+    let conversions = machine.methods.iter().map(|method| {
+        let key = &method.metadata;
+        let (argument, value) = match has_metadata(&method) {
+            true => (quote!(metadata), quote!(Self::#key(metadata))),
+            false => (quote!(_), quote!(Self::#key)),
+        };
+        quote! {
+            #[automatically_derived]
+            impl ::core::convert::From<#key> for #transition {
+                fn from(#argument: #key) -> Self {
+                    #value
+                }
+            }
+        }
+    });
+    quote! {
+        #[doc = #docs]
+        #[derive(Debug, Clone, PartialEq)]
+        #serde
+        #vis enum #transition {
+            #(#variants)*
+        }
+
+        impl #transition {
+            /// The method that makes the step.
+            #vis const fn method(&self) -> &'static str {
+                match self {
+                    #(Self::#patterns => #names,)*
+                }
+            }
+
+            /// The status that the step leads to.
+            #vis const fn target(&self) -> #status {
+                match self {
+                    #(Self::#patterns => #status::#targets,)*
+                }
+            }
+        }
+
+        #(#conversions)*
+    }
+}

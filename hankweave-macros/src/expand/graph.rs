@@ -1,0 +1,86 @@
+//! The machine as constant data, and its diagram for the documentation.
+
+use std::fmt::Write;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::model::{Entry, Exit, Field, Machine, Method};
+
+use super::Names;
+
+/// The constant graph.
+pub(super) fn graph(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis, typed, graph, ..
+    } = out;
+    let (name, tag, open) = (typed.to_string(), &machine.tag, machine.extra().is_some());
+    let docs = format!("The graph of the `{typed}` machine.");
+    let states = machine.states.iter().enumerate().map(|(index, state)| {
+        let (name, stored_name, docs) = (state.ident.to_string(), &state.stored_name, state.docs_text());
+        let (initial, terminal) = (index == machine.initial, state.terminal);
+        let fields = state
+            .fields
+            .iter()
+            .filter(|field| !matches!(field.entry, Entry::Extra))
+            .map(field);
+        quote! {
+            State {
+                name: #name,
+                stored_name: #stored_name,
+                docs: #docs,
+                initial: #initial,
+                terminal: #terminal,
+                fields: &[#(#fields),*],
+            }
+        }
+    });
+    let edges = machine.edges().map(|(from, method, exit)| {
+        let (from, to) = (from.ident.to_string(), machine.target(method).ident.to_string());
+        let (name, label) = (method.ident.to_string(), label(method, exit));
+        let metadata = machine.metadata(method).map(field);
+        quote! {
+            Edge { from: #from, to: #to, method: #name, label: #label, metadata: &[#(#metadata),*] }
+        }
+    });
+    quote! {
+        #[doc = #docs]
+        #vis const #graph: ::hankweave_core::machine::Machine = {
+            use ::hankweave_core::machine::{Edge, Field, Machine, State};
+            Machine { name: #name, tag: #tag, open: #open, states: &[#(#states),*], edges: &[#(#edges),*] }
+        };
+    }
+}
+
+fn field(field: &Field) -> TokenStream {
+    let Field {
+        stored_name,
+        optional,
+        schema,
+        ..
+    } = field;
+    let (name, required) = (field.ident.to_string(), !optional);
+    quote!(Field { name: #name, stored_name: #stored_name, required: #required, schema: #schema })
+}
+
+fn label(method: &Method, exit: &Exit) -> String {
+    exit.label
+        .as_ref()
+        .map_or_else(|| method.ident.to_string(), syn::LitStr::value)
+}
+
+/// The diagram for the documentation; the text is the one of `Machine::to_mermaid`.
+pub(super) fn mermaid(machine: &Machine) -> String {
+    let mut text = format!(
+        "stateDiagram-v2\n    [*] --> {}\n",
+        machine.states[machine.initial].ident
+    );
+    for (from, method, exit) in machine.edges() {
+        let to = &machine.target(method).ident;
+        let _ = writeln!(text, "    {} --> {to} : {}", from.ident, label(method, exit));
+    }
+    for state in machine.states.iter().filter(|state| state.terminal) {
+        let _ = writeln!(text, "    {} --> [*]", state.ident);
+    }
+    text
+}

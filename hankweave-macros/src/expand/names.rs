@@ -1,0 +1,185 @@
+//! The status and the phase: states without their data.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+
+use crate::model::{Machine, State};
+
+use super::{Names, if_stored};
+
+/// The enum of all statuses and the enum of those that are not terminal.
+pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis,
+        typed,
+        status,
+        phase,
+        state_trait,
+        ..
+    } = out;
+    let all: Vec<&State> = machine.states.iter().collect();
+    let active: Vec<&State> = machine.states.iter().filter(|state| !state.terminal).collect();
+    let status_docs = format!("The state of a {typed} without its data.");
+    let phase_docs = format!("A state of a {typed} that is not terminal, without its data.");
+    let status_enum = name_enum(status, &status_docs, &all, out);
+    let phase_enum = name_enum(phase, &phase_docs, &active, out);
+    let all = all.iter().map(|state| &state.ident);
+    let actives: Vec<_> = active.iter().map(|state| &state.ident).collect();
+    let terminals = machine
+        .states
+        .iter()
+        .filter(|state| state.terminal)
+        .map(|state| &state.ident);
+    quote! {
+        #status_enum
+
+        impl #status {
+            /// Whether no step can follow.
+            #vis const fn is_terminal(self) -> bool {
+                self.targets().is_empty()
+            }
+
+            /// The statuses that can follow; empty for a terminal one.
+            #vis const fn targets(self) -> &'static [Self] {
+                match self {
+                    #(Self::#all => <#all as #state_trait>::TARGETS,)*
+                }
+            }
+
+            /// Whether `to` can follow at once.
+            #vis fn legal(self, to: Self) -> bool {
+                self.targets().contains(&to)
+            }
+        }
+
+        #phase_enum
+
+        impl #phase {
+            /// The same state as a status.
+            #vis const fn status(self) -> #status {
+                match self {
+                    #(Self::#actives => #status::#actives,)*
+                }
+            }
+        }
+
+        #[automatically_derived]
+        impl ::core::convert::From<#phase> for #status {
+            fn from(phase: #phase) -> Self {
+                phase.status()
+            }
+        }
+
+        #[automatically_derived]
+        impl ::core::convert::TryFrom<#status> for #phase {
+            /// The status, when it is terminal.
+            type Error = #status;
+
+            fn try_from(status: #status) -> ::core::result::Result<Self, #status> {
+                match status {
+                    #(#status::#actives => ::core::result::Result::Ok(Self::#actives),)*
+                    #(#status::#terminals)|* => ::core::result::Result::Err(status),
+                }
+            }
+        }
+    }
+}
+
+fn name_enum(name: &Ident, docs: &str, states: &[&State], out: &Names) -> TokenStream {
+    let vis = &out.vis;
+    let idents: Vec<_> = states.iter().map(|state| &state.ident).collect();
+    let names: Vec<_> = states.iter().map(|state| &state.stored_name).collect();
+    let readable = states.iter().map(|state| {
+        let aliases = &state.aliases;
+        let name = &state.stored_name;
+        quote!(#name #(| #aliases)*)
+    });
+    let variants = states.iter().map(|state| {
+        let (ident, summary) = (&state.ident, summary(state));
+        quote!(#[doc = #summary] #ident,)
+    });
+    let serde = if_stored(quote! {
+        #[automatically_derived]
+        impl ::hankweave_core::__private::serde::Serialize for #name {
+            fn serialize<S: ::hankweave_core::__private::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        #[automatically_derived]
+        impl<'de> ::hankweave_core::__private::serde::Deserialize<'de> for #name {
+            fn deserialize<D: ::hankweave_core::__private::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                ::hankweave_core::machine::stored::read_name(deserializer)
+            }
+        }
+    });
+    quote! {
+        #[doc = #docs]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #vis enum #name {
+            #(#variants)*
+        }
+
+        impl #name {
+            /// All of them, in order of declaration.
+            #vis const ALL: &'static [Self] = &[#(Self::#idents),*];
+
+            /// The name in stored documents.
+            #vis const fn as_str(self) -> &'static str {
+                match self {
+                    #(Self::#idents => #names,)*
+                }
+            }
+        }
+
+        #[automatically_derived]
+        impl ::hankweave_core::machine::Name for #name {
+            const ALL: &'static [Self] = Self::ALL;
+            const NAMES: &'static [&'static str] = &[#(#names),*];
+
+            fn as_str(self) -> &'static str {
+                self.as_str()
+            }
+
+            fn parse(name: &str) -> ::core::option::Option<Self> {
+                match name {
+                    #(#readable => ::core::option::Option::Some(Self::#idents),)*
+                    _ => ::core::option::Option::None,
+                }
+            }
+        }
+
+        #[automatically_derived]
+        impl ::core::fmt::Display for #name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        #[automatically_derived]
+        impl ::core::str::FromStr for #name {
+            type Err = ::hankweave_core::machine::UnknownName;
+
+            fn from_str(name: &str) -> ::core::result::Result<Self, Self::Err> {
+                <Self as ::hankweave_core::machine::Name>::parse(name)
+                    .ok_or_else(|| ::hankweave_core::machine::UnknownName::new::<Self>(name))
+            }
+        }
+
+        #serde
+    }
+}
+
+/// The first line of the documentation of a state.
+fn summary(state: &State) -> String {
+    let docs = state.docs_text();
+    match docs.lines().next() {
+        Some(line) => line.to_string(),
+        None => format!("Status `{}`.", state.stored_name),
+    }
+}

@@ -1,0 +1,122 @@
+//! From the stored enum back to a typed value, and the rules that types cannot express.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::model::{Entry, Field, Machine, State};
+
+use super::Names;
+use super::states::distinct;
+
+/// `TryFrom` for all states, and `validate`.
+pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis,
+        typed,
+        stored,
+        status,
+        state_trait,
+        ..
+    } = out;
+    let idents: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
+    let narrows = idents.iter().map(|ident| {
+        quote! {
+            #[automatically_derived]
+            impl sealed::State for #ident {
+                fn narrow(stored: #stored) -> ::core::result::Result<Self, #stored> {
+                    match stored {
+                        #stored::#ident(state) => ::core::result::Result::Ok(state),
+                        other => ::core::result::Result::Err(other),
+                    }
+                }
+            }
+        }
+    });
+    let checks = machine.states.iter().map(|state| checks(state, machine, out));
+    quote! {
+        #(#narrows)*
+
+        impl<S: #state_trait> ::core::convert::TryFrom<#stored> for #typed<S> {
+            type Error = Refused;
+
+            fn try_from(value: #stored) -> ::core::result::Result<Self, Refused> {
+                let found = value.status();
+                let violations = value.validate();
+                if found == S::STATUS && !violations.is_empty() {
+                    let value = ::hankweave_core::__private::Box::new(value);
+                    return ::core::result::Result::Err(Refused::Invalid { status: found, violations, value });
+                }
+                S::narrow(value).map(#typed).map_err(|value| Refused::WrongState {
+                    expected: S::STATUS,
+                    found,
+                    value: ::hankweave_core::__private::Box::new(value),
+                })
+            }
+        }
+
+        /// Why a stored value could not become a typed one.
+        #vis type Refused = ::hankweave_core::machine::Refused<#stored, #status>;
+
+        impl #stored {
+            /// Every rule of its state that the value breaks; empty for a value that is right.
+            ///
+            /// Types make most rules impossible to break. What is left: a fixed field has its value, and a field that
+            /// names the previous state names one that leads here.
+            #vis fn validate(&self) -> ::hankweave_core::__private::Vec<::hankweave_core::machine::Violation> {
+                match self {
+                    #(Self::#idents(state) => #checks,)*
+                }
+            }
+        }
+    }
+}
+
+fn checks(state: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let index = machine
+        .states
+        .iter()
+        .position(|other| other.ident == state.ident)
+        .unwrap_or_default();
+    let checks: Vec<_> = state
+        .fields
+        .iter()
+        .filter_map(|field| check(field, index, machine, out))
+        .collect();
+    if checks.is_empty() {
+        return quote! {{
+            let _ = state;
+            ::hankweave_core::__private::Vec::new()
+        }};
+    }
+    quote!([#(#checks),*].into_iter().flatten().collect())
+}
+
+fn check(field: &Field, state: usize, machine: &Machine, out: &Names) -> Option<TokenStream> {
+    let Field {
+        ident,
+        ty,
+        stored_name,
+        ..
+    } = field;
+    match &field.entry {
+        Entry::Fixed(value) => Some(quote! {{
+            let expected: #ty = #value;
+            ::hankweave_core::machine::Violation::unless_equal(#stored_name, &expected, &state.#ident)
+        }}),
+        Entry::Origin => {
+            let phase = &out.phase;
+            let sources = machine
+                .methods
+                .iter()
+                .filter(|method| method.target == state)
+                .flat_map(|method| &method.sources);
+            let sources = distinct(sources)
+                .into_iter()
+                .map(|source| &machine.states[*source].ident);
+            Some(quote! {
+                ::hankweave_core::machine::Violation::unless_among(#stored_name, &[#(#phase::#sources),*], state.#ident)
+            })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,269 @@
+//! The typed value, one struct for each state, one struct for what each step demands.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+
+use crate::model::{Entry, Field, Machine, State};
+
+use super::{Names, if_stored};
+
+/// The generic value and the traits that its parameter obeys.
+pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis,
+        typed,
+        stored,
+        status,
+        phase,
+        state_trait,
+        into_stored,
+        ..
+    } = out;
+    let docs = format!("A value of the `{typed}` machine that is known to be in state `S`.");
+    let not_a_state = format!("`{{Self}}` is not a state of machine `{typed}`");
+    let not_active = format!("`{{Self}}` is a terminal state of machine `{typed}`, or none of its states");
+    let active = machine
+        .states
+        .iter()
+        .filter(|state| !state.terminal)
+        .map(|state| format!("`{}`", state.ident));
+    let active = format!("the states that can still move: {}", super::list(active));
+    let state_impls = machine.states.iter().map(|state| state_impl(state, machine, out));
+    quote! {
+        #[doc = #docs]
+        ///
+        /// It is made by [`new`](Self::new), moved on by the methods of its state, and read back from its stored form with
+        /// `TryFrom`. It cannot be cloned: a copy would be a second right to move on.
+        #[derive(Debug, PartialEq)]
+        #vis struct #typed<S: #state_trait>(S);
+
+        impl<S: #state_trait> #typed<S> {
+            /// The status of this state.
+            #vis const fn status(&self) -> #status {
+                S::STATUS
+            }
+
+            /// Gives up the typed value for its stored form.
+            #vis fn #into_stored(self) -> #stored {
+                self.0.into()
+            }
+        }
+
+        impl<S: #state_trait> ::core::ops::Deref for #typed<S> {
+            type Target = S;
+
+            fn deref(&self) -> &S {
+                &self.0
+            }
+        }
+
+        /// A state of the machine. Only the generated states implement it.
+        #[diagnostic::on_unimplemented(message = #not_a_state)]
+        #vis trait #state_trait: sealed::State + ::core::convert::Into<#stored> {
+            /// The status of this state.
+            const STATUS: #status;
+            /// Whether no step leaves this state.
+            const TERMINAL: bool;
+            /// The statuses that can follow.
+            const TARGETS: &'static [#status];
+        }
+
+        /// A state that is not terminal.
+        #[diagnostic::on_unimplemented(message = #not_active, label = "this value is final", note = #active)]
+        #vis trait Active: #state_trait {
+            /// The name of this state among those that are not terminal.
+            const PHASE: #phase;
+        }
+
+        #(#state_impls)*
+    }
+}
+
+fn state_impl(state: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        status,
+        phase,
+        stored,
+        state_trait,
+        ..
+    } = out;
+    let (ident, terminal) = (&state.ident, state.terminal);
+    let targets = state
+        .exits
+        .iter()
+        .map(|exit| &machine.target(&machine.methods[exit.method]).ident);
+    let targets = distinct(targets);
+    let active = (!terminal).then(|| {
+        quote! {
+            #[automatically_derived]
+            impl Active for #ident {
+                const PHASE: #phase = #phase::#ident;
+            }
+        }
+    });
+    quote! {
+        #[automatically_derived]
+        impl #state_trait for #ident {
+            const STATUS: #status = #status::#ident;
+            const TERMINAL: bool = #terminal;
+            const TARGETS: &'static [#status] = &[#(#status::#targets),*];
+        }
+
+        #active
+
+        #[automatically_derived]
+        impl ::core::convert::From<#ident> for #stored {
+            fn from(state: #ident) -> Self {
+                Self::#ident(state)
+            }
+        }
+    }
+}
+
+/// Keeps the first of equal items.
+pub(super) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut kept = Vec::new();
+    for item in items {
+        if !kept.contains(&item) {
+            kept.push(item);
+        }
+    }
+    kept
+}
+
+/// One struct for each state: the data of a value in that state.
+pub(super) fn states(machine: &Machine, out: &Names) -> TokenStream {
+    let structs = machine
+        .states
+        .iter()
+        .map(|state| state_struct(state, machine, out));
+    quote!(#(#structs)*)
+}
+
+fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let Names { vis, typed, .. } = out;
+    let State {
+        ident, docs, attrs, ..
+    } = state;
+    let summary = format!("A {} in state `{}`.", typed, state.stored_name);
+    let summary = if docs.is_empty() {
+        quote!(#[doc = #summary])
+    } else {
+        quote!()
+    };
+    let serde = serde_container(&["Serialize"], machine);
+    let derives = &machine.derives;
+    let fields = state.fields.iter().map(|field| {
+        let serde = if_stored(match field.entry {
+            Entry::Extra => quote!(#[serde(flatten)]),
+            _ => serde_field(field),
+        });
+        plain_field(field, serde, out)
+    });
+    quote! {
+        #(#docs)*
+        #summary
+        #(#attrs)*
+        #[derive(Debug, Clone, PartialEq #(, #derives)*)]
+        #serde
+        #vis struct #ident {
+            #(#fields)*
+        }
+    }
+}
+
+/// One struct for each method: what the caller supplies.
+pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
+    let Names { vis, typed, .. } = out;
+    let serde = serde_container(&["Serialize", "Deserialize"], machine);
+    let structs = machine.methods.iter().map(|method| {
+        let (ident, target) = (&method.metadata, &machine.target(method).ident);
+        let docs = format!(
+            "What `{}` demands on the way of a {typed} to [`{target}`].",
+            method.ident
+        );
+        let fields: Vec<_> = machine
+            .metadata(method)
+            .map(|field| plain_field(field, if_stored(serde_field(field)), out))
+            .collect();
+        let body = if fields.is_empty() {
+            quote!(;)
+        } else {
+            quote!({ #(#fields)* })
+        };
+        quote! {
+            #[doc = #docs]
+            #[derive(Debug, Clone, PartialEq)]
+            #serde
+            #vis struct #ident #body
+        }
+    });
+    quote!(#(#structs)*)
+}
+
+fn plain_field(field: &Field, serde: TokenStream, out: &Names) -> TokenStream {
+    let (vis, Field { ident, ty, attrs, .. }) = (&out.vis, field);
+    let docs = (!attrs.iter().any(|attr| attr.path().is_ident("doc"))).then(|| {
+        let docs = format!("Stored as `{}`.", field.stored_name);
+        quote!(#[doc = #docs])
+    });
+    quote!(#docs #(#attrs)* #serde #vis #ident: #ty,)
+}
+
+/// `#[derive(..)]` and the attributes that make serde spell names as the user wants.
+pub(super) fn serde_container(traits: &[&str], machine: &Machine) -> TokenStream {
+    let traits: Vec<Ident> = traits.iter().map(|name| format_ident!("{name}")).collect();
+    let case = machine.field_case.map(|case| {
+        let name = case.name();
+        quote!(rename_all = #name,)
+    });
+    if_stored(quote! {
+        #[derive(#(::hankweave_core::__private::serde::#traits),*)]
+        #[serde(crate = "::hankweave_core::__private::serde", #case)]
+    })
+}
+
+/// What the user tells serde about a field.
+pub(super) fn serde_field(field: &Field) -> TokenStream {
+    let metas = &field.serde;
+    if metas.is_empty() {
+        TokenStream::new()
+    } else {
+        quote!(#[serde(#(#metas),*)])
+    }
+}
+
+/// A state as an expression, entered from `source` or, without one, started with.
+///
+/// `from` is the source, `self` holds what the caller supplies; at the start all values are local variables.
+pub(super) fn entered(state: &State, source: Option<&State>, out: &Names) -> TokenStream {
+    let values = state.fields.iter().map(|field| {
+        let (ident, value) = (&field.ident, entry_value(field, source, out));
+        quote!(#ident: #value,)
+    });
+    let ident = &state.ident;
+    quote!(#ident { #(#values)* })
+}
+
+fn entry_value(field: &Field, source: Option<&State>, out: &Names) -> TokenStream {
+    let ident = &field.ident;
+    // A type error in a generated call is then shown at the field.
+    let here = Span::call_site().located_at(ident.span());
+    match (&field.entry, source) {
+        (Entry::Start(value) | Entry::Fixed(value), _) => quote!(#value),
+        (Entry::Shared | Entry::Extra | Entry::Kept, Some(_)) => quote!(from.#ident),
+        (Entry::Caller, Some(_)) => quote!(self.#ident),
+        (Entry::Origin, Some(State { ident, .. })) => {
+            let phase = &out.phase;
+            quote!(#phase::#ident)
+        }
+        (Entry::Carried(name), Some(source)) if source.has(name) => {
+            let value = quote!(from.#name);
+            quote_spanned!(here=> ::core::convert::Into::into(#value))
+        }
+        (Entry::Carried(_), _) | (Entry::Extra, None) => {
+            quote_spanned!(here=> ::core::default::Default::default())
+        }
+        (Entry::Shared | Entry::Kept | Entry::Caller | Entry::Origin, None) => quote!(#ident),
+    }
+}

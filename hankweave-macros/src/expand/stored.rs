@@ -1,0 +1,144 @@
+//! Reading the stored form: what each name means in each state, and a mirror of each state for serde to fill.
+//!
+//! The mirrors are private: a state that could be read on its own would make JSON of any status into any state.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::model::{Entry, Field, Machine, State};
+
+use super::states::{serde_container, serde_field};
+use super::{Names, if_stored};
+
+/// `Deserialize` for the stored enum.
+pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
+    let Names { stored, status, .. } = out;
+    let tag = &machine.tag;
+    let mirrors = machine.states.iter().map(|state| mirror(state, machine));
+    let belongs = machine.states.iter().map(|state| belongs(state, machine, out));
+    let reads = machine.states.iter().map(|state| read(state, machine, out));
+    if_stored(quote! {
+        const _: () = {
+            use ::hankweave_core::__private::serde;
+            use ::hankweave_core::machine::stored::{self, Belongs};
+
+            #(#mirrors)*
+
+            #[automatically_derived]
+            impl stored::Stored for #stored {
+                type Status = #status;
+                const TAG: &'static str = #tag;
+
+                fn belongs(status: #status, name: &str) -> Belongs {
+                    match status {
+                        #(#belongs)*
+                    }
+                }
+
+                fn read<'de, A: serde::de::MapAccess<'de>>(
+                    status: #status,
+                    mut fields: stored::Fields<'de, A, Self>,
+                ) -> ::core::result::Result<Self, A::Error> {
+                    let deserializer = serde::de::value::MapAccessDeserializer::new(&mut fields);
+                    match status {
+                        #(#reads)*
+                    }
+                }
+
+                fn validate(&self) -> ::hankweave_core::__private::Vec<::hankweave_core::machine::Violation> {
+                    self.validate()
+                }
+            }
+
+            #[automatically_derived]
+            impl<'de> serde::Deserialize<'de> for #stored {
+                fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> ::core::result::Result<Self, D::Error> {
+                    stored::read(deserializer)
+                }
+            }
+        };
+    })
+}
+
+fn mirror_name(state: &State) -> Ident {
+    format_ident!("Stored{}", state.ident, span = proc_macro2::Span::call_site())
+}
+
+fn mirror(state: &State, machine: &Machine) -> TokenStream {
+    let (name, remote) = (mirror_name(state), state.ident.to_string());
+    let container = serde_container(&["Deserialize"], machine);
+    let fields = state.fields.iter().map(|field| {
+        let Field { ident, ty, .. } = field;
+        let serde = match field.entry {
+            Entry::Extra => quote!(#[serde(skip)]),
+            _ => serde_field(field),
+        };
+        quote!(#serde #ident: #ty,)
+    });
+    quote! {
+        #container
+        #[serde(remote = #remote)]
+        struct #name {
+            #(#fields)*
+        }
+    }
+}
+
+fn belongs(state: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let (status, ident) = (&out.status, &state.ident);
+    let here: BTreeSet<&str> = names(state).collect();
+    let tolerated: BTreeSet<&str> = state
+        .tolerated
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !here.contains(name))
+        .collect();
+    let elsewhere = machine.states.iter().flat_map(names);
+    let elsewhere: BTreeSet<&str> = elsewhere
+        .filter(|name| !here.contains(name) && !tolerated.contains(name))
+        .collect();
+    let arm = |names: BTreeSet<&str>, belongs: TokenStream| {
+        let names = names.into_iter();
+        (names.len() > 0).then(|| quote!(#(#names)|* => Belongs::#belongs,))
+    };
+    let here = arm(here, quote!(Here));
+    let tolerated = arm(tolerated, quote!(Tolerated));
+    let elsewhere = arm(elsewhere, quote!(Elsewhere));
+    let unknown = if machine.extra().is_some() {
+        quote!(Extra)
+    } else {
+        quote!(Unknown)
+    };
+    quote! {
+        #status::#ident => match name {
+            #here
+            #tolerated
+            #elsewhere
+            _ => Belongs::#unknown,
+        },
+    }
+}
+
+/// Every stored name of a state's fields.
+fn names(state: &State) -> impl Iterator<Item = &str> {
+    state
+        .fields
+        .iter()
+        .filter(|field| !matches!(field.entry, Entry::Extra))
+        .flat_map(Field::stored_names)
+}
+
+fn read(state: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let (status, ident, mirror) = (&out.status, &state.ident, mirror_name(state));
+    let body = match machine.extra() {
+        None => quote!(#mirror::deserialize(deserializer).map(Self::#ident)),
+        Some(Field { ident: extra, .. }) => quote! {{
+            let mut state = #mirror::deserialize(deserializer)?;
+            state.#extra = fields.into_extra();
+            ::core::result::Result::Ok(Self::#ident(state))
+        }},
+    };
+    quote!(#status::#ident => #body,)
+}

@@ -1,0 +1,210 @@
+//! Steps: one `Edge` for each legal pair, and the methods that make them readable.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+use crate::model::{Field, Machine, Method, State};
+
+use super::states::{distinct, entered};
+use super::{Names, list};
+
+/// The traits of steps and their implementations.
+pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis,
+        typed,
+        stored,
+        transition,
+        state_trait,
+        value,
+        ..
+    } = out;
+    let message = format!("`{typed}<{{S}}>` has no transition `{{Self}}`");
+    let notes = machine.states.iter().map(|state| legal_moves(state, machine));
+    let keys = machine.methods.iter().map(|method| &method.metadata);
+    let impls = machine
+        .edges()
+        .map(|(from, method, _)| edge(from, method, machine, out));
+    let pairs = distinct(
+        machine
+            .edges()
+            .map(|(from, method, _)| (&from.ident, &machine.target(method).ident)),
+    );
+    let (pair_from, pair_to): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    let no_edge = format!("machine `{typed}` has no edge from `{{Self}}` to `{{To}}`");
+    quote! {
+        /// What a step demands is the key to it: one implementation for each legal edge, made by the macro.
+        #[diagnostic::on_unimplemented(message = #message, label = "illegal from `{S}`" #(, note = #notes)*)]
+        #vis trait Edge<S: #state_trait>: sealed::Key {
+            /// The state that the step leads to.
+            type To: #state_trait;
+
+            /// Makes the step on the data of the state.
+            fn advance(self, from: S) -> Self::To;
+
+            /// The step as an event.
+            fn record(&self) -> #transition;
+        }
+
+        #(#impls)*
+
+        /// There is an edge from this state to `To`.
+        #[diagnostic::on_unimplemented(message = #no_edge)]
+        #vis trait Transition<To: #state_trait>: #state_trait {}
+
+        #(
+            #[automatically_derived]
+            impl Transition<#pair_to> for #pair_from {}
+        )*
+
+        mod sealed {
+            pub trait State: Sized {
+                fn narrow(stored: super::#stored) -> ::core::result::Result<Self, super::#stored>;
+            }
+            pub trait Key: Sized {}
+            #(impl Key for super::#keys {})*
+        }
+
+        /// A step that was made: the value in its new state, and the event that says so.
+        #[derive(Debug, PartialEq)]
+        #[must_use = "the event has to be recorded and the value kept"]
+        #vis struct Step<S: #state_trait> {
+            /// The value after the step.
+            #vis #value: #typed<S>,
+            /// What happened.
+            #vis event: #transition,
+        }
+
+        impl<S: #state_trait> #typed<S> {
+            /// Makes a step and tells it as an event.
+            #vis fn step<E: Edge<S>>(self, edge: E) -> Step<E::To> {
+                let event = edge.record();
+                Step { #value: #typed(edge.advance(self.0)), event }
+            }
+        }
+    }
+}
+
+fn edge(from: &State, method: &Method, machine: &Machine, out: &Names) -> TokenStream {
+    let target = machine.target(method);
+    let (transition, key, to, source) = (&out.transition, &method.metadata, &target.ident, &from.ident);
+    let entered = entered(target, Some(from), out);
+    quote! {
+        #[automatically_derived]
+        impl Edge<#source> for #key {
+            type To = #to;
+
+            fn advance(self, from: #source) -> #to {
+                #entered
+            }
+
+            fn record(&self) -> #transition {
+                ::core::clone::Clone::clone(self).into()
+            }
+        }
+    }
+}
+
+/// What may be done in a state, in words.
+pub(super) fn legal_moves(state: &State, machine: &Machine) -> String {
+    if state.terminal {
+        return format!("`{}` is terminal: it has no transitions", state.ident);
+    }
+    let moves = state.exits.iter().map(|exit| {
+        let method = &machine.methods[exit.method];
+        format!("{} -> {}", method.ident, machine.target(method).ident)
+    });
+    format!("legal from `{}`: {}", state.ident, list(moves))
+}
+
+/// `new`, and for each state its methods and setters.
+pub(super) fn methods(machine: &Machine, out: &Names) -> TokenStream {
+    let new = new(machine, out);
+    let impls = machine.states.iter().map(|state| {
+        let (typed, ident) = (&out.typed, &state.ident);
+        let moves = state
+            .exits
+            .iter()
+            .map(|exit| method(&machine.methods[exit.method], machine, out));
+        let setters = state.fields.iter().map(|field| setters(field, out));
+        quote! {
+            impl #typed<#ident> {
+                #(#moves)*
+                #(#setters)*
+            }
+        }
+    });
+    quote!(#new #(#impls)*)
+}
+
+fn new(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis, typed, value, ..
+    } = out;
+    let state = &machine.states[machine.initial];
+    let (ident, entered) = (&state.ident, entered(state, None, out));
+    let arguments = state
+        .started_with()
+        .map(|Field { ident, ty, .. }| quote!(#ident: #ty));
+    let docs = format!(
+        "Starts in [`{ident}`]. The arguments are the fields that the declaration leaves to the caller."
+    );
+    let keep = format!("a {value} that is not kept is lost");
+    quote! {
+        impl #typed<#ident> {
+            #[doc = #docs]
+            #[must_use = #keep]
+            #vis fn new(#(#arguments),*) -> Self {
+                Self(#entered)
+            }
+        }
+    }
+}
+
+fn method(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis, typed, value, ..
+    } = out;
+    let target = machine.target(method);
+    let (name, key, to) = (&method.ident, &method.metadata, &target.ident);
+    let docs = format!("Moves on to [`{to}`].");
+    let keep = format!("the {value} has moved on to `{to}`: the new value is the only one");
+    let keep = (!target.terminal).then(|| quote!(#[must_use = #keep]));
+    let (argument, edge) = match target.supplied().next() {
+        Some(_) => (quote!(, metadata: #key), quote!(metadata)),
+        None => (quote!(), quote!(#key)),
+    };
+    quote! {
+        #[doc = #docs]
+        #keep
+        #vis fn #name(self #argument) -> #typed<#to> {
+            #typed(Edge::advance(#edge, self.0))
+        }
+    }
+}
+
+fn setters(field: &Field, out: &Names) -> TokenStream {
+    let Some(setters) = field.live else {
+        return TokenStream::new();
+    };
+    let (vis, Field { ident, ty, .. }) = (&out.vis, field);
+    let set = format_ident!("set_{ident}");
+    let set_docs = format!("Replaces `{ident}`.");
+    let add = setters.add.then(|| {
+        let add = format_ident!("add_{ident}");
+        let add_docs = format!("Adds to `{ident}`.");
+        quote! {
+            #[doc = #add_docs]
+            #vis fn #add(&mut self, delta: #ty) {
+                self.0.#ident += delta;
+            }
+        }
+    });
+    quote! {
+        #[doc = #set_docs]
+        #vis fn #set(&mut self, value: #ty) {
+            self.0.#ident = value;
+        }
+        #add
+    }
+}

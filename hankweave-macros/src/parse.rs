@@ -1,0 +1,191 @@
+//! Tokens -> what the user wrote.
+
+mod attribute;
+mod field;
+mod serde;
+
+use proc_macro2::TokenStream;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Fields, Ident, ItemEnum, Path, Token, Variant};
+
+use crate::ast::{Ast, Exit, Field, Names, State};
+use crate::error::Errors;
+
+use attribute::{derives, idents, refuse_cfg, split_docs};
+
+/// Reads the argument of the attribute and the enum under it.
+///
+/// Returns nothing when either is too far from a machine to go on; the mistakes found are in `errors`.
+pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<Ast> {
+    let arguments = errors.ok(syn::parse2::<Arguments>(arguments))?;
+    let item = errors.ok(syn::parse2::<ItemEnum>(item))?;
+    if !item.generics.params.is_empty() {
+        errors.at(
+            &item.generics,
+            "a machine has no generic parameters: give its fields concrete types",
+        );
+        return None;
+    }
+    let (mut attrs, storage) = serde::storage(item.attrs, errors);
+    let derives = derives(&mut attrs, errors);
+    let (docs, attrs) = split_docs(attrs);
+    let mut ast = Ast {
+        name: arguments.name,
+        tests: arguments.tests,
+        vis: item.vis,
+        stored: item.ident,
+        docs,
+        attrs,
+        derives,
+        storage,
+        shared: Vec::new(),
+        states: Vec::new(),
+    };
+    for variant in item.variants {
+        match variant
+            .attrs
+            .iter()
+            .position(|attr| attr.path().is_ident("shared"))
+        {
+            Some(index) => shared(variant, index, &mut ast, errors),
+            None => ast.states.push(state(variant, errors)),
+        }
+    }
+    Some(ast)
+}
+
+/// `Codon` or `Codon, tests = path::to::samples`.
+struct Arguments {
+    name: Ident,
+    tests: Option<Path>,
+}
+
+impl Parse for Arguments {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name = input
+            .parse()
+            .map_err(|error| syn::Error::new(error.span(), "give the machine a name: `#[machine(Door)]`"))?;
+        let mut tests = None;
+        if input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
+            let key: Ident = input.parse()?;
+            if key != "tests" {
+                return Err(syn::Error::new(
+                    key.span(),
+                    format!("unknown argument `{key}`; known: `tests = path::to::samples`"),
+                ));
+            }
+            input.parse::<Token![=]>()?;
+            tests = Some(input.parse()?);
+            input.parse::<Option<Token![,]>>()?;
+        }
+        Ok(Self { name, tests })
+    }
+}
+
+fn shared(variant: Variant, mark: usize, ast: &mut Ast, errors: &mut Errors) {
+    for (index, attr) in variant.attrs.iter().enumerate() {
+        if index != mark && !attr.path().is_ident("doc") {
+            errors.at(
+                attr,
+                "the shared variant is no state: only documentation may stand here",
+            );
+        }
+    }
+    if !ast.shared.is_empty() {
+        errors.at(
+            &variant.ident,
+            "there is already a shared variant: put these fields there",
+        );
+    }
+    ast.shared.extend(fields(&variant, errors));
+}
+
+fn state(variant: Variant, errors: &mut Errors) -> State {
+    if let Some((_, value)) = &variant.discriminant {
+        errors.at(value, "a state has no discriminant");
+    }
+    let fields = fields(&variant, errors);
+    let mut state = State {
+        ident: variant.ident,
+        docs: Vec::new(),
+        attrs: Vec::new(),
+        names: Names::default(),
+        initial: None,
+        terminal: None,
+        again: false,
+        exits: Vec::new(),
+        keeps: Vec::new(),
+        same_as: None,
+        tolerates: Vec::new(),
+        fields,
+    };
+    for attr in variant.attrs {
+        let result = state_attribute(&mut state, attr, errors);
+        errors.ok(result);
+    }
+    state
+}
+
+fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> syn::Result<()> {
+    let name = attr.path().get_ident().map(Ident::to_string).unwrap_or_default();
+    match name.as_str() {
+        "doc" => state.docs.push(attr),
+        "initial" => {
+            attr.meta.require_path_only()?;
+            state.initial = Some(attr);
+        }
+        "terminal" => {
+            attr.meta.require_path_only()?;
+            state.terminal = Some(attr);
+        }
+        "again" => {
+            attr.meta.require_path_only()?;
+            state.again = true;
+        }
+        "to" => state
+            .exits
+            .extend(attr.parse_args_with(Punctuated::<Exit, Token![,]>::parse_terminated)?),
+        "keeps" => state.keeps.extend(idents(&attr)?),
+        "tolerates" => state.tolerates.extend(idents(&attr)?),
+        "same_as" => state.same_as = Some(attr.parse_args()?),
+        "serde" => serde::state_names(&attr, &mut state.names)?,
+        "cfg" | "cfg_attr" => refuse_cfg(&attr, errors),
+        _ => state.attrs.push(attr),
+    }
+    Ok(())
+}
+
+impl Parse for Exit {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let method = input.parse()?;
+        let mut label = None;
+        if input.peek(syn::token::Paren) {
+            let content;
+            syn::parenthesized!(content in input);
+            label = Some(content.parse()?);
+        }
+        input.parse::<Token![=>]>()?;
+        let target = input.parse()?;
+        Ok(Self {
+            method,
+            label,
+            target,
+        })
+    }
+}
+
+fn fields(variant: &Variant, errors: &mut Errors) -> Vec<Field> {
+    match &variant.fields {
+        Fields::Unit => Vec::new(),
+        Fields::Named(named) => named
+            .named
+            .iter()
+            .filter_map(|field| field::parse(field.clone(), errors))
+            .collect(),
+        Fields::Unnamed(unnamed) => {
+            errors.at(unnamed, "name the fields of a state: `State { field: Type }`");
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Parts that several kinds of attributes have in common.
+
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Ident, Path, Token};
+
+use crate::error::Errors;
+
+/// Derived on every generated type without being asked.
+const ALWAYS_DERIVED: [&str; 3] = ["Debug", "Clone", "PartialEq"];
+
+/// Reads `#[name(a, b, c)]`.
+pub(super) fn idents(attr: &Attribute) -> syn::Result<Punctuated<Ident, Token![,]>> {
+    attr.parse_args_with(Punctuated::parse_terminated)
+}
+
+/// Refuses conditional parts: the graph would differ from build to build.
+pub(super) fn refuse_cfg(attr: &Attribute, errors: &mut Errors) {
+    errors.at(
+        attr,
+        "a machine is the same in every build: put `cfg` on the whole enum",
+    );
+}
+
+/// Takes the documentation out of a list of attributes.
+pub(super) fn split_docs(attrs: Vec<Attribute>) -> (Vec<Attribute>, Vec<Attribute>) {
+    attrs.into_iter().partition(|attr| attr.path().is_ident("doc"))
+}
+
+/// Takes the `derive`s out of the attributes of the enum.
+pub(super) fn derives(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> Vec<Path> {
+    let mut derives = Vec::new();
+    for attr in attrs.extract_if(.., |attr| attr.path().is_ident("derive")) {
+        let paths = attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated);
+        for path in errors.ok(paths).into_iter().flatten() {
+            match path
+                .segments
+                .last()
+                .map(|segment| segment.ident.to_string())
+                .as_deref()
+            {
+                Some("Serialize" | "Deserialize") => errors.at(path, "the macro writes this itself"),
+                Some(name) if ALWAYS_DERIVED.contains(&name) => {}
+                _ => derives.push(path),
+            }
+        }
+    }
+    derives
+}

@@ -1,0 +1,101 @@
+//! One field with its mark.
+
+use syn::parse::{Parse, ParseStream};
+use syn::{Attribute, Expr, Ident, Meta, Token, Visibility};
+
+use crate::ast::{Field, Mark, Serde};
+use crate::error::Errors;
+
+use super::{attribute, serde};
+
+/// Reads one named field; returns nothing for a field without name, which is reported elsewhere.
+pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<Field> {
+    if !matches!(field.vis, Visibility::Inherited) {
+        errors.at(&field.vis, "fields of a state are always public");
+    }
+    let mut parsed = Field {
+        ident: field.ident?,
+        ty: field.ty,
+        attrs: Vec::new(),
+        serde: Serde::default(),
+        mark: Mark::None,
+        schema: None,
+    };
+    for attr in field.attrs {
+        let result = field_attribute(&mut parsed, attr, errors);
+        errors.ok(result);
+    }
+    Some(parsed)
+}
+
+fn field_attribute(field: &mut Field, attr: Attribute, errors: &mut Errors) -> syn::Result<()> {
+    let name = attr.path().get_ident().map(Ident::to_string).unwrap_or_default();
+    match name.as_str() {
+        "serde" => serde::field(&attr, &mut field.serde)?,
+        "schema" => field.schema = Some(attr.parse_args()?),
+        "cfg" | "cfg_attr" => attribute::refuse_cfg(&attr, errors),
+        "extra" | "carry" | "origin" | "live" | "fixed" => {
+            if !matches!(field.mark, Mark::None) {
+                errors.at(&attr, "a field has one mark: its value comes from one place");
+            }
+            field.mark = mark(&name, &attr)?;
+        }
+        _ => field.attrs.push(attr),
+    }
+    Ok(())
+}
+
+fn mark(name: &str, attr: &Attribute) -> syn::Result<Mark> {
+    Ok(match name {
+        "extra" => {
+            attr.meta.require_path_only()?;
+            Mark::Extra
+        }
+        "origin" => {
+            attr.meta.require_path_only()?;
+            Mark::Origin
+        }
+        "carry" => match &attr.meta {
+            Meta::Path(_) => Mark::Carry(None),
+            _ => Mark::Carry(Some(attr.parse_args()?)),
+        },
+        "live" => {
+            let Live { start, add } = attr.parse_args()?;
+            Mark::Live { start, add }
+        }
+        _ => Mark::Fixed(attr.parse_args()?),
+    })
+}
+
+/// `start = expression` or `start = expression, add`.
+struct Live {
+    start: Expr,
+    add: bool,
+}
+
+impl Parse for Live {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        expect_word(
+            input,
+            "start",
+            "a live field needs a first value: `#[live(start = value)]`",
+        )?;
+        input.parse::<Token![=]>()?;
+        let start = input.parse()?;
+        let mut add = false;
+        if input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
+            expect_word(input, "add", "after the first value only `add` may stand")?;
+            add = true;
+            input.parse::<Option<Token![,]>>()?;
+        }
+        Ok(Self { start, add })
+    }
+}
+
+fn expect_word(input: ParseStream<'_>, word: &str, otherwise: &str) -> syn::Result<()> {
+    match input.parse::<Option<Ident>>()? {
+        Some(found) if found == word => Ok(()),
+        Some(found) => Err(syn::Error::new(found.span(), otherwise)),
+        None => Err(input.error(otherwise)),
+    }
+}

@@ -1,0 +1,41 @@
+//! The lock file of the older system, which knows nothing of our kernel lock.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hankweave_core::time::Timestamp;
+use serde_json::Value;
+
+use super::{LockWorld, record};
+
+/// Name of the older system's lock file ("state model", section 10, row 16).
+const FOREIGN_LOCK_FILE: &str = "runtime.lock";
+
+/// A heartbeat that is older belongs to a server that is gone ("runtime behaviour", section 4).
+const STALE_AFTER: Duration = Duration::from_secs(120);
+
+/// The pid of a live server of the older system that works in `state_dir`.
+pub(super) fn live_holder(world: &LockWorld, state_dir: &Path) -> Option<u32> {
+    let bytes = world
+        .disk
+        .read(&state_dir.join(FOREIGN_LOCK_FILE), record::MAX_BYTES)
+        .ok()?;
+    let value: Value = serde_json::from_slice(&bytes).ok()?;
+    let pid = pid_of(&value).filter(|pid| world.identity.is_alive(*pid))?;
+    is_fresh(&value, world.clock.now()).then_some(pid)
+}
+
+/// The pid in the file, which very old versions wrote as a bare number.
+fn pid_of(value: &Value) -> Option<u32> {
+    let pid = value.as_u64().or_else(|| value.get("pid")?.as_u64())?;
+    u32::try_from(pid).ok()
+}
+
+/// Without a readable heartbeat the pid alone decides.
+fn is_fresh(value: &Value, now: Timestamp) -> bool {
+    value
+        .get("lastHeartbeat")
+        .and_then(Value::as_str)
+        .and_then(|text| Timestamp::parse(text).ok())
+        .is_none_or(|heartbeat| now.since(heartbeat) <= STALE_AFTER)
+}

@@ -1,0 +1,203 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use hankweave_core::time::Timestamp;
+
+use super::*;
+use crate::world::disk::RealDisk;
+use crate::world::identity::SystemIdentity;
+use crate::world::ids::RandomIds;
+
+/// A clock that stands still.
+#[derive(Debug)]
+struct Noon;
+
+impl Clock for Noon {
+    fn now(&self) -> Timestamp {
+        Timestamp::parse("2025-01-04T12:00:00Z").unwrap()
+    }
+}
+
+fn world() -> LockWorld {
+    LockWorld {
+        disk: Arc::new(RealDisk),
+        clock: Arc::new(Noon),
+        ids: Arc::new(RandomIds),
+        identity: Arc::new(SystemIdentity),
+    }
+}
+
+fn acquire(state_dir: &Path) -> Result<InstanceLock, LockError> {
+    InstanceLock::acquire(world(), state_dir, Exclusion::Required)
+}
+
+struct Folder {
+    _temporary: tempfile::TempDir,
+    state_dir: PathBuf,
+}
+
+fn folder() -> Folder {
+    let temporary = tempfile::tempdir().unwrap();
+    let state_dir = temporary.path().join(".hankweave");
+    Folder {
+        _temporary: temporary,
+        state_dir,
+    }
+}
+
+/// A state directory that holds only `name` with `content`.
+fn folder_with(name: &str, content: &str) -> Folder {
+    let folder = folder();
+    RealDisk.create_dir_private(&folder.state_dir).unwrap();
+    fs::write(folder.state_dir.join(name), content).unwrap();
+    folder
+}
+
+#[test]
+fn the_first_start_makes_a_private_directory_and_tells_who_holds_it() {
+    let folder = folder();
+    let lock = acquire(&folder.state_dir).unwrap();
+    let record = read_record(&RealDisk, &folder.state_dir).unwrap();
+    assert_eq!(&record, lock.record());
+    assert_eq!((record.pid, record.port), (std::process::id(), None));
+    assert_eq!(RealDisk.metadata(&folder.state_dir).unwrap().mode, 0o700);
+    assert_eq!(
+        RealDisk.metadata(&folder.state_dir.join(LOCK_FILE)).unwrap().mode,
+        0o600
+    );
+}
+
+// covers: L3
+#[test]
+fn the_second_start_is_refused_with_the_holder_and_changes_nothing() {
+    let folder = folder();
+    let mut lock = acquire(&folder.state_dir).unwrap();
+    lock.heartbeat(Some(4000), None).unwrap();
+    let before = fs::read(folder.state_dir.join(LOCK_FILE)).unwrap();
+    let error = acquire(&folder.state_dir).unwrap_err();
+    assert!(matches!(
+        error,
+        LockError::Held { pid: Some(pid), port: Some(4000), .. } if pid == std::process::id()
+    ));
+    assert!(
+        error
+            .to_string()
+            .ends_with(&format!("(pid {}, port 4000)", std::process::id()))
+    );
+    assert_eq!(fs::read(folder.state_dir.join(LOCK_FILE)).unwrap(), before);
+    assert_eq!(RealDisk.list_dir(&folder.state_dir).unwrap(), [LOCK_FILE]);
+}
+
+// covers: L1
+#[test]
+fn deleting_the_information_file_admits_nobody() {
+    let folder = folder();
+    let mut lock = acquire(&folder.state_dir).unwrap();
+    fs::remove_file(folder.state_dir.join(LOCK_FILE)).unwrap();
+    assert!(matches!(
+        acquire(&folder.state_dir),
+        Err(LockError::Held { pid: None, .. })
+    ));
+    lock.heartbeat(Some(1), None).unwrap();
+    assert_eq!(read_record(&RealDisk, &folder.state_dir).unwrap().port, Some(1));
+}
+
+// covers: L2
+#[test]
+fn no_content_of_the_information_file_blocks_a_start() {
+    for content in [
+        "",
+        "{",
+        "-7",
+        r#"{"pid":-1}"#,
+        r#"{"pid":1,"lastHeartbeat":"2999-01-01T00:00:00.000Z","lockId":"x"}"#,
+        "\0\0\0\0",
+    ] {
+        let folder = folder_with(LOCK_FILE, content);
+        assert!(acquire(&folder.state_dir).is_ok(), "{content:?}");
+    }
+}
+
+#[test]
+fn releasing_removes_the_file_and_admits_the_next() {
+    let folder = folder();
+    acquire(&folder.state_dir).unwrap().release().unwrap();
+    assert!(RealDisk.list_dir(&folder.state_dir).unwrap().is_empty());
+    assert!(acquire(&folder.state_dir).is_ok());
+}
+
+#[test]
+fn a_file_that_is_not_ours_is_neither_overwritten_nor_removed() {
+    let folder = folder();
+    let mut lock = acquire(&folder.state_dir).unwrap();
+    let mut other = lock.record().clone();
+    other.lock_id = "another".into();
+    fs::write(folder.state_dir.join(LOCK_FILE), other.to_bytes()).unwrap();
+    assert!(matches!(
+        lock.heartbeat(None, None),
+        Err(LockError::TakenOver { .. })
+    ));
+    lock.release().unwrap();
+    assert_eq!(
+        read_record(&RealDisk, &folder.state_dir).unwrap().lock_id,
+        "another"
+    );
+}
+
+// covers: X5
+#[test]
+fn a_directory_that_others_can_enter_is_refused() {
+    let folder = folder();
+    RealDisk.create_dir_private(&folder.state_dir).unwrap();
+    fs::set_permissions(&folder.state_dir, fs::Permissions::from_mode(0o750)).unwrap();
+    assert!(matches!(
+        acquire(&folder.state_dir),
+        Err(LockError::NotPrivate { .. })
+    ));
+    assert!(RealDisk.list_dir(&folder.state_dir).unwrap().is_empty());
+}
+
+// covers: X5
+#[test]
+fn a_link_in_the_place_of_the_directory_is_refused() {
+    let folder = folder();
+    let elsewhere = tempfile::tempdir().unwrap();
+    symlink(elsewhere.path(), &folder.state_dir).unwrap();
+    assert!(matches!(
+        acquire(&folder.state_dir),
+        Err(LockError::NotPrivate { .. })
+    ));
+    assert!(RealDisk.list_dir(elsewhere.path()).unwrap().is_empty());
+}
+
+#[track_caller]
+fn check_foreign(content: &str, admitted: bool) {
+    let folder = folder_with("runtime.lock", content);
+    assert_eq!(acquire(&folder.state_dir).is_ok(), admitted, "{content}");
+    let files = RealDisk.list_dir(&folder.state_dir).unwrap().len();
+    assert_eq!(
+        files,
+        if admitted { 2 } else { 1 },
+        "a refused start writes nothing"
+    );
+}
+
+#[test]
+fn a_live_server_of_the_older_system_is_respected() {
+    let (alive, gone) = (std::os::unix::process::parent_id(), 4_194_304);
+    check_foreign(
+        &format!(r#"{{"pid":{alive},"lastHeartbeat":"2025-01-04T11:59:30.000Z"}}"#),
+        false,
+    );
+    check_foreign(&format!(r#"{{"pid":{alive},"lastHeartbeat":"soon"}}"#), false);
+    check_foreign(&alive.to_string(), false);
+    check_foreign(
+        &format!(r#"{{"pid":{alive},"lastHeartbeat":"2025-01-04T11:00:00.000Z"}}"#),
+        true,
+    );
+    check_foreign(
+        &format!(r#"{{"pid":{gone},"lastHeartbeat":"2025-01-04T11:59:30.000Z"}}"#),
+        true,
+    );
+    check_foreign("not json", true);
+}

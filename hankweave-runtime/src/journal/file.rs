@@ -1,0 +1,420 @@
+//! The journal as files: `events/000001.jsonl`, `events/000002.jsonl`, …
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hankweave_core::wire::JournalEntry;
+
+use super::lines::{self, Lines};
+use super::segment::Segment;
+use super::{EventJournal, JournalError, Page, PageLimit};
+use crate::world::disk::{self, AppendFile, Disk};
+
+/// A journal of append-only files with one line for each event.
+#[derive(Debug)]
+pub struct FileJournal {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    limits: JournalLimits,
+    writer: Mutex<Writer>,
+}
+
+/// When the journal begins a new file ("reliability and security", rule D6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalLimits {
+    /// A file that has this many bytes is not continued.
+    pub segment_bytes: u64,
+}
+
+impl Default for JournalLimits {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 64 << 20,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Writer {
+    /// Oldest first; the last one is written to.
+    segments: Vec<Segment>,
+    file: Box<dyn AppendFile>,
+    last_seq: u64,
+    unsynced: bool,
+}
+
+impl FileJournal {
+    /// Opens the journal in `dir`, which is made when it does not exist. A torn last line gets its newline, so that it
+    /// counts as one corrupt line and the next one is whole ("reliability and security", promise P7).
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`] when the disk refuses.
+    pub fn open(disk: Arc<dyn Disk>, dir: &Path, limits: JournalLimits) -> Result<Self, JournalError> {
+        let writer = open_writer(&*disk, dir).map_err(failed("open", dir))?;
+        Ok(Self {
+            disk,
+            dir: dir.to_owned(),
+            limits,
+            writer: Mutex::new(writer),
+        })
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        // A panic while writing ends the task that writes; readers use only what was complete before.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a new file once the last one is large enough. The old one is synced first, so that only the last file can
+    /// ever lack lines after a crash.
+    fn roll(&self, writer: &mut Writer, first_seq: u64) -> io::Result<()> {
+        if writer.file.length() < self.limits.segment_bytes {
+            return Ok(());
+        }
+        writer.sync()?;
+        let number = writer.segments.last().map_or(1, |last| last.number + 1);
+        let segment = Segment::new(&self.dir, number, first_seq);
+        writer.file = self.disk.open_append(&segment.path)?;
+        self.disk.sync_dir(&self.dir)?;
+        writer.segments.push(segment);
+        Ok(())
+    }
+
+    /// Writes the last file anew with `entries` among its lines.
+    fn rewrite_last(&self, writer: &mut Writer, entries: Vec<JournalEntry>) -> io::Result<()> {
+        let segment = writer
+            .segments
+            .last()
+            .expect("a journal has at least one file")
+            .clone();
+        let mut restored = entries.into_iter().peekable();
+        let mut content = Vec::new();
+        let mut lines = Lines::new(&*self.disk, &segment.path, 0);
+        while let Some(line) = lines.next_line()? {
+            let seq = line.bytes.and_then(lines::seq_of);
+            while let Some(entry) = restored.next_if(|entry| seq.is_some_and(|seq| entry.seq < seq)) {
+                content.extend(lines::encode(&entry));
+            }
+            content.extend_from_slice(line.bytes.unwrap_or_default());
+            content.push(b'\n');
+        }
+        restored.for_each(|entry| content.extend(lines::encode(&entry)));
+        disk::replace(&*self.disk, &segment.path, &content)?;
+        writer.file = self.disk.open_append(&segment.path)?;
+        Ok(())
+    }
+}
+
+impl Writer {
+    fn sync(&mut self) -> io::Result<()> {
+        if self.unsynced {
+            self.file.sync_data()?;
+            self.unsynced = false;
+        }
+        Ok(())
+    }
+}
+
+impl EventJournal for FileJournal {
+    fn append(&self, entries: &[Arc<JournalEntry>]) -> Result<(), JournalError> {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return Ok(());
+        };
+        let content: Vec<u8> = entries.iter().flat_map(|entry| lines::encode(entry)).collect();
+        let mut writer = self.writer();
+        self.roll(&mut writer, first.seq)
+            .map_err(failed("begin a new file in", &self.dir))?;
+        writer
+            .file
+            .append(&content)
+            .map_err(failed("append to the journal in", &self.dir))?;
+        writer.unsynced = true;
+        writer.last_seq = last.seq;
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), JournalError> {
+        self.writer()
+            .sync()
+            .map_err(failed("sync the journal in", &self.dir))
+    }
+
+    fn restore(&self, mut entries: Vec<JournalEntry>) -> Result<(), JournalError> {
+        entries.sort_by_key(|entry| entry.seq);
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return Ok(());
+        };
+        let (first, last) = (first.seq, last.seq);
+        if first > self.last_seq() {
+            let entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
+            self.append(&entries)?;
+        } else {
+            let mut writer = self.writer();
+            self.rewrite_last(&mut writer, entries)
+                .map_err(failed("restore events in", &self.dir))?;
+            writer.last_seq = writer.last_seq.max(last);
+        }
+        self.sync()
+    }
+
+    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError> {
+        let segments = self.writer().segments.clone();
+        // The entries begin in the last file that does not begin behind them.
+        let start = segments
+            .partition_point(|segment| segment.first_seq <= after)
+            .saturating_sub(1);
+        let mut reader = PageReader {
+            page: Page::default(),
+            bytes: 0,
+            after,
+            limit,
+        };
+        for segment in &segments[start..] {
+            reader
+                .read(&*self.disk, segment)
+                .map_err(failed("read", &segment.path))?;
+            if reader.page.more {
+                break;
+            }
+        }
+        Ok(reader.page)
+    }
+
+    fn last_seq(&self) -> u64 {
+        self.writer().last_seq
+    }
+}
+
+struct PageReader {
+    page: Page,
+    bytes: usize,
+    after: u64,
+    limit: PageLimit,
+}
+
+impl PageReader {
+    fn read(&mut self, disk: &dyn Disk, segment: &Segment) -> io::Result<()> {
+        let mut lines = Lines::new(disk, &segment.path, segment.place_of(disk, self.after)?);
+        while let Some(line) = lines.next_line()? {
+            let bytes = line.bytes.unwrap_or_default();
+            if lines::seq_of(bytes).is_some_and(|seq| seq <= self.after) {
+                continue;
+            }
+            match lines::decode(bytes) {
+                Some(entry) => {
+                    if self.page.is_full(self.bytes + bytes.len(), self.limit) {
+                        self.page.more = true;
+                        return Ok(());
+                    }
+                    self.bytes += bytes.len() + 1;
+                    self.page.entries.push(Arc::new(entry));
+                }
+                None => self.page.corrupt_lines += 1,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
+    match disk.create_dir_private(dir) {
+        Ok(()) => disk.sync_dir(disk::parent(dir))?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    let mut segments = find_segments(disk, dir)?;
+    if segments.is_empty() {
+        segments.push(Segment::new(dir, 1, 0));
+    }
+    let last = segments.last().expect("one was just made sure of");
+    disk::remove_if_present(disk, &disk::with_suffix(&last.path, ".tmp"))?;
+    let mut file = disk.open_append(&last.path)?;
+    disk.sync_dir(dir)?;
+    end_last_line(disk, &last.path, &mut *file)?;
+    let mut last_seq = 0;
+    for segment in segments.iter().rev() {
+        if let Some(seq) = segment.last_seq(disk)? {
+            last_seq = seq;
+            break;
+        }
+    }
+    Ok(Writer {
+        segments,
+        file,
+        last_seq,
+        unsynced: true,
+    })
+}
+
+fn find_segments(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<Segment>> {
+    let names = disk.list_dir(dir)?;
+    let mut numbers: Vec<u32> = names
+        .iter()
+        .filter_map(|name| Segment::number_in(name.to_str()?))
+        .collect();
+    numbers.sort_unstable();
+    let mut segments = Vec::new();
+    let mut first_seq = 0;
+    for number in numbers {
+        let mut segment = Segment::new(dir, number, first_seq);
+        // A file without a readable number takes the place of its neighbour; reading passes through it.
+        first_seq = segment.seq_at(disk, 0)?.unwrap_or(first_seq);
+        segment.first_seq = first_seq;
+        segments.push(segment);
+    }
+    Ok(segments)
+}
+
+fn end_last_line(disk: &dyn Disk, path: &Path, file: &mut dyn AppendFile) -> io::Result<()> {
+    let Some(last_byte) = file.length().checked_sub(1) else {
+        return Ok(());
+    };
+    if disk.read_at(path, last_byte, 1)? == b"\n" {
+        return Ok(());
+    }
+    file.append(b"\n")
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+    let path = path.to_owned();
+    move |source| JournalError { action, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::contract::{self, entries, entry, seqs};
+    use super::*;
+    use crate::world::disk::{Fault, FaultyDisk, RealDisk};
+
+    const EVERYTHING: PageLimit = PageLimit {
+        entries: usize::MAX,
+        bytes: usize::MAX,
+    };
+
+    fn open(folder: &tempfile::TempDir) -> FileJournal {
+        open_with(folder, 64 << 20)
+    }
+
+    fn open_with(folder: &tempfile::TempDir, segment_bytes: u64) -> FileJournal {
+        let limits = JournalLimits { segment_bytes };
+        FileJournal::open(Arc::new(RealDisk), &folder.path().join("events"), limits).unwrap()
+    }
+
+    #[test]
+    fn it_keeps_the_contract_of_a_journal() {
+        contract::check(|| {
+            let folder = tempfile::tempdir().unwrap();
+            (open(&folder), folder)
+        });
+    }
+
+    #[test]
+    fn it_keeps_the_contract_with_a_file_for_each_write() {
+        contract::check(|| {
+            let folder = tempfile::tempdir().unwrap();
+            (open_with(&folder, 1), folder)
+        });
+    }
+
+    #[test]
+    fn a_line_has_the_documented_fields() {
+        let line = String::from_utf8(lines::encode(&entry(3))).unwrap();
+        insta::assert_snapshot!(
+            line,
+            @r#"{"seq":3,"id":"event-3","timestamp":"1970-01-01T00:00:00.000Z","type":"info","data":{"message":"number 3"}}"#
+        );
+    }
+
+    #[test]
+    fn another_life_reads_and_continues_the_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = open_with(&folder, 300);
+        for seq in 1..=20 {
+            journal.append(&entries([seq])).unwrap();
+        }
+        drop(journal);
+        let journal = open_with(&folder, 300);
+        assert_eq!(journal.last_seq(), 20);
+        journal.append(&entries([21])).unwrap();
+        for after in 0..=21 {
+            let page = journal.read_after(after, EVERYTHING).unwrap();
+            assert_eq!(seqs(&page), (after + 1..=21).collect::<Vec<_>>());
+        }
+        assert!(RealDisk.list_dir(&folder.path().join("events")).unwrap().len() > 3);
+    }
+
+    #[test]
+    fn a_place_in_a_large_file_is_found_by_halving() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = open(&folder);
+        journal.append(&entries((1..=20_000).map(|n| n * 2))).unwrap();
+        for after in [0, 1, 2, 9_999, 10_000, 39_998, 39_999] {
+            let page = journal
+                .read_after(
+                    after,
+                    PageLimit {
+                        entries: 2,
+                        bytes: 1 << 20,
+                    },
+                )
+                .unwrap();
+            assert_eq!(page.entries[0].seq, (after / 2 + 1) * 2, "after {after}");
+        }
+        assert!(journal.read_after(40_000, EVERYTHING).unwrap().entries.is_empty());
+    }
+
+    // covers: P7, F5
+    #[test]
+    fn a_torn_last_line_is_ended_and_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        open(&folder).append(&entries([1, 2])).unwrap();
+        let path = folder.path().join("events/000001.jsonl");
+        RealDisk
+            .open_append(&path)
+            .unwrap()
+            .append(b"{\"seq\":3,\"id")
+            .unwrap();
+        let journal = open(&folder);
+        journal.append(&entries([4])).unwrap();
+        let page = journal.read_after(0, EVERYTHING).unwrap();
+        assert_eq!((seqs(&page), page.corrupt_lines), (vec![1, 2, 4], 1));
+    }
+
+    // covers: F5
+    #[test]
+    fn damage_in_the_middle_hides_only_its_own_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        open(&folder).append(&entries([1, 2, 3])).unwrap();
+        let path = folder.path().join("events/000001.jsonl");
+        let mut content = std::fs::read(&path).unwrap();
+        let second = content.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        content[second..second + 10].fill(0);
+        std::fs::write(&path, content).unwrap();
+        let page = open(&folder).read_after(0, EVERYTHING).unwrap();
+        assert_eq!((seqs(&page), page.corrupt_lines), (vec![1, 3], 1));
+    }
+
+    // covers: D5
+    #[test]
+    fn a_failed_append_leaves_no_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        open(&folder).append(&entries([1])).unwrap();
+        for n in 0.. {
+            let disk = FaultyDisk::new(Arc::new(RealDisk), Fault::FailAt(n, io::ErrorKind::StorageFull));
+            let dir = folder.path().join("events");
+            let Ok(journal) = FileJournal::open(Arc::new(disk.clone()), &dir, JournalLimits::default())
+            else {
+                continue;
+            };
+            if journal.append(&entries([2])).is_ok() {
+                return;
+            }
+            assert_eq!(
+                seqs(&journal.read_after(0, EVERYTHING).unwrap()),
+                [1],
+                "failure at {n}"
+            );
+        }
+    }
+}

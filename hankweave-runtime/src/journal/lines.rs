@@ -1,0 +1,147 @@
+//! Journal lines, and reading them from a file of any size with little memory.
+
+use std::io;
+use std::path::Path;
+
+use hankweave_core::wire::JournalEntry;
+
+use crate::world::disk::Disk;
+
+/// Bytes that are read from the disk at a time.
+const CHUNK: usize = 256 * 1024;
+
+/// Longer lines are none of ours: an entry holds at most one limited line of an agent.
+const MAX_LINE: usize = 16 << 20;
+
+/// The line of an entry, with its newline.
+pub(super) fn encode(entry: &JournalEntry) -> Vec<u8> {
+    let mut line = serde_json::to_vec(entry).expect("an entry has text keys");
+    line.push(b'\n');
+    line
+}
+
+/// The entry of a line; `None` when it was not written whole or was damaged.
+pub(super) fn decode(line: &[u8]) -> Option<JournalEntry> {
+    serde_json::from_slice(line).ok()
+}
+
+/// The number at the beginning of a line, `{"seq":12,`, without looking at the rest.
+pub(super) fn seq_of(line: &[u8]) -> Option<u64> {
+    let digits = line.strip_prefix(b"{\"seq\":")?;
+    let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
+}
+
+/// Reads the lines of a file from some place on. The last line is given out only once it has its newline.
+#[derive(Debug)]
+pub(super) struct Lines<'a> {
+    disk: &'a dyn Disk,
+    path: &'a Path,
+    /// Where the next chunk begins in the file.
+    read_to: u64,
+    chunk: Vec<u8>,
+    /// Where the next line begins in `chunk`.
+    next: usize,
+    /// A longer line is being passed over.
+    too_long: bool,
+}
+
+/// One line without its newline.
+pub(super) struct Line<'a> {
+    /// Where it begins in the file.
+    pub(super) offset: u64,
+    /// Its bytes; `None` when it is longer than any line of ours.
+    pub(super) bytes: Option<&'a [u8]>,
+}
+
+impl<'a> Lines<'a> {
+    /// Reads from `offset` on, where a line begins.
+    pub(super) fn new(disk: &'a dyn Disk, path: &'a Path, offset: u64) -> Self {
+        Self {
+            disk,
+            path,
+            read_to: offset,
+            chunk: Vec::new(),
+            next: 0,
+            too_long: false,
+        }
+    }
+
+    /// The next line; `None` at the end of the last whole line.
+    pub(super) fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+        let mut searched = self.next;
+        loop {
+            if let Some(length) = self.chunk[searched..].iter().position(|byte| *byte == b'\n') {
+                let (start, end) = (self.next, searched + length);
+                self.next = end + 1;
+                let offset = self.read_to - (self.chunk.len() - start) as u64;
+                let bytes = (!std::mem::take(&mut self.too_long)).then_some(&self.chunk[start..end]);
+                return Ok(Some(Line { offset, bytes }));
+            }
+            searched = match self.read_more()? {
+                Some(searched) => searched,
+                None => return Ok(None),
+            };
+        }
+    }
+
+    /// Reads a chunk behind the unfinished line and says from where on it has not been searched.
+    fn read_more(&mut self) -> io::Result<Option<usize>> {
+        self.chunk.drain(..self.next);
+        self.next = 0;
+        if self.chunk.len() > MAX_LINE {
+            self.too_long = true;
+            self.chunk.clear();
+        }
+        let searched = self.chunk.len();
+        let more = self.disk.read_at(self.path, self.read_to, CHUNK)?;
+        self.read_to += more.len() as u64;
+        self.chunk.extend_from_slice(&more);
+        Ok((!more.is_empty()).then_some(searched))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::disk::RealDisk;
+
+    /// Where each line begins and how long it is.
+    fn lines_of(content: &[u8]) -> Vec<(u64, Option<usize>)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        RealDisk.create_new(&path, content).unwrap();
+        let mut lines = Lines::new(&RealDisk, &path, 0);
+        let mut found = Vec::new();
+        while let Some(line) = lines.next_line().unwrap() {
+            found.push((line.offset, line.bytes.map(<[u8]>::len)));
+        }
+        found
+    }
+
+    #[test]
+    fn lines_are_found_across_chunks() {
+        let content = [vec![b'a'; CHUNK + 5], b"\n\nbb\n".to_vec(), vec![b'c'; 3]].concat();
+        let first = CHUNK as u64 + 5;
+        assert_eq!(
+            lines_of(&content),
+            [(0, Some(CHUNK + 5)), (first + 1, Some(0)), (first + 2, Some(2))]
+        );
+        assert_eq!(lines_of(b""), []);
+    }
+
+    // covers: F5
+    #[test]
+    fn a_line_that_is_too_long_is_passed_over_in_bounded_memory() {
+        let content = [vec![0; MAX_LINE + 3 * CHUNK], b"\nok\n".to_vec()].concat();
+        let lengths: Vec<_> = lines_of(&content).into_iter().map(|(_, length)| length).collect();
+        assert_eq!(lengths, [None, Some(2)]);
+    }
+
+    #[test]
+    fn the_number_is_read_from_the_beginning_of_a_line() {
+        assert_eq!(seq_of(b"{\"seq\":12,\"id\""), Some(12));
+        assert_eq!(seq_of(b"{\"seq\":12"), None);
+        assert_eq!(seq_of(b"\0\0\0"), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! A journal that lives as long as the process.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hankweave_core::wire::JournalEntry;
+
+use super::{EventJournal, JournalError, Page, PageLimit, lines};
+
+/// Keeps the entries in memory, for tests and for programs that embed hankweave.
+#[derive(Debug, Default)]
+pub struct MemoryJournal {
+    entries: Mutex<Vec<Arc<JournalEntry>>>,
+}
+
+impl MemoryJournal {
+    fn entries(&self) -> MutexGuard<'_, Vec<Arc<JournalEntry>>> {
+        // Every change of the list is a single call, so a panic elsewhere leaves it whole.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EventJournal for MemoryJournal {
+    fn append(&self, entries: &[Arc<JournalEntry>]) -> Result<(), JournalError> {
+        self.entries().extend_from_slice(entries);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), JournalError> {
+        let mut all = self.entries();
+        all.extend(entries.into_iter().map(Arc::new));
+        all.sort_by_key(|entry| entry.seq);
+        Ok(())
+    }
+
+    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError> {
+        let all = self.entries();
+        let mut page = Page::default();
+        let mut bytes = 0;
+        for entry in &all[all.partition_point(|entry| entry.seq <= after)..] {
+            bytes += lines::encode(entry).len();
+            if page.is_full(bytes, limit) {
+                page.more = true;
+                break;
+            }
+            page.entries.push(Arc::clone(entry));
+        }
+        Ok(page)
+    }
+
+    fn last_seq(&self) -> u64 {
+        self.entries().last().map_or(0, |entry| entry.seq)
+    }
+}
+
+impl Page {
+    /// Whether one more entry, with which the page would hold `bytes`, is too much.
+    pub(super) fn is_full(&self, bytes: usize, limit: PageLimit) -> bool {
+        !self.entries.is_empty() && (self.entries.len() >= limit.entries || bytes > limit.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_keeps_the_contract_of_a_journal() {
+        super::super::contract::check(|| (MemoryJournal::default(), ()));
+    }
+}

@@ -1,0 +1,98 @@
+//! One file of the journal, with lines in the order of `seq`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::lines::{Lines, seq_of};
+use crate::world::disk::Disk;
+
+/// A file of the journal.
+#[derive(Debug, Clone)]
+pub(super) struct Segment {
+    /// Its place among the files; part of its name.
+    pub(super) number: u32,
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// The lowest `seq` that it can hold.
+    pub(super) first_seq: u64,
+}
+
+/// Below this distance the place of a number is found by reading on instead of halving again.
+const NEAR: u64 = 256 * 1024;
+
+impl Segment {
+    /// The segment `number` in `dir`.
+    pub(super) fn new(dir: &Path, number: u32, first_seq: u64) -> Self {
+        Self {
+            number,
+            path: dir.join(format!("{number:06}.jsonl")),
+            first_seq,
+        }
+    }
+
+    /// The number in the name of a segment file.
+    pub(super) fn number_in(name: &str) -> Option<u32> {
+        name.strip_suffix(".jsonl")?.parse().ok()
+    }
+
+    /// The `seq` of the first line that has one, at or behind `offset`, where a line begins.
+    pub(super) fn seq_at(&self, disk: &dyn Disk, offset: u64) -> io::Result<Option<u64>> {
+        let mut lines = Lines::new(disk, &self.path, offset);
+        while let Some(line) = lines.next_line()? {
+            if let Some(seq) = line.bytes.and_then(seq_of) {
+                return Ok(Some(seq));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The highest `seq` in the segment.
+    pub(super) fn last_seq(&self, disk: &dyn Disk) -> io::Result<Option<u64>> {
+        let length = disk.metadata(&self.path)?.length;
+        // Nearly always the last lines tell; only damage makes it worth reading everything.
+        for window in [64 << 10, 4 << 20, u64::MAX] {
+            let start = length.saturating_sub(window);
+            let mut lines = Lines::new(disk, &self.path, start);
+            let mut last = None;
+            while let Some(line) = lines.next_line()? {
+                // The window may begin inside a line, whose end is no line of ours and has no number.
+                last = line.bytes.and_then(seq_of).max(last);
+            }
+            if last.is_some() || start == 0 {
+                return Ok(last);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where a line begins that is not behind the first with a `seq` greater than `after`.
+    ///
+    /// Halves the file, since its lines are in order; no index is kept that could disagree with them.
+    pub(super) fn place_of(&self, disk: &dyn Disk, after: u64) -> io::Result<u64> {
+        let (mut low, mut high) = (0, disk.metadata(&self.path)?.length);
+        while high - low > NEAR {
+            let middle = low + (high - low) / 2;
+            match self.line_behind(disk, middle, high)? {
+                Some((offset, seq)) if seq <= after => low = offset,
+                Some(_) | None => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// The first line with a number that begins between `offset` and `end`.
+    fn line_behind(&self, disk: &dyn Disk, offset: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+        let mut lines = Lines::new(disk, &self.path, offset);
+        // `offset` is somewhere inside a line: its rest does not count.
+        lines.next_line()?;
+        while let Some(line) = lines.next_line()? {
+            if line.offset >= end {
+                return Ok(None);
+            }
+            if let Some(seq) = line.bytes.and_then(seq_of) {
+                return Ok(Some((line.offset, seq)));
+            }
+        }
+        Ok(None)
+    }
+}

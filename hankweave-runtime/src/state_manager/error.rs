@@ -1,0 +1,59 @@
+//! What can go wrong between an event and the disk.
+
+use std::sync::Arc;
+
+use hankweave_core::state::{RecoverError, Rejected};
+
+use crate::journal::JournalError;
+use crate::store::StateFileError;
+
+/// Why an event was not recorded.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum TransitionError {
+    /// The reducer refused it: a bug in the caller. The state is unchanged and later events are judged as if it had not been.
+    #[error("the event does not fit the state")]
+    Rejected(#[source] Rejected),
+    /// The disk did not take it; the manager is degraded and takes nothing more.
+    #[error("the event could not be made durable")]
+    NotDurable(#[source] Arc<PersistenceError>),
+    /// The state manager has stopped.
+    #[error("the state manager has stopped")]
+    Stopped,
+}
+
+/// Why the state manager is degraded ("reliability and security", promise P5).
+#[derive(Debug, thiserror::Error)]
+pub enum PersistenceError {
+    /// The log did not take an event.
+    #[error("failed to append to state.log")]
+    Log(#[source] std::io::Error),
+    /// A state file could not be written.
+    #[error("failed to save the state")]
+    Files(#[source] StateFileError),
+    /// The journal did not take an event.
+    #[error("failed to write the journal")]
+    Journal(#[source] JournalError),
+    /// The last save did not end in time.
+    #[error("the last save did not end within {limit_seconds} seconds")]
+    TimedOut {
+        /// How long it was waited for.
+        limit_seconds: u64,
+    },
+}
+
+/// Why there is no state to start with.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A state file could not be read or mended.
+    #[error("failed to load the state")]
+    Files(#[source] StateFileError),
+    /// The journal could not be read or completed.
+    #[error("failed to complete the journal")]
+    Journal(#[source] JournalError),
+    /// The log did not take the mark of the first snapshot.
+    #[error("failed to append to state.log")]
+    Log(#[source] std::io::Error),
+    /// Recorded history cannot be used, and the user asked to stop rather than to start over. Nothing was changed.
+    #[error(transparent)]
+    History(RecoverError),
+}

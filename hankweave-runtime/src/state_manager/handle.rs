@@ -1,0 +1,169 @@
+//! The side of the state manager that everybody else holds.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use hankweave_core::event::StateEvent;
+use hankweave_core::plan::PlanEntry;
+use hankweave_core::state::HankweaveState;
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::{Event, JournalEntry};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+use super::actor::{Request, Visible};
+use super::{Loaded, Parts, PersistenceError, StateManagerTask, Subscription, TransitionError};
+use crate::journal::EventJournal;
+use crate::world::blocking::Blocking;
+
+/// Events that may wait. The actor takes up to 1,024 at a time, so this is a few syncs ahead of the disk; whoever sends
+/// more waits for the disk instead of filling the memory.
+const QUEUE: usize = 4_096;
+
+/// Published events that a subscriber may be behind before it has to read the journal.
+const BROADCAST: usize = 4_096;
+
+/// Sends events to the single writer; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct StateManager {
+    queue: mpsc::Sender<Request>,
+    visible: watch::Receiver<Visible>,
+    degraded: watch::Receiver<Option<Arc<PersistenceError>>>,
+    published: broadcast::WeakSender<Arc<JournalEntry>>,
+    journal: Arc<dyn EventJournal>,
+    blocking: Blocking,
+}
+
+/// The answer to one event. Dropping it changes nothing.
+#[derive(Debug)]
+#[must_use = "an event may be rejected, which only its ticket tells"]
+pub struct Ticket(oneshot::Receiver<Result<Receipt, TransitionError>>);
+
+/// A durable event's place in history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its number.
+    pub seq: u64,
+    /// When it was recorded.
+    pub at: Timestamp,
+}
+
+impl StateManager {
+    /// Makes the manager of a loaded state. Nothing happens until the task is run; whoever runs it owns its end.
+    #[must_use]
+    pub fn start(parts: Parts, loaded: Loaded) -> (Self, StateManagerTask) {
+        let (queue, requests) = mpsc::channel(QUEUE);
+        let (published, _) = broadcast::channel(BROADCAST);
+        let (visible_sender, visible) = watch::channel(Visible::of(&loaded));
+        let (degraded_sender, degraded) = watch::channel(None);
+        let manager = Self {
+            queue,
+            visible,
+            degraded,
+            published: published.downgrade(),
+            journal: Arc::clone(&parts.journal),
+            blocking: parts.blocking,
+        };
+        let task = StateManagerTask::new(
+            parts,
+            loaded,
+            requests,
+            visible_sender,
+            degraded_sender,
+            published,
+        );
+        (manager, task)
+    }
+
+    /// Puts an event in the queue. Waits only while the queue is full, never for the disk.
+    ///
+    /// # Cancel safety
+    ///
+    /// A call that is dropped before it returns has put nothing in the queue.
+    pub async fn transition(&self, event: StateEvent) -> Ticket {
+        self.send(|reply| Request::Transition(event, reply)).await
+    }
+
+    /// Replaces the execution plan, in order with the transitions.
+    pub async fn replace_plan(&self, execution_plan: Vec<PlanEntry>) -> Ticket {
+        self.transition(StateEvent::PlanReplaced { execution_plan }).await
+    }
+
+    /// Journals and publishes an event that does not change the document, in order with those that do.
+    ///
+    /// Its ticket resolves when it is in the journal, which is synced at least every 200 ms ("reliability and security", rule D5).
+    pub async fn record(&self, event: Event) -> Ticket {
+        self.send(|reply| Request::Record(event, reply)).await
+    }
+
+    /// The document as far as it is durable.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<HankweaveState> {
+        Arc::clone(&self.visible.borrow().state)
+    }
+
+    /// The number of the last event that was published.
+    #[must_use]
+    pub fn last_seq(&self) -> u64 {
+        self.visible.borrow().last_seq
+    }
+
+    /// Follows everything that is published from now on.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription {
+        self.subscribe_after(self.last_seq())
+    }
+
+    /// Follows everything behind number `seq`, however old.
+    #[must_use]
+    pub fn subscribe_after(&self, seq: u64) -> Subscription {
+        let live = match self.published.upgrade() {
+            Some(published) => published.subscribe(),
+            // The manager has stopped: the journal tells the rest, and then the subscription ends.
+            None => broadcast::channel(1).1,
+        };
+        Subscription::new(live, Arc::clone(&self.journal), self.blocking, seq)
+    }
+
+    /// Tells when the disk has failed; nothing is recorded from then on and the runtime must stop with exit code 74.
+    #[must_use]
+    pub fn degraded(&self) -> watch::Receiver<Option<Arc<PersistenceError>>> {
+        self.degraded.clone()
+    }
+
+    /// Records what waits, writes the last snapshot, and stops the task; within 5 seconds after the queue is empty
+    /// ("reliability and security", rule D8). Stopping twice is no error.
+    ///
+    /// # Errors
+    ///
+    /// [`PersistenceError`] when something acknowledged is durable only in the log, or the manager was degraded.
+    pub async fn shutdown(&self) -> Result<(), Arc<PersistenceError>> {
+        let (reply, done) = oneshot::channel();
+        if self.queue.send(Request::Shutdown(reply)).await.is_err() {
+            return Ok(());
+        }
+        // A reply that never comes means that another shutdown stopped the task first.
+        done.await.unwrap_or(Ok(()))
+    }
+
+    async fn send(
+        &self,
+        request: impl FnOnce(oneshot::Sender<Result<Receipt, TransitionError>>) -> Request,
+    ) -> Ticket {
+        let (reply, ticket) = oneshot::channel();
+        // A queue that is closed drops the reply, which the ticket reports.
+        let _ = self.queue.send(request(reply)).await;
+        Ticket(ticket)
+    }
+}
+
+impl Future for Ticket {
+    type Output = Result<Receipt, TransitionError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0)
+            .poll(context)
+            .map(|reply| reply.unwrap_or(Err(TransitionError::Stopped)))
+    }
+}

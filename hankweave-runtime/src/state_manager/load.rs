@@ -1,0 +1,287 @@
+//! From the files of the last life to the state of this one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::state::{
+    Candidate, HankweaveState, LiveState, RecoverError, Recovered, Source, StateProblem, parse, recover,
+};
+use hankweave_core::wire::{Event, JournalEntry};
+
+use super::snapshots::Cuts;
+use super::{LoadError, Parts};
+use crate::journal::{EventJournal, JournalError, PageLimit};
+use crate::store::{FoundFile, FoundState, SnapshotMark, SnapshotWriter, StateFileError, StateFiles, StateLog};
+use crate::world::ids::IdSource;
+
+/// Numbers that are left out after an unclean end. More than are ever published without being synced, so that no
+/// subscriber sees a number twice ("reliability and security", promise P2).
+pub(super) const SEQ_GAP: u64 = 1_000;
+
+/// What to do when recorded history exists and none of it can be used ("reliability and security", promise P6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// Start with an empty document; the caller warns the user.
+    StartOver,
+    /// Stop and change nothing.
+    Stop,
+}
+
+/// The state to start with and how it was come by.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Where the document comes from.
+    pub source: Source,
+    /// Why state.json could not be used; empty when it could or was absent.
+    pub primary_problems: Vec<StateProblem>,
+    /// Why state.json.bak could not be used; empty when it was not looked at.
+    pub backup_problems: Vec<StateProblem>,
+    /// Recorded history was lost: the user must be told.
+    pub history_was_reset: bool,
+    /// Lines of the log that were acknowledged once and cannot be read.
+    pub damaged_log_lines: usize,
+    /// Where damaged files were kept.
+    pub quarantined: Vec<PathBuf>,
+    /// How many events the journal lacked and got from the log.
+    pub restored_events: usize,
+    pub(super) live: LiveState,
+    pub(super) next_seq: u64,
+    pub(super) log: StateLog,
+    pub(super) cuts: Cuts,
+}
+
+impl Loaded {
+    /// The document to start with.
+    #[must_use]
+    pub fn state(&self) -> &HankweaveState {
+        self.live.document()
+    }
+}
+
+/// Reads the state files and the journal, chooses what to trust, mends the rest. Blocks; the instance lock must be held.
+///
+/// Afterwards state.json holds a document that the log continues, and every event of the log is in the journal.
+///
+/// # Errors
+///
+/// [`LoadError`]; what was changed by then only made damage safe.
+pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> {
+    let found = parts.files.find().map_err(LoadError::Files)?;
+    let history_exists = found.traces || found.log.last_seq() > 0 || parts.journal.last_seq() > 0;
+    let mut journal_failure = None;
+    let recovered = recover(
+        candidate(&found.primary, &found),
+        candidate(&found.backup, &found),
+        || {
+            recorded_events(&*parts.journal, &found).unwrap_or_else(|error| {
+                journal_failure = Some(error);
+                Vec::new()
+            })
+        },
+        history_exists,
+    );
+    if let Some(error) = journal_failure {
+        return Err(LoadError::Journal(error));
+    }
+    if recovered.history_was_reset && strictness == Strictness::Stop {
+        return Err(LoadError::History(RecoverError));
+    }
+    let last_seq = found.log.last_seq().max(parts.journal.last_seq());
+    let quarantined = mend(parts, &found, recovered.source).map_err(LoadError::Files)?;
+    let restored_events = complete_journal(parts, &found, recovered.source).map_err(LoadError::Journal)?;
+    let keep = if found.log.damaged_lines > 0 {
+        u64::MAX
+    } else {
+        found.log.keep
+    };
+    let mut loaded = Loaded {
+        source: recovered.source,
+        primary_problems: recovered.primary_problems,
+        backup_problems: recovered.backup_problems,
+        history_was_reset: recovered.history_was_reset,
+        damaged_log_lines: found.log.damaged_lines,
+        quarantined,
+        restored_events,
+        live: LiveState::new(recovered.state),
+        next_seq: next_seq(&found, last_seq),
+        log: parts.files.open_log(keep).map_err(LoadError::Files)?,
+        cuts: Cuts::default(),
+    };
+    if !continues(&found, loaded.source) {
+        first_snapshot(parts, &mut loaded, last_seq)?;
+    }
+    Ok(loaded)
+}
+
+/// Finds out which document a start would load, without changing anything and without the journal: for commands that only look.
+///
+/// # Errors
+///
+/// [`StateFileError`] when a file is there and the system does not give its bytes.
+pub fn peek(files: &StateFiles) -> Result<Recovered, StateFileError> {
+    let found = files.find()?;
+    let (primary, backup) = (candidate(&found.primary, &found), candidate(&found.backup, &found));
+    let history_exists = found.traces || found.log.last_seq() > 0;
+    Ok(recover(primary, backup, || found.log.records.clone(), history_exists))
+}
+
+fn candidate<'a>(file: &'a FoundFile, found: &'a FoundState) -> Option<Candidate<'a>> {
+    match file {
+        FoundFile::Absent => None,
+        // No bytes are no document, so the reader of the document reports it.
+        FoundFile::Unusable => Some(Candidate {
+            bytes: &[],
+            tail: &[],
+        }),
+        FoundFile::Bytes(bytes) => Some(Candidate {
+            bytes,
+            tail: found.log.tail_of(bytes),
+        }),
+    }
+}
+
+/// Whether state.json is what the log continues, so that new records will be found again.
+fn continues(found: &FoundState, source: Source) -> bool {
+    match (&found.primary, source) {
+        (FoundFile::Bytes(bytes), Source::Primary) => found.log.knows(bytes),
+        _ => false,
+    }
+}
+
+/// The first number of this life.
+fn next_seq(found: &FoundState, last_seq: u64) -> u64 {
+    let clean = last_seq == 0 || found.log.closed_at == Some(last_seq);
+    last_seq + if clean { 1 } else { 1 + SEQ_GAP }
+}
+
+/// Moves aside what was not trusted and removes what is left of interrupted saves.
+fn mend(
+    parts: &Parts,
+    found: &FoundState,
+    source: Source,
+) -> Result<Vec<PathBuf>, StateFileError> {
+    let (files, now) = (&parts.files, parts.clock.now());
+    let mut quarantined = Vec::new();
+    files.sweep()?;
+    if source != Source::Primary && found.primary != FoundFile::Absent {
+        quarantined.push(files.quarantine_primary(now)?);
+    }
+    if matches!(source, Source::Log | Source::Fresh) && found.backup != FoundFile::Absent {
+        quarantined.push(files.quarantine_backup(now)?);
+    }
+    if found.log.damaged_lines > 0 {
+        quarantined.push(files.repair_log(&found.log, now)?);
+    }
+    Ok(quarantined)
+}
+
+/// Writes the document as it is now, so that the log has something to continue.
+fn first_snapshot(parts: &Parts, loaded: &mut Loaded, last_seq: u64) -> Result<(), LoadError> {
+    let document = SnapshotWriter::default().render(loaded.state());
+    let cut = loaded.log.length();
+    let mut batch = crate::store::LogBatch::default();
+    batch.mark(&SnapshotMark::of(last_seq, document.as_bytes()));
+    loaded.log.append(&batch).map_err(LoadError::Log)?;
+    let keep_current = loaded.source == Source::Primary;
+    parts
+        .files
+        .save(document.as_bytes(), keep_current)
+        .map_err(LoadError::Files)?;
+    loaded.cuts.saved(cut, keep_current);
+    Ok(())
+}
+
+/// Adds to the journal what a crash took from its end and the log still has ("reliability and security", promise P7).
+///
+/// The journal is synced before each snapshot, so only events behind the loaded one can be missing.
+fn complete_journal(parts: &Parts, found: &FoundState, source: Source) -> Result<usize, JournalError> {
+    let (bytes, tail) = match (source, &found.primary, &found.backup) {
+        (Source::Primary, FoundFile::Bytes(bytes), _) | (Source::Backup, _, FoundFile::Bytes(bytes)) => {
+            (bytes.as_slice(), found.log.tail_of(bytes))
+        }
+        _ => (&[][..], found.log.records.as_slice()),
+    };
+    let missing = missing_from(&*parts.journal, tail)?;
+    let (Some(first), count) = (missing.first(), missing.len()) else {
+        return Ok(0);
+    };
+    tracing::debug!(first, count, "the journal lacks events that the log has");
+    let mut live = LiveState::new(parse(bytes).unwrap_or_default());
+    let mut entries = Vec::new();
+    for recorded in tail {
+        // Only accepted events are logged; after damage one may not fit any more and is then no part of history.
+        if live.apply(recorded).is_ok() && missing.binary_search(&recorded.seq).is_ok() {
+            entries.push(journal_entry(recorded, &live, &*parts.ids));
+        }
+    }
+    let restored = entries.len();
+    parts.journal.restore(entries)?;
+    Ok(restored)
+}
+
+/// The entry that tells of an accepted event; `live` is the state after it.
+pub(super) fn journal_entry(
+    recorded: &Recorded<StateEvent>,
+    live: &LiveState,
+    ids: &dyn IdSource,
+) -> JournalEntry {
+    JournalEntry {
+        seq: recorded.seq,
+        id: ids.event_id(),
+        timestamp: recorded.at,
+        event: Event::state_transition(&recorded.event, live),
+    }
+}
+
+/// The numbers of `records` that the journal does not have, ascending.
+fn missing_from(
+    journal: &dyn EventJournal,
+    records: &[Recorded<StateEvent>],
+) -> Result<Vec<u64>, JournalError> {
+    let mut missing: Vec<u64> = records.iter().map(|record| record.seq).collect();
+    if let Some(first) = missing.first() {
+        for_each_entry(journal, first - 1, |entry| {
+            if let Ok(index) = missing.binary_search(&entry.seq) {
+                missing.remove(index);
+            }
+        })?;
+    }
+    Ok(missing)
+}
+
+/// Every state event that journal or log still has, oldest first.
+fn recorded_events(
+    journal: &dyn EventJournal,
+    found: &FoundState,
+) -> Result<Vec<Recorded<StateEvent>>, JournalError> {
+    let mut events = found.log.records.clone();
+    for_each_entry(journal, 0, |entry| {
+        if let Event::StateTransition { transition, .. } = &entry.event {
+            let event = StateEvent::clone(transition);
+            events.push(Recorded {
+                seq: entry.seq,
+                at: entry.timestamp,
+                event,
+            });
+        }
+    })?;
+    events.sort_by_key(|event| event.seq);
+    events.dedup_by_key(|event| event.seq);
+    Ok(events)
+}
+
+fn for_each_entry(
+    journal: &dyn EventJournal,
+    mut after: u64,
+    mut each: impl FnMut(&Arc<JournalEntry>),
+) -> Result<(), JournalError> {
+    loop {
+        let page = journal.read_after(after, PageLimit::CLIENT)?;
+        page.entries.iter().for_each(&mut each);
+        match page.entries.last() {
+            Some(last) if page.more => after = last.seq,
+            _ => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Writing state.json beside the stream of events.
+//!
+//! One snapshot at a time goes through two steps on a blocking thread, with the actor between them: its text is made, the actor
+//! appends its mark to the log, and the file is replaced.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use hankweave_core::state::HankweaveState;
+use tokio::time::Instant;
+
+use super::{Parts, PersistenceError};
+use crate::store::{SnapshotMark, SnapshotWriter};
+
+/// How long a change that is no transition may wait for its snapshot.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// When to write a snapshot, and how far the one in progress has come.
+pub(super) struct Snapshots {
+    parts: Parts,
+    writer: SnapshotWriter,
+    work: Option<BoxFuture<'static, Step>>,
+    due: Option<Instant>,
+    cuts: Cuts,
+}
+
+/// What is to be done next.
+pub(super) enum Step {
+    /// It is time to begin.
+    Due,
+    /// The text is made; its mark must become durable before it may be saved.
+    Rendered(Box<SnapshotWriter>, Rendered),
+    /// state.json was replaced, or not.
+    Saved(u64, Result<(), PersistenceError>),
+}
+
+/// A snapshot that is not saved yet.
+pub(super) struct Rendered {
+    text: String,
+    /// Names the text in the log.
+    pub(super) mark: SnapshotMark,
+    cut: u64,
+}
+
+/// Where in the log the records begin that the saved documents do not contain, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Cuts {
+    primary: u64,
+    backup: u64,
+}
+
+impl Cuts {
+    /// A snapshot taken when the log had `cut` bytes is now state.json; the one before it became the backup if it was kept.
+    pub(super) fn saved(&mut self, cut: u64, kept_current: bool) {
+        if kept_current {
+            self.backup = self.primary;
+        }
+        self.primary = cut;
+    }
+
+    /// What neither document needs; it is taken to be cut off.
+    pub(super) fn take_unneeded(&mut self) -> u64 {
+        let unneeded = self.backup;
+        self.backup = 0;
+        self.primary -= unneeded;
+        unneeded
+    }
+}
+
+impl Snapshots {
+    pub(super) fn new(parts: Parts, cuts: Cuts) -> Self {
+        Self {
+            parts,
+            writer: SnapshotWriter::default(),
+            work: None,
+            due: None,
+            cuts,
+        }
+    }
+
+    /// Notes that the document changed.
+    pub(super) fn changed(&mut self, transition: bool) {
+        let now = Instant::now();
+        let due = if transition { now } else { now + PATIENCE };
+        self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
+    }
+
+    /// Whether everything is saved.
+    pub(super) fn is_idle(&self) -> bool {
+        self.work.is_none() && self.due.is_none()
+    }
+
+    /// Lets a change that still has time be saved at once.
+    pub(super) fn hurry(&mut self) {
+        self.due = self.due.map(|_| Instant::now());
+    }
+
+    /// Begins a snapshot of `state`, which contains everything up to `seq` and was reached when the log had `cut` bytes.
+    pub(super) fn begin(&mut self, state: HankweaveState, seq: u64, cut: u64) {
+        self.due = None;
+        let mut writer = Box::new(std::mem::take(&mut self.writer));
+        let blocking = self.parts.blocking;
+        self.work = Some(Box::pin(blocking.run(move || {
+            let text = writer.render(&state);
+            let mark = SnapshotMark::of(seq, text.as_bytes());
+            Step::Rendered(writer, Rendered { text, mark, cut })
+        })));
+    }
+
+    /// Saves a snapshot whose mark is durable. The journal is synced first, so that a start needs nothing of the log that
+    /// is older than state.json to complete it.
+    pub(super) fn save(&mut self, rendered: Rendered) {
+        let (files, journal) = (self.parts.files.clone(), Arc::clone(&self.parts.journal));
+        let blocking = self.parts.blocking;
+        self.work = Some(Box::pin(blocking.run(move || {
+            let saved = journal.sync().map_err(PersistenceError::Journal).and_then(|()| {
+                files
+                    .save(rendered.text.as_bytes(), true)
+                    .map_err(PersistenceError::Files)
+            });
+            Step::Saved(rendered.cut, saved)
+        })));
+    }
+
+    /// Waits for the next step: the end of the one in progress, or the time to begin.
+    ///
+    /// Cancel safe: the step stays in progress.
+    pub(super) async fn step(&mut self) -> Step {
+        match (&mut self.work, self.due) {
+            (Some(work), _) => {
+                let step = work.await;
+                self.work = None;
+                step
+            }
+            (None, Some(due)) => {
+                tokio::time::sleep_until(due).await;
+                Step::Due
+            }
+            (None, None) => std::future::pending().await,
+        }
+    }
+
+    /// Takes the writer back with the texts it keeps.
+    pub(super) fn keep_writer(&mut self, writer: Box<SnapshotWriter>) {
+        self.writer = *writer;
+    }
+
+    /// What the saved documents need of the log.
+    pub(super) fn cuts(&mut self) -> &mut Cuts {
+        &mut self.cuts
+    }
+}
+
+impl fmt::Debug for Snapshots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshots")
+            .field("busy", &self.work.is_some())
+            .field("due", &self.due)
+            .field("cuts", &self.cuts)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,550 @@
+use std::path::{Path, PathBuf};
+
+use futures_util::future::join_all;
+use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::id::{CheckpointSha, Pid, RunId};
+use hankweave_core::plan::{PlanEntry, PlannedCodon};
+use hankweave_core::state::{HankweaveState, LiveState, Source, StartingConditions};
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::Event;
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::journal::{FileJournal, JournalLimits, PageLimit};
+use crate::world::disk::{Disk, Fault, FaultyDisk, RealDisk};
+use crate::world::ids::RandomIds;
+
+/// A clock that stands still, so that equal stories give equal documents.
+#[derive(Debug)]
+struct Noon;
+
+impl Clock for Noon {
+    fn now(&self) -> Timestamp {
+        Timestamp::parse("2025-01-04T12:00:00Z").unwrap()
+    }
+}
+
+/// One life of the manager.
+struct Life {
+    manager: StateManager,
+    task: JoinHandle<()>,
+    parts: Parts,
+}
+
+fn parts(disk: &Arc<dyn Disk>, dir: &Path) -> Option<Parts> {
+    let journal = FileJournal::open(Arc::clone(disk), &dir.join("events"), JournalLimits::default()).ok()?;
+    Some(Parts {
+        files: StateFiles::new(Arc::clone(disk), None, dir.to_owned()),
+        journal: Arc::new(journal),
+        clock: Arc::new(Noon),
+        ids: Arc::new(RandomIds),
+        blocking: Blocking::Inline,
+    })
+}
+
+/// Starts on `disk`; `None` when the disk does not let it.
+fn try_start(disk: &Arc<dyn Disk>, dir: &Path) -> Option<Life> {
+    let parts = parts(disk, dir)?;
+    let loaded = load(&parts, Strictness::StartOver).ok()?;
+    let (manager, task) = StateManager::start(parts.clone(), loaded);
+    Some(Life {
+        manager,
+        task: tokio::spawn(task.run()),
+        parts,
+    })
+}
+
+fn start(dir: &Path) -> Life {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    try_start(&disk, dir).unwrap()
+}
+
+fn reload(dir: &Path) -> (Parts, Loaded) {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let parts = parts(&disk, dir).unwrap();
+    let loaded = load(&parts, Strictness::Stop).unwrap();
+    (parts, loaded)
+}
+
+impl Life {
+    async fn end(self) {
+        self.manager.shutdown().await.unwrap();
+        self.task.await.unwrap();
+    }
+
+    /// Ends as by kill -9: nothing more is written.
+    async fn kill(self) {
+        self.task.abort();
+        let _ = self.task.await;
+    }
+
+    async fn transition(&self, event: StateEvent) -> Result<Receipt, TransitionError> {
+        self.manager.transition(event).await.await
+    }
+}
+
+fn sha(number: u64) -> StateEvent {
+    StateEvent::InitialCheckpointSet {
+        sha: CheckpointSha::new(format!("{number:040}")),
+    }
+}
+
+fn run_id(name: &str) -> RunId {
+    RunId::new(name).unwrap()
+}
+
+fn run_started(name: &str) -> StateEvent {
+    StateEvent::RunStarted {
+        run_id: run_id(name),
+        run_folder: PathBuf::from("/project/.hankweave/runs").join(name),
+        git_branch: format!("run-{name}"),
+        starting_conditions: StartingConditions::Fresh {
+            initial_checkpoint_sha: None,
+        },
+        server_pid: Pid(1),
+    }
+}
+
+fn run_completed(name: &str) -> StateEvent {
+    StateEvent::RunCompleted { run_id: run_id(name) }
+}
+
+fn info(number: u64) -> Event {
+    Event::Info {
+        message: format!("number {number}"),
+    }
+}
+
+fn fold(events: &[StateEvent]) -> HankweaveState {
+    let mut live = LiveState::default();
+    for (seq, event) in (1..).zip(events) {
+        live.apply(&Recorded {
+            seq,
+            at: Noon.now(),
+            event: event.clone(),
+        })
+        .unwrap();
+    }
+    live.document().clone()
+}
+
+/// The numbers in the journal, and the state events among its entries.
+fn journaled(parts: &Parts) -> (Vec<u64>, Vec<StateEvent>) {
+    let limit = PageLimit {
+        entries: usize::MAX,
+        bytes: usize::MAX,
+    };
+    let page = parts.journal.read_after(0, limit).unwrap();
+    let seqs = page.entries.iter().map(|entry| entry.seq).collect();
+    let events = page
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.event {
+            Event::StateTransition { transition, .. } => Some(StateEvent::clone(transition)),
+            _ => None,
+        })
+        .collect();
+    (seqs, events)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_directory_begins_with_an_empty_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = start(folder.path());
+    assert_eq!(*life.manager.snapshot(), HankweaveState::default());
+    assert_eq!(life.transition(sha(1)).await.unwrap().seq, 1);
+    life.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_life_continues_document_and_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = start(folder.path());
+    life.transition(run_started("a")).await.unwrap();
+    let last = life.manager.record(info(1)).await.await.unwrap().seq;
+    life.end().await;
+    let life = start(folder.path());
+    assert_eq!(*life.manager.snapshot(), fold(&[run_started("a")]));
+    assert_eq!(life.transition(sha(1)).await.unwrap().seq, last + 1);
+    life.end().await;
+}
+
+// covers: P2
+#[tokio::test(start_paused = true)]
+async fn after_an_unclean_end_no_number_is_given_out_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = start(folder.path());
+    let last = life.transition(sha(1)).await.unwrap().seq;
+    life.kill().await;
+    let life = start(folder.path());
+    assert!(life.transition(sha(2)).await.unwrap().seq > last + 1_000);
+    life.end().await;
+}
+
+// covers: P3, F8
+#[tokio::test(start_paused = true)]
+async fn a_rejected_event_does_not_block_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = start(folder.path());
+    let tickets = [
+        life.manager.transition(run_completed("nobody")).await,
+        life.manager.transition(run_started("a")).await,
+        life.manager.transition(run_completed("nobody")).await,
+        life.manager.transition(run_completed("a")).await,
+    ];
+    let answers = join_all(tickets).await;
+    assert!(matches!(answers[0], Err(TransitionError::Rejected(_))));
+    assert!(matches!(answers[2], Err(TransitionError::Rejected(_))));
+    assert_eq!(
+        (answers[1].as_ref().unwrap().seq, answers[3].as_ref().unwrap().seq),
+        (1, 2)
+    );
+    assert_eq!(
+        *life.manager.snapshot(),
+        fold(&[run_started("a"), run_completed("a")])
+    );
+    life.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sixty_four_waiting_events_share_one_sync() {
+    let folder = tempfile::tempdir().unwrap();
+    let counting = FaultyDisk::new(Arc::new(RealDisk), Fault::None);
+    let disk: Arc<dyn Disk> = Arc::new(counting.clone());
+    let life = try_start(&disk, folder.path()).unwrap();
+    let before = counting.syncs();
+    let mut tickets = Vec::new();
+    for number in 0..64 {
+        tickets.push(life.manager.transition(sha(number)).await);
+    }
+    assert!(join_all(tickets).await.iter().all(Result::is_ok));
+    assert_eq!(counting.syncs() - before, 1);
+    life.end().await;
+}
+
+// covers: P2, P4
+#[tokio::test(start_paused = true)]
+async fn subscribers_see_every_event_once_and_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = start(folder.path());
+    life.transition(sha(0)).await.unwrap();
+    let mut from_now = life.manager.subscribe();
+    let mut from_start = life.manager.subscribe_after(0);
+    for number in 1..=20 {
+        drop(life.manager.record(info(number)).await);
+        drop(life.manager.transition(sha(number)).await);
+    }
+    life.end().await;
+    assert_eq!(drain(&mut from_now).await, ((2..=41).collect(), 0));
+    assert_eq!(drain(&mut from_start).await, ((1..=41).collect(), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_subscriber_is_told_and_misses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = start(folder.path());
+    let mut slow = life.manager.subscribe();
+    drop(life.manager.record(info(1)).await.await);
+    assert!(matches!(slow.next().await.unwrap(), Some(Delivery::Event(_))));
+    for number in 2..=9_000 {
+        drop(life.manager.record(info(number)).await);
+    }
+    life.end().await;
+    let (seqs, lagged) = drain(&mut slow).await;
+    assert_eq!(seqs, (2..=9_000).collect::<Vec<_>>());
+    assert_eq!(lagged, 1);
+}
+
+/// The numbers of all events until the end, and how often the subscriber was told that it lags.
+async fn drain(subscription: &mut Subscription) -> (Vec<u64>, usize) {
+    let (mut seqs, mut lagged) = (Vec::new(), 0);
+    while let Some(delivery) = subscription.next().await.unwrap() {
+        match delivery {
+            Delivery::Event(entry) => seqs.push(entry.seq),
+            Delivery::Lagged => lagged += 1,
+        }
+    }
+    (seqs, lagged)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_change_reaches_the_document_file_within_its_patience() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = start(folder.path());
+    life.transition(sha(7)).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(101)).await;
+    let text = std::fs::read_to_string(folder.path().join("state.json")).unwrap();
+    assert_eq!(text, hankweave_core::state::render(&fold(&[sha(7)])));
+    life.kill().await;
+}
+
+// covers: P7
+#[tokio::test(start_paused = true)]
+async fn events_that_the_journal_lost_come_back_from_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = start(folder.path());
+    for number in 1..=5 {
+        life.transition(sha(number)).await.unwrap();
+    }
+    life.kill().await;
+    let journal = folder.path().join("events/000001.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let kept: Vec<&str> = text
+        .lines()
+        .enumerate()
+        .filter(|(i, _)| ![1, 4].contains(i))
+        .map(|(_, l)| l)
+        .collect();
+    std::fs::write(&journal, kept.join("\n") + "\n").unwrap();
+    let (parts, loaded) = reload(folder.path());
+    assert_eq!(loaded.restored_events, 2);
+    assert_eq!(journaled(&parts), ((1..=5).collect(), (1..=5).map(sha).collect()));
+}
+
+// covers: F4, P6
+#[tokio::test(start_paused = true)]
+async fn a_damaged_document_is_set_aside_and_the_backup_with_the_log_replaces_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = start(folder.path());
+    life.transition(run_started("a")).await.unwrap();
+    life.transition(run_completed("a")).await.unwrap();
+    life.transition(sha(1)).await.unwrap();
+    life.kill().await;
+    std::fs::write(folder.path().join("state.json"), "{\"runs\":").unwrap();
+    let (_, loaded) = reload(folder.path());
+    assert_eq!((loaded.source, loaded.quarantined.len()), (Source::Backup, 1));
+    assert!(!loaded.primary_problems.is_empty());
+    assert_eq!(
+        *loaded.state(),
+        fold(&[run_started("a"), run_completed("a"), sha(1)])
+    );
+    assert_eq!(
+        std::fs::read_to_string(&loaded.quarantined[0]).unwrap(),
+        "{\"runs\":"
+    );
+    drop(loaded);
+    assert_eq!(reload(folder.path()).1.source, Source::Primary);
+}
+
+// covers: F4, P6
+#[tokio::test(start_paused = true)]
+async fn without_both_documents_the_recorded_events_rebuild_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let story = [run_started("a"), run_completed("a"), sha(1)];
+    let life = start(folder.path());
+    for event in &story {
+        life.transition(event.clone()).await.unwrap();
+    }
+    life.end().await;
+    for name in ["state.json", "state.json.bak"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    std::fs::remove_file(folder.path().join("state.log")).unwrap();
+    let (_, loaded) = reload(folder.path());
+    assert_eq!((loaded.source, loaded.quarantined.len()), (Source::Log, 2));
+    assert_eq!(*loaded.state(), fold(&story));
+}
+
+// covers: P6
+#[tokio::test(start_paused = true)]
+async fn a_strict_start_stops_before_it_changes_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("state.json"), "damaged").unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let parts = parts(&disk, folder.path()).unwrap();
+    assert!(matches!(
+        load(&parts, Strictness::Stop),
+        Err(LoadError::History(_))
+    ));
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("state.json")).unwrap(),
+        "damaged"
+    );
+    let loaded = load(&parts, Strictness::StartOver).unwrap();
+    assert!(loaded.history_was_reset);
+    assert_eq!(loaded.quarantined.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn damage_in_the_log_is_reported_once_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = start(folder.path());
+    life.transition(sha(1)).await.unwrap();
+    life.transition(sha(2)).await.unwrap();
+    life.kill().await;
+    let path = folder.path().join("state.log");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let second = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    bytes[second + 20] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let (_, loaded) = reload(folder.path());
+    assert_eq!((loaded.damaged_log_lines, loaded.quarantined.len()), (1, 1));
+    assert_eq!(*loaded.state(), fold(&[sha(2)]));
+    drop(loaded);
+    assert_eq!(reload(folder.path()).1.damaged_log_lines, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_log_is_cut_and_still_continues_both_documents() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = |number: u64| {
+        let text = serde_json::Value::String(format!("{number} {}", "x".repeat(1 << 20)));
+        let configuration = [("prompt".to_owned(), text)].into_iter().collect();
+        let codon_id = hankweave_core::id::CodonId::new("write").unwrap();
+        let codon = PlannedCodon::new(configuration);
+        vec![PlanEntry {
+            codon,
+            codon_id,
+            loop_context: None,
+            extra: Default::default(),
+        }]
+    };
+    let life = start(folder.path());
+    for number in 0..8 {
+        life.manager.replace_plan(plan(number)).await.await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    }
+    life.kill().await;
+    assert!(std::fs::metadata(folder.path().join("state.log")).unwrap().len() < 6 << 20);
+    let expected = fold(&[StateEvent::PlanReplaced {
+        execution_plan: plan(7),
+    }]);
+    std::fs::write(folder.path().join("state.json"), "damaged").unwrap();
+    let (_, loaded) = reload(folder.path());
+    assert_eq!((loaded.source, loaded.state()), (Source::Backup, &expected));
+}
+
+// covers: P4, P5, F3
+#[tokio::test(start_paused = true)]
+async fn after_a_failed_write_nothing_is_recorded_and_the_old_state_stays_visible() {
+    let mut degraded = 0;
+    for n in 0.. {
+        let folder = tempfile::tempdir().unwrap();
+        let faulty = FaultyDisk::new(
+            Arc::new(RealDisk),
+            Fault::FailAt(n, std::io::ErrorKind::StorageFull),
+        );
+        let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+        let Some(life) = try_start(&disk, folder.path()) else {
+            continue;
+        };
+        let mut known = HankweaveState::default();
+        let mut recorded = Vec::new();
+        for event in [run_started("a"), sha(1), run_completed("a")] {
+            match life.transition(event.clone()).await {
+                Ok(_) => {
+                    recorded.push(event);
+                    known = fold(&recorded);
+                }
+                Err(TransitionError::NotDurable(_)) => assert!(life.manager.degraded().borrow().is_some()),
+                Err(other) => panic!("failure at {n}: {other}"),
+            }
+            assert_eq!(*life.manager.snapshot(), known, "failure at {n}");
+        }
+        if life.manager.shutdown().await.is_err() {
+            degraded += 1;
+            assert!(matches!(
+                life.transition(sha(2)).await,
+                Err(TransitionError::Stopped)
+            ));
+        }
+        life.task.await.unwrap();
+        if faulty.operations() <= n {
+            assert!(degraded > 10, "the sweep must have met the writes of the manager");
+            return;
+        }
+        let (_, loaded) = reload(folder.path());
+        assert_eq!(*loaded.state(), known, "failure at {n}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutting_down_saves_everything_and_answers_what_comes_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = start(folder.path());
+    let waiting = life.manager.transition(sha(3)).await;
+    life.manager.shutdown().await.unwrap();
+    assert!(waiting.await.is_ok());
+    assert!(matches!(
+        life.transition(sha(4)).await,
+        Err(TransitionError::Stopped)
+    ));
+    life.manager.shutdown().await.unwrap();
+    life.task.await.unwrap();
+    let text = std::fs::read_to_string(folder.path().join("state.json")).unwrap();
+    assert_eq!(text, hankweave_core::state::render(&fold(&[sha(3)])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_every_handle_ends_the_task() {
+    let folder = tempfile::tempdir().unwrap();
+    let Life { manager, task, .. } = start(folder.path());
+    drop(manager.transition(sha(1)).await);
+    drop(manager);
+    task.await.unwrap();
+    assert_eq!(*reload(folder.path()).1.state(), fold(&[sha(1)]));
+}
+
+// covers: P1, P7, P9, F1
+#[tokio::test(start_paused = true)]
+async fn crash_anywhere_recovers() {
+    let story = [
+        run_started("a"),
+        sha(1),
+        run_completed("a"),
+        sha(2),
+        run_started("b"),
+        sha(3),
+        run_completed("b"),
+    ];
+    let mut crashes = 0;
+    for n in 0.. {
+        let folder = tempfile::tempdir().unwrap();
+        let faulty = FaultyDisk::new(Arc::new(RealDisk), Fault::CrashAt(n));
+        let acknowledged = play(&story, &faulty, folder.path()).await;
+        let (parts, loaded) = reload(folder.path());
+        let told = (acknowledged..=story.len()).find(|count| *loaded.state() == fold(&story[..*count]));
+        let told = told.unwrap_or_else(|| panic!("crash at {n}: {acknowledged} events were acknowledged"));
+        let (seqs, events) = journaled(&parts);
+        assert!(seqs.is_sorted_by(|a, b| a < b), "crash at {n}: {seqs:?}");
+        assert_eq!(events, story[..told], "crash at {n}");
+        let names = RealDisk.list_dir(folder.path()).unwrap();
+        assert!(
+            names.iter().all(|name| !name.to_string_lossy().contains(".tmp")),
+            "crash at {n}: {names:?}"
+        );
+        if !faulty.crashed() {
+            assert!(crashes > 40, "the sweep must have met every kind of step");
+            return;
+        }
+        crashes += 1;
+    }
+}
+
+/// Tells the story in three lives until the disk crashes, and returns how many events were acknowledged.
+async fn play(story: &[StateEvent], faulty: &FaultyDisk, dir: &Path) -> usize {
+    let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+    let mut acknowledged = 0;
+    for (part, clean) in [(0..2, true), (2..5, false), (5..story.len(), true)] {
+        let Some(life) = try_start(&disk, dir) else { break };
+        for event in &story[part] {
+            drop(life.manager.record(info(0)).await);
+            if life.transition(event.clone()).await.is_err() {
+                break;
+            }
+            acknowledged += 1;
+        }
+        if faulty.crashed() {
+            life.kill().await;
+            break;
+        }
+        if clean {
+            // The crash may come in here, when everything is acknowledged.
+            let _ = life.manager.shutdown().await;
+            life.task.await.unwrap();
+        } else {
+            life.kill().await;
+        }
+    }
+    acknowledged
+}

@@ -1,0 +1,456 @@
+//! The files around the document: reading them, replacing state.json, keeping its backup, moving damage aside.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hankweave_core::state::MAX_STATE_BYTES;
+use hankweave_core::time::Timestamp;
+
+use super::{LogContents, StateLog, read_log};
+use crate::world::disk::{self, Disk, HeldLock};
+
+/// A log is cut long before it reaches this; reading stops here so that a strange file cannot fill the memory.
+const MAX_LOG_BYTES: u64 = 256 << 20;
+
+/// The state files of one execution directory; only the holder of the instance lock may change them.
+#[derive(Debug, Clone)]
+pub struct StateFiles {
+    disk: Arc<dyn Disk>,
+    guard: Option<Arc<dyn HeldLock>>,
+    state_dir: PathBuf,
+}
+
+/// What a start finds, before anyone judges it.
+#[derive(Debug, Default)]
+pub struct FoundState {
+    /// state.json
+    pub primary: FoundFile,
+    /// state.json.bak
+    pub backup: FoundFile,
+    /// state.log
+    pub log: LogContents,
+    /// Whether run folders or checkpoints show that there once was a document.
+    pub traces: bool,
+}
+
+/// A state file as it was found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub enum FoundFile {
+    /// There is none.
+    #[default]
+    Absent,
+    /// It is larger than a document may be, or not a regular file.
+    Unusable,
+    /// Its bytes.
+    Bytes(Vec<u8>),
+}
+
+/// The disk refused a step on a state file.
+#[derive(Debug, thiserror::Error)]
+pub enum StateFileError {
+    /// The system reported an error.
+    #[error("failed to {action} `{}`", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The locked directory is not at its place any more; another server may work there.
+    #[error("`{}` was moved or replaced while it was locked", state_dir.display())]
+    LockLost {
+        /// The state directory.
+        state_dir: PathBuf,
+    },
+}
+
+impl StateFiles {
+    /// The files in `state_dir`. `guard` is the instance lock, which each save checks ("reliability and security", rule D7);
+    /// `None` when the user waived it.
+    #[must_use]
+    pub fn new(disk: Arc<dyn Disk>, guard: Option<Arc<dyn HeldLock>>, state_dir: PathBuf) -> Self {
+        Self {
+            disk,
+            guard,
+            state_dir,
+        }
+    }
+
+    /// Reads everything and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StateFileError::Io`] when a file is there and the system does not give its bytes.
+    pub fn find(&self) -> Result<FoundState, StateFileError> {
+        let path = self.log_path();
+        let log = disk::read_if_present(&*self.disk, &path, MAX_LOG_BYTES).map_err(|source| {
+            StateFileError::Io {
+                action: "read",
+                path,
+                source,
+            }
+        })?;
+        Ok(FoundState {
+            primary: self.find_file(&self.primary_path())?,
+            backup: self.find_file(&self.backup_path())?,
+            log: log.as_deref().map(read_log).unwrap_or_default(),
+            traces: self.has_entries("runs") || self.has_entries("checkpoints"),
+        })
+    }
+
+    /// Replaces state.json ("reliability and security", rules D1 and D2).
+    ///
+    /// `keep_current` tells that the present state.json holds what this process loaded or wrote, so that it may become
+    /// the backup. After a crash at any moment the old or the new document is there, and a good backup.
+    ///
+    /// # Errors
+    ///
+    /// [`StateFileError`]; the present state.json is then still in place, or the new one is and may not be durable.
+    pub fn save(&self, document: &[u8], keep_current: bool) -> Result<(), StateFileError> {
+        if self.guard.as_ref().is_some_and(|guard| !guard.still_guards()) {
+            return Err(StateFileError::LockLost {
+                state_dir: self.state_dir.clone(),
+            });
+        }
+        let (primary, temporary) = (self.primary_path(), self.temporary_path());
+        self.remove(&temporary)?;
+        self.step("write", &temporary, |disk, path| disk.create_new(path, document))?;
+        if keep_current {
+            self.place_backup()?;
+        }
+        self.step("replace", &primary, |disk, path| disk.rename(&temporary, path))?;
+        self.sync_directory()
+    }
+
+    /// Gives the present state.json the backup's name as well.
+    fn place_backup(&self) -> Result<(), StateFileError> {
+        let (primary, backup) = (self.primary_path(), self.backup_path());
+        let temporary = disk::with_suffix(&backup, ".tmp");
+        self.remove(&temporary)?;
+        self.step("link", &temporary, |disk, path| disk.link_or_copy(&primary, path))?;
+        self.step("replace", &backup, |disk, path| disk.rename(&temporary, path))?;
+        // Renaming one of two names of the same file onto the other does nothing, by the rules of POSIX. That happens when the
+        // last life ended between this step and the replacement of state.json.
+        self.remove(&temporary)
+    }
+
+    /// Moves state.json aside and returns its new place.
+    ///
+    /// # Errors
+    ///
+    /// [`StateFileError::Io`] when the disk refuses.
+    pub fn quarantine_primary(&self, now: Timestamp) -> Result<PathBuf, StateFileError> {
+        self.quarantine(&self.primary_path(), now)
+    }
+
+    /// Moves state.json.bak aside and returns its new place.
+    ///
+    /// # Errors
+    ///
+    /// [`StateFileError::Io`] when the disk refuses.
+    pub fn quarantine_backup(&self, now: Timestamp) -> Result<PathBuf, StateFileError> {
+        self.quarantine(&self.backup_path(), now)
+    }
+
+    /// Keeps a copy of a damaged log, writes the log anew with what could be read, and returns the place of the copy.
+    ///
+    /// # Errors
+    ///
+    /// [`StateFileError::Io`] when the disk refuses; the old log is then still in place.
+    pub fn repair_log(&self, contents: &LogContents, now: Timestamp) -> Result<PathBuf, StateFileError> {
+        let (path, copy) = (self.log_path(), self.free_name(&self.log_path(), now)?);
+        let bytes = self.step("read", &path, |disk, path| disk.read(path, MAX_LOG_BYTES))?;
+        self.step("write", &copy, |disk, path| disk.create_new(path, &bytes))?;
+        let repaired = contents.to_batch();
+        self.step("rewrite", &path, |disk, path| {
+            disk::replace(disk, path, repaired.as_bytes())
+        })?;
+        Ok(copy)
+    }
+
+    /// Removes what an interrupted save left behind ("reliability and security", promise P9).
+    ///
+    /// # Errors
+    ///
+    /// [`StateFileError::Io`] when the disk refuses.
+    pub fn sweep(&self) -> Result<(), StateFileError> {
+        for path in [self.primary_path(), self.backup_path(), self.log_path()] {
+            self.remove(&disk::with_suffix(&path, ".tmp"))?;
+        }
+        Ok(())
+    }
+
+    /// Opens the log behind its first `keep` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`StateFileError::Io`] when the disk refuses.
+    pub fn open_log(&self, keep: u64) -> Result<StateLog, StateFileError> {
+        self.step("open", &self.log_path(), |disk, path| {
+            StateLog::open(disk, path, keep)
+        })
+    }
+
+    /// Writes the log anew without its first `cut` bytes and opens it again; nothing may be appended meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`StateFileError::Io`] when the disk refuses; the old log is then still in place.
+    pub fn trim_log(&self, log: &StateLog, cut: u64) -> Result<StateLog, StateFileError> {
+        let length = usize::try_from(log.length() - cut).unwrap_or(usize::MAX);
+        let rest = self.step("read", &self.log_path(), |disk, path| {
+            disk.read_at(path, cut, length)
+        })?;
+        self.step("rewrite", &self.log_path(), |disk, path| {
+            disk::replace(disk, path, &rest)
+        })?;
+        self.open_log(rest.len() as u64)
+    }
+
+    fn find_file(&self, path: &Path) -> Result<FoundFile, StateFileError> {
+        match disk::read_if_present(&*self.disk, path, MAX_STATE_BYTES as u64) {
+            Ok(bytes) => Ok(bytes.map_or(FoundFile::Absent, FoundFile::Bytes)),
+            Err(error) if is_unusable(&error) => Ok(FoundFile::Unusable),
+            Err(source) => Err(StateFileError::Io {
+                action: "read",
+                path: path.to_owned(),
+                source,
+            }),
+        }
+    }
+
+    fn has_entries(&self, name: &str) -> bool {
+        // A directory that is absent or cannot be listed is no trace of anything.
+        self.disk
+            .list_dir(&self.state_dir.join(name))
+            .is_ok_and(|names| !names.is_empty())
+    }
+
+    fn quarantine(&self, path: &Path, now: Timestamp) -> Result<PathBuf, StateFileError> {
+        let target = self.free_name(path, now)?;
+        self.step("move aside", path, |disk, path| disk.rename(path, &target))?;
+        self.sync_directory()?;
+        Ok(target)
+    }
+
+    /// `<path>.corrupt-<time>`, with a number behind it when that exists, so that nothing kept is ever overwritten.
+    fn free_name(&self, path: &Path, now: Timestamp) -> Result<PathBuf, StateFileError> {
+        let first = disk::with_suffix(path, &format!(".corrupt-{}", now.to_string().replace(':', "-")));
+        let mut candidate = first.clone();
+        for number in 2_u32.. {
+            match self.disk.metadata(&candidate) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                Err(source) => {
+                    return Err(StateFileError::Io {
+                        action: "inspect",
+                        path: candidate,
+                        source,
+                    });
+                }
+                Ok(_) => candidate = disk::with_suffix(&first, &format!("-{number}")),
+            }
+        }
+        Ok(candidate)
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), StateFileError> {
+        self.step("remove", path, disk::remove_if_present)
+    }
+
+    fn sync_directory(&self) -> Result<(), StateFileError> {
+        self.step("sync", &self.state_dir, |disk, path| disk.sync_dir(path))
+    }
+
+    fn step<T>(
+        &self,
+        action: &'static str,
+        path: &Path,
+        step: impl FnOnce(&dyn Disk, &Path) -> io::Result<T>,
+    ) -> Result<T, StateFileError> {
+        step(&*self.disk, path).map_err(|source| StateFileError::Io {
+            action,
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    fn primary_path(&self) -> PathBuf {
+        self.state_dir.join("state.json")
+    }
+
+    fn backup_path(&self) -> PathBuf {
+        self.state_dir.join("state.json.bak")
+    }
+
+    fn temporary_path(&self) -> PathBuf {
+        self.state_dir.join("state.json.tmp")
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.state_dir.join("state.log")
+    }
+}
+
+/// The file itself is at fault, not the disk: damage, for which there is the backup.
+fn is_unusable(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidInput
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::disk::{Fault, FaultyDisk, RealDisk};
+
+    fn folder() -> (tempfile::TempDir, StateFiles) {
+        let folder = tempfile::tempdir().unwrap();
+        let files = files(&folder, Arc::new(RealDisk));
+        (folder, files)
+    }
+
+    fn files(folder: &tempfile::TempDir, disk: Arc<dyn Disk>) -> StateFiles {
+        StateFiles::new(disk, None, folder.path().to_owned())
+    }
+
+    fn bytes(text: &str) -> FoundFile {
+        FoundFile::Bytes(text.into())
+    }
+
+    #[test]
+    fn an_empty_directory_holds_nothing() {
+        let (_folder, files) = folder();
+        let found = files.find().unwrap();
+        assert_eq!(
+            (found.primary, found.backup, found.traces),
+            (FoundFile::Absent, FoundFile::Absent, false)
+        );
+    }
+
+    #[test]
+    fn run_folders_are_traces_of_a_document() {
+        let (folder, files) = folder();
+        std::fs::create_dir_all(folder.path().join("runs/1-a-b")).unwrap();
+        assert!(files.find().unwrap().traces);
+    }
+
+    // covers: D2
+    #[test]
+    fn the_backup_is_the_document_before_unless_that_was_damaged() {
+        let (_folder, files) = folder();
+        files.save(b"one", false).unwrap();
+        files.save(b"two", true).unwrap();
+        let found = files.find().unwrap();
+        assert_eq!((found.primary, found.backup), (bytes("two"), bytes("one")));
+        files.save(b"three", false).unwrap();
+        let found = files.find().unwrap();
+        assert_eq!((found.primary, found.backup), (bytes("three"), bytes("one")));
+    }
+
+    // covers: D1, D2, P9
+    #[test]
+    fn a_crash_at_any_operation_of_a_save_leaves_a_document_and_a_backup() {
+        for n in 0.. {
+            let (folder, files) = folder();
+            files.save(b"one", false).unwrap();
+            files.save(b"two", true).unwrap();
+            let faulty = FaultyDisk::new(Arc::new(RealDisk), Fault::CrashAt(n));
+            let result = self::files(&folder, Arc::new(faulty)).save(b"three", true);
+
+            let found = files.find().unwrap();
+            assert!(
+                [bytes("two"), bytes("three")].contains(&found.primary),
+                "crash at {n}"
+            );
+            assert!(
+                [bytes("one"), bytes("two")].contains(&found.backup),
+                "crash at {n}"
+            );
+
+            // The next life loads what it found, saves, and leaves no temporary file.
+            files.save(b"four", true).unwrap();
+            files.sweep().unwrap();
+            assert_eq!(
+                RealDisk.list_dir(folder.path()).unwrap(),
+                ["state.json", "state.json.bak"],
+                "crash at {n}"
+            );
+            if result.is_ok() {
+                return;
+            }
+        }
+    }
+
+    // covers: P6
+    #[test]
+    fn damaged_files_are_kept_under_other_names() {
+        let (folder, files) = folder();
+        let now = Timestamp::UNIX_EPOCH;
+        for text in ["bad", "worse"] {
+            files.save(text.as_bytes(), false).unwrap();
+            files.quarantine_primary(now).unwrap();
+        }
+        assert_eq!(
+            RealDisk.list_dir(folder.path()).unwrap(),
+            [
+                "state.json.corrupt-1970-01-01T00-00-00.000Z",
+                "state.json.corrupt-1970-01-01T00-00-00.000Z-2"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_document_is_unusable_and_not_followed() {
+        let (folder, files) = folder();
+        std::os::unix::fs::symlink("/etc/hostname", folder.path().join("state.json")).unwrap();
+        assert_eq!(files.find().unwrap().primary, FoundFile::Unusable);
+    }
+
+    // covers: D7
+    #[test]
+    fn nothing_is_saved_into_a_directory_that_was_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let state_dir = folder.path().join("state");
+        RealDisk.create_dir_private(&state_dir).unwrap();
+        let disk::DirLock::Acquired(guard) = RealDisk.lock_dir(&state_dir).unwrap() else {
+            panic!("nobody else holds it")
+        };
+        let files = StateFiles::new(Arc::new(RealDisk), Some(guard), state_dir.clone());
+        files.save(b"one", false).unwrap();
+        RealDisk.rename(&state_dir, &folder.path().join("away")).unwrap();
+        RealDisk.create_dir_private(&state_dir).unwrap();
+        assert!(matches!(
+            files.save(b"two", true),
+            Err(StateFileError::LockLost { .. })
+        ));
+        assert!(RealDisk.list_dir(&state_dir).unwrap().is_empty());
+    }
+
+    #[test]
+    fn trimming_keeps_the_end_of_the_log() {
+        let (folder, files) = folder();
+        let mut log = files.open_log(0).unwrap();
+        let lines: Vec<super::super::LogBatch> = (1..=3)
+            .map(|seq| {
+                let mut batch = super::super::LogBatch::default();
+                batch.closed(seq);
+                batch
+            })
+            .collect();
+        log.append(&lines[0]).unwrap();
+        let cut = log.length();
+        log.append(&lines[1]).unwrap();
+        let mut log = files.trim_log(&log, cut).unwrap();
+        log.append(&lines[2]).unwrap();
+        let expected = [lines[1].as_bytes(), lines[2].as_bytes()].concat();
+        assert_eq!(
+            RealDisk.read(&folder.path().join("state.log"), 1000).unwrap(),
+            expected
+        );
+    }
+}

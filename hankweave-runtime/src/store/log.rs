@@ -1,0 +1,435 @@
+//! `state.log`: one line for each recorded state event.
+//!
+//! A line is `<8 hex digits> <JSON>` and a newline; the digits are the CRC-32 of the JSON. The first line of each write has a
+//! space behind the digits, the others of the same write have `+`. Since a write begins only after the one before it was
+//! synced, the space proves that everything in front of it was durable. So a bad line without such a proof behind it is the torn end of
+//! the last write, which nobody was told about; with one it is damage to acknowledged history.
+//!
+//! Three kinds of JSON occur: a recorded event `{"seq","at","type","data"}`, the mark of a snapshot `{"snapshot":{…}}`, and
+//! `{"closed":seq}`, the last line of a clean end with the highest number in use.
+
+use std::io;
+use std::path::Path;
+
+use hankweave_core::event::{Recorded, StateEvent};
+use serde::{Deserialize, Serialize};
+
+use super::SnapshotMark;
+use crate::world::disk::{self, AppendFile, Disk};
+
+/// The log, open for appending.
+#[derive(Debug)]
+pub struct StateLog {
+    file: Box<dyn AppendFile>,
+}
+
+impl StateLog {
+    /// Opens the log, making it when there is none, and cuts it down to `keep` bytes.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says.
+    pub fn open(disk: &dyn Disk, path: &Path, keep: u64) -> io::Result<Self> {
+        let mut file = disk.open_append(path)?;
+        if file.length() > keep {
+            file.truncate(keep)?;
+            file.sync_data()?;
+        }
+        disk.sync_dir(disk::parent(path))?;
+        Ok(Self { file })
+    }
+
+    /// Appends the lines in one write and returns once they are durable.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says. Nobody knows then what a crash would leave; the log must not be used any more.
+    pub fn append(&mut self, batch: &LogBatch) -> io::Result<()> {
+        self.file.append(&batch.bytes)?;
+        self.file.sync_data()
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.file.length()
+    }
+}
+
+/// Lines that become durable together.
+#[derive(Debug, Default)]
+pub struct LogBatch {
+    bytes: Vec<u8>,
+}
+
+impl LogBatch {
+    /// Adds a recorded event.
+    pub fn record(&mut self, recorded: &Recorded<StateEvent>) {
+        self.line(recorded);
+    }
+
+    /// Adds the mark of the snapshot that is about to become state.json.
+    pub fn mark(&mut self, mark: &SnapshotMark) {
+        self.line(&MarkLine {
+            snapshot: mark.clone(),
+        });
+    }
+
+    /// Adds the end of a clean life; `seq` is the highest number in use.
+    pub fn closed(&mut self, seq: u64) {
+        self.line(&ClosedLine { closed: seq });
+    }
+
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The lines as they go to the disk.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn line(&mut self, content: &impl Serialize) {
+        let start = self.bytes.len();
+        let separator = if start == 0 { b' ' } else { b'+' };
+        self.bytes.extend_from_slice(b"00000000");
+        self.bytes.push(separator);
+        serde_json::to_writer(&mut self.bytes, content)
+            .expect("log lines have text keys and writing to memory succeeds");
+        let checksum = format!("{:08x}", crc32fast::hash(&self.bytes[start + PREFIX..]));
+        self.bytes[start..start + 8].copy_from_slice(checksum.as_bytes());
+        self.bytes.push(b'\n');
+    }
+}
+
+/// Everything that a log tells.
+#[derive(Debug, Default, PartialEq)]
+pub struct LogContents {
+    /// The recorded events that can be read, by ascending `seq`.
+    pub records: Vec<Recorded<StateEvent>>,
+    /// The snapshots that were about to become state.json, in order.
+    pub marks: Vec<SnapshotMark>,
+    /// The highest number in use, if the last writer ended cleanly.
+    pub closed_at: Option<u64>,
+    /// Length in bytes up to which the log is to be kept; behind it is a torn write.
+    pub keep: u64,
+    /// How many lines within `keep` cannot be read: acknowledged history that was damaged later.
+    pub damaged_lines: usize,
+}
+
+impl LogContents {
+    /// The records behind the snapshot with exactly these bytes; empty when the log does not know it.
+    #[must_use]
+    pub fn tail_of(&self, snapshot: &[u8]) -> &[Recorded<StateEvent>] {
+        // Equal bytes may have been marked twice; nothing between the two marks changed them for good.
+        let Some(mark) = self.marks.iter().rev().find(|mark| mark.fits(snapshot)) else {
+            return &[];
+        };
+        &self.records[self.records.partition_point(|record| record.seq <= mark.seq)..]
+    }
+
+    /// Whether a mark fits these bytes.
+    #[must_use]
+    pub fn knows(&self, snapshot: &[u8]) -> bool {
+        self.marks.iter().any(|mark| mark.fits(snapshot))
+    }
+
+    /// The same content in one write, without what cannot be read.
+    #[must_use]
+    pub fn to_batch(&self) -> LogBatch {
+        let mut batch = LogBatch::default();
+        self.records.iter().for_each(|record| batch.record(record));
+        self.marks.iter().for_each(|mark| batch.mark(mark));
+        batch
+    }
+
+    /// The highest number that the log mentions; 0 for an empty log.
+    #[must_use]
+    pub fn last_seq(&self) -> u64 {
+        let record = self.records.last().map(|record| record.seq);
+        let mark = self.marks.iter().map(|mark| mark.seq).max();
+        record.max(mark).max(self.closed_at).unwrap_or(0)
+    }
+}
+
+/// Reads the bytes of a log; any bytes give an answer.
+#[must_use]
+pub fn read_log(bytes: &[u8]) -> LogContents {
+    let mut contents = LogContents::default();
+    // Bad lines, and the lines behind them, wait here until a later write proves that they were acknowledged.
+    let mut unproven = Unproven::default();
+    let mut offset = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        offset += line.len() as u64;
+        match decode(line) {
+            Some((begins_write, content)) => {
+                if begins_write {
+                    unproven.settle(&mut contents);
+                }
+                if unproven.bad_lines > 0 {
+                    unproven.behind.push(content);
+                } else {
+                    contents.take(content);
+                    contents.keep = offset;
+                }
+            }
+            None => unproven.bad_lines += 1,
+        }
+    }
+    contents
+}
+
+#[derive(Default)]
+struct Unproven {
+    bad_lines: usize,
+    behind: Vec<Content>,
+}
+
+impl Unproven {
+    /// A later write begins: what waited was durable, and what cannot be read of it is damage.
+    fn settle(&mut self, contents: &mut LogContents) {
+        contents.damaged_lines += std::mem::take(&mut self.bad_lines);
+        for content in self.behind.drain(..) {
+            contents.take(content);
+        }
+    }
+}
+
+impl LogContents {
+    fn take(&mut self, content: Content) {
+        // Whatever follows the end of a clean life belongs to another one.
+        self.closed_at = None;
+        match content {
+            Content::Closed(seq) => self.closed_at = Some(seq),
+            Content::Mark(mark) => self.marks.push(mark),
+            // Numbers only grow; anything else is no line of ours, however good its checksum.
+            Content::Record(record) if self.records.last().is_some_and(|last| last.seq >= record.seq) => {
+                self.damaged_lines += 1;
+            }
+            Content::Record(record) => self.records.push(*record),
+        }
+    }
+}
+
+/// Bytes in front of the JSON: eight digits and a separator.
+const PREFIX: usize = 9;
+
+enum Content {
+    Record(Box<Recorded<StateEvent>>),
+    Mark(SnapshotMark),
+    Closed(u64),
+}
+
+#[derive(Serialize, Deserialize)]
+struct MarkLine {
+    snapshot: SnapshotMark,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ClosedLine {
+    closed: u64,
+}
+
+/// The content of a line and whether it begins a write; `None` for anything that was not written whole.
+fn decode(line: &[u8]) -> Option<(bool, Content)> {
+    let line = line.strip_suffix(b"\n")?;
+    let (prefix, json) = line.split_at_checked(PREFIX)?;
+    let begins_write = match prefix[8] {
+        b' ' => true,
+        b'+' => false,
+        _ => return None,
+    };
+    let checksum = u32::from_str_radix(std::str::from_utf8(&prefix[..8]).ok()?, 16).ok()?;
+    if checksum != crc32fast::hash(json) {
+        return None;
+    }
+    Some((begins_write, decode_json(json)?))
+}
+
+fn decode_json(json: &[u8]) -> Option<Content> {
+    if json.starts_with(b"{\"snapshot\"") {
+        let line: MarkLine = serde_json::from_slice(json).ok()?;
+        Some(Content::Mark(line.snapshot))
+    } else if json.starts_with(b"{\"closed\"") {
+        let line: ClosedLine = serde_json::from_slice(json).ok()?;
+        Some(Content::Closed(line.closed))
+    } else {
+        serde_json::from_slice(json)
+            .ok()
+            .map(|record| Content::Record(Box::new(record)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::id::CheckpointSha;
+    use hankweave_core::time::Timestamp;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::world::disk::{Fault, FaultyDisk, RealDisk};
+
+    fn record(seq: u64) -> Recorded<StateEvent> {
+        Recorded {
+            seq,
+            at: Timestamp::UNIX_EPOCH,
+            event: StateEvent::InitialCheckpointSet {
+                sha: CheckpointSha::new(format!("{seq:040}")),
+            },
+        }
+    }
+
+    fn batch(seqs: impl IntoIterator<Item = u64>) -> Vec<u8> {
+        let mut batch = LogBatch::default();
+        for seq in seqs {
+            batch.record(&record(seq));
+        }
+        batch.bytes
+    }
+
+    fn seqs(contents: &LogContents) -> Vec<u64> {
+        contents.records.iter().map(|record| record.seq).collect()
+    }
+
+    #[test]
+    fn the_bytes_of_a_line_are_documented() {
+        let mut lines = LogBatch::default();
+        lines.record(&record(7));
+        lines.mark(&SnapshotMark::of(7, b"{}\n"));
+        lines.closed(9);
+        insta::assert_snapshot!(String::from_utf8(lines.bytes).unwrap(), @r#"
+        93397ec0 {"seq":7,"at":"1970-01-01T00:00:00.000Z","type":"InitialCheckpointSet","data":{"sha":"0000000000000000000000000000000000000007"}}
+        985d91c9+{"snapshot":{"seq":7,"bytes":3,"crc":"dda1b006"}}
+        934da84d+{"closed":9}
+        "#);
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let mut bytes = batch([1, 2]);
+        bytes.extend(batch([5]));
+        let contents = read_log(&bytes);
+        assert_eq!(seqs(&contents), [1, 2, 5]);
+        assert_eq!((contents.keep, contents.damaged_lines), (bytes.len() as u64, 0));
+    }
+
+    // covers: F1
+    #[test]
+    fn every_cut_of_the_last_write_keeps_its_whole_lines() {
+        let first = batch([1, 2]);
+        let whole: Vec<u8> = [first.clone(), batch([3, 4])].concat();
+        for length in first.len()..whole.len() {
+            let contents = read_log(&whole[..length]);
+            assert_eq!(seqs(&contents)[..2], [1, 2]);
+            assert_eq!(contents.damaged_lines, 0, "cut at {length}");
+            assert_eq!(
+                read_log(&whole[..usize::try_from(contents.keep).unwrap()]).records,
+                contents.records
+            );
+        }
+    }
+
+    // covers: F2
+    #[test]
+    fn a_hole_in_the_last_write_is_a_torn_end() {
+        let first = batch([1]);
+        let mut bytes: Vec<u8> = [first.clone(), batch([2, 3, 4])].concat();
+        bytes[first.len() + 20] = 0;
+        let contents = read_log(&bytes);
+        assert_eq!(seqs(&contents), [1]);
+        assert_eq!((contents.keep, contents.damaged_lines), (first.len() as u64, 0));
+    }
+
+    // covers: F4
+    #[test]
+    fn a_bad_line_in_front_of_a_later_write_is_damage() {
+        let mut bytes: Vec<u8> = [batch([1, 2]), batch([3])].concat();
+        bytes[20] ^= 1;
+        let contents = read_log(&bytes);
+        assert_eq!(seqs(&contents), [2, 3]);
+        assert_eq!((contents.keep, contents.damaged_lines), (bytes.len() as u64, 1));
+    }
+
+    #[test]
+    fn a_number_that_does_not_grow_is_damage() {
+        let contents = read_log(&[batch([5]), batch([5]), batch([4])].concat());
+        assert_eq!((seqs(&contents), contents.damaged_lines), (vec![5], 2));
+    }
+
+    #[test]
+    fn the_tail_begins_behind_the_mark_that_fits() {
+        let mut lines = LogBatch::default();
+        lines.record(&record(1));
+        lines.record(&record(2));
+        lines.mark(&SnapshotMark::of(1, b"old"));
+        lines.record(&record(3));
+        lines.mark(&SnapshotMark::of(3, b"new"));
+        let contents = read_log(lines.as_bytes());
+        let tail = |bytes: &[u8]| contents.tail_of(bytes).iter().map(|r| r.seq).collect::<Vec<_>>();
+        assert_eq!(
+            (tail(b"old"), tail(b"new"), tail(b"else")),
+            (vec![2, 3], vec![], vec![])
+        );
+    }
+
+    #[test]
+    fn only_the_very_last_line_tells_of_a_clean_end() {
+        let mut lines = LogBatch::default();
+        lines.closed(8);
+        assert_eq!(read_log(lines.as_bytes()).closed_at, Some(8));
+        lines.record(&record(9));
+        assert_eq!(
+            (
+                read_log(lines.as_bytes()).closed_at,
+                read_log(lines.as_bytes()).last_seq()
+            ),
+            (None, 9)
+        );
+    }
+
+    #[test]
+    fn opening_cuts_the_torn_end_and_appending_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.log");
+        let good = batch([1]);
+        RealDisk
+            .create_new(&path, &[&good[..], b"torn"].concat())
+            .unwrap();
+        let mut log = StateLog::open(&RealDisk, &path, good.len() as u64).unwrap();
+        let mut more = LogBatch::default();
+        more.record(&record(2));
+        log.append(&more).unwrap();
+        assert_eq!(seqs(&read_log(&RealDisk.read(&path, 10_000).unwrap())), [1, 2]);
+    }
+
+    #[test]
+    fn a_batch_costs_one_sync() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = FaultyDisk::new(std::sync::Arc::new(RealDisk), Fault::None);
+        let mut log = StateLog::open(&disk, &folder.path().join("state.log"), 0).unwrap();
+        let mut many = LogBatch::default();
+        (1..=64).for_each(|seq| many.record(&record(seq)));
+        log.append(&many).unwrap();
+        assert_eq!(disk.syncs(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            prop_assert!(read_log(&bytes).keep <= bytes.len() as u64);
+        }
+
+        #[test]
+        fn a_flipped_bit_never_makes_up_an_event(bit in 0_usize..8 * 300) {
+            let good: Vec<u8> = [batch([1, 2]), batch([3, 4])].concat();
+            let mut bytes = good.clone();
+            bytes[bit / 8 % good.len()] ^= 1 << (bit % 8);
+            for read in read_log(&bytes).records {
+                prop_assert_eq!(&read, &record(read.seq));
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Where calls run that wait for the disk.
+
+/// How blocking work is carried out.
+///
+/// The runtime hands it to threads, so that a slow fsync never delays a socket. A simulation runs it at once on its
+/// only thread, so that the order of everything depends on the seed alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocking {
+    /// On the blocking threads of the tokio runtime.
+    Threads,
+    /// On the calling task, before the future returns.
+    Inline,
+}
+
+impl Blocking {
+    /// Runs `work` and returns what it returns.
+    ///
+    /// # Panics
+    ///
+    /// Passes a panic of `work` on to the caller.
+    ///
+    /// # Cancel safety
+    ///
+    /// Work that was handed to a thread runs to its end even when this future is dropped; its result is then lost.
+    pub async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        match self {
+            Self::Inline => work(),
+            Self::Threads => match tokio::task::spawn_blocking(work).await {
+                Ok(value) => value,
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                // Only a tokio runtime that is going away cancels the work, and then it drops this future as well.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn both_ways_return_what_the_work_returns() {
+        for blocking in [Blocking::Threads, Blocking::Inline] {
+            assert_eq!(blocking.run(|| 6 * 7).await, 42);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_reaches_the_caller() {
+        let caller = tokio::spawn(async { Blocking::Threads.run(|| panic!("planned")).await });
+        assert!(caller.await.unwrap_err().is_panic());
+    }
+}

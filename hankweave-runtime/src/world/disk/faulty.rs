@@ -1,0 +1,233 @@
+//! A disk that fails on purpose.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::{AppendFile, DirLock, Disk, Metadata};
+
+/// Passes everything on to another disk until the planned fault, and counts what it sees.
+///
+/// Only operations that change something or sync are counted; the first has number 0.
+#[derive(Debug, Clone)]
+pub struct FaultyDisk {
+    inner: Arc<dyn Disk>,
+    faults: Arc<Faults>,
+}
+
+/// What goes wrong, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// Operation `n` does not happen, or half of it when it writes; nothing works after that.
+    CrashAt(u64),
+    /// Operation `n` alone fails with this error; a write leaves half of its bytes behind.
+    FailAt(u64, io::ErrorKind),
+}
+
+#[derive(Debug)]
+struct Faults {
+    plan: Fault,
+    operations: AtomicU64,
+    syncs: AtomicU64,
+    crashed: AtomicBool,
+}
+
+impl FaultyDisk {
+    /// Wraps `inner`.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Disk>, plan: Fault) -> Self {
+        let faults = Arc::new(Faults {
+            plan,
+            operations: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+            crashed: AtomicBool::new(false),
+        });
+        Self { inner, faults }
+    }
+
+    /// How many changing operations were asked for so far.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.faults.operations.load(Ordering::SeqCst)
+    }
+
+    /// How many times an appended file was synced so far.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.faults.syncs.load(Ordering::SeqCst)
+    }
+
+    /// Whether the planned crash has happened.
+    #[must_use]
+    pub fn crashed(&self) -> bool {
+        self.faults.crashed.load(Ordering::SeqCst)
+    }
+}
+
+impl Faults {
+    /// Counts one operation and says whether it may happen.
+    fn step(&self) -> io::Result<()> {
+        self.reading()?;
+        let number = self.operations.fetch_add(1, Ordering::SeqCst);
+        match self.plan {
+            Fault::CrashAt(n) if number == n => {
+                self.crashed.store(true, Ordering::SeqCst);
+                Err(crash())
+            }
+            Fault::FailAt(n, kind) if number == n => Err(kind.into()),
+            Fault::None | Fault::CrashAt(_) | Fault::FailAt(..) => Ok(()),
+        }
+    }
+
+    fn reading(&self) -> io::Result<()> {
+        if self.crashed.load(Ordering::SeqCst) {
+            return Err(crash());
+        }
+        Ok(())
+    }
+}
+
+fn crash() -> io::Error {
+    io::Error::other("the planned crash")
+}
+
+impl Disk for FaultyDisk {
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        self.faults.reading()?;
+        self.inner.read(path, limit)
+    }
+
+    fn read_at(&self, path: &Path, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        self.faults.reading()?;
+        self.inner.read_at(path, offset, length)
+    }
+
+    fn create_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        match self.faults.step() {
+            Ok(()) => self.inner.create_new(path, bytes),
+            Err(error) => {
+                // Half of the file stays behind; if even that fails, less does.
+                let _ = self.inner.create_new(path, &bytes[..bytes.len() / 2]);
+                Err(error)
+            }
+        }
+    }
+
+    fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        self.faults.step()?;
+        Ok(Box::new(FaultyAppendFile {
+            inner: self.inner.open_append(path)?,
+            faults: Arc::clone(&self.faults),
+        }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.rename(from, to)
+    }
+
+    fn link_or_copy(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.link_or_copy(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.remove_file(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.sync_dir(path)
+    }
+
+    fn create_dir_private(&self, path: &Path) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.create_dir_private(path)
+    }
+
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        self.faults.reading()?;
+        self.inner.list_dir(path)
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        self.faults.reading()?;
+        self.inner.metadata(path)
+    }
+
+    fn lock_dir(&self, path: &Path) -> io::Result<DirLock> {
+        self.faults.reading()?;
+        self.inner.lock_dir(path)
+    }
+}
+
+#[derive(Debug)]
+struct FaultyAppendFile {
+    inner: Box<dyn AppendFile>,
+    faults: Arc<Faults>,
+}
+
+impl AppendFile for FaultyAppendFile {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self.faults.step() {
+            Ok(()) => self.inner.write_all(bytes),
+            Err(error) => {
+                // As in `create_new`: a torn write, if the disk takes it.
+                let _ = self.inner.write_all(&bytes[..bytes.len() / 2]);
+                Err(error)
+            }
+        }
+    }
+
+    fn sync_data(&mut self) -> io::Result<()> {
+        self.faults.step()?;
+        self.faults.syncs.fetch_add(1, Ordering::SeqCst);
+        self.inner.sync_data()
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.truncate(length)
+    }
+
+    fn length(&self) -> u64 {
+        self.inner.length()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RealDisk;
+    use super::*;
+
+    #[test]
+    fn a_failed_append_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let disk = FaultyDisk::new(Arc::new(RealDisk), Fault::FailAt(2, io::ErrorKind::StorageFull));
+        let mut file = disk.open_append(&path).unwrap();
+        file.append(b"one\n").unwrap();
+        assert_eq!(
+            file.append(b"two\n").unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
+        file.append(b"three\n").unwrap();
+        assert_eq!(RealDisk.read(&path, 100).unwrap(), b"one\nthree\n");
+    }
+
+    #[test]
+    fn after_a_crash_the_torn_write_stays_and_nothing_works() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let disk = FaultyDisk::new(Arc::new(RealDisk), Fault::CrashAt(1));
+        let mut file = disk.open_append(&path).unwrap();
+        assert!(file.append(b"12345678").is_err());
+        assert!(disk.crashed() && disk.read(&path, 100).is_err() && disk.remove_file(&path).is_err());
+        assert_eq!(RealDisk.read(&path, 100).unwrap(), b"1234");
+    }
+}

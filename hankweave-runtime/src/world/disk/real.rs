@@ -1,0 +1,336 @@
+//! The disk of the operating system.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+
+use super::{AppendFile, DirLock, Disk, FileKind, HeldLock, Metadata};
+
+/// The real file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        let file = open_regular(path)?;
+        let mut bytes = Vec::new();
+        // One byte more than allowed tells a file that is too large, even one that grows while it is read.
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > limit {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(bytes)
+    }
+
+    fn read_at(&self, path: &Path, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        let file = open_regular(path)?;
+        let left = file.metadata()?.len().saturating_sub(offset);
+        let mut bytes = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(length)];
+        let mut read = 0;
+        while read < bytes.len() {
+            match file.read_at(&mut bytes[read..], offset + read as u64) {
+                Ok(0) => break,
+                Ok(count) => read += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
+    fn create_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = new_file(path)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        let file = private()
+            .append(true)
+            .create(true)
+            .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
+            .open(path)?;
+        let length = regular(&file)?;
+        Ok(Box::new(RealAppendFile { file, length }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn link_or_copy(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match fs::hard_link(from, to) {
+            Err(error) if has_no_links(&error) => copy(from, to),
+            other => other,
+        }
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        open_dir(path)?.sync_all()
+    }
+
+    fn create_dir_private(&self, path: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().mode(0o700).create(path)
+    }
+
+    fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        let mut names = fs::read_dir(path)?
+            .map(|entry| entry.map(|entry| entry.file_name()))
+            .collect::<io::Result<Vec<_>>>()?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        let metadata = fs::symlink_metadata(path)?;
+        let kind = match metadata.file_type() {
+            kind if kind.is_file() => FileKind::File,
+            kind if kind.is_dir() => FileKind::Directory,
+            _ => FileKind::Other,
+        };
+        Ok(Metadata {
+            kind,
+            length: metadata.len(),
+            owner: metadata.uid(),
+            mode: metadata.mode() & 0o7777,
+        })
+    }
+
+    fn lock_dir(&self, path: &Path) -> io::Result<DirLock> {
+        let directory = open_dir(path)?;
+        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(DirLock::Acquired(Arc::new(LockedDirectory {
+                path: fs::canonicalize(path)?,
+                directory,
+            }))),
+            Err(Errno::WOULDBLOCK) => Ok(DirLock::Held),
+            Err(Errno::NOTSUP | Errno::NOSYS | Errno::NOLCK | Errno::INVAL) => Ok(DirLock::Unsupported),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct RealAppendFile {
+    file: File,
+    length: u64,
+}
+
+impl AppendFile for RealAppendFile {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn sync_data(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)?;
+        self.length = length;
+        Ok(())
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+/// The lock lives as long as the descriptor, which no child inherits.
+#[derive(Debug)]
+struct LockedDirectory {
+    path: PathBuf,
+    directory: File,
+}
+
+impl HeldLock for LockedDirectory {
+    fn still_guards(&self) -> bool {
+        match (self.directory.metadata(), fs::symlink_metadata(&self.path)) {
+            (Ok(locked), Ok(named)) => (locked.dev(), locked.ino()) == (named.dev(), named.ino()),
+            _ => false,
+        }
+    }
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+fn new_file(path: &Path) -> io::Result<File> {
+    private()
+        .write(true)
+        .create_new(true)
+        .custom_flags(flags(OFlags::NOFOLLOW))
+        .open(path)
+}
+
+/// Opens for reading without waiting for the other end of a FIFO.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
+        .open(path)
+        .map_err(|error| match Errno::from_io_error(&error) {
+            Some(Errno::LOOP) => not_regular(),
+            _ => error,
+        })?;
+    regular(&file)?;
+    Ok(file)
+}
+
+/// The length of `file` if it is a regular file.
+fn regular(file: &File) -> io::Result<u64> {
+    let metadata = file.metadata()?;
+    if metadata.is_file() {
+        Ok(metadata.len())
+    } else {
+        Err(not_regular())
+    }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
+}
+
+fn open_dir(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags(OFlags::DIRECTORY | OFlags::NOFOLLOW))
+        .open(path)
+}
+
+fn flags(flags: OFlags) -> i32 {
+    flags.bits().cast_signed()
+}
+
+fn has_no_links(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::PERM | Errno::NOTSUP | Errno::NOSYS | Errno::MLINK | Errno::XDEV)
+    )
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut target = new_file(to)?;
+    io::copy(&mut open_regular(from)?, &mut target)?;
+    target.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        (folder, path)
+    }
+
+    #[test]
+    fn a_new_file_belongs_to_its_owner_alone() {
+        let (_folder, path) = folder();
+        RealDisk.create_new(&path, b"x").unwrap();
+        let metadata = RealDisk.metadata(&path).unwrap();
+        assert_eq!(
+            (metadata.kind, metadata.mode, metadata.length),
+            (FileKind::File, 0o600, 1)
+        );
+        assert_eq!(
+            RealDisk.create_new(&path, b"y").unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
+    }
+
+    #[test]
+    fn no_operation_follows_a_link() {
+        let (folder, path) = folder();
+        RealDisk.create_new(&path, b"secret").unwrap();
+        let link = folder.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert!(RealDisk.read(&link, 100).is_err());
+        assert!(RealDisk.create_new(&link, b"x").is_err());
+        assert!(RealDisk.open_append(&link).is_err());
+        assert_eq!(RealDisk.metadata(&link).unwrap().kind, FileKind::Other);
+        assert_eq!(RealDisk.read(&path, 100).unwrap(), b"secret");
+    }
+
+    #[test]
+    fn a_file_over_the_limit_is_refused() {
+        let (_folder, path) = folder();
+        RealDisk.create_new(&path, b"12345").unwrap();
+        assert_eq!(RealDisk.read(&path, 5).unwrap(), b"12345");
+        assert_eq!(
+            RealDisk.read(&path, 4).unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
+    }
+
+    #[test]
+    fn a_part_of_a_file_can_be_read() {
+        let (_folder, path) = folder();
+        RealDisk.create_new(&path, b"0123456789").unwrap();
+        assert_eq!(RealDisk.read_at(&path, 2, 3).unwrap(), b"234");
+        assert_eq!(RealDisk.read_at(&path, 8, 30).unwrap(), b"89");
+        assert_eq!(RealDisk.read_at(&path, 80, 3).unwrap(), b"");
+    }
+
+    #[test]
+    fn appending_continues_where_the_file_ends() {
+        let (_folder, path) = folder();
+        RealDisk.open_append(&path).unwrap().append(b"one\n").unwrap();
+        let mut file = RealDisk.open_append(&path).unwrap();
+        file.append(b"two\n").unwrap();
+        assert_eq!(file.length(), 8);
+        file.truncate(4).unwrap();
+        file.append(b"three\n").unwrap();
+        assert_eq!(RealDisk.read(&path, 100).unwrap(), b"one\nthree\n");
+    }
+
+    // covers: L1
+    #[test]
+    fn a_directory_is_locked_once_until_the_lock_is_dropped() {
+        let (folder, _) = folder();
+        let DirLock::Acquired(lock) = RealDisk.lock_dir(folder.path()).unwrap() else {
+            panic!("the first lock must succeed")
+        };
+        assert!(matches!(RealDisk.lock_dir(folder.path()).unwrap(), DirLock::Held));
+        drop(lock);
+        assert!(matches!(
+            RealDisk.lock_dir(folder.path()).unwrap(),
+            DirLock::Acquired(_)
+        ));
+    }
+
+    // covers: D7
+    #[test]
+    fn a_lock_notices_that_its_directory_was_replaced() {
+        let (folder, _) = folder();
+        let locked = folder.path().join("state");
+        RealDisk.create_dir_private(&locked).unwrap();
+        let DirLock::Acquired(lock) = RealDisk.lock_dir(&locked).unwrap() else {
+            panic!("nobody else holds it")
+        };
+        assert!(lock.still_guards());
+        RealDisk.rename(&locked, &folder.path().join("away")).unwrap();
+        assert!(!lock.still_guards());
+        RealDisk.create_dir_private(&locked).unwrap();
+        assert!(!lock.still_guards());
+    }
+}

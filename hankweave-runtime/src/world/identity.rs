@@ -1,0 +1,88 @@
+//! Who a process is, beyond its reusable number.
+
+/// Answers what the operating system knows about processes and about this boot.
+///
+/// A pid alone is reused; together with the time the process started and the boot it belongs to it names one process
+/// ("reliability and security", rules L2 and L5).
+pub trait Identity: Send + Sync + std::fmt::Debug {
+    /// The pid of this process.
+    fn pid(&self) -> u32;
+
+    /// The user whose files this process creates.
+    fn user_id(&self) -> u32;
+
+    /// Identifies the current boot of the machine; `None` where the system does not tell.
+    fn boot_id(&self) -> Option<String>;
+
+    /// When process `pid` started, in clock ticks since boot; `None` when there is no such process or the system
+    /// does not tell.
+    fn start_ticks(&self, pid: u32) -> Option<u64>;
+
+    /// Whether process `pid` exists. Only the answer "no such process" counts as no: a process that we may not signal
+    /// is alive ("state model", section 7).
+    fn is_alive(&self, pid: u32) -> bool;
+}
+
+/// The operating system's own answers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemIdentity;
+
+impl Identity for SystemIdentity {
+    fn pid(&self) -> u32 {
+        std::process::id()
+    }
+
+    fn user_id(&self) -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
+    fn boot_id(&self) -> Option<String> {
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        Some(text.trim().to_owned())
+    }
+
+    fn start_ticks(&self, pid: u32) -> Option<u64> {
+        start_ticks_of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn is_alive(&self, pid: u32) -> bool {
+        let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
+            return false;
+        };
+        rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
+    }
+}
+
+/// Finds field 22 of a `/proc/<pid>/stat` line. The second field is the program's name in parentheses and may itself
+/// hold spaces and parentheses, so counting begins behind the last one.
+fn start_ticks_of(stat: &str) -> Option<u64> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_name_with_parentheses_does_not_shift_the_fields() {
+        let stat = "42 (a) b) S 1 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 1000 5 1844";
+        assert_eq!(start_ticks_of(stat), Some(987_654));
+        assert_eq!(start_ticks_of("42"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_is_alive_and_has_a_start_time() {
+        let pid = SystemIdentity.pid();
+        assert!(SystemIdentity.is_alive(pid));
+        assert!(SystemIdentity.start_ticks(pid).is_some());
+        assert!(SystemIdentity.boot_id().is_some());
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_a_pid_are_not_alive() {
+        assert!(!SystemIdentity.is_alive(0));
+        assert!(!SystemIdentity.is_alive(u32::MAX));
+    }
+}
