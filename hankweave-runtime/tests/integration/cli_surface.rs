@@ -19,17 +19,7 @@ fn every_subcommand_has_a_help_page() {
     let project = project();
     let help = project.run(["--help"]);
     let names = subcommands(&help.expect_code(0).stdout);
-    for expected in [
-        "init",
-        "validate",
-        "run",
-        "status",
-        "thread",
-        "state",
-        "checkpoints",
-        "diagram",
-        "completions",
-    ] {
+    for expected in ["run", "init", "validate", "status", "state", "diagram", "completions"] {
         assert!(names.contains(&expected), "no {expected} in\n{help}");
     }
     for name in names.into_iter().filter(|name| *name != "help") {
