@@ -100,7 +100,9 @@ impl Builder {
     ///
     /// Returns [`OpenError`]. Problems with the hank and its agents are found before anything is written.
     pub async fn open(self) -> Result<Hankweave, OpenError> {
-        Ok(Hankweave { opened: recovery::open(self).await? })
+        Ok(Hankweave {
+            opened: recovery::open(self).await?,
+        })
     }
 }
 
@@ -120,7 +122,13 @@ impl Hankweave {
         let world = World::real()?;
         let drivers = DriverSet::built_in(&ProcessHost::new(Arc::clone(&world.spawner)));
         let dir = hank.root.clone();
-        Ok(Builder { hank, dir, options: RunOptions::default(), drivers, world })
+        Ok(Builder {
+            hank,
+            dir,
+            options: RunOptions::default(),
+            drivers,
+            world,
+        })
     }
 
     /// Everything that happens from now on.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::id::{CodonId, RunId};
 
 /// The name of the state directory inside the execution directory.
-pub const STATE_DIR: &str = ".hankweave";
+pub(crate) const STATE_DIR: &str = ".hankweave";
 
 /// The directory in which agents work, with our `.hankweave` inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,8 @@ impl ExecutionDir {
     /// The log of the first try of a codon.
     #[must_use]
     pub fn agent_log(&self, run: &RunId, codon: &CodonId, agent: &str) -> PathBuf {
-        self.run_folder(run).join(format!("{}-{agent}.log", codon.file_stem()))
+        self.run_folder(run)
+            .join(format!("{}-{agent}.log", codon.file_stem()))
     }
 
     /// `TMPDIR` of the agents of one run.

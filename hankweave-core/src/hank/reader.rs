@@ -107,7 +107,7 @@ impl<'t> Reader<'t> {
     pub(super) fn string(&mut self, node: &Node<'_>) -> Option<String> {
         match node.value {
             Value::StringLit(text) => self.accept(node, text.value.clone().into_owned()),
-            _ => self.wrong_type(node, "a text"),
+            _ => self.wrong_type(node, "a string"),
         }
     }
 
@@ -242,7 +242,7 @@ impl<'t> Reader<'t> {
         match node.value {
             Value::StringLit(_) => read(self, node).map(|single| vec![single]),
             Value::Array(_) => self.non_empty_list(node, read),
-            _ => self.wrong_type(node, "a text or a list of texts"),
+            _ => self.wrong_type(node, "a string or a list of strings"),
         }
     }
 
@@ -411,7 +411,7 @@ pub(super) fn child_path(path: &str, key: &str) -> String {
 
 fn kind(value: &Value<'_>) -> &'static str {
     match value {
-        Value::StringLit(_) => "a text",
+        Value::StringLit(_) => "a string",
         Value::NumberLit(_) => "a number",
         Value::BooleanLit(_) => "true or false",
         Value::Object(_) => "an object",

@@ -66,7 +66,10 @@ fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decisio
     match step {
         LoopStep::Expand(..) | LoopStep::DropRest { .. } => Decision::Replan(step.applied_to(plan)),
         LoopStep::NotInLoop | LoopStep::MidIteration | LoopStep::Ended { .. } => {
-            let behind = plan.iter().skip_while(|entry| entry.codon_id != *ended.codon_id()).nth(1);
+            let behind = plan
+                .iter()
+                .skip_while(|entry| entry.codon_id != *ended.codon_id())
+                .nth(1);
             behind.map_or(Decision::Done, |entry| Decision::Start(Box::new(entry.clone())))
         }
     }
@@ -86,5 +89,6 @@ fn start(state: &HankweaveState, id: Option<&CodonId>) -> Decision {
 /// Whether the hank says to go on when this codon fails.
 #[must_use]
 pub fn ignores_failure(hank: &Hank, id: &CodonId) -> bool {
-    hank.codon(id.configured()).is_some_and(|codon| codon.failure_policy() == OnFailure::Ignore)
+    hank.codon(id.configured())
+        .is_some_and(|codon| codon.failure_policy() == OnFailure::Ignore)
 }

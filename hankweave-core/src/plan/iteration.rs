@@ -18,22 +18,37 @@ pub fn iteration_end(
     hank: &Hank,
     ended: &CodonId,
 ) -> Option<Event> {
-    let newest = thread.codons.first().filter(|entry| entry.codon.codon_id() == ended)?;
+    let newest = thread
+        .codons
+        .first()
+        .filter(|entry| entry.codon.codon_id() == ended)?;
     let context = newest.codon.loop_context().as_ref()?;
-    let termination_reason =
-        match advance_loop(hank, &state.execution_plan, ended, newest.codon.context_exceeded()).ok()? {
-            LoopStep::NotInLoop | LoopStep::MidIteration => return None,
-            LoopStep::Expand(..) => None,
-            LoopStep::DropRest { .. } => Some("context_exceeded"),
-            LoopStep::Ended { reason, .. } => Some(match reason {
-                LoopEnd::IterationLimit | LoopEnd::SafetyLimit => "iteration_limit",
-                LoopEnd::ContextExceeded => "context_exceeded",
-            }),
-        };
-    let codons = thread.codons.iter().map(|entry| entry.codon.as_ref()).filter(|codon| {
-        let same = |other: &super::LoopContext| other.loop_id == context.loop_id && other.iteration == context.iteration;
-        codon.loop_context().as_ref().is_some_and(same)
-    });
+    let termination_reason = match advance_loop(
+        hank,
+        &state.execution_plan,
+        ended,
+        newest.codon.context_exceeded(),
+    )
+    .ok()?
+    {
+        LoopStep::NotInLoop | LoopStep::MidIteration => return None,
+        LoopStep::Expand(..) => None,
+        LoopStep::DropRest { .. } => Some("context_exceeded"),
+        LoopStep::Ended { reason, .. } => Some(match reason {
+            LoopEnd::IterationLimit | LoopEnd::SafetyLimit => "iteration_limit",
+            LoopEnd::ContextExceeded => "context_exceeded",
+        }),
+    };
+    let codons = thread
+        .codons
+        .iter()
+        .map(|entry| entry.codon.as_ref())
+        .filter(|codon| {
+            let same = |other: &super::LoopContext| {
+                other.loop_id == context.loop_id && other.iteration == context.iteration
+            };
+            codon.loop_context().as_ref().is_some_and(same)
+        });
     let (mut cost, mut tokens, mut begin, mut end) = (Usd::ZERO, TokenUsage::ZERO, None, None);
     for codon in codons {
         cost += codon.codon_cost();
@@ -41,7 +56,9 @@ pub fn iteration_end(
         begin = Some(*codon.start_time());
         end = end.or(codon.end_time());
     }
-    let duration = begin.zip(end).map_or(0, |(begin, end)| end.since(begin).as_millis());
+    let duration = begin
+        .zip(end)
+        .map_or(0, |(begin, end)| end.since(begin).as_millis());
     Some(Event::LoopIterationCompleted {
         loop_id: context.loop_id.clone(),
         iteration: context.iteration,
@@ -68,9 +85,15 @@ impl PlanEntry {
 /// ("hank configuration", section 5).
 #[must_use]
 pub fn checkpoint_patterns(plan: &[PlanEntry], id: &CodonId) -> Vec<String> {
-    let end = plan.iter().position(|entry| entry.codon_id == *id).map_or(plan.len(), |index| index + 1);
+    let end = plan
+        .iter()
+        .position(|entry| entry.codon_id == *id)
+        .map_or(plan.len(), |index| index + 1);
     let mut patterns: Vec<String> = Vec::new();
-    for pattern in plan[..end].iter().flat_map(|entry| entry.codon.checkpointed_files()) {
+    for pattern in plan[..end]
+        .iter()
+        .flat_map(|entry| entry.codon.checkpointed_files())
+    {
         if !patterns.iter().any(|known| known == pattern) {
             patterns.push(pattern.to_owned());
         }

@@ -88,11 +88,11 @@ fn every_missing_field_of_a_codon_is_named() {
 fn a_wrong_type_is_found_three_levels_deep_and_names_its_codon() {
     check_codon(
         r#""rigSetup": [{"type": "copy", "copy": {"from": "a", "to": 7}}]"#,
-        &["1:161: error: hank[0].rigSetup[0].copy.to (codon \"a\"): must be a text, not a number"],
+        &["1:161: error: hank[0].rigSetup[0].copy.to (codon \"a\"): must be a string, not a number"],
     );
     check_codon(
         r#""budget": {"maxDollars": "1"}"#,
-        &["1:128: error: hank[0].budget.maxDollars (codon \"a\"): must be a number above 0, not a text"],
+        &["1:128: error: hank[0].budget.maxDollars (codon \"a\"): must be a number above 0, not a string"],
     );
 }
 
@@ -106,7 +106,7 @@ fn all_problems_are_reported_together() {
             "4:5: error: hank[0].promptFile (codon \"a#1\"): is missing",
             "4:12: error: hank[0].id (codon \"a#1\"): `#` is reserved for loop iterations",
             "4:32: error: hank[0].promptfile (codon \"a#1\"): `promptfile` is not a key of a codon",
-            "5:15: error: hank[0].model (codon \"a#1\"): must be a text, not a number",
+            "5:15: error: hank[0].model (codon \"a#1\"): must be a string, not a number",
             "5:38: error: hank[0].continuationMode (codon \"a#1\"): must be one of fresh, continue-previous, not `new`",
         ],
     );
@@ -175,7 +175,7 @@ fn references_targets_and_globs_are_checked_by_their_spelling() {
     check_codon(
         r#""appendSystemPromptFile": ["a.md", "../b.md"]"#,
         &[
-            "1:138: error: hank[0].appendSystemPromptFile[1] (codon \"a\"): must not lead out of the folder of the hank",
+            "1:138: error: hank[0].appendSystemPromptFile[1] (codon \"a\"): `../b.md` must not lead out of the folder of the hank",
         ],
     );
     check_codon(

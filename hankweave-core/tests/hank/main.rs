@@ -3,9 +3,9 @@
 mod bad;
 mod graph;
 mod hostile;
+mod older;
 mod plan;
 mod round_trip;
-mod upstream;
 
 use hankweave_core::hank::{Problem, parse};
 

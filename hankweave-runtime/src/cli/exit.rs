@@ -19,6 +19,8 @@ pub(crate) struct Failure {
 /// Who is at fault; decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
+    /// A check found that the run cannot succeed here.
+    Failed,
     /// hank.json, state.json or another input cannot be used.
     Input,
     /// hankweave itself.
@@ -32,6 +34,7 @@ pub(crate) enum FailureKind {
 impl FailureKind {
     pub(crate) const fn code(self) -> u8 {
         match self {
+            Self::Failed => 1,
             Self::Input => 65,
             Self::Bug => 70,
             Self::Io => 74,
@@ -42,7 +45,11 @@ impl FailureKind {
 
 impl Failure {
     pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None }
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     /// The error with its whole chain of causes.

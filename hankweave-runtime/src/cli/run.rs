@@ -13,7 +13,7 @@ use crate::embed::{Builder, Hankweave, RunOptions};
 use crate::error::chain;
 use crate::hank_files::{self, LoadHankError};
 use crate::instance_lock::LockError;
-use crate::recovery::OpenError;
+use crate::recovery::{OpenError, PreflightError};
 use crate::report::{Ending, Report};
 use crate::runner::{RunError, RunOutcome, RunResult};
 use crate::shutdown::{Shutdown, StopCause};
@@ -65,7 +65,13 @@ async fn serve(global: &Global, args: &RunArgs, builder: Builder) -> Result<Exit
         show
     );
     let outcome = outcome.map_err(|error| run_failure(&error))?;
-    report.close(&outcome, &Ending { execution: &execution, resume: resume_command(args, &execution) });
+    report.close(
+        &outcome,
+        &Ending {
+            execution: &execution,
+            resume: resume_command(args, &execution),
+        },
+    );
     Ok(ExitCode::from(exit_code(&outcome)))
 }
 
@@ -102,9 +108,11 @@ async fn show_events(mut events: Subscription, report: &mut Report) {
 
 /// The first signal stops in order, the second one forces.
 async fn watch_signals(shutdown: Shutdown) -> std::convert::Infallible {
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-    else {
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+        signal(SignalKind::hangup()),
+    ) else {
         tracing::warn!("signals cannot be caught; the default applies");
         return std::future::pending().await;
     };
@@ -142,14 +150,21 @@ pub(super) fn hank_failure(error: &LoadHankError) -> Failure {
 
 fn open_failure(error: &OpenError) -> Failure {
     match error {
-        OpenError::Preflight(_) => Failure::from_error(FailureKind::Input, error)
-            .hint("`hankweave validate` shows everything about a hank; nothing was written"),
+        OpenError::Preflight(PreflightError::Hank(_) | PreflightError::UnknownAgent { .. }) => {
+            Failure::from_error(FailureKind::Input, error)
+                .hint("`hankweave validate` shows everything about a hank; nothing was written")
+        }
+        OpenError::Preflight(PreflightError::Agent { .. } | PreflightError::Requirements(_)) => {
+            Failure::from_error(FailureKind::Failed, error)
+                .hint("nothing was written; --agent scripted makes a dry run without any agent program")
+        }
         OpenError::Lock(LockError::Held { .. }) => Failure::from_error(FailureKind::Held, error)
             .hint("wait for it, stop it, or use another execution directory (-e DIR)"),
         OpenError::Directory { .. } => Failure::from_error(FailureKind::Io, error)
             .hint("choose a directory that you may write to with -e DIR"),
         OpenError::State(crate::state_manager::LoadError::History(_)) => {
-            Failure::from_error(FailureKind::Input, error).hint("without --strict-state the history starts anew")
+            Failure::from_error(FailureKind::Input, error)
+                .hint("without --strict-state the history starts anew")
         }
         OpenError::Lock(_)
         | OpenError::Journal(_)
@@ -180,6 +195,10 @@ pub(super) fn existing_state_dir(execution: &std::path::Path) -> Result<PathBuf,
     if state_dir.is_dir() {
         return Ok(state_dir);
     }
-    let message = format!("`{}` is no execution directory: it has no {}", execution.display(), crate::paths::STATE_DIR);
+    let message = format!(
+        "`{}` is no execution directory: it has no {}",
+        execution.display(),
+        crate::paths::STATE_DIR
+    );
     Err(Failure::new(FailureKind::Input, message).hint("name it with -e DIR; `hankweave run` makes one"))
 }

@@ -30,10 +30,17 @@ pub(super) fn read_execution(execution: &Path) -> Result<HankweaveState, Failure
 }
 
 fn read_file(file: &Path) -> Result<HankweaveState, Failure> {
-    let bytes = std::fs::read(file)
-        .map_err(|error| Failure::new(FailureKind::Input, format!("failed to read `{}`: {error}", file.display())))?;
+    let bytes = std::fs::read(file).map_err(|error| {
+        Failure::new(
+            FailureKind::Input,
+            format!("failed to read `{}`: {error}", file.display()),
+        )
+    })?;
     parse(&bytes).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Failure::new(FailureKind::Input, format!("`{}` is no state document: {}", file.display(), lines.join("; ")))
+        Failure::new(
+            FailureKind::Input,
+            format!("`{}` is no state document: {}", file.display(), lines.join("; ")),
+        )
     })
 }

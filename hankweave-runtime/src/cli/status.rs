@@ -34,7 +34,10 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
         });
-        format!("{}\n", serde_json::to_string_pretty(&document).unwrap_or_default())
+        format!(
+            "{}\n",
+            serde_json::to_string_pretty(&document).unwrap_or_default()
+        )
     } else {
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -49,7 +52,11 @@ fn write(text: &mut String, state: &HankweaveState, thread: &ExecutionThread) ->
     let Some(run) = state.runs.front() else {
         return writeln!(text, "no run has been recorded yet");
     };
-    writeln!(text, "run {} is {} (since {})", run.run_id, run.status, run.start_time)?;
+    writeln!(
+        text,
+        "run {} is {} (since {})",
+        run.run_id, run.status, run.start_time
+    )?;
     for entry in state.execution_plan.iter() {
         let id = &entry.codon_id;
         match thread.codons.iter().find(|known| known.codon.codon_id() == id) {
@@ -64,7 +71,13 @@ fn write(text: &mut String, state: &HankweaveState, thread: &ExecutionThread) ->
             None => writeln!(text, "  {:<24} planned", id.as_str())?,
         }
     }
-    writeln!(text, "  this run {}, all runs {}, spent {}", run.codon_cost(), state.total_cost(), state.total_spend())?;
+    writeln!(
+        text,
+        "  this run {}, all runs {}, spent {}",
+        run.codon_cost(),
+        state.total_cost(),
+        state.total_spend()
+    )?;
     writeln!(text, "{}", outlook(run, thread))
 }
 
@@ -74,12 +87,24 @@ fn outlook(run: &Run, thread: &ExecutionThread) -> String {
         return format!("next: {next} (`hankweave run` goes on)");
     }
     if thread.failed {
-        let newest = thread.codons.first().map_or("", |entry| entry.codon.codon_id().as_str());
-        return format!("blocked: {newest} failed (`hankweave run` goes back to the last success and tries again)");
+        let newest = thread
+            .codons
+            .first()
+            .map_or("", |entry| entry.codon.codon_id().as_str());
+        return format!(
+            "blocked: {newest} failed (`hankweave run` goes back to the last success and tries again)"
+        );
     }
     if thread.has_running_codon {
         return "a codon is running".to_owned();
     }
-    let all_ended = run.codons.iter().all(|codon| codon.status() != CodonStatus::Failed);
-    if all_ended { "nothing is left to do".to_owned() } else { "the plan has ended".to_owned() }
+    let all_ended = run
+        .codons
+        .iter()
+        .all(|codon| codon.status() != CodonStatus::Failed);
+    if all_ended {
+        "nothing is left to do".to_owned()
+    } else {
+        "the plan has ended".to_owned()
+    }
 }

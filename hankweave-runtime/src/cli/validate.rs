@@ -23,12 +23,21 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
         as_text(&loaded, &later)
     };
     super::print(&text)?;
-    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if valid {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
 }
 
 fn as_json(loaded: &LoadedHank, later: &[Problem]) -> Value {
     let list = |level: Level| -> Vec<Value> {
-        loaded.problems.iter().filter(|problem| problem.level == level).map(problem_json).collect()
+        loaded
+            .problems
+            .iter()
+            .filter(|problem| problem.level == level)
+            .map(problem_json)
+            .collect()
     };
     json!({
         "file": loaded.file,
@@ -64,7 +73,11 @@ fn as_text(loaded: &LoadedHank, later: &[Problem]) -> String {
         let _ = tree(&mut text, loaded, hank);
     }
     if !loaded.problems.is_empty() {
-        let _ = writeln!(text, "{}", printable(&loaded.problems.display_in(&file).to_string()));
+        let _ = writeln!(
+            text,
+            "{}",
+            printable(&loaded.problems.display_in(&file).to_string())
+        );
     }
     for problem in later {
         let _ = writeln!(text, "{}", printable(&problem.display_in(&file).to_string()));
@@ -107,12 +120,19 @@ fn tree(text: &mut String, loaded: &LoadedHank, hank: &Hank) -> std::fmt::Result
 
 fn codon_line(text: &mut String, loaded: &LoadedHank, codon: &CodonConfig, indent: &str) -> std::fmt::Result {
     let model = codon.model.as_deref().unwrap_or("-");
-    let prompt = prompt_bytes(loaded, codon).map_or("prompt unreadable".to_owned(), |bytes| format!("prompt {bytes} B"));
+    let prompt = prompt_bytes(loaded, codon).map_or("prompt unreadable".to_owned(), |bytes| {
+        format!("prompt {bytes} B")
+    });
     let rig = match codon.rig_setup.len() {
         0 => String::new(),
         items => format!(", rig of {items}"),
     };
-    writeln!(text, "{indent}{}  {} with {model}, {prompt}{rig}", codon.id, codon.agent_name())?;
+    writeln!(
+        text,
+        "{indent}{}  {} with {model}, {prompt}{rig}",
+        codon.id,
+        codon.agent_name()
+    )?;
     for (name, _) in codon.env.iter().filter(|(name, _)| redirects(name)) {
         writeln!(text, "{indent}  sets {name}, which redirects programs or traffic")?;
     }

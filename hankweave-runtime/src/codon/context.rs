@@ -108,7 +108,12 @@ impl CodonRun<'_> {
     }
 
     pub(crate) fn event(&self, from: CodonPhase, transition: &CodonTransition) -> StateEvent {
-        StateEvent::transitioned(self.run.run_id.clone(), self.entry.codon_id.clone(), from, transition)
+        StateEvent::transitioned(
+            self.run.run_id.clone(),
+            self.entry.codon_id.clone(),
+            from,
+            transition,
+        )
     }
 
     /// Text that the processes of this codon carry in their environment and no others do.

@@ -36,7 +36,11 @@ impl CodonEnd {
     }
 }
 
-pub(super) async fn finish(codon: &CodonRun<'_>, mut running: Codon<Running>, outcome: Outcome) -> Stage<CodonEnd> {
+pub(super) async fn finish(
+    codon: &CodonRun<'_>,
+    mut running: Codon<Running>,
+    outcome: Outcome,
+) -> Stage<CodonEnd> {
     let (exit, stopped) = match outcome {
         Outcome::Ended(exit) => (exit, None),
         Outcome::Stopped(reason, exit) => (exit, Some(reason)),
@@ -52,9 +56,10 @@ pub(super) async fn finish(codon: &CodonRun<'_>, mut running: Codon<Running>, ou
     }
     match exit.verdict.clone() {
         Verdict::Success => complete(codon, running, &exit, false).await,
-        Verdict::Failure { context_exceeded: true, .. } if codon.entry.may_exceed_context(&codon.run.hank) => {
-            complete(codon, running, &exit, true).await
-        }
+        Verdict::Failure {
+            context_exceeded: true,
+            ..
+        } if codon.entry.may_exceed_context(&codon.run.hank) => complete(codon, running, &exit, true).await,
         Verdict::Failure { reason, .. } => Err(codon.fail(running, code, reason).await),
     }
 }
@@ -97,7 +102,9 @@ async fn complete(
         Ok(sha) => sha,
         Err(error) => {
             let message = format!("checkpoint failed: {}", crate::error::chain(&error));
-            return Err(codon.fail(running, 0, FailureReason::unknown(false, message)).await);
+            return Err(codon
+                .fail(running, 0, FailureReason::unknown(false, message))
+                .await);
         }
     };
     let step = running.step(Complete {
@@ -138,8 +145,17 @@ impl CodonRun<'_> {
             duration: None,
         };
         let store = self.run.checkpoints.clone();
-        let checkpoint = self.run.world.blocking.run(move || store.create(&request)).await?;
-        for skipped in checkpoint.skipped.iter().filter(|skipped| skipped.reason != SkipReason::Protected) {
+        let checkpoint = self
+            .run
+            .world
+            .blocking
+            .run(move || store.create(&request))
+            .await?;
+        for skipped in checkpoint
+            .skipped
+            .iter()
+            .filter(|skipped| skipped.reason != SkipReason::Protected)
+        {
             tracing::warn!(path = %skipped.path, reason = ?skipped.reason, "left out of the checkpoint");
         }
         *tip() = Some(checkpoint.sha.clone());
@@ -147,7 +163,12 @@ impl CodonRun<'_> {
     }
 
     /// Ends the codon as failed, from whatever state it is in. The error checkpoint is welcome, not required.
-    pub(super) async fn fail<S: Active>(&self, codon: Codon<S>, exit_code: i64, reason: FailureReason) -> Ended
+    pub(super) async fn fail<S: Active>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
+        reason: FailureReason,
+    ) -> Ended
     where
         Fail: Edge<S, To = Failed>,
     {

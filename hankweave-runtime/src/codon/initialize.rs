@@ -28,8 +28,14 @@ pub(super) async fn initialize(
         Opening::Session(claude_session_id) => {
             let start_time = initializing.start_time;
             let previous_session_id = initializing.previous_session_id.clone();
-            let (running, _) =
-                codon.step(initializing, Run { claude_session_id: claude_session_id.clone() }).await;
+            let (running, _) = codon
+                .step(
+                    initializing,
+                    Run {
+                        claude_session_id: claude_session_id.clone(),
+                    },
+                )
+                .await;
             codon
                 .run
                 .tell(wire::Event::CodonStarted {
@@ -85,7 +91,9 @@ async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Ope
 fn no_session(outcome: ExitOutcome) -> FailureReason {
     match outcome.verdict {
         Verdict::Failure { reason, .. } => reason,
-        Verdict::Success => FailureReason::unknown(false, format!("the agent {} and named no session", outcome.exit)),
+        Verdict::Success => {
+            FailureReason::unknown(false, format!("the agent {} and named no session", outcome.exit))
+        }
     }
 }
 

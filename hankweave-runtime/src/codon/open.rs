@@ -14,5 +14,9 @@ pub(super) async fn open(codon: &CodonRun<'_>) -> Stage<Codon<Preparing>> {
         loop_context: entry.loop_context.clone(),
     };
     let recorded = codon.run.transition(started).await.await?;
-    Ok(Codon::new(entry.codon_id.clone(), recorded.at, entry.loop_context.clone()))
+    Ok(Codon::new(
+        entry.codon_id.clone(),
+        recorded.at,
+        entry.loop_context.clone(),
+    ))
 }

@@ -31,7 +31,11 @@ pub(super) async fn run(
     running: Codon<Running>,
     mut agent: RunningAgent,
 ) -> Stage<(Codon<Running>, Outcome)> {
-    let mut listener = Listener { codon, running, open_tools: HashMap::new() };
+    let mut listener = Listener {
+        codon,
+        running,
+        open_tools: HashMap::new(),
+    };
     let outcome = loop {
         // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait.
         let reason = tokio::select! {
@@ -57,13 +61,23 @@ pub(super) async fn run(
 }
 
 fn silent() -> FailureReason {
-    let message = format!("the agent was silent for {} minutes", SILENCE_DEADLINE.as_secs() / 60);
-    FailureReason { kind: FailureKind::Timeout, ..FailureReason::unknown(true, message) }
+    let message = format!(
+        "the agent was silent for {} minutes",
+        SILENCE_DEADLINE.as_secs() / 60
+    );
+    FailureReason {
+        kind: FailureKind::Timeout,
+        ..FailureReason::unknown(true, message)
+    }
 }
 
 /// The reason of a codon whose run was asked to stop: nothing is wrong with it, so another try makes sense.
 pub(super) fn stopped_reason(codon: &CodonRun<'_>) -> FailureReason {
-    let cause = codon.run.shutdown.cause().map_or("stopped", crate::shutdown::StopCause::as_str);
+    let cause = codon
+        .run
+        .shutdown
+        .cause()
+        .map_or("stopped", crate::shutdown::StopCause::as_str);
     FailureReason::unknown(true, cause)
 }
 
@@ -115,13 +129,22 @@ impl Listener<'_> {
             AgentEvent::ToolResult(result) => self.answer(result).await,
             AgentEvent::Usage(usage) => self.count(usage).await,
             AgentEvent::Compacted => self.info("the agent shortened its conversation".to_owned()).await,
-            AgentEvent::Retrying { attempt, max_retries, error, .. } => {
+            AgentEvent::Retrying {
+                attempt,
+                max_retries,
+                error,
+                ..
+            } => {
                 let most = max_retries.map_or(String::new(), |most| format!(" of {most}"));
                 let why = error.unwrap_or_else(|| "a failed request".to_owned());
-                self.info(format!("the agent retries after {why} (retry {attempt}{most})")).await;
+                self.info(format!("the agent retries after {why} (retry {attempt}{most})"))
+                    .await;
             }
             AgentEvent::OutputTruncated { bytes } => {
-                self.info(format!("a line of {bytes} bytes was too long to be read; the log has it")).await;
+                self.info(format!(
+                    "a line of {bytes} bytes was too long to be read; the log has it"
+                ))
+                .await;
             }
             AgentEvent::Unparsed { start } => tracing::debug!(start, "a line of the agent is no JSON object"),
             // A second opening line after background work, and results before the end of the process, change nothing.
@@ -186,7 +209,11 @@ impl Listener<'_> {
         if usage.parent_tool_use_id.is_none() {
             let new_count = self.running.assistant_message_count + 1;
             self.running.set_assistant_message_count(new_count);
-            let count = StateEvent::AssistantMessageCountUpdated { run_id, codon_id: codon_id.clone(), new_count };
+            let count = StateEvent::AssistantMessageCountUpdated {
+                run_id,
+                codon_id: codon_id.clone(),
+                new_count,
+            };
             let _ = self.codon.run.transition(count).await;
         }
         let tokens = usage.usage.tokens;

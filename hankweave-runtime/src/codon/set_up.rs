@@ -23,7 +23,12 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
         deadline: Rig::DEFAULT_DEADLINE,
         grace: run.options.grace,
     };
-    let steps: Vec<RigStep> = codon.config.rig_setup.iter().map(|item| step(codon, item)).collect();
+    let steps: Vec<RigStep> = codon
+        .config
+        .rig_setup
+        .iter()
+        .map(|item| step(codon, item))
+        .collect();
     let (sender, mut events) = mpsc::channel(LINES);
     let work = async {
         let result = rig.run(&steps, &sender, run.shutdown.token()).await;
@@ -47,9 +52,10 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
 
 fn step(codon: &CodonRun<'_>, item: &hank::RigItem) -> RigStep {
     let action = match &item.action {
-        hank::RigAction::Copy { copy } => {
-            RigAction::Copy { from: codon.run.loaded.root.join(&copy.from), to: copy.to.clone().into() }
-        }
+        hank::RigAction::Copy { copy } => RigAction::Copy {
+            from: codon.run.loaded.root.join(&copy.from),
+            to: copy.to.clone().into(),
+        },
         hank::RigAction::Command { command } => RigAction::Command {
             run: command.run.clone(),
             working_directory: match command.working_directory {
@@ -58,14 +64,20 @@ fn step(codon: &CodonRun<'_>, item: &hank::RigItem) -> RigStep {
             },
         },
     };
-    RigStep { action, allow_failure: item.allow_failure || codon.run.options.ignore_rig_failures }
+    RigStep {
+        action,
+        allow_failure: item.allow_failure || codon.run.options.ignore_rig_failures,
+    }
 }
 
 fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Option<Event> {
     match event {
-        RigEvent::Output { index, stream, line } => {
-            Some(Event::RigOutput { codon_id: codon.entry.codon_id.clone(), stream, line, command_index: index })
-        }
+        RigEvent::Output { index, stream, line } => Some(Event::RigOutput {
+            codon_id: codon.entry.codon_id.clone(),
+            stream,
+            line,
+            command_index: index,
+        }),
         RigEvent::FailureIgnored { index, failure } => Some(failed(codon, index, &failure, true)),
         RigEvent::Started { .. } | RigEvent::Completed { .. } => None,
     }

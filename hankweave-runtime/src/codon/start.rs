@@ -15,7 +15,10 @@ pub(super) async fn start(
     starting: Codon<Starting>,
 ) -> Stage<(Codon<Initializing>, RunningAgent)> {
     if codon.config.continuation_mode == ContinuationMode::ContinuePrevious && codon.session.is_none() {
-        let reason = FailureReason::unknown(false, "there is no earlier session that this codon could continue");
+        let reason = FailureReason::unknown(
+            false,
+            "there is no earlier session that this codon could continue",
+        );
         return Err(codon.fail(starting, -1, reason).await);
     }
     let launch = match launch(codon) {
@@ -51,7 +54,10 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     let root = run.dir.root().to_string_lossy();
     let data = run.dir.root().join("read_only_data_source");
     let data = data.to_string_lossy();
-    let variables = Variables { agent_root: &root, data_dir: &data };
+    let variables = Variables {
+        agent_root: &root,
+        data_dir: &data,
+    };
     let prompt = run.loaded.prompt_text(codon.config).map_err(unreadable)?;
     let system = run.loaded.system_prompt(codon.config).map_err(unreadable)?;
     let agent = codon.config.agent_name();

@@ -46,9 +46,12 @@ impl ClaudeDriver {
         self.host.run(launch, invocation)
     }
 
-    /// The launch names it, else the variable, else the codon's or our own `PATH`.
+    /// The launch names it, else the variable, else it is on the codon's or our own `PATH`.
     fn program(&self, named: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, StartError> {
-        if let Some(path) = named.map(Path::as_os_str).or_else(|| self.host.variable(PATH_VARIABLE)) {
+        if let Some(path) = named
+            .map(Path::as_os_str)
+            .or_else(|| self.host.variable(PATH_VARIABLE))
+        {
             let path = PathBuf::from(path);
             return if path.is_file() {
                 Ok(path)

@@ -199,18 +199,3 @@ fn a_file_that_became_a_link_after_loading_is_not_read() {
     assert!(matches!(error.source, RefError::Link { .. }), "{error:?}");
     assert!(matches!(loaded.read_ref("../x"), Err(RefError::Spelling(_))));
 }
-
-#[test]
-fn a_hank_that_was_written_elsewhere_is_checked_with_its_files() {
-    let pack = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/upstream/pack-hank");
-    if !pack.exists() {
-        eprintln!("skipped: {} is not here", pack.display());
-        return;
-    }
-    let loaded = load(&pack).unwrap();
-    let errors: Vec<_> = problems(&loaded)
-        .into_iter()
-        .take(loaded.problems.errors())
-        .collect();
-    assert_eq!(errors, ["hank[0].rigSetup[0].copy.from: `tpl` does not exist"]);
-}

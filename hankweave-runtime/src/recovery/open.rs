@@ -69,15 +69,26 @@ pub(crate) struct Opened {
 }
 
 pub(crate) async fn open(builder: Builder) -> Result<Opened, OpenError> {
-    let Builder { hank: loaded, dir, options, drivers, world } = builder;
+    let Builder {
+        hank: loaded,
+        dir,
+        options,
+        drivers,
+        world,
+    } = builder;
     let hank = preflight::check(&loaded, &options, &drivers).map_err(OpenError::Preflight)?;
     let dir = ExecutionDir::new(prepare_directory(&dir)?);
     let blocking = world.blocking;
     let (files_world, files_dir, strict) = (world.clone(), dir.clone(), options.strict_state);
-    let records = blocking.run(move || open_records(&files_world, &files_dir, strict)).await?;
+    let records = blocking
+        .run(move || open_records(&files_world, &files_dir, strict))
+        .await?;
     let mut notices = describe(&records.loaded);
     notices.extend(records.report.moved_aside.iter().map(|path| {
-        format!("the checkpoint repository could not be read and is kept as {}; its checkpoints are out of reach", path.display())
+        format!(
+            "the checkpoint repository could not be read and is kept as {}; its checkpoints are out of reach",
+            path.display()
+        )
     }));
     let (manager, task) = StateManager::start(records.parts, records.loaded);
     // Owned by `Opened`, whose run awaits it after `shutdown`.
@@ -85,9 +96,15 @@ pub(crate) async fn open(builder: Builder) -> Result<Opened, OpenError> {
     let now = world.clock.now();
     for crashed in crash::crashes(&manager.snapshot(), now) {
         if let Some(run) = crashed.run_id() {
-            notices.push(format!("run {run} had crashed; its open codon is closed as failed"));
+            notices.push(format!(
+                "run {run} had crashed; its open codon is closed as failed"
+            ));
         }
-        manager.transition(crashed).await.await.map_err(OpenError::Crash)?;
+        manager
+            .transition(crashed)
+            .await
+            .await
+            .map_err(OpenError::Crash)?;
     }
     Ok(Opened {
         world,
@@ -108,7 +125,10 @@ pub(crate) async fn open(builder: Builder) -> Result<Opened, OpenError> {
 fn prepare_directory(dir: &Path) -> Result<PathBuf, OpenError> {
     std::fs::create_dir_all(dir)
         .and_then(|()| dir.canonicalize())
-        .map_err(|source| OpenError::Directory { path: dir.to_owned(), source })
+        .map_err(|source| OpenError::Directory {
+            path: dir.to_owned(),
+            source,
+        })
 }
 
 struct Records {
@@ -138,7 +158,11 @@ fn open_records(world: &World, dir: &ExecutionDir, strict: bool) -> Result<Recor
         ids: Arc::clone(&world.ids),
         blocking: world.blocking,
     };
-    let strictness = if strict { Strictness::Stop } else { Strictness::StartOver };
+    let strictness = if strict {
+        Strictness::Stop
+    } else {
+        Strictness::StartOver
+    };
     let loaded = state_manager::load(&parts, strictness).map_err(OpenError::State)?;
     let request = OpenRequest {
         repository: dir.checkpoints(),
@@ -147,7 +171,13 @@ fn open_records(world: &World, dir: &ExecutionDir, strict: bool) -> Result<Recor
         nonce: world.ids.nonce(),
     };
     let (store, report) = GitCheckpoints::open(&request).map_err(OpenError::Checkpoints)?;
-    Ok(Records { lock, parts, loaded, checkpoints: Arc::new(store), report })
+    Ok(Records {
+        lock,
+        parts,
+        loaded,
+        checkpoints: Arc::new(store),
+        report,
+    })
 }
 
 /// What a person should know about how the state was found.
@@ -164,6 +194,11 @@ fn describe(loaded: &Loaded) -> Vec<String> {
     }
     let problem = |problem: &StateProblem| format!("state.json: {problem}");
     notices.extend(loaded.primary_problems.iter().map(problem));
-    notices.extend(loaded.quarantined.iter().map(|path| format!("the damaged file is kept as {}", path.display())));
+    notices.extend(
+        loaded
+            .quarantined
+            .iter()
+            .map(|path| format!("the damaged file is kept as {}", path.display())),
+    );
     notices
 }

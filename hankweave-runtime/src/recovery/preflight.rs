@@ -44,11 +44,16 @@ pub(super) fn check(
 ) -> Result<Hank, PreflightError> {
     let file = loaded.file.display().to_string();
     let Some(hank) = loaded.hank.as_ref().filter(|_| !loaded.problems.has_errors()) else {
-        return Err(PreflightError::Hank(loaded.problems.display_in(&file).to_string()));
+        return Err(PreflightError::Hank(
+            loaded.problems.display_in(&file).to_string(),
+        ));
     };
     let later = unsupported(hank);
     if !later.is_empty() {
-        let lines: Vec<String> = later.iter().map(|problem| problem.display_in(&file).to_string()).collect();
+        let lines: Vec<String> = later
+            .iter()
+            .map(|problem| problem.display_in(&file).to_string())
+            .collect();
         return Err(PreflightError::Hank(lines.join("\n")));
     }
     let missing = missing_requirements(hank);
@@ -90,17 +95,26 @@ fn check_agent(codon: &CodonConfig, drivers: &DriverSet) -> Result<(), Preflight
         Some(AgentChoice::Command(custom)) => &custom.command,
         Some(AgentChoice::Named(_) | AgentChoice::Script { .. }) | None => &[],
     };
-    driver
-        .check(command)
-        .map_err(|source| PreflightError::Agent { codon: codon.id.to_string(), source })
+    driver.check(command).map_err(|source| PreflightError::Agent {
+        codon: codon.id.to_string(),
+        source,
+    })
 }
 
 /// All missing variables and programs ("hank configuration", section 1).
 fn missing_requirements(hank: &Hank) -> Vec<String> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let variables = hank.requirements.env.iter().filter(|name| !set(name) && !set(&format!("HANKWEAVE_{name}")));
+    let variables = hank
+        .requirements
+        .env
+        .iter()
+        .filter(|name| !set(name) && !set(&format!("HANKWEAVE_{name}")));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let programs = hank.requirements.tools.iter().filter(|tool| find_program(tool, &path).is_none());
+    let programs = hank
+        .requirements
+        .tools
+        .iter()
+        .filter(|tool| find_program(tool, &path).is_none());
     variables
         .map(|name| format!("the environment variable {name}"))
         .chain(programs.map(|tool| format!("the program {tool}")))

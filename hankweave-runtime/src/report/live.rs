@@ -36,20 +36,28 @@ impl LiveView {
     pub(super) fn new() -> Self {
         let area = MultiProgress::new();
         let action = area.add(ProgressBar::new_spinner().with_style(style("    {wide_msg:.dim}")));
-        Self { area, action, codons: HashMap::new() }
+        Self {
+            area,
+            action,
+            codons: HashMap::new(),
+        }
     }
 
     pub(super) fn event(&mut self, entry: &JournalEntry) -> io::Result<()> {
         match &entry.event {
             Event::StateTransition { transition, .. } => self.transition(transition),
-            Event::TokenUsage { codon_id, total_cost, .. } => {
+            Event::TokenUsage {
+                codon_id, total_cost, ..
+            } => {
                 if let Some(line) = self.codons.get_mut(codon_id) {
                     line.cost = *total_cost;
                     line.draw();
                 }
             }
             Event::Info { message } => self.area.println(format!("  {}", super::printable(message)))?,
-            Event::Error { message, .. } => self.area.println(format!("  error: {}", super::printable(message)))?,
+            Event::Error { message, .. } => self
+                .area
+                .println(format!("  error: {}", super::printable(message)))?,
             other => {
                 if let Some(text) = say(other) {
                     self.action.set_message(text);
@@ -63,14 +71,24 @@ impl LiveView {
         match event {
             StateEvent::CodonStarted { codon_id, .. } => {
                 let template = format!("{{spinner:.cyan}} {codon_id:<24} {{msg}} {{elapsed:>8}}");
-                let bar = self.area.insert_before(&self.action, ProgressBar::new_spinner().with_style(style(&template)));
+                let bar = self.area.insert_before(
+                    &self.action,
+                    ProgressBar::new_spinner().with_style(style(&template)),
+                );
                 bar.enable_steady_tick(TICK);
-                let line = Line { bar, status: CodonStatus::Preparing, cost: Usd::ZERO, usage: TokenUsage::ZERO };
+                let line = Line {
+                    bar,
+                    status: CodonStatus::Preparing,
+                    cost: Usd::ZERO,
+                    usage: TokenUsage::ZERO,
+                };
                 line.draw();
                 self.codons.insert(codon_id.clone(), line);
             }
             StateEvent::CodonTransitioned { codon_id, to, .. } => {
-                let Some(line) = self.codons.get_mut(codon_id) else { return };
+                let Some(line) = self.codons.get_mut(codon_id) else {
+                    return;
+                };
                 line.status = *to;
                 line.draw();
                 if to.is_terminal() {
@@ -78,13 +96,22 @@ impl LiveView {
                     self.action.set_message("");
                 }
             }
-            StateEvent::CostsIncremented { codon_id, tokens_delta, .. } => {
+            StateEvent::CostsIncremented {
+                codon_id,
+                tokens_delta,
+                ..
+            } => {
                 if let Some(line) = self.codons.get_mut(codon_id) {
                     line.usage += *tokens_delta;
                     line.draw();
                 }
             }
-            StateEvent::CodonFinalCostSet { codon_id, final_cost, final_tokens, .. } => {
+            StateEvent::CodonFinalCostSet {
+                codon_id,
+                final_cost,
+                final_tokens,
+                ..
+            } => {
                 if let Some(line) = self.codons.get_mut(codon_id) {
                     (line.cost, line.usage) = (*final_cost, *final_tokens);
                     line.draw();
@@ -106,13 +133,26 @@ impl LiveView {
 impl Line {
     fn draw(&self) {
         let used = tokens(self.usage.total());
-        self.bar.set_message(format!("{:<13} {used:>8} tokens {:>10}", self.status.to_string(), self.cost.to_string()));
+        self.bar.set_message(format!(
+            "{:<13} {used:>8} tokens {:>10}",
+            self.status.to_string(),
+            self.cost.to_string()
+        ));
     }
 
     fn end(&self, id: &CodonId) {
-        let mark = if self.status == CodonStatus::Completed { "{prefix:.green}" } else { "{prefix:.red}" };
-        let sign = if self.status == CodonStatus::Completed { "✓" } else { "✗" };
-        self.bar.set_style(style(&format!("{mark} {id:<24} {{msg}} {{elapsed:>8}}")));
+        let mark = if self.status == CodonStatus::Completed {
+            "{prefix:.green}"
+        } else {
+            "{prefix:.red}"
+        };
+        let sign = if self.status == CodonStatus::Completed {
+            "✓"
+        } else {
+            "✗"
+        };
+        self.bar
+            .set_style(style(&format!("{mark} {id:<24} {{msg}} {{elapsed:>8}}")));
         self.bar.set_prefix(sign);
         self.bar.abandon();
     }

@@ -39,18 +39,35 @@ impl Ending<'_> {
             let style = Style::new().fg_color(Some(color.into()));
             let line = codon_line(codon.status, codon.duration, codon.tokens.total(), codon.cost);
             let checkpoint = codon.checkpoint.as_ref().map_or("", |sha| sha.short());
-            writeln!(text, "  {style}{:<24}{style:#} {line}   {checkpoint}", codon.codon_id.as_str())?;
-            if let Some(message) = codon.failure.as_ref().and_then(|failure| failure.message.as_deref()) {
+            writeln!(
+                text,
+                "  {style}{:<24}{style:#} {line}   {checkpoint}",
+                codon.codon_id.as_str()
+            )?;
+            if let Some(message) = codon
+                .failure
+                .as_ref()
+                .and_then(|failure| failure.message.as_deref())
+            {
                 writeln!(text, "    {}", printable(message))?;
             }
         }
         if outcome.run_id.is_some() {
             let time: Duration = outcome.codons.iter().map(|codon| codon.duration).sum();
-            writeln!(text, "  this run {} in {}, all runs {}", outcome.run_cost, duration(time), outcome.total_cost)?;
+            writeln!(
+                text,
+                "  this run {} in {}, all runs {}",
+                outcome.run_cost,
+                duration(time),
+                outcome.total_cost
+            )?;
         }
         let execution = self.execution.display();
         writeln!(text, "  files        {execution}")?;
-        writeln!(text, "  checkpoints  git --git-dir={execution}/.hankweave/checkpoints log --all --oneline")?;
+        writeln!(
+            text,
+            "  checkpoints  git --git-dir={execution}/.hankweave/checkpoints log --all --oneline"
+        )?;
         if matches!(outcome.result, RunResult::Failed(_) | RunResult::Stopped(_)) {
             writeln!(text, "  go on with   {}", self.resume)?;
         }
@@ -59,10 +76,16 @@ impl Ending<'_> {
 }
 
 fn headline(outcome: &RunOutcome) -> String {
-    let done = outcome.codons.iter().filter(|codon| codon.status == CodonStatus::Completed).count();
+    let done = outcome
+        .codons
+        .iter()
+        .filter(|codon| codon.status == CodonStatus::Completed)
+        .count();
     match &outcome.result {
         RunResult::Completed => format!("Finished: {done} of {} codons completed.", outcome.codons.len()),
-        RunResult::NothingToDo => "Nothing left to do: every codon of the plan has ended. (--new starts over.)".to_owned(),
+        RunResult::NothingToDo => {
+            "Nothing left to do: every codon of the plan has ended. (--new starts over.)".to_owned()
+        }
         RunResult::Failed(id) => format!("Failed at {id}; {done} codons completed before it."),
         RunResult::Stopped(cause) => format!("Stopped ({}); {done} codons completed.", cause.as_str()),
     }

@@ -35,7 +35,11 @@ pub(crate) fn tokens(count: u64) -> String {
 
 /// A codon in one line: what it is, how it stands, what it used.
 pub(crate) fn codon_line(status: CodonStatus, elapsed: Duration, token_count: u64, cost: Usd) -> String {
-    format!("{status:<12} {:>12} {:>8} tokens {cost:>10}", duration(elapsed), tokens(token_count))
+    format!(
+        "{status:<12} {:>12} {:>8} tokens {cost:>10}",
+        duration(elapsed),
+        tokens(token_count)
+    )
 }
 
 /// What an event says to a person; `None` for events that only programs need.
@@ -48,11 +52,22 @@ pub(super) fn say(event: &Event) -> Option<String> {
             }
             _ => None,
         },
-        Event::CodonStarted { codon_id, previous_session_id, .. } => Some(match previous_session_id {
+        Event::CodonStarted {
+            codon_id,
+            previous_session_id,
+            ..
+        } => Some(match previous_session_id {
             Some(_) => format!("{codon_id}: the agent goes on with its session"),
             None => format!("{codon_id}: the agent works"),
         }),
-        Event::AssistantAction { codon_id, action, content, tool_name, tool_input, .. } => match action {
+        Event::AssistantAction {
+            codon_id,
+            action,
+            content,
+            tool_name,
+            tool_input,
+            ..
+        } => match action {
             AgentAction::Thinking => None,
             AgentAction::Message => Some(format!("{codon_id}: {}", excerpt(content))),
             AgentAction::ToolUse => {
@@ -60,22 +75,42 @@ pub(super) fn say(event: &Event) -> Option<String> {
                 Some(format!("{codon_id}: {tool} {}", subject(tool_input.as_ref())))
             }
         },
-        Event::ToolResult { codon_id, tool_name, result, is_error: true, .. } => {
-            Some(format!("{codon_id}: {tool_name} failed: {}", excerpt(result)))
-        }
-        Event::CodonCompleted { codon_id, success, cost, duration: millis, failure_reason, .. } => {
+        Event::ToolResult {
+            codon_id,
+            tool_name,
+            result,
+            is_error: true,
+            ..
+        } => Some(format!("{codon_id}: {tool_name} failed: {}", excerpt(result))),
+        Event::CodonCompleted {
+            codon_id,
+            success,
+            cost,
+            duration: millis,
+            failure_reason,
+            ..
+        } => {
             let time = duration(Duration::from_millis(*millis));
             let outcome = if *success { "completed" } else { "failed" };
-            let why = failure_reason.as_ref().and_then(|reason| reason.message.as_deref());
+            let why = failure_reason
+                .as_ref()
+                .and_then(|reason| reason.message.as_deref());
             let why = why.map_or(String::new(), |why| format!(": {}", excerpt(why)));
             Some(format!("{codon_id}: {outcome} after {time}, {cost}{why}"))
         }
         Event::RigOutput { codon_id, line, .. } => Some(format!("{codon_id}: | {}", excerpt(line))),
-        Event::RigSetupFailed { codon_id, ignored, .. } => {
+        Event::RigSetupFailed {
+            codon_id, ignored, ..
+        } => {
             let consequence = if *ignored { "ignored" } else { "the codon fails" };
             Some(format!("{codon_id}: rig set-up failed ({consequence})"))
         }
-        Event::LoopIterationCompleted { loop_id, iteration, is_final, .. } => {
+        Event::LoopIterationCompleted {
+            loop_id,
+            iteration,
+            is_final,
+            ..
+        } => {
             let last = if *is_final { ", the last one" } else { "" };
             Some(format!("{loop_id}: iteration {} has ended{last}", iteration + 1))
         }
@@ -90,7 +125,16 @@ pub(super) fn say(event: &Event) -> Option<String> {
 
 /// The argument that tells a person most about a tool use.
 fn subject(input: Option<&Value>) -> String {
-    let keys = ["file_path", "path", "command", "pattern", "url", "query", "description", "prompt"];
+    let keys = [
+        "file_path",
+        "path",
+        "command",
+        "pattern",
+        "url",
+        "query",
+        "description",
+        "prompt",
+    ];
     let found = keys.iter().find_map(|key| input?.get(key)?.as_str());
     found.map(excerpt).unwrap_or_default()
 }

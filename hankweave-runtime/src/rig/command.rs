@@ -90,7 +90,14 @@ impl CommandRunner<'_> {
                     let text =
                         String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(&line)).into_owned();
                     // A listener that went away does not stop the rig.
-                    let _ = self.events.send(RigEvent::Output { index, stream, line: text }).await;
+                    let _ = self
+                        .events
+                        .send(RigEvent::Output {
+                            index,
+                            stream,
+                            line: text,
+                        })
+                        .await;
                 }
             }
         }

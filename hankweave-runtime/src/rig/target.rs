@@ -53,7 +53,7 @@ pub(super) fn resolve(workspace: &Path, to: &Path) -> Result<PathBuf, TargetErro
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => return Err(outside()),
         }
     }
-    if let Some(name) = protected(&parts.iter().map(|part| Path::new(part)).collect::<PathBuf>()) {
+    if let Some(name) = protected(&parts.iter().collect::<PathBuf>()) {
         return Err(TargetError::Protected {
             to: to.to_owned(),
             name,

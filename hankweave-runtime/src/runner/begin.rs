@@ -36,7 +36,13 @@ pub(super) async fn begin(opened: &Opened) -> Result<Option<Begun>, RunError> {
     let (conditions, base, rig) = match resume {
         None | Some(Resume::Fresh) => {
             let sha = initial_checkpoint(opened, &state).await?;
-            (StartingConditions::Fresh { initial_checkpoint_sha: Some(sha.clone()) }, Some(sha), None)
+            (
+                StartingConditions::Fresh {
+                    initial_checkpoint_sha: Some(sha.clone()),
+                },
+                Some(sha),
+                None,
+            )
         }
         Some(resume) => {
             let reason = resume.reason();
@@ -54,7 +60,12 @@ pub(super) async fn begin(opened: &Opened) -> Result<Option<Begun>, RunError> {
         }
     };
     let run_id = start_run(opened, &state, conditions).await?;
-    Ok(Some(Begun { run_id, base, rig, notices }))
+    Ok(Some(Begun {
+        run_id,
+        base,
+        rig,
+        notices,
+    }))
 }
 
 /// `None` when there is no history or the user does not want it.
@@ -65,7 +76,8 @@ async fn resume(opened: &Opened, state: &HankweaveState) -> Result<Option<Resume
     let known = known_checkpoints(opened).await?;
     let thread = thread::build(state, None, Some(&known));
     let blocked = thread.codons.first().is_some_and(|newest| {
-        matches!(*newest.codon, CodonExecution::Failed(_)) && !ignores_failure(&opened.hank, newest.codon.codon_id())
+        matches!(*newest.codon, CodonExecution::Failed(_))
+            && !ignores_failure(&opened.hank, newest.codon.codon_id())
     });
     Ok(Some(thread.resume(blocked)))
 }
@@ -73,13 +85,21 @@ async fn resume(opened: &Opened, state: &HankweaveState) -> Result<Option<Resume
 /// "Could not read" must never look like "there are none" ("runtime behaviour", section 2).
 async fn known_checkpoints(opened: &Opened) -> Result<KnownCheckpoints, RunError> {
     let store = opened.checkpoints.clone();
-    let known = opened.world.blocking.run(move || store.known()).await.map_err(RunError::History)?;
+    let known = opened
+        .world
+        .blocking
+        .run(move || store.known())
+        .await
+        .map_err(RunError::History)?;
     let facts = |found: crate::checkpoint::KnownCheckpoint| CheckpointFacts {
         message: found.message,
         timestamp: Some(found.timestamp),
         branch: found.branch,
     };
-    Ok(known.into_iter().map(|(sha, found)| (sha, facts(found))).collect())
+    Ok(known
+        .into_iter()
+        .map(|(sha, found)| (sha, facts(found)))
+        .collect())
 }
 
 /// Whether the plan has ended with the newest codon, as if a new run were open already.
@@ -92,22 +112,47 @@ async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<C
     if let Some(sha) = &state.initial_checkpoint {
         return Ok(sha.clone());
     }
-    let request = InitialRequest { patterns: Vec::new(), at: opened.world.clock.now() };
+    let request = InitialRequest {
+        patterns: Vec::new(),
+        at: opened.world.clock.now(),
+    };
     let store = opened.checkpoints.clone();
-    let initial =
-        opened.world.blocking.run(move || store.initial(&request)).await.map_err(RunError::Checkpoint)?;
-    let event = StateEvent::InitialCheckpointSet { sha: initial.sha.clone() };
+    let initial = opened
+        .world
+        .blocking
+        .run(move || store.initial(&request))
+        .await
+        .map_err(RunError::Checkpoint)?;
+    let event = StateEvent::InitialCheckpointSet {
+        sha: initial.sha.clone(),
+    };
     opened.manager.transition(event).await.await?;
     Ok(initial.sha)
 }
 
-async fn restore(opened: &Opened, state: &HankweaveState, target: &CheckpointSha) -> Result<String, RunError> {
+async fn restore(
+    opened: &Opened,
+    state: &HankweaveState,
+    target: &CheckpointSha,
+) -> Result<String, RunError> {
     let left = state.runs.front().and_then(|run| {
-        run.codons.iter().rev().find_map(|codon| codon.checkpoints().last().map(|(_, sha)| sha.clone()))
+        run.codons
+            .iter()
+            .rev()
+            .find_map(|codon| codon.checkpoints().last().map(|(_, sha)| sha.clone()))
     });
-    let request = RestoreRequest { target: target.clone(), left, at: opened.world.clock.now() };
+    let request = RestoreRequest {
+        target: target.clone(),
+        left,
+        at: opened.world.clock.now(),
+    };
     let store = opened.checkpoints.clone();
-    let report = opened.world.blocking.run(move || store.restore(&request)).await.map_err(RunError::Restore)?;
+    let report = opened
+        .world
+        .blocking
+        .run(move || store.restore(&request))
+        .await
+        .map_err(RunError::Restore)?;
     let changed = report.done.write.len() + report.done.delete.len();
     Ok(match report.safety {
         Some(safety) => format!(
@@ -148,7 +193,11 @@ async fn start_run(
     };
     opened.manager.transition(started).await.await?;
     if fresh || state.execution_plan.is_empty() {
-        opened.manager.replace_plan(initial_plan(&opened.hank)).await.await?;
+        opened
+            .manager
+            .replace_plan(initial_plan(&opened.hank))
+            .await
+            .await?;
     }
     Ok(run_id)
 }

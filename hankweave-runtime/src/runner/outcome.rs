@@ -103,7 +103,9 @@ impl CodonSummary {
         Self {
             codon_id: codon.codon_id().clone(),
             status: codon.status(),
-            duration: codon.end_time().map_or(Duration::ZERO, |end| end.since(*codon.start_time())),
+            duration: codon
+                .end_time()
+                .map_or(Duration::ZERO, |end| end.since(*codon.start_time())),
             cost: codon.codon_cost(),
             tokens: codon.codon_tokens(),
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),

@@ -87,7 +87,11 @@ async fn serve(opened: &Opened, shutdown: Shutdown) -> Result<RunOutcome, RunErr
     let result = walk(&context).await;
     close(&context, &result).await?;
     let result = result?;
-    Ok(RunOutcome::of(&context.run_id, result, &opened.manager.snapshot()))
+    Ok(RunOutcome::of(
+        &context.run_id,
+        result,
+        &opened.manager.snapshot(),
+    ))
 }
 
 /// The last record of the run, whatever became of it.
@@ -96,16 +100,19 @@ async fn close(context: &RunContext, result: &Result<RunResult, RunError>) -> Re
     let closing = match result {
         Ok(RunResult::Completed | RunResult::NothingToDo) => StateEvent::RunCompleted { run_id },
         Ok(RunResult::Failed(_) | RunResult::Stopped(_))
-        | Err(RunError::ChangedHank(_) | RunError::MissingParent) => {
-            StateEvent::RunFailed { run_id }
-        }
+        | Err(RunError::ChangedHank(_) | RunError::MissingParent) => StateEvent::RunFailed { run_id },
         // What could not be recorded before cannot be recorded now.
         Err(_) => return Ok(()),
     };
     context.manager.transition(closing).await.await?;
     if let Ok(RunResult::Completed) = result {
         let message = "every codon of the plan has ended".to_owned();
-        context.tell(Event::ServerIdle { reason: IdleReason::AllCodonsCompleted, message }).await;
+        context
+            .tell(Event::ServerIdle {
+                reason: IdleReason::AllCodonsCompleted,
+                message,
+            })
+            .await;
     }
     Ok(())
 }

@@ -22,7 +22,10 @@ pub(super) async fn walk(context: &RunContext) -> Result<RunResult, RunError> {
             Decision::Done => return Ok(RunResult::Completed),
             // A codon that was stopped with the run is no failure of its own.
             Decision::Blocked(BlockedBy::FailedCodon(id)) => {
-                return Ok(context.shutdown.cause().map_or(RunResult::Failed(id), RunResult::Stopped));
+                return Ok(context
+                    .shutdown
+                    .cause()
+                    .map_or(RunResult::Failed(id), RunResult::Stopped));
             }
             Decision::Blocked(BlockedBy::ChangedHank(error)) => return Err(RunError::ChangedHank(error)),
             Decision::Blocked(BlockedBy::MissingParent) => return Err(RunError::MissingParent),
@@ -54,7 +57,10 @@ async fn run_codon(
     let state = context.manager.snapshot();
     let thread = thread::build(&state, None, None);
     debug_assert!(
-        thread.codons.first().is_some_and(|newest| newest.codon.context_exceeded() || *newest.codon == walked),
+        thread
+            .codons
+            .first()
+            .is_some_and(|newest| newest.codon.context_exceeded() || *newest.codon == walked),
         "the typed codon and the recorded one have parted"
     );
     if let Some(event) = iteration_end(&state, &thread, &context.hank, id) {

@@ -280,7 +280,7 @@ impl StateManagerTask {
     /// Takes the snapshot in progress one step on.
     async fn advance(&mut self, step: Step) {
         if self.failure().is_some() {
-            return;
+            return self.snapshots.abandon();
         }
         match step {
             Step::Due => self.begin_snapshot(),

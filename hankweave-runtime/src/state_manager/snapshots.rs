@@ -97,6 +97,12 @@ impl Snapshots {
         self.due = self.due.map(|_| Instant::now());
     }
 
+    /// Gives up what is due and what is in progress: the disk has failed.
+    pub(super) fn abandon(&mut self) {
+        self.due = None;
+        self.work = None;
+    }
+
     /// Begins a snapshot of `state`, which contains everything up to `seq` and was reached when the log had `cut` bytes.
     pub(super) fn begin(&mut self, state: HankweaveState, seq: u64, cut: u64) {
         self.due = None;

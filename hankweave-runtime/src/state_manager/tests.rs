@@ -24,6 +24,17 @@ impl Clock for Noon {
     }
 }
 
+/// A directory in memory where the system has such a place: the sweeps sync thousands of times.
+fn folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        tempfile::tempdir_in(memory)
+    } else {
+        tempfile::tempdir()
+    }
+    .unwrap()
+}
+
 /// One life of the manager.
 struct Life {
     manager: StateManager,
@@ -149,7 +160,7 @@ fn journaled(parts: &Parts) -> (Vec<u64>, Vec<StateEvent>) {
 
 #[tokio::test(start_paused = true)]
 async fn a_fresh_directory_begins_with_an_empty_document() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let life = start(folder.path());
     assert_eq!(*life.manager.snapshot(), HankweaveState::default());
     assert_eq!(life.transition(sha(1)).await.unwrap().seq, 1);
@@ -158,7 +169,7 @@ async fn a_fresh_directory_begins_with_an_empty_document() {
 
 #[tokio::test(start_paused = true)]
 async fn another_life_continues_document_and_numbers() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let life = start(folder.path());
     life.transition(run_started("a")).await.unwrap();
     let last = life.manager.record(info(1)).await.await.unwrap().seq;
@@ -172,7 +183,7 @@ async fn another_life_continues_document_and_numbers() {
 // covers: P2
 #[tokio::test(start_paused = true)]
 async fn after_an_unclean_end_no_number_is_given_out_again() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let life = start(folder.path());
     let last = life.transition(sha(1)).await.unwrap().seq;
     life.kill().await;
@@ -184,7 +195,7 @@ async fn after_an_unclean_end_no_number_is_given_out_again() {
 // covers: P3, F8
 #[tokio::test(start_paused = true)]
 async fn a_rejected_event_does_not_block_the_next() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let life = start(folder.path());
     let tickets = [
         life.manager.transition(run_completed("nobody")).await,
@@ -208,7 +219,7 @@ async fn a_rejected_event_does_not_block_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn sixty_four_waiting_events_share_one_sync() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let counting = FaultyDisk::new(Arc::new(RealDisk), Fault::None);
     let disk: Arc<dyn Disk> = Arc::new(counting.clone());
     let life = try_start(&disk, folder.path()).unwrap();
@@ -225,7 +236,7 @@ async fn sixty_four_waiting_events_share_one_sync() {
 // covers: P2, P4
 #[tokio::test(start_paused = true)]
 async fn subscribers_see_every_event_once_and_in_order() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let life = start(folder.path());
     life.transition(sha(0)).await.unwrap();
     let mut from_now = life.manager.subscribe();
@@ -241,7 +252,7 @@ async fn subscribers_see_every_event_once_and_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_subscriber_is_told_and_misses_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let life = start(folder.path());
     let mut slow = life.manager.subscribe();
     drop(life.manager.record(info(1)).await.await);
@@ -269,7 +280,7 @@ async fn drain(subscription: &mut Subscription) -> (Vec<u64>, usize) {
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_change_reaches_the_document_file_within_its_patience() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let life = start(folder.path());
     life.transition(sha(7)).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(101)).await;
@@ -281,7 +292,7 @@ async fn a_quiet_change_reaches_the_document_file_within_its_patience() {
 // covers: P7
 #[tokio::test(start_paused = true)]
 async fn events_that_the_journal_lost_come_back_from_the_log() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let life = start(folder.path());
     for number in 1..=5 {
         life.transition(sha(number)).await.unwrap();
@@ -304,7 +315,7 @@ async fn events_that_the_journal_lost_come_back_from_the_log() {
 // covers: F4, P6
 #[tokio::test(start_paused = true)]
 async fn a_damaged_document_is_set_aside_and_the_backup_with_the_log_replaces_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let life = start(folder.path());
     life.transition(run_started("a")).await.unwrap();
     life.transition(run_completed("a")).await.unwrap();
@@ -329,7 +340,7 @@ async fn a_damaged_document_is_set_aside_and_the_backup_with_the_log_replaces_it
 // covers: F4, P6
 #[tokio::test(start_paused = true)]
 async fn without_both_documents_the_recorded_events_rebuild_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let story = [run_started("a"), run_completed("a"), sha(1)];
     let life = start(folder.path());
     for event in &story {
@@ -348,7 +359,7 @@ async fn without_both_documents_the_recorded_events_rebuild_it() {
 // covers: P6
 #[tokio::test(start_paused = true)]
 async fn a_strict_start_stops_before_it_changes_anything() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     std::fs::write(folder.path().join("state.json"), "damaged").unwrap();
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
     let parts = parts(&disk, folder.path()).unwrap();
@@ -367,7 +378,7 @@ async fn a_strict_start_stops_before_it_changes_anything() {
 
 #[tokio::test(start_paused = true)]
 async fn damage_in_the_log_is_reported_once_and_kept() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let life = start(folder.path());
     life.transition(sha(1)).await.unwrap();
     life.transition(sha(2)).await.unwrap();
@@ -386,7 +397,7 @@ async fn damage_in_the_log_is_reported_once_and_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_long_log_is_cut_and_still_continues_both_documents() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let plan = |number: u64| {
         let text = serde_json::Value::String(format!("{number} {}", "x".repeat(1 << 20)));
         let configuration = [("prompt".to_owned(), text)].into_iter().collect();
@@ -419,7 +430,7 @@ async fn a_long_log_is_cut_and_still_continues_both_documents() {
 async fn after_a_failed_write_nothing_is_recorded_and_the_old_state_stays_visible() {
     let mut degraded = 0;
     for n in 0.. {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder();
         let faulty = FaultyDisk::new(
             Arc::new(RealDisk),
             Fault::FailAt(n, std::io::ErrorKind::StorageFull),
@@ -460,7 +471,7 @@ async fn after_a_failed_write_nothing_is_recorded_and_the_old_state_stays_visibl
 
 #[tokio::test(start_paused = true)]
 async fn shutting_down_saves_everything_and_answers_what_comes_later() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let life = start(folder.path());
     let waiting = life.manager.transition(sha(3)).await;
     life.manager.shutdown().await.unwrap();
@@ -477,7 +488,7 @@ async fn shutting_down_saves_everything_and_answers_what_comes_later() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_every_handle_ends_the_task() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder();
     let Life { manager, task, .. } = start(folder.path());
     drop(manager.transition(sha(1)).await);
     drop(manager);
@@ -499,7 +510,7 @@ async fn crash_anywhere_recovers() {
     ];
     let mut crashes = 0;
     for n in 0.. {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = folder();
         let faulty = FaultyDisk::new(Arc::new(RealDisk), Fault::CrashAt(n));
         let acknowledged = play(&story, &faulty, folder.path()).await;
         let (parts, loaded) = reload(folder.path());

@@ -45,8 +45,12 @@ impl StateLog {
     ///
     /// What the disk says. Nobody knows then what a crash would leave; the log must not be used any more.
     pub fn append(&mut self, batch: &LogBatch) -> io::Result<()> {
+        let good = self.file.length();
         self.file.append(&batch.bytes)?;
-        self.file.sync_data()
+        self.file.sync_data().inspect_err(|_| {
+            // The events will be reported as not durable, so the next start had better not find them. No promise hangs on it.
+            let _ = self.file.truncate(good);
+        })
     }
 
     /// Its length in bytes.

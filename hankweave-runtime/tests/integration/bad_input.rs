@@ -110,10 +110,7 @@ fn a_prompt_file_must_be_there_and_inside_the_hank() {
         &with_prompt("../secret.md"),
         &["hank[0].promptFile", "folder of the hank"],
     );
-    check_hank(
-        &with_prompt("/etc/hostname"),
-        &["hank[0].promptFile"],
-    );
+    check_hank(&with_prompt("/etc/hostname"), &["hank[0].promptFile"]);
 }
 
 #[test]

@@ -19,7 +19,15 @@ fn every_subcommand_has_a_help_page() {
     let project = project();
     let help = project.run(["--help"]);
     let names = subcommands(&help.expect_code(0).stdout);
-    for expected in ["run", "init", "validate", "status", "state", "diagram", "completions"] {
+    for expected in [
+        "init",
+        "validate",
+        "run",
+        "status",
+        "state",
+        "diagram",
+        "completions",
+    ] {
         assert!(names.contains(&expected), "no {expected} in\n{help}");
     }
     for name in names.into_iter().filter(|name| *name != "help") {

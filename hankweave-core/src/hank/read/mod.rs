@@ -228,7 +228,11 @@ fn prompt_text(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
 
 /// A path to a file of the hank.
 fn reference(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
-    reader.checked(node, |path| paths::reference(path).map(drop))
+    reader.checked(node, |path| {
+        paths::reference(path)
+            .map(drop)
+            .map_err(|rule| format!("`{path}` {rule}"))
+    })
 }
 
 fn globs(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<String>> {

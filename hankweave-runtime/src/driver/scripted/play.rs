@@ -18,7 +18,7 @@ use super::stream::{Stream, raw};
 use super::tools::leave_behind;
 
 /// How much of a huge line is printed at once.
-const FILLER: [u8; 64 << 10] = [b'x'; 64 << 10];
+static FILLER: [u8; 64 << 10] = [b'x'; 64 << 10];
 
 /// Plays a script as an agent would: reads the prompt from standard input, prints the claude stream, exits.
 ///
@@ -227,8 +227,10 @@ impl Player {
         if let Some(signal) = turn.signal.and_then(Signal::from_named_raw) {
             kill_process(getpid(), signal)?;
         }
-        while turn.hang {
-            thread::park();
+        if turn.hang {
+            loop {
+                thread::park();
+            }
         }
         Ok(())
     }
