@@ -30,10 +30,24 @@ fn main() {
     let (agent, run, by_hand) = (median(agent), median(run), median(by_hand));
     println!("{CODONS} codons, {FILES} files, median of {ROUNDS} rounds, milliseconds for each codon");
     println!("  agent alone                  {:8.2}", millis(agent));
-    println!("  hankweave run                {:8.2}   overhead {:.2}", millis(run), millis(run) - millis(agent));
-    println!("  agent, git add, git commit   {:8.2}   overhead {:.2}", millis(by_hand), millis(by_hand) - millis(agent));
-    println!("  hankweave run / by hand      {:8.2}", millis(run) / millis(by_hand));
-    println!("hankweave --version            {:8.2} ms", millis(median(version)));
+    println!(
+        "  hankweave run                {:8.2}   overhead {:.2}",
+        millis(run),
+        millis(run) - millis(agent)
+    );
+    println!(
+        "  agent, git add, git commit   {:8.2}   overhead {:.2}",
+        millis(by_hand),
+        millis(by_hand) - millis(agent)
+    );
+    println!(
+        "  hankweave run / by hand      {:8.2}",
+        millis(run) / millis(by_hand)
+    );
+    println!(
+        "hankweave --version            {:8.2} ms",
+        millis(median(version))
+    );
     println!("resident memory while an agent works: {} KiB", idle_memory());
 }
 
@@ -61,13 +75,21 @@ fn with_hankweave() -> Duration {
     for index in 0..CODONS {
         let comma = if index == 0 { "" } else { "," };
         let codon = format!("{comma}{{\"id\":\"c{index}\",\"name\":\"c{index}\",\"agent\":\"scripted\",");
-        let _ = write!(hank, "{codon}\"continuationMode\":\"fresh\",\"promptText\":\"do nothing\"}}");
+        let _ = write!(
+            hank,
+            "{codon}\"continuationMode\":\"fresh\",\"promptText\":\"do nothing\"}}"
+        );
     }
     hank.push_str("]}");
     let file = folder.path().join("hank.json");
     std::fs::write(&file, hank).expect("a temporary folder can be written to");
     let begin = Instant::now();
-    succeed(Command::new(HANKWEAVE).arg("run").arg(&file).args(["-e".as_ref(), folder.path()]));
+    succeed(
+        Command::new(HANKWEAVE)
+            .arg("run")
+            .arg(&file)
+            .args(["-e".as_ref(), folder.path()]),
+    );
     begin.elapsed() / CODONS as u32
 }
 
@@ -75,7 +97,9 @@ fn with_git_by_hand() -> Duration {
     let folder = tree();
     let setup = "git init -q . && git config user.name a && git config user.email a@b && git add -A && git commit -qm first";
     succeed(shell(folder.path(), setup));
-    let one = format!("'{HANKWEAVE}' scripted-agent > agent.log && git add -A && git commit -q --allow-empty -m codon");
+    let one = format!(
+        "'{HANKWEAVE}' scripted-agent > agent.log && git add -A && git commit -q --allow-empty -m codon"
+    );
     let begin = Instant::now();
     for _ in 0..CODONS {
         succeed(shell(folder.path(), &one));
@@ -92,7 +116,8 @@ fn print_version() -> Duration {
 /// KiB of `hankweave run` once its agent has started and says nothing.
 fn idle_memory() -> u64 {
     let folder = tree();
-    std::fs::write(folder.path().join("hang.json"), r#"{"turns":[{"hang":true}]}"#).expect("the folder is ours");
+    std::fs::write(folder.path().join("hang.json"), r#"{"turns":[{"hang":true}]}"#)
+        .expect("the folder is ours");
     let hank = r#"{"hank":[{"id":"a","name":"a","agent":{"script":"hang.json"},"continuationMode":"fresh","promptText":"x"}]}"#;
     std::fs::write(folder.path().join("hank.json"), hank).expect("the folder is ours");
     let mut child = Command::new(HANKWEAVE)
@@ -108,8 +133,12 @@ fn idle_memory() -> u64 {
         .any(|line| line.contains("\"codon.started\""));
     assert!(started, "the agent never started");
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
-    let kib = resident.and_then(|number| number.trim().parse().ok()).unwrap_or(0);
+    let resident = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+    let kib = resident
+        .and_then(|number| number.trim().parse().ok())
+        .unwrap_or(0);
     succeed(Command::new("kill").arg(child.id().to_string()));
     let _ = child.wait();
     kib
@@ -134,6 +163,10 @@ fn shell(dir: &Path, line: &str) -> Command {
 
 fn succeed(mut command: impl std::borrow::BorrowMut<Command>) {
     let command = command.borrow_mut();
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     assert!(status.is_ok_and(|status| status.success()), "{command:?}");
 }

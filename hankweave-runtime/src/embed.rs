@@ -8,6 +8,7 @@ use hankweave_core::agent::Launch;
 
 use crate::driver::{AgentDriver, DriverSet, ProcessHost};
 use crate::hank_files::LoadedHank;
+use crate::instance_lock::InstanceLock;
 use crate::paths::ExecutionDir;
 use crate::recovery::{self, OpenError};
 use crate::runner::{self, RunError, RunOutcome};
@@ -100,16 +101,16 @@ impl Builder {
     ///
     /// Returns [`OpenError`]. Problems with the hank and its agents are found before anything is written.
     pub async fn open(self) -> Result<Hankweave, OpenError> {
-        Ok(Hankweave {
-            opened: recovery::open(self).await?,
-        })
+        let (opened, lock) = recovery::open(self).await?;
+        Ok(Hankweave { opened, lock })
     }
 }
 
 /// An execution directory in our possession, ready to run.
 #[derive(Debug)]
 pub struct Hankweave {
-    pub(crate) opened: recovery::Opened,
+    opened: recovery::Opened,
+    lock: InstanceLock,
 }
 
 impl Hankweave {
@@ -155,6 +156,6 @@ impl Hankweave {
     ///
     /// Returns [`RunError`] when the run could not be recorded or cannot go on for a reason of ours.
     pub async fn run(self, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
-        runner::run(self.opened, shutdown).await
+        runner::run(self.opened, self.lock, shutdown).await
     }
 }

@@ -45,10 +45,10 @@ impl ExecutionDir {
             .join(format!("{}-{agent}.log", codon.file_stem()))
     }
 
-    /// `TMPDIR` of the agents of one run.
+    /// `TMPDIR` of the agents; sessions that are resumed in a later run may live there.
     #[must_use]
-    pub fn temp_dir(&self, run: &RunId) -> PathBuf {
-        self.state_dir().join("tmp").join(run.as_str())
+    pub fn temp_dir(&self) -> PathBuf {
+        self.state_dir().join("tmp")
     }
 
     /// The bare checkpoint repository.

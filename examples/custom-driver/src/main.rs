@@ -16,7 +16,11 @@ use self::shouter::Shouter;
 async fn main() -> Result<(), Box<dyn Error>> {
     let dir = std::env::args_os().nth(1).ok_or("usage: custom-driver DIR")?;
     let hank = hank_files::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("hank"))?;
-    let hankweave = Hankweave::builder(hank)?.execution_dir(&dir).driver(Shouter).open().await?;
+    let hankweave = Hankweave::builder(hank)?
+        .execution_dir(&dir)
+        .driver(Shouter)
+        .open()
+        .await?;
     let mut events = hankweave.subscribe();
     let watch = async {
         while let Ok(Some(delivery)) = events.next().await {
@@ -26,6 +30,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     };
     let (outcome, ()) = tokio::join!(hankweave.run(Shutdown::new()), watch);
-    println!("{:?}, {} codons", outcome.as_ref().map(|outcome| &outcome.result), outcome.as_ref().map_or(0, |outcome| outcome.codons.len()));
+    println!(
+        "{:?}, {} codons",
+        outcome.as_ref().map(|outcome| &outcome.result),
+        outcome.as_ref().map_or(0, |outcome| outcome.codons.len())
+    );
     outcome.map(drop).map_err(Into::into)
 }

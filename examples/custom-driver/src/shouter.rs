@@ -32,7 +32,10 @@ fn shout(launch: Launch) -> Result<RunningAgent, StartError> {
             session_id: SessionId::new(launch.marker.clone()).expect("a marker is not empty"),
             model: Some(launch.model),
         },
-        AgentEvent::Message { text, parent_tool_use_id: None },
+        AgentEvent::Message {
+            text,
+            parent_tool_use_id: None,
+        },
         AgentEvent::Finished(ExitOutcome {
             exit: ProcessExit::Exited(0),
             verdict: Verdict::Success,
@@ -45,9 +48,16 @@ fn shout(launch: Launch) -> Result<RunningAgent, StartError> {
     // As large as the list: the agent has said everything before anybody listens.
     let (sender, receiver) = mpsc::channel(events.len());
     for event in events {
-        sender.try_send(event).expect("the channel has room for every event");
+        sender
+            .try_send(event)
+            .expect("the channel has room for every event");
     }
-    Ok(RunningAgent { pid: None, log_path: launch.log_path, events: receiver, control: Box::new(Finished) })
+    Ok(RunningAgent {
+        pid: None,
+        log_path: launch.log_path,
+        events: receiver,
+        control: Box::new(Finished),
+    })
 }
 
 /// There is nothing left to stop.

@@ -162,7 +162,7 @@ pub(crate) enum StateCommand {
         #[command(flatten)]
         execution: Execution,
         /// Read this file instead of the one of an execution directory.
-        #[arg(long, value_name = "FILE", conflicts_with = "execution", value_hint = ValueHint::FilePath)]
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         state: Option<PathBuf>,
     },
 }

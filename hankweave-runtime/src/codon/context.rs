@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use hankweave_core::codon::{Active, Codon, CodonPhase, CodonTransition, Edge};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{CodonConfig, Hank};
-use hankweave_core::id::{CheckpointSha, RunId, SessionId};
+use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
 use hankweave_core::plan::PlanEntry;
 use hankweave_core::wire;
 
@@ -76,6 +76,11 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) finished_rig: Option<CheckpointSha>,
 }
 
+/// Text that the processes of a codon carry in their environment and no others do.
+pub(crate) fn marker(run: &RunId, codon: &CodonId) -> String {
+    format!("{run}/{codon}")
+}
+
 /// How the walk of a codon can stop before its last stage.
 #[derive(Debug)]
 pub(crate) enum Ended {
@@ -116,8 +121,7 @@ impl CodonRun<'_> {
         )
     }
 
-    /// Text that the processes of this codon carry in their environment and no others do.
     pub(crate) fn marker(&self) -> String {
-        format!("{}/{}", self.run.run_id, self.entry.codon_id)
+        marker(&self.run.run_id, &self.entry.codon_id)
     }
 }

@@ -16,7 +16,7 @@ mod run;
 mod set_up;
 mod start;
 
-pub(crate) use context::{CodonRun, RunContext};
+pub(crate) use context::{CodonRun, RunContext, marker};
 pub(crate) use finish::CodonEnd;
 
 use self::context::{Ended, Stage};

@@ -75,7 +75,7 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         iteration: codon.entry.loop_context.as_ref().map(|context| context.iteration),
         work_dir: run.dir.root().to_owned(),
         log_path: run.dir.agent_log(&run.run_id, &codon.entry.codon_id, agent),
-        temp_dir: run.dir.temp_dir(&run.run_id),
+        temp_dir: run.dir.temp_dir(),
         script,
         program: None,
         command,

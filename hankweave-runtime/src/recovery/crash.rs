@@ -1,8 +1,16 @@
 //! Closing what an earlier server left open.
 
 use hankweave_core::event::StateEvent;
-use hankweave_core::state::HankweaveState;
+use hankweave_core::state::{HankweaveState, Run};
 use hankweave_core::time::Timestamp;
+
+use crate::codon::marker;
+
+/// The markers of the agents that a crashed server may have left running ("reliability and security", promise P9).
+pub(super) fn markers(state: &HankweaveState) -> Vec<String> {
+    let open = |run: &Run| Some(marker(&run.run_id, run.open_codon()?.codon_id()));
+    state.running_runs().filter_map(open).collect()
+}
 
 /// One event for each run that is recorded as running. We hold the lock, so its server is gone, whatever `currentRunId`
 /// and the recorded pid say ("reliability and security", rule L4).

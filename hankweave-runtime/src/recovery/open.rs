@@ -52,7 +52,7 @@ pub enum OpenError {
     Crash(#[source] TransitionError),
 }
 
-/// An execution directory in our possession. The lock is given back last.
+/// An execution directory in our possession.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) world: World,
@@ -64,11 +64,11 @@ pub(crate) struct Opened {
     pub(crate) manager: StateManager,
     pub(crate) writer: JoinHandle<()>,
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
-    pub(crate) lock: InstanceLock,
     pub(crate) notices: Vec<String>,
 }
 
-pub(crate) async fn open(builder: Builder) -> Result<Opened, OpenError> {
+/// Brings everything in order; the lock is given out apart, because it is kept and given back by whoever runs the rest.
+pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), OpenError> {
     let Builder {
         hank: loaded,
         dir,
@@ -93,8 +93,17 @@ pub(crate) async fn open(builder: Builder) -> Result<Opened, OpenError> {
     let (manager, task) = StateManager::start(records.parts, records.loaded);
     // Owned by `Opened`, whose run awaits it after `shutdown`.
     let writer = tokio::spawn(task.run());
-    let now = world.clock.now();
-    for crashed in crash::crashes(&manager.snapshot(), now) {
+    let state = manager.snapshot();
+    for marker in crash::markers(&state) {
+        let swept = world.spawner.sweep(&marker).await;
+        if swept.killed > 0 {
+            notices.push(format!(
+                "{} processes that a crashed run had left behind were ended",
+                swept.killed
+            ));
+        }
+    }
+    for crashed in crash::crashes(&state, world.clock.now()) {
         if let Some(run) = crashed.run_id() {
             notices.push(format!(
                 "run {run} had crashed; its open codon is closed as failed"
@@ -106,7 +115,7 @@ pub(crate) async fn open(builder: Builder) -> Result<Opened, OpenError> {
             .await
             .map_err(OpenError::Crash)?;
     }
-    Ok(Opened {
+    let opened = Opened {
         world,
         dir,
         loaded,
@@ -116,9 +125,9 @@ pub(crate) async fn open(builder: Builder) -> Result<Opened, OpenError> {
         manager,
         writer,
         checkpoints: records.checkpoints,
-        lock: records.lock,
         notices,
-    })
+    };
+    Ok((opened, records.lock))
 }
 
 /// Makes the directory when it does not exist, and finds out its real place.

@@ -1,6 +1,8 @@
 //! A run from its first record to its last.
 
+use std::convert::Infallible;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use hankweave_core::event::StateEvent;
 use hankweave_core::plan::ExpandError;
@@ -11,9 +13,13 @@ use super::outcome::{RunOutcome, RunResult};
 use super::steps::walk;
 use crate::checkpoint::{CheckpointError, HistoryError, RestoreError};
 use crate::codon::RunContext;
+use crate::instance_lock::{InstanceLock, LockError};
 use crate::recovery::Opened;
-use crate::shutdown::Shutdown;
-use crate::state_manager::TransitionError;
+use crate::shutdown::{Shutdown, StopCause};
+use crate::state_manager::{StateManager, TransitionError};
+
+/// How often the lock file is refreshed ("runtime behaviour", section 4).
+const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// A run that could not go on for reasons other than its codons.
 #[derive(Debug, thiserror::Error)]
@@ -45,8 +51,16 @@ pub enum RunError {
 }
 
 /// Begins, walks and closes one run, then releases the directory.
-pub(crate) async fn run(opened: Opened, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
-    let result = serve(&opened, shutdown).await;
+pub(crate) async fn run(
+    opened: Opened,
+    mut lock: InstanceLock,
+    shutdown: Shutdown,
+) -> Result<RunOutcome, RunError> {
+    // The heart beats as long as the run lives and has nothing to lose when it stops.
+    let result = tokio::select! {
+        result = serve(&opened, shutdown.clone()) => result,
+        never = beat(&mut lock, &opened.manager, &shutdown) => match never {},
+    };
     let saved = opened.manager.shutdown().await;
     // The writer ends with `shutdown`; a panic in it is passed on.
     if let Err(error) = opened.writer.await
@@ -54,7 +68,7 @@ pub(crate) async fn run(opened: Opened, shutdown: Shutdown) -> Result<RunOutcome
     {
         std::panic::resume_unwind(error.into_panic());
     }
-    if let Err(error) = opened.lock.release() {
+    if let Err(error) = lock.release() {
         tracing::warn!(error = %crate::error::chain(&error), "server.lock is left behind");
     }
     let outcome = result?;
@@ -92,6 +106,26 @@ async fn serve(opened: &Opened, shutdown: Shutdown) -> Result<RunOutcome, RunErr
         result,
         &opened.manager.snapshot(),
     ))
+}
+
+/// Tells in `server.lock` which run is served and that its server lives.
+///
+/// A file that another server wrote means that the directory is no longer ours: the run is stopped.
+async fn beat(lock: &mut InstanceLock, manager: &StateManager, shutdown: &Shutdown) -> Infallible {
+    let mut interval = tokio::time::interval(HEARTBEAT);
+    loop {
+        interval.tick().await;
+        let run = manager.snapshot().current_run_id.clone();
+        match lock.heartbeat(None, run.as_ref()) {
+            Ok(()) => {}
+            Err(error @ LockError::TakenOver { .. }) => {
+                tracing::error!(error = %crate::error::chain(&error), "the run is stopped");
+                shutdown.request(StopCause::Request);
+                return std::future::pending().await;
+            }
+            Err(error) => tracing::warn!(error = %crate::error::chain(&error), "no heartbeat"),
+        }
+    }
 }
 
 /// The last record of the run, whatever became of it.

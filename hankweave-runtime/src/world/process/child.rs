@@ -87,6 +87,10 @@ impl Spawner for ChildSpawner {
             control,
         })
     }
+
+    fn sweep<'a>(&'a self, marker: &'a str) -> BoxFuture<'a, Sweep> {
+        Box::pin(sweep::sweep_marked(marker))
+    }
 }
 
 impl Adoption {

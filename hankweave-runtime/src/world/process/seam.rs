@@ -24,6 +24,9 @@ pub trait Spawner: Send + Sync + fmt::Debug {
     ///
     /// Returns what the operating system said, such as [`io::ErrorKind::NotFound`] for a missing program or folder.
     fn spawn(&self, spec: CommandSpec) -> io::Result<SpawnedProcess>;
+
+    /// Kills what carries `marker`, with its descendants: the agents that a crashed server left behind.
+    fn sweep<'a>(&'a self, marker: &'a str) -> BoxFuture<'a, Sweep>;
 }
 
 /// What is to be started.
