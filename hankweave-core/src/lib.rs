@@ -16,6 +16,8 @@ pub mod cost;
 #[cfg(feature = "serde")]
 pub mod event;
 #[cfg(feature = "serde")]
+pub mod hank;
+#[cfg(feature = "serde")]
 pub mod id;
 #[cfg(feature = "serde")]
 pub mod plan;

@@ -1,11 +1,29 @@
 //! The hankweave runtime: drives coding agents, checkpoints their work and records every step durably.
+//!
+//! [`Hankweave`] is the way in for programs that embed it; the `hankweave` binary is one of them. Everything that decides is in
+//! [`hankweave_core`]; here is what touches the world.
 
 pub mod checkpoint;
+pub mod cli;
+mod codon;
 pub mod driver;
+mod embed;
+mod error;
 pub mod hank_files;
 pub mod instance_lock;
 pub mod journal;
+mod paths;
+mod recovery;
+mod report;
 pub mod rig;
+mod runner;
+mod shutdown;
 pub mod state_manager;
 pub mod store;
 pub mod world;
+
+pub use embed::{Builder, Hankweave, RunOptions};
+pub use paths::ExecutionDir;
+pub use recovery::{OpenError, PreflightError};
+pub use runner::{CodonSummary, RunError, RunOutcome, RunResult};
+pub use shutdown::{Shutdown, StopCause};

@@ -1,2 +1,7 @@
 //! The `hankweave` binary.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    hankweave_runtime::cli::main()
+}

@@ -1,41 +1,22 @@
-//! Why a codon failed, as the state file records it.
+//! Why something failed, as the state document records it.
 
 use serde::{Deserialize, Serialize};
 
-/// The five kinds of failure ("state model", section 3). Where a codon failed is told by `failedDuring`, not here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureKind {
-    /// A request or a connection timed out.
-    Timeout,
-    /// The provider limits the rate of requests.
-    RateLimit,
-    /// The provider refused or failed a request in another way.
-    ApiError,
-    /// A sentinel that the codon requires did not load.
-    SentinelLoadFailure,
-    /// Everything else: rig set-up, spawning, a forced stop, a crash of the server.
-    Unknown,
-}
-
-/// Why a codon failed and whether another try can help.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The reason of a failed codon ("state model", section 3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureReason {
-    /// The kind of failure.
+    /// What sort of failure it was; JSON `type`.
     #[serde(rename = "type")]
     pub kind: FailureKind,
-    /// Whether the same codon may succeed when it is run again unchanged.
+    /// Whether trying the same again may help.
     pub retriable: bool,
-    /// What happened, for people.
+    /// What a person should read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The sentinels that did not load, for [`FailureKind::SentinelLoadFailure`].
+    /// The sentinels that did not load, as hank.json names them; only for [`FailureKind::SentinelLoadFailure`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel_refs: Option<Vec<String>>,
-    /// Names that other versions wrote; kept as they are.
-    #[serde(flatten)]
-    pub extra: crate::machine::Extra,
 }
 
 impl FailureReason {
@@ -46,7 +27,47 @@ impl FailureReason {
             retriable,
             message: Some(message.into()),
             sentinel_refs: None,
-            extra: Default::default(),
         }
+    }
+}
+
+/// The five sorts of failures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// A request or a connection took too long.
+    Timeout,
+    /// The provider asked to slow down.
+    RateLimit,
+    /// Any other failure of the provider.
+    ApiError,
+    /// A required sentinel did not load.
+    SentinelLoadFailure,
+    /// Everything else: rig failures, forced stops, a missing session, a crash of the server.
+    Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_the_documented_json_form() {
+        let reason = FailureReason {
+            kind: FailureKind::SentinelLoadFailure,
+            retriable: false,
+            message: None,
+            sentinel_refs: Some(vec!["watch.json".to_owned()]),
+        };
+        let json = r#"{"type":"sentinel-load-failure","retriable":false,"sentinelRefs":["watch.json"]}"#;
+        assert_eq!(serde_json::to_string(&reason).unwrap(), json);
+        assert_eq!(serde_json::from_str::<FailureReason>(json).unwrap(), reason);
+    }
+
+    #[test]
+    fn null_and_absent_are_the_same() {
+        let json = r#"{"type":"rate-limit","retriable":true,"message":null,"later":1}"#;
+        let reason: FailureReason = serde_json::from_str(json).unwrap();
+        assert_eq!((reason.kind, reason.message), (FailureKind::RateLimit, None));
     }
 }

@@ -1,5 +1,17 @@
-//! What an agent is to hankweave: how it is launched, what it reports, why it fails.
+//! Agents as data: how one is launched, what it tells, how it ends.
+//!
+//! A driver of the runtime starts a program and translates what it prints into [`AgentEvent`]s; everything that such a
+//! translation has to decide is here and pure. Not here: processes, pipes and files.
 
+pub mod classify;
+pub mod claude;
+mod event;
 mod failure;
+mod launch;
+mod outcome;
 
+pub use claude::ClaudeDecoder;
+pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 pub use failure::{FailureKind, FailureReason};
+pub use launch::Launch;
+pub use outcome::{ExitOutcome, ProcessExit, Verdict};

@@ -4,6 +4,7 @@ use super::CodonExecution;
 use crate::event::CheckpointType;
 use crate::id::{CheckpointSha, SessionId};
 use crate::machine::Extra;
+use crate::time::Timestamp;
 
 /// The key under which a record keeps that its agent ran out of context.
 const CONTEXT_EXCEEDED: &str = "contextExceeded";
@@ -103,6 +104,21 @@ impl CodonExecution {
             Self::Completed(codon) => &mut codon.extra,
             Self::Failed(codon) => &mut codon.extra,
             Self::Skipped(codon) => &mut codon.extra,
+        }
+    }
+
+    /// When the codon ended, if it has.
+    #[must_use]
+    pub fn end_time(&self) -> Option<Timestamp> {
+        match self {
+            Self::Preparing(_)
+            | Self::Starting(_)
+            | Self::Initializing(_)
+            | Self::Running(_)
+            | Self::CompletingSentinels(_) => None,
+            Self::Completed(codon) => Some(codon.end_time),
+            Self::Failed(codon) => Some(codon.end_time),
+            Self::Skipped(codon) => Some(codon.end_time),
         }
     }
 }

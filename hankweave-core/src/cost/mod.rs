@@ -1,7 +1,10 @@
 //! Money and tokens: exact sums, floating point only at the border.
 
+mod accounting;
+pub mod pricing;
 mod tokens;
 mod usd;
 
+pub use accounting::{ModelUsage, ProcessUsage, ReportedUsage, UsageTotals};
 pub use tokens::TokenUsage;
 pub use usd::{InvalidUsd, Usd};

@@ -1,1 +1,34 @@
-//! (written by its owner)
+//! hank.json: from text to a typed document, with every problem of the text at its place.
+//!
+//! [`parse()`] is the way in. It reads JSON with comments and trailing commas, reports all problems at once, each with
+//! line, column, JSON path and a hint where there is a next step, and returns a [`Hank`] only when nothing is wrong.
+//! The format is described in "hank configuration", sections 1 to 6, 8, 9 and 13.
+//!
+//! Nothing here opens a file: [`references()`] lists what a hank names, and the runtime looks at the files.
+
+mod agent;
+mod budget;
+mod check;
+mod document;
+mod keys;
+mod lines;
+mod parse;
+pub mod paths;
+mod problem;
+pub mod prompt;
+mod read;
+mod reader;
+mod references;
+mod support;
+
+pub use agent::{AgentChoice, AgentCommand, agent_for_model};
+pub use budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
+pub use document::{
+    CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, LoopConfig, Meta, OnFailure, OutputItem,
+    Overrides, PromptSource, Requirements, RetryConfig, RigAction, RigCommand, RigItem, SentinelEntry,
+    SentinelSource, TerminateOn, WorkingDirectory,
+};
+pub use parse::{MAX_HANK_BYTES, Parsed, parse, parse_bytes};
+pub use problem::{Level, Places, Position, Problem, Problems};
+pub use references::{Reference, ReferenceKind, references};
+pub use support::unsupported;

@@ -1,66 +1,118 @@
-//! One step of the execution plan.
+//! One entry of the execution plan, as it stands in state.json.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::hank::CodonConfig;
 use crate::id::{CodonId, LoopId};
-use crate::machine::Extra;
 
-/// Where a codon stands inside a loop.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LoopContext {
-    /// The loop, as hank.json names it.
-    pub loop_id: LoopId,
-    /// The iteration, counted from 0.
-    pub iteration: u32,
-    /// The position in the loop's `codons`, counted from 0.
-    pub codon_index_in_loop: u32,
-}
-
-/// One codon of the plan with the id under which it runs ("state model", section 8).
+/// One step of the plan ("state model", section 8).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanEntry {
-    /// The codon's configuration; never a loop.
+    /// The configuration of the codon, never of a loop.
     pub codon: PlannedCodon,
-    /// The id of the execution, with an iteration suffix inside a loop.
+    /// The id it runs under: inside a loop with the iteration behind it, such as `review#0`.
     pub codon_id: CodonId,
-    /// Present exactly when the codon belongs to a loop.
+    /// Where in a loop it stands, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_context: Option<LoopContext>,
-    /// Names that other versions wrote; kept as they are.
+    /// Fields that this version does not know; kept and written back.
     #[serde(flatten)]
-    pub extra: Extra,
+    pub extra: Map<String, Value>,
 }
 
-/// A codon's configuration as it stood in hank.json when the plan was made, kept word for word.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// Where in a loop a codon stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoopContext {
+    /// The loop, as it is named in hank.json.
+    pub loop_id: LoopId,
+    /// Counted from 0.
+    pub iteration: u32,
+    /// Position in the loop's list of codons, counted from 0.
+    pub codon_index_in_loop: u32,
+}
+
+/// The configuration of a codon as the plan keeps it: the JSON object word for word, so that a plan written by another
+/// version survives being read and written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PlannedCodon(Map<String, Value>);
 
 impl PlannedCodon {
-    /// Takes over the configuration object of one codon.
+    /// The id as it stands in hank.json.
     #[must_use]
-    pub fn new(configuration: Map<String, Value>) -> Self {
-        Self(configuration)
+    pub fn id(&self) -> Option<&str> {
+        self.text("id")
+    }
+
+    /// The name for people.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.text("name")
+    }
+
+    /// Whether the agent resumes the conversation of the codon before.
+    #[must_use]
+    pub fn continues_previous(&self) -> bool {
+        self.text("continuationMode") == Some("continue-previous")
+    }
+
+    /// The globs of `checkpointedFiles`.
+    pub fn checkpointed_files(&self) -> impl Iterator<Item = &str> {
+        let globs = self.0.get("checkpointedFiles").and_then(Value::as_array);
+        globs.into_iter().flatten().filter_map(Value::as_str)
     }
 
     /// The whole configuration.
     #[must_use]
-    pub fn configuration(&self) -> &Map<String, Value> {
+    pub fn as_json(&self) -> &Map<String, Value> {
         &self.0
     }
 
-    /// The `name` for people, if there is one.
-    #[must_use]
-    pub fn name(&self) -> Option<&str> {
-        self.0.get("name").and_then(Value::as_str)
+    fn text(&self, key: &str) -> Option<&str> {
+        self.0.get(key).and_then(Value::as_str)
+    }
+}
+
+impl From<&CodonConfig> for PlannedCodon {
+    fn from(codon: &CodonConfig) -> Self {
+        match serde_json::to_value(codon) {
+            Ok(Value::Object(object)) => Self(object),
+            // A codon is a struct with text keys and finite numbers.
+            other => unreachable!("a codon serialises to a JSON object, not {other:?}"),
+        }
+    }
+}
+
+impl From<Map<String, Value>> for PlannedCodon {
+    fn from(object: Map<String, Value>) -> Self {
+        Self(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORED: &str = r#"{"codon":{"id":"review","name":"Review Iteration","x":1},"codonId":"review#1","loopContext":{"loopId":"review-loop","iteration":1,"codonIndexInLoop":0},"later":true}"#;
+
+    #[test]
+    fn an_entry_is_read_and_written_word_for_word() {
+        let entry: PlanEntry = serde_json::from_str(STORED).unwrap();
+        assert_eq!(serde_json::to_string(&entry).unwrap(), STORED);
+        assert_eq!(
+            (entry.codon.id(), entry.codon.name()),
+            (Some("review"), Some("Review Iteration"))
+        );
+        assert!(!entry.codon.continues_previous());
     }
 
-    /// Whether the codon resumes the conversation of the codon before it.
-    #[must_use]
-    pub fn continues_previous(&self) -> bool {
-        self.0.get("continuationMode").and_then(Value::as_str) == Some("continue-previous")
+    #[test]
+    fn a_null_loop_context_is_none() {
+        let entry: PlanEntry =
+            serde_json::from_str(r#"{"codon":{},"codonId":"a","loopContext":null}"#).unwrap();
+        assert_eq!(entry.loop_context, None);
     }
 }

@@ -1,5 +1,15 @@
-//! From a hank to concrete steps.
+//! From a hank to the concrete steps of a run.
+//!
+//! The plan is a flat list of [`PlanEntry`]. Loops are expanded one iteration at a time: [`initial_plan`] holds the
+//! first iteration of every loop, and [`advance_loop`] says what changes after a codon has ended. [`decide`] tells the
+//! runner what to do next.
 
+mod decide;
 mod entry;
+mod expand;
+mod iteration;
 
+pub use decide::{BlockedBy, Decision, decide, ignores_failure};
 pub use entry::{LoopContext, PlanEntry, PlannedCodon};
+pub use expand::{ExpandError, LoopEnd, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan};
+pub use iteration::{checkpoint_patterns, iteration_end};

@@ -53,20 +53,8 @@ pub fn parse(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
         )]);
     }
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let state: HankweaveState = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        let kind = if path.contains("].codons[") {
-            ProblemKind::InvalidCodon
-        } else {
-            ProblemKind::CorruptedData
-        };
-        let path = if path == "." { "$".to_owned() } else { path };
-        vec![StateProblem {
-            kind,
-            path,
-            message: error.inner().to_string(),
-        }]
-    })?;
+    let state: HankweaveState =
+        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| vec![problem(&error)])?;
     deserializer
         .end()
         .map_err(|error| vec![corrupted("$", error.to_string())])?;
@@ -85,6 +73,24 @@ pub fn render(state: &HankweaveState) -> String {
         serde_json::to_string_pretty(state).expect("keys are strings and paths were read from JSON");
     text.push('\n');
     text
+}
+
+/// Text that is not JSON is corrupted wherever it breaks off; a codon that JSON can hold and the table cannot is invalid.
+fn problem(error: &serde_path_to_error::Error<serde_json::Error>) -> StateProblem {
+    let path = error.path().to_string();
+    if !error.inner().is_data() || path == "." {
+        return corrupted("$", error.inner().to_string());
+    }
+    let kind = if path.contains("].codons[") {
+        ProblemKind::InvalidCodon
+    } else {
+        ProblemKind::CorruptedData
+    };
+    StateProblem {
+        kind,
+        path,
+        message: error.inner().to_string(),
+    }
 }
 
 fn missing_run(state: &HankweaveState) -> Option<StateProblem> {

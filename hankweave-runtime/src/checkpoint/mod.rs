@@ -1,1 +1,53 @@
-//! (written by its owner)
+//! Checkpoints: the files of a workspace as they were at one moment, and the way back to them.
+//!
+//! A [`CheckpointStore`] takes the files that belong to a checkpoint, gives the result a SHA, and can restore it. In go
+//! a workspace folder, the patterns of the plan and the checkpoint to build on; out come SHAs, lists of changes, and
+//! what had to be left out. [`GitCheckpoints`] keeps them in a bare repository that ordinary git can read;
+//! [`MemoryCheckpoints`] keeps them in memory, for embedding and tests. One contract suite holds for both.
+//!
+//! Which files belong: with patterns (hank configuration, section 5) every regular file and link that matches and is not
+//! ignored by a `.gitignore` of the workspace, and every file that the parent checkpoint holds. With an empty list
+//! everything counts as matching: whoever declares nothing still expects a rollback to bring the files back. Some paths
+//! never belong, see [`exclude`].
+//!
+//! A file that cannot be read, or that is larger than [`MAX_FILE_BYTES`], is left out and reported in
+//! [`Checkpoint::skipped`]; any other failure to read fails the whole checkpoint ("reliability and security", rules G4
+//! and G5). A file that changes while it is read is stored as it was read.
+//!
+//! Everything here blocks on the disk: call it from a blocking task. When a checkpoint is due, and what a rollback means
+//! for runs, is decided elsewhere.
+
+pub mod exclude;
+mod git;
+mod history;
+mod memory;
+mod message;
+mod object;
+mod open;
+mod pattern;
+mod restore;
+mod select;
+mod snapshot;
+mod stat_cache;
+mod store;
+mod tree;
+mod workspace;
+
+#[cfg(test)]
+mod contract;
+#[cfg(test)]
+mod git_tests;
+
+pub use git::GitCheckpoints;
+pub use history::GitHistory;
+pub use memory::MemoryCheckpoints;
+pub use object::ObjectError;
+pub use open::{OpenError, OpenReport, OpenRequest};
+pub use pattern::{PatternError, Patterns};
+pub use select::MAX_FILE_BYTES;
+pub use store::{
+    Checkpoint, CheckpointError, CheckpointKind, CheckpointRequest, CheckpointStore, HistoryError,
+    InitialRequest, KnownCheckpoint, KnownCheckpoints, RestoreError, RestorePlan, RestoreReport,
+    RestoreRequest, SkipReason, Skipped,
+};
+pub use tree::{Change, ChangeKind, InvalidPath, TreePath};

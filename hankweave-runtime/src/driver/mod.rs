@@ -1,1 +1,22 @@
-//! (written by its owner)
+//! Agent drivers: each knows how to start one kind of agent and translates what it tells into [`AgentEvent`]s.
+//!
+//! A driver does not see the state. What an agent said is told through [`RunningAgent::events`], which end exactly once,
+//! with [`AgentEvent::Finished`].
+//!
+//! [`AgentEvent`]: hankweave_core::agent::AgentEvent
+//! [`AgentEvent::Finished`]: hankweave_core::agent::AgentEvent::Finished
+
+mod agent;
+mod claude;
+mod command;
+mod process;
+mod scripted;
+mod set;
+
+pub use agent::{AgentControl, AgentDriver, RunningAgent, StartError};
+pub use claude::ClaudeDriver;
+pub use command::CommandDriver;
+pub(crate) use process::find_program;
+pub use process::{ProcessHost, ProcessLimits};
+pub use scripted::{ScriptedDriver, play};
+pub use set::DriverSet;

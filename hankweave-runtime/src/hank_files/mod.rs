@@ -1,1 +1,14 @@
-//! (written by its owner)
+//! Hanks on disk: loads a hank.json, checks every file it names, and reads those files when a run needs them.
+//!
+//! Only the checks on real files are here; what a hank may say is decided in [`hankweave_core::hank`]. Loading never
+//! executes or writes anything ("reliability and security", X8).
+
+mod beneath;
+mod load;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use beneath::{MAX_FILE_BYTES, RefError};
+pub use load::{LoadHankError, LoadedHank, Prompt, PromptError, load};

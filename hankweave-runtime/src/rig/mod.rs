@@ -1,1 +1,54 @@
-//! (written by its owner)
+//! Rigs: what prepares a codon's workspace before its agent starts.
+//!
+//! Input: [`RigStep`]s with absolute sources, already checked for containment in the hank folder. Output: what happened, and
+//! lines to tell on the way. Steps run in order; the first that fails and may not fail ends the rig
+//! ("hank configuration", section 4.1).
+
+mod command;
+mod copy;
+mod run;
+mod target;
+
+use std::path::PathBuf;
+
+pub use copy::CopyError;
+pub use run::{Rig, RigError, RigEvent, RigFailure, RigSummary};
+pub use target::TargetError;
+
+/// One step of a rig.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RigStep {
+    /// What is done.
+    pub action: RigAction,
+    /// Whether the rig goes on when this step fails.
+    pub allow_failure: bool,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RigAction {
+    /// Copies a file or a folder and replaces what was there.
+    Copy {
+        /// The source, absolute.
+        from: PathBuf,
+        /// The target, relative to the workspace; its parent exists.
+        to: PathBuf,
+    },
+    /// Runs a command line with `sh -c`.
+    Command {
+        /// The command line.
+        run: String,
+        /// Where it runs.
+        working_directory: WorkingDirectory,
+    },
+}
+
+/// Where a rig command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WorkingDirectory {
+    /// In the agent's workspace.
+    #[default]
+    Project,
+    /// In the target of the latest copy of this rig, else in the workspace.
+    LastCopied,
+}

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::state::{
-    Candidate, HankweaveState, LiveState, RecoverError, Source, StateProblem, parse, recover,
+    Candidate, HankweaveState, LiveState, RecoverError, Recovered, Source, StateProblem, parse, recover,
 };
 use hankweave_core::wire::{Event, JournalEntry};
 
 use super::snapshots::Cuts;
 use super::{LoadError, Parts};
 use crate::journal::{EventJournal, JournalError, PageLimit};
-use crate::store::{FoundFile, FoundState, SnapshotMark, SnapshotWriter, StateLog};
+use crate::store::{
+    FoundFile, FoundState, SnapshotMark, SnapshotWriter, StateFileError, StateFiles, StateLog,
+};
 use crate::world::ids::IdSource;
 
 /// Numbers that are left out after an unclean end. More than are ever published without being synced, so that no
@@ -114,6 +116,26 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
     Ok(loaded)
 }
 
+/// Finds out which document a start would load, without changing anything and without the journal: for commands that only look.
+///
+/// # Errors
+///
+/// [`StateFileError`] when a file is there and the system does not give its bytes.
+pub fn peek(files: &StateFiles) -> Result<Recovered, StateFileError> {
+    let found = files.find()?;
+    let (primary, backup) = (
+        candidate(&found.primary, &found),
+        candidate(&found.backup, &found),
+    );
+    let history_exists = found.traces || found.log.last_seq() > 0;
+    Ok(recover(
+        primary,
+        backup,
+        || found.log.records.clone(),
+        history_exists,
+    ))
+}
+
 fn candidate<'a>(file: &'a FoundFile, found: &'a FoundState) -> Option<Candidate<'a>> {
     match file {
         FoundFile::Absent => None,
@@ -144,11 +166,7 @@ fn next_seq(found: &FoundState, last_seq: u64) -> u64 {
 }
 
 /// Moves aside what was not trusted and removes what is left of interrupted saves.
-fn mend(
-    parts: &Parts,
-    found: &FoundState,
-    source: Source,
-) -> Result<Vec<PathBuf>, crate::store::StateFileError> {
+fn mend(parts: &Parts, found: &FoundState, source: Source) -> Result<Vec<PathBuf>, StateFileError> {
     let (files, now) = (&parts.files, parts.clock.now());
     let mut quarantined = Vec::new();
     files.sweep()?;

@@ -8,3 +8,48 @@ pub mod disk;
 pub mod identity;
 pub mod ids;
 pub mod process;
+
+use std::io;
+use std::sync::Arc;
+
+use self::blocking::Blocking;
+use self::clock::{Clock, SystemClock};
+use self::disk::{Disk, RealDisk};
+use self::identity::{Identity, SystemIdentity};
+use self::ids::{IdSource, RandomIds};
+use self::process::{ChildSpawner, Spawner};
+
+/// Everything outside, as one value that is handed down.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// Wall time.
+    pub clock: Arc<dyn Clock>,
+    /// Files of ours.
+    pub disk: Arc<dyn Disk>,
+    /// New identifiers.
+    pub ids: Arc<dyn IdSource>,
+    /// Which process and which boot this is.
+    pub identity: Arc<dyn Identity>,
+    /// Child processes.
+    pub spawner: Arc<dyn Spawner>,
+    /// Where calls run that wait for the disk.
+    pub blocking: Blocking,
+}
+
+impl World {
+    /// The real one.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the operating system when this process cannot be told to adopt the orphans of its children.
+    pub fn real() -> io::Result<Self> {
+        Ok(Self {
+            clock: Arc::new(SystemClock),
+            disk: Arc::new(RealDisk),
+            ids: Arc::new(RandomIds),
+            identity: Arc::new(SystemIdentity),
+            spawner: Arc::new(ChildSpawner::adopting_orphans()?),
+            blocking: Blocking::Threads,
+        })
+    }
+}

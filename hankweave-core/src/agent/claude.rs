@@ -1,0 +1,572 @@
+//! The line protocol of claude, as a pure state machine.
+//!
+//! Input: the lines of `claude -p --output-format stream-json --verbose`. Output: [`AgentEvent`]s. What each line means,
+//! and which of its numbers can be trusted, was measured; the source of every rule is "agent streams", section claude.
+//! Lines, fields and values that are not known are passed over: the program is newer than this code.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
+
+use serde_json::{Map, Value};
+
+use super::classify::{classify, is_context_exceeded};
+use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
+use super::failure::FailureReason;
+use super::outcome::{ExitOutcome, ProcessExit, Verdict};
+use crate::cost::{ModelUsage, ProcessUsage, ReportedUsage, TokenUsage, Usd, pricing};
+use crate::id::SessionId;
+
+/// How much of a line that is no JSON object is told.
+const UNPARSED_CHARS: usize = 200;
+
+/// Tool calls whose name is remembered until their result; a sane agent has a handful.
+const MAX_OPEN_TOOLS: usize = 1_024;
+
+/// Longest id or name that is remembered, in bytes.
+const MAX_REMEMBERED_BYTES: usize = 256;
+
+/// Reads the output of one claude process.
+#[derive(Debug)]
+pub struct ClaudeDecoder {
+    resumed: bool,
+    model: Option<String>,
+    had_session: bool,
+    open_tools: HashMap<String, String>,
+    /// Hashes of the ids of counted messages: an id may be as long as a line, a hash is not.
+    counted: HashSet<u64>,
+    usage: ProcessUsage,
+    /// The result that decides: the last success, else the last error.
+    deciding: Option<AgentResult>,
+}
+
+impl ClaudeDecoder {
+    /// A decoder for one process; `resumed` says that it goes on with an earlier session, whose cost it repeats.
+    #[must_use]
+    pub fn new(resumed: bool) -> Self {
+        Self {
+            resumed,
+            model: None,
+            had_session: false,
+            open_tools: HashMap::new(),
+            counted: HashSet::new(),
+            usage: ProcessUsage::default(),
+            deciding: None,
+        }
+    }
+
+    /// Translates one line, given without its line break.
+    pub fn line(&mut self, line: &str) -> Vec<AgentEvent> {
+        let line = line.trim();
+        if line.is_empty() {
+            return Vec::new();
+        }
+        let Ok(Value::Object(line_object)) = serde_json::from_str(line) else {
+            let start = line.chars().take(UNPARSED_CHARS).collect();
+            return vec![AgentEvent::Unparsed { start }];
+        };
+        match text(&line_object, "type") {
+            Some("system") => self.system(&line_object),
+            Some("assistant") => self.assistant(&line_object),
+            Some("user") => self.user(&line_object),
+            Some("result") => vec![AgentEvent::Result(self.result(&line_object))],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Decides how the process did: success is exit code 0 and a successful result, neither alone.
+    ///
+    /// `stderr_tail` is the end of standard error; its words count when there is no result. `leftovers` is how many
+    /// descendants had to be killed.
+    #[must_use]
+    pub fn finish(self, exit: ProcessExit, stderr_tail: String, leftovers: usize) -> ExitOutcome {
+        ExitOutcome {
+            exit,
+            verdict: self.verdict(exit, &stderr_tail),
+            usage: self.usage.totals(),
+            result_received: self.deciding.is_some(),
+            stderr_tail,
+            leftovers,
+        }
+    }
+
+    fn verdict(&self, exit: ProcessExit, stderr_tail: &str) -> Verdict {
+        let stderr = stderr_tail.trim();
+        match &self.deciding {
+            Some(result) if result.success && exit.is_success() => Verdict::Success,
+            Some(result) if result.success => {
+                self.failure("", format!("the agent reported success but {exit}"), false)
+            }
+            Some(result) => {
+                let status = result.error_status.map(|status| format!(" (status {status})"));
+                let message = format!("{}{}", result.text, status.unwrap_or_default());
+                self.failure(&message, message.clone(), result.context_exceeded)
+            }
+            None if !stderr.is_empty() && !exit.is_success() => {
+                let message = format!("the agent {exit}: {stderr}");
+                self.failure(stderr, message, is_context_exceeded(stderr))
+            }
+            None => {
+                let missing = if self.had_session { "a result" } else { "a session" };
+                self.failure("", format!("the agent {exit} without reporting {missing}"), false)
+            }
+        }
+    }
+
+    fn failure(&self, words: &str, message: String, context_exceeded: bool) -> Verdict {
+        let class = classify(words, self.had_session);
+        Verdict::Failure {
+            reason: FailureReason {
+                kind: class.kind,
+                retriable: class.retriable && !context_exceeded,
+                message: Some(message),
+                sentinel_refs: None,
+            },
+            context_exceeded,
+            retry_after: class.retry_after,
+        }
+    }
+
+    fn system(&mut self, line: &Map<String, Value>) -> Vec<AgentEvent> {
+        match text(line, "subtype") {
+            Some("init") => self.init(line).into_iter().collect(),
+            Some("compact_boundary") => vec![AgentEvent::Compacted],
+            Some("api_retry") => vec![AgentEvent::Retrying {
+                attempt: count(line, "attempt"),
+                max_retries: line.get("max_retries").and_then(whole_number),
+                delay_ms: line.get("retry_delay_ms").and_then(whole_number),
+                status: status(line, "error_status"),
+                error: text(line, "error").map(str::to_owned),
+            }],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The only line whose session id counts: a failed resume echoes the id that was asked for.
+    fn init(&mut self, line: &Map<String, Value>) -> Option<AgentEvent> {
+        let session_id = SessionId::new(text(line, "session_id")?).ok()?;
+        self.had_session = true;
+        self.model = text(line, "model").map(str::to_owned);
+        Some(AgentEvent::SessionStarted {
+            session_id,
+            model: self.model.clone(),
+        })
+    }
+
+    fn assistant(&mut self, line: &Map<String, Value>) -> Vec<AgentEvent> {
+        let Some(Value::Object(message)) = line.get("message") else {
+            return Vec::new();
+        };
+        let parent = text(line, "parent_tool_use_id").map(str::to_owned);
+        let blocks = objects(message.get("content"));
+        let mut events: Vec<_> = blocks
+            .filter_map(|block| self.block(block, parent.clone()))
+            .collect();
+        events.extend(self.message_usage(message, parent));
+        events
+    }
+
+    fn block(&mut self, block: &Map<String, Value>, parent: Option<String>) -> Option<AgentEvent> {
+        match text(block, "type")? {
+            "text" => Some(AgentEvent::Message {
+                text: text(block, "text")?.to_owned(),
+                parent_tool_use_id: parent,
+            }),
+            "thinking" => Some(AgentEvent::Thinking {
+                text: text(block, "thinking")?.to_owned(),
+                parent_tool_use_id: parent,
+            }),
+            "tool_use" => {
+                let (id, name) = (text(block, "id")?, text(block, "name")?);
+                self.remember_tool(id, name);
+                Some(AgentEvent::ToolUse {
+                    id: id.to_owned(),
+                    name: name.to_owned(),
+                    input: block.get("input").cloned().unwrap_or(Value::Null),
+                    parent_tool_use_id: parent,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn remember_tool(&mut self, id: &str, name: &str) {
+        let short = id.len().max(name.len()) <= MAX_REMEMBERED_BYTES;
+        if short && self.open_tools.len() < MAX_OPEN_TOOLS {
+            self.open_tools.insert(id.to_owned(), name.to_owned());
+        }
+    }
+
+    /// Usage stands on every line of a message, so it counts with the first line only.
+    fn message_usage(&mut self, message: &Map<String, Value>, parent: Option<String>) -> Option<AgentEvent> {
+        let id = text(message, "id")?;
+        let model = text(message, "model")?;
+        let tokens = api_tokens(message.get("usage")?);
+        if tokens == TokenUsage::ZERO || !self.counted.insert(hash(id)) {
+            return None;
+        }
+        Some(AgentEvent::Usage(MessageUsage {
+            message_id: id.to_owned(),
+            model: model.to_owned(),
+            usage: self.usage.message(model, tokens),
+            parent_tool_use_id: parent,
+        }))
+    }
+
+    fn user(&mut self, line: &Map<String, Value>) -> Vec<AgentEvent> {
+        let parent = text(line, "parent_tool_use_id").map(str::to_owned);
+        let content = line.get("message").and_then(|message| message.get("content"));
+        objects(content)
+            .filter(|block| text(block, "type") == Some("tool_result"))
+            .filter_map(|block| self.tool_result(block, parent.clone()))
+            .collect()
+    }
+
+    fn tool_result(&mut self, block: &Map<String, Value>, parent: Option<String>) -> Option<AgentEvent> {
+        let id = text(block, "tool_use_id")?;
+        let whole = block.get("content").map(content_text).unwrap_or_default();
+        let cut = whole.char_indices().nth(ToolResult::MAX_CHARS).map(|(at, _)| at);
+        Some(AgentEvent::ToolResult(ToolResult {
+            tool_use_id: id.to_owned(),
+            tool_name: self.open_tools.remove(id),
+            truncated: cut.is_some(),
+            original_length: whole.chars().count(),
+            text: cut.map_or_else(|| whole.clone(), |at| format!("{}...", &whole[..at])),
+            is_error: flag(block, "is_error"),
+            parent_tool_use_id: parent,
+        }))
+    }
+
+    fn result(&mut self, line: &Map<String, Value>) -> AgentResult {
+        self.usage.result(self.reported_usage(line));
+        let said = result_text(line);
+        let success = !flag(line, "is_error");
+        let terminal_reason = text(line, "terminal_reason").map(str::to_owned);
+        let result = AgentResult {
+            success,
+            context_exceeded: !success
+                && (terminal_reason.as_deref().is_some_and(is_context_exceeded)
+                    || is_context_exceeded(&said)),
+            text: said,
+            error_status: status(line, "api_error_status"),
+            terminal_reason,
+            usage: self.usage.totals(),
+            permission_denials: objects(line.get("permission_denials"))
+                .filter_map(denial)
+                .collect(),
+        };
+        // An error after a real success is ignored: "runtime behaviour", section 8.
+        if success || !self.deciding.as_ref().is_some_and(|earlier| earlier.success) {
+            self.deciding = Some(result.clone());
+        }
+        result
+    }
+
+    /// The best statement of a result line about this process alone. `total_cost_usd` and `modelUsage` of a resumed
+    /// session contain earlier processes, and not even reliably, so they count for a fresh session only.
+    fn reported_usage(&self, line: &Map<String, Value>) -> ReportedUsage {
+        let models = |key| {
+            line.get(key)
+                .and_then(model_usages)
+                .filter(|models| !models.is_empty())
+        };
+        if let Some(models) = models("model_usage_since_last_result") {
+            return ReportedUsage::SinceLastResult(models);
+        }
+        if let Some(models) = models("modelUsage").filter(|_| !self.resumed) {
+            return ReportedUsage::SinceProcessStart(models);
+        }
+        let tokens = line.get("usage").map(api_tokens).unwrap_or_default();
+        match &self.model {
+            Some(model) if tokens != TokenUsage::ZERO => ReportedUsage::Tokens {
+                model: model.clone(),
+                tokens,
+            },
+            _ => ReportedUsage::Nothing,
+        }
+    }
+}
+
+/// `result` is absent on error subtypes, which have `errors` instead.
+fn result_text(line: &Map<String, Value>) -> String {
+    let errors = || {
+        let errors = line.get("errors").and_then(Value::as_array).into_iter().flatten();
+        errors.filter_map(Value::as_str).collect::<Vec<_>>().join("; ")
+    };
+    let said = text(line, "result").map_or_else(errors, str::to_owned);
+    if said.is_empty() && flag(line, "is_error") {
+        let subtype = text(line, "subtype").unwrap_or("unknown");
+        return format!("the agent reported an error ({subtype})");
+    }
+    said
+}
+
+fn denial(entry: &Map<String, Value>) -> Option<PermissionDenial> {
+    Some(PermissionDenial {
+        tool_name: text(entry, "tool_name")?.to_owned(),
+        tool_use_id: text(entry, "tool_use_id").unwrap_or_default().to_owned(),
+    })
+}
+
+/// Tokens as the API names them, in `usage` of messages and results.
+fn api_tokens(usage: &Value) -> TokenUsage {
+    let Value::Object(usage) = usage else {
+        return TokenUsage::ZERO;
+    };
+    TokenUsage {
+        input_tokens: count(usage, "input_tokens"),
+        output_tokens: count(usage, "output_tokens"),
+        cache_creation_tokens: count(usage, "cache_creation_input_tokens"),
+        cache_read_tokens: count(usage, "cache_read_input_tokens"),
+    }
+}
+
+/// Tokens and money by model, as claude itself names them. `None` when it is no object at all.
+fn model_usages(value: &Value) -> Option<BTreeMap<String, ModelUsage>> {
+    let models = value.as_object()?.iter();
+    Some(
+        models
+            .filter_map(|(model, usage)| Some((model.clone(), model_usage(model, usage)?)))
+            .collect(),
+    )
+}
+
+fn model_usage(model: &str, usage: &Value) -> Option<ModelUsage> {
+    let usage = usage.as_object()?;
+    let tokens = TokenUsage {
+        input_tokens: count(usage, "inputTokens"),
+        output_tokens: count(usage, "outputTokens"),
+        cache_creation_tokens: count(usage, "cacheCreationInputTokens"),
+        cache_read_tokens: count(usage, "cacheReadInputTokens"),
+    };
+    let stated = usage.get("costUSD").and_then(Value::as_f64);
+    let cost = stated
+        .and_then(|dollars| Usd::from_dollars(dollars).ok())
+        .or_else(|| pricing::price(model, &tokens))
+        .unwrap_or(Usd::ZERO);
+    Some(ModelUsage { tokens, cost })
+}
+
+/// A tool's answer is a string or a list of blocks; images and the like leave their type.
+fn content_text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(_) => objects(Some(content))
+            .map(|block| match text(block, "text") {
+                Some(text) => text.to_owned(),
+                None => format!("[{}]", text(block, "type").unwrap_or("unknown")),
+            })
+            .collect::<Vec<_>>()
+            .join("\n"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => content.to_string(),
+    }
+}
+
+fn objects(list: Option<&Value>) -> impl Iterator<Item = &Map<String, Value>> {
+    let entries = list.and_then(Value::as_array).into_iter().flatten();
+    entries.filter_map(Value::as_object)
+}
+
+fn text<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    object.get(key)?.as_str()
+}
+
+fn flag(object: &Map<String, Value>, key: &str) -> bool {
+    object.get(key).and_then(Value::as_bool).unwrap_or(false)
+}
+
+fn status(object: &Map<String, Value>, key: &str) -> Option<u16> {
+    u16::try_from(object.get(key)?.as_u64()?).ok()
+}
+
+/// A count, or 0 for what is none: absent, negative, infinite ("reliability and security", rule D10).
+fn count(object: &Map<String, Value>, key: &str) -> u64 {
+    object.get(key).and_then(whole_number).unwrap_or(0)
+}
+
+/// Some programs print counts as `3.0` or `568.2`.
+fn whole_number(value: &Value) -> Option<u64> {
+    if let Some(whole) = value.as_u64() {
+        return Some(whole);
+    }
+    let number = value.as_f64().filter(|number| (0.0..1e18).contains(number))?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range is checked above"
+    )]
+    Some(number as u64)
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::failure::FailureKind;
+
+    const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5"}"#;
+    const OK: &str = r#"{"subtype":"success","result":"done","is_error":false,"type":"result"}"#;
+    const BAD: &str = r#"{"type":"result","subtype":"success","result":"API Error: 500","is_error":true}"#;
+
+    fn run(lines: &[&str], exit: ProcessExit) -> ExitOutcome {
+        let mut decoder = ClaudeDecoder::new(false);
+        for line in lines {
+            decoder.line(line);
+        }
+        decoder.finish(exit, String::new(), 0)
+    }
+
+    #[track_caller]
+    fn failure(outcome: &ExitOutcome) -> (&FailureReason, bool) {
+        match &outcome.verdict {
+            Verdict::Success => panic!("the agent succeeded"),
+            Verdict::Failure {
+                reason,
+                context_exceeded,
+                ..
+            } => (reason, *context_exceeded),
+        }
+    }
+
+    #[test]
+    fn success_needs_exit_code_0_and_a_successful_result() {
+        assert!(run(&[INIT, OK], ProcessExit::Exited(0)).verdict.is_success());
+        assert!(!run(&[INIT, OK], ProcessExit::Exited(143)).verdict.is_success());
+        assert!(!run(&[INIT, OK], ProcessExit::Signaled(9)).verdict.is_success());
+        assert!(!run(&[INIT, BAD], ProcessExit::Exited(0)).verdict.is_success());
+        assert!(!run(&[INIT], ProcessExit::Exited(0)).verdict.is_success());
+    }
+
+    #[test]
+    fn an_error_after_a_real_success_is_ignored() {
+        assert!(run(&[INIT, OK, BAD], ProcessExit::Exited(0)).verdict.is_success());
+        assert!(run(&[INIT, BAD, OK], ProcessExit::Exited(0)).verdict.is_success());
+    }
+
+    // covers: S5
+    #[test]
+    fn a_missing_session_and_a_missing_result_have_reasons_of_their_own() {
+        let outcome = run(&[], ProcessExit::Exited(0));
+        assert_eq!(
+            failure(&outcome).0,
+            &FailureReason::unknown(false, "the agent exited with code 0 without reporting a session")
+        );
+        let outcome = run(&[INIT], ProcessExit::Signaled(9));
+        assert_eq!(
+            failure(&outcome).0,
+            &FailureReason::unknown(
+                true,
+                "the agent was killed by signal 9 without reporting a result"
+            )
+        );
+        assert_eq!(outcome.exit.code(), 137);
+    }
+
+    #[test]
+    fn without_a_result_the_words_on_standard_error_count() {
+        let mut decoder = ClaudeDecoder::new(false);
+        decoder.line(INIT);
+        let outcome = decoder.finish(ProcessExit::Exited(1), "connect ECONNREFUSED\n".into(), 0);
+        let (reason, _) = failure(&outcome);
+        assert_eq!((reason.kind, reason.retriable), (FailureKind::ApiError, true));
+    }
+
+    #[test]
+    fn only_the_opening_line_names_the_session() {
+        let mut decoder = ClaudeDecoder::new(true);
+        let echo =
+            r#"{"type":"result","session_id":"asked-for","is_error":true,"errors":["no conversation"]}"#;
+        let events = decoder.line(echo);
+        assert!(matches!(&events[..], [AgentEvent::Result(result)] if result.text == "no conversation"));
+    }
+
+    // covers: F11
+    #[test]
+    fn what_is_no_json_object_is_told_with_its_start() {
+        let mut decoder = ClaudeDecoder::new(false);
+        let deep = "[".repeat(100_000);
+        for line in [
+            "plain words",
+            "[1,2]",
+            "12",
+            "{\"type\":",
+            deep.as_str(),
+            "{\"a\":1e999}",
+        ] {
+            let start: String = line.chars().take(UNPARSED_CHARS).collect();
+            assert_eq!(decoder.line(line), [AgentEvent::Unparsed { start }]);
+        }
+        for line in ["", "  ", "{}", r#"{"type":"new_thing"}"#, r#"{"type":7}"#] {
+            assert_eq!(decoder.line(line), []);
+        }
+    }
+
+    #[test]
+    fn a_known_line_of_an_unknown_shape_is_passed_over() {
+        let mut decoder = ClaudeDecoder::new(false);
+        for line in [
+            r#"{"type":"assistant"}"#,
+            r#"{"type":"assistant","message":{"content":"text"}}"#,
+            r#"{"type":"assistant","message":{"content":[{"type":"text"},{"type":"novel"},7]}}"#,
+            r#"{"type":"user","message":{"content":"a plain prompt"}}"#,
+            r#"{"type":"system","subtype":"init"}"#,
+            r#"{"type":"system","subtype":"init","session_id":""}"#,
+        ] {
+            assert_eq!(decoder.line(line), [], "{line}");
+        }
+    }
+
+    // covers: D10
+    #[test]
+    fn numbers_that_cannot_be_counts_or_money_are_left_out() {
+        let result = r#"{"type":"result","is_error":false,"model_usage_since_last_result":
+            {"claude-sonnet-4-5":{"inputTokens":-5,"outputTokens":"9","cacheReadInputTokens":1000,"costUSD":-2}}}"#;
+        let usage = run(&[INIT, result], ProcessExit::Exited(0)).usage;
+        assert_eq!((usage.tokens.total(), usage.cost), (1_000, Usd::from_micros(300)));
+    }
+
+    #[test]
+    fn a_resumed_session_never_counts_the_cumulative_numbers() {
+        let result = r#"{"type":"result","is_error":false,"total_cost_usd":9.0,
+            "modelUsage":{"claude-sonnet-4-5":{"inputTokens":99,"costUSD":9.0}},"usage":{"input_tokens":10}}"#;
+        let mut resumed = ClaudeDecoder::new(true);
+        resumed.line(INIT);
+        resumed.line(result);
+        let usage = resumed.finish(ProcessExit::Exited(0), String::new(), 0).usage;
+        assert_eq!(usage.cost, Usd::from_micros(30));
+        let fresh = run(&[INIT, result], ProcessExit::Exited(0)).usage;
+        assert_eq!(fresh.cost, Usd::from_micros(9_000_000));
+    }
+
+    #[test]
+    fn a_long_tool_answer_is_cut_between_characters() {
+        let mut decoder = ClaudeDecoder::new(false);
+        let line = format!(
+            r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"t","content":"{}"}}]}}}}"#,
+            "ü".repeat(2_501)
+        );
+        let events = decoder.line(&line);
+        let [AgentEvent::ToolResult(result)] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert_eq!(
+            (
+                result.truncated,
+                result.original_length,
+                result.text.chars().count()
+            ),
+            (true, 2_501, 2_503)
+        );
+    }
+
+    #[test]
+    fn a_compacted_conversation_is_told() {
+        let line = r#"{"type":"system","subtype":"compact_boundary","compact_metadata":{}}"#;
+        assert_eq!(ClaudeDecoder::new(false).line(line), [AgentEvent::Compacted]);
+    }
+}

@@ -1,0 +1,145 @@
+//! The one vocabulary into which every driver translates its agent.
+
+use serde_json::Value;
+
+use super::outcome::ExitOutcome;
+use crate::cost::{ModelUsage, UsageTotals};
+use crate::id::SessionId;
+
+/// Something an agent told, in the order in which it told it.
+///
+/// `parent_tool_use_id` is the tool use that started a sub-agent, on everything the sub-agent says; `None` is the main
+/// conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentEvent {
+    /// The agent is up and has a session. It may come again with the same session, after background work.
+    SessionStarted {
+        /// The agent's name for the conversation.
+        session_id: SessionId,
+        /// The model the agent reports.
+        model: Option<String>,
+    },
+    /// Text of the model.
+    Message {
+        /// The text of one content block.
+        text: String,
+        /// See [`AgentEvent`].
+        parent_tool_use_id: Option<String>,
+    },
+    /// Reasoning of the model.
+    Thinking {
+        /// The text of one content block; may be empty.
+        text: String,
+        /// See [`AgentEvent`].
+        parent_tool_use_id: Option<String>,
+    },
+    /// The model calls a tool.
+    ToolUse {
+        /// Connects it with its result.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// The arguments, verbatim.
+        input: Value,
+        /// See [`AgentEvent`].
+        parent_tool_use_id: Option<String>,
+    },
+    /// A tool has answered.
+    ToolResult(ToolResult),
+    /// Usage of one model message; told once for each message, however many lines it has.
+    Usage(MessageUsage),
+    /// The agent shortened its conversation because the context was full.
+    Compacted,
+    /// The agent's request failed and it will try again.
+    Retrying {
+        /// Which retry this is, counted from 1.
+        attempt: u64,
+        /// How many there are at most.
+        max_retries: Option<u64>,
+        /// Milliseconds until the retry.
+        delay_ms: Option<u64>,
+        /// HTTP status of the failure.
+        status: Option<u16>,
+        /// The agent's word for the failure.
+        error: Option<String>,
+    },
+    /// The agent has finished an answer. There may be several; only the end of the process ends the work.
+    Result(AgentResult),
+    /// A line was too long to be read; the log file has it.
+    OutputTruncated {
+        /// Length of the line in bytes, without its line break.
+        bytes: u64,
+    },
+    /// A line was not a JSON object; the log file has it.
+    Unparsed {
+        /// The first characters of the line.
+        start: String,
+    },
+    /// The agent has ended. Always the last event.
+    Finished(ExitOutcome),
+}
+
+/// The answer of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    /// The call that is answered.
+    pub tool_use_id: String,
+    /// The tool's name, when the call was seen.
+    pub tool_name: Option<String>,
+    /// The answer as text, at most [`ToolResult::MAX_CHARS`] characters and then `...`.
+    pub text: String,
+    /// Whether `text` was cut.
+    pub truncated: bool,
+    /// Length of the whole text in characters.
+    pub original_length: usize,
+    /// Whether the tool failed.
+    pub is_error: bool,
+    /// See [`AgentEvent`].
+    pub parent_tool_use_id: Option<String>,
+}
+
+impl ToolResult {
+    /// How much of a tool's answer travels in events ("runtime behaviour", section 8).
+    pub const MAX_CHARS: usize = 2_500;
+}
+
+/// Usage of one model message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageUsage {
+    /// The provider's id of the message.
+    pub message_id: String,
+    /// The model that wrote it.
+    pub model: String,
+    /// Tokens and their list price. The output count is the one at the start of the message, so it is too low.
+    pub usage: ModelUsage,
+    /// See [`AgentEvent`].
+    pub parent_tool_use_id: Option<String>,
+}
+
+/// A closing message of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentResult {
+    /// Whether the agent calls it a success.
+    pub success: bool,
+    /// Whether it failed because the conversation no longer fits into the model's context.
+    pub context_exceeded: bool,
+    /// The final answer, or what went wrong.
+    pub text: String,
+    /// HTTP status of the request that failed.
+    pub error_status: Option<u16>,
+    /// The agent's word for why it stopped, such as `completed` or `max_turns`.
+    pub terminal_reason: Option<String>,
+    /// What this process used until here, not counting earlier processes of a resumed session.
+    pub usage: UsageTotals,
+    /// Tool calls that were not permitted.
+    pub permission_denials: Vec<PermissionDenial>,
+}
+
+/// A tool call that was not permitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionDenial {
+    /// The tool's name.
+    pub tool_name: String,
+    /// The call.
+    pub tool_use_id: String,
+}

@@ -1,0 +1,47 @@
+//! What a driver needs to start an agent.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::id::SessionId;
+
+/// One agent to be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// The model, as the agent names it. A driver refuses a name that could be taken for an option.
+    pub model: String,
+    /// The prompt, of any length. It reaches the agent through its standard input, never through an argument.
+    pub prompt: String,
+    /// Text that the agent adds to its own system prompt.
+    pub appended_system_prompt: Option<String>,
+    /// The session to go on with; `None` begins a new one.
+    pub resume: Option<SessionId>,
+    /// The codon's own environment, laid over what the runtime passes on.
+    pub env: BTreeMap<String, String>,
+    /// Iteration of the loop the codon is in, counted from 0; agents see it as `HANKWEAVE_ITERATION`.
+    pub iteration: Option<u32>,
+    /// The folder in which the agent works. It exists.
+    pub work_dir: PathBuf,
+    /// Where the raw output goes. When the file exists, because this is not the first try, the driver takes the next
+    /// free name (`…-2.log`) and says so.
+    pub log_path: PathBuf,
+    /// `TMPDIR` of the agent, created when missing; agents leave megabytes there.
+    pub temp_dir: PathBuf,
+    /// What a scripted agent plays; other agents do not look at it.
+    pub script: Option<PathBuf>,
+    /// The agent's program, when it is not the one found by its name.
+    pub program: Option<PathBuf>,
+    /// Program and arguments of a custom agent; empty for the others.
+    pub command: Vec<String>,
+    /// Text that no other launch has, such as run, codon and try. Each process of the agent carries it in
+    /// `HANKWEAVE_CODON`, so that those which escaped can be found.
+    pub marker: String,
+    /// How long the agent may take to end when it is asked to, before it is killed.
+    pub grace: Duration,
+}
+
+impl Launch {
+    /// The usual grace: claude needs up to 1.6 s to end a running command ("agent streams", signals and children).
+    pub const DEFAULT_GRACE: Duration = Duration::from_secs(5);
+}

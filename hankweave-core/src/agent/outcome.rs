@@ -1,0 +1,84 @@
+//! How an agent ended.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::failure::FailureReason;
+use crate::cost::UsageTotals;
+
+/// The end of one agent, told once and last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExitOutcome {
+    /// How the program ended, as the operating system says it.
+    pub exit: ProcessExit,
+    /// What that means, together with what the agent said.
+    pub verdict: Verdict,
+    /// What this process used, not counting earlier processes of a resumed session.
+    pub usage: UsageTotals,
+    /// Whether the agent printed its closing message (`resultMessageReceived`).
+    pub result_received: bool,
+    /// The last 16 KiB of standard error, invalid UTF-8 replaced.
+    pub stderr_tail: String,
+    /// How many descendants had outlived the agent and were killed.
+    pub leftovers: usize,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProcessExit {
+    /// It ended by itself.
+    Exited(i32),
+    /// A signal ended it.
+    Signaled(i32),
+}
+
+impl ProcessExit {
+    /// The exit code as a shell would tell it: 128 + n for signal n ("reliability and security", rule S5).
+    #[must_use]
+    pub fn code(self) -> i32 {
+        match self {
+            Self::Exited(code) => code,
+            Self::Signaled(signal) => 128_i32.saturating_add(signal),
+        }
+    }
+
+    /// Whether the process ended by itself with code 0.
+    #[must_use]
+    pub fn is_success(self) -> bool {
+        self == Self::Exited(0)
+    }
+}
+
+/// Fits behind "the agent".
+impl fmt::Display for ProcessExit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Signaled(signal) => write!(f, "was killed by signal {signal}"),
+        }
+    }
+}
+
+/// Whether an agent did its work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It ended with code 0 after a successful result.
+    Success,
+    /// It did not.
+    Failure {
+        /// Why.
+        reason: FailureReason,
+        /// Whether the conversation no longer fits into the model's context; a codon may count that as its end.
+        context_exceeded: bool,
+        /// How long the provider asks to wait before another try.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl Verdict {
+    /// Whether this is [`Verdict::Success`].
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        *self == Self::Success
+    }
+}

@@ -1,0 +1,129 @@
+//! Which agent runs a codon.
+
+use serde::Serialize;
+
+/// The value of a codon's field `agent` ("command line", section "run").
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum AgentChoice {
+    /// An agent by name: `claude`, `codex`, `pi`, `scripted`, or one that an embedder registered.
+    Named(String),
+    /// A program of the author's own.
+    Command(AgentCommand),
+    /// The built-in scripted agent with this script.
+    Script {
+        /// Path of the script relative to the folder of hank.json.
+        script: String,
+    },
+}
+
+/// A program that speaks the stream of a known agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AgentCommand {
+    /// The program and its arguments, at least the program; no shell is involved.
+    pub command: Vec<String>,
+    /// The name of the agent whose output format the program prints.
+    pub stream: String,
+}
+
+impl AgentChoice {
+    /// The name under which a driver is looked up and log files are written: the name itself, `command` for a program
+    /// and `scripted` for a script.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::Command(_) => "command",
+            Self::Script { .. } => "scripted",
+        }
+    }
+
+    /// Whether a codon with this agent may leave out its model.
+    #[must_use]
+    pub fn works_without_model(&self) -> bool {
+        match self {
+            Self::Named(name) => name == "scripted",
+            Self::Command(_) | Self::Script { .. } => true,
+        }
+    }
+}
+
+/// The agent that runs `model` when a codon names none ("hank configuration", section 7): Anthropic's models run on
+/// `claude`, OpenAI's on `codex`, the model `scripted` on the agent of that name, and all others on `pi`.
+#[must_use]
+pub fn agent_for_model(model: &str) -> &'static str {
+    let model = model.to_ascii_lowercase();
+    if model == "scripted" {
+        "scripted"
+    } else if is_anthropic(&model) {
+        "claude"
+    } else if is_openai(&model) {
+        "codex"
+    } else {
+        "pi"
+    }
+}
+
+fn is_anthropic(model: &str) -> bool {
+    let family = model.split('-').next().unwrap_or(model);
+    model.starts_with("anthropic/") || matches!(family, "sonnet" | "opus" | "haiku" | "claude")
+}
+
+fn is_openai(model: &str) -> bool {
+    let model = model.strip_prefix("openai/").unwrap_or(model);
+    let family = model.split('-').next().unwrap_or(model);
+    let o_series = family
+        .strip_prefix('o')
+        .is_some_and(|rest| rest.bytes().next().is_some_and(|digit| digit.is_ascii_digit()));
+    matches!(family, "gpt" | "codex") || o_series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(agent: &str, models: &[&str]) {
+        for model in models {
+            assert_eq!(agent_for_model(model), agent, "{model}");
+        }
+    }
+
+    #[test]
+    fn the_model_name_decides_which_agent_runs() {
+        check(
+            "claude",
+            &[
+                "sonnet",
+                "opus",
+                "haiku",
+                "sonnet-high",
+                "claude-sonnet-4-5",
+                "anthropic/claude-haiku-4-5",
+            ],
+        );
+        check(
+            "codex",
+            &[
+                "gpt-5.2",
+                "openai/gpt-5.2",
+                "codex",
+                "codex-mini",
+                "o3",
+                "o4-mini",
+            ],
+        );
+        check("scripted", &["scripted"]);
+        check(
+            "pi",
+            &[
+                "flash",
+                "pi/anthropic/claude-x",
+                "google/gemini-3",
+                "olmo",
+                "amazon-bedrock/x",
+                "opusculum",
+            ],
+        );
+    }
+}

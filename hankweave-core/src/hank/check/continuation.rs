@@ -1,0 +1,131 @@
+//! Which conversation a codon may continue.
+
+use crate::hank::document::{
+    CodonConfig, ContinuationMode, Hank, HankItem, LoopConfig, OnFailure, TerminateOn,
+};
+use crate::hank::problem::{Problem, quoted};
+
+/// The codon that runs before another one.
+#[derive(Clone, Copy)]
+struct Before<'h> {
+    codon: &'h CodonConfig,
+    /// The loop that ends with it, unless both are in the same loop.
+    ended_loop: Option<&'h LoopConfig>,
+}
+
+/// Checks every codon that continues a conversation against the codon before it, in the first iteration of a loop and
+/// in the later ones.
+pub(super) fn check(hank: &Hank) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut before: Option<Before<'_>> = None;
+    for (index, item) in hank.items.iter().enumerate() {
+        let path = format!("hank[{index}]");
+        match item {
+            HankItem::Codon(codon) => problems.extend(continuation(hank, &path, codon, before)),
+            HankItem::Loop(found) => problems.extend(inside_loop(hank, &path, found, before)),
+        }
+        let ended_loop = match item {
+            HankItem::Codon(_) => None,
+            HankItem::Loop(found) => Some(found),
+        };
+        before = item.codons().last().map(|codon| Before { codon, ended_loop });
+    }
+    problems
+}
+
+fn inside_loop(hank: &Hank, path: &str, found: &LoopConfig, before: Option<Before<'_>>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut before = before;
+    for (index, codon) in found.codons.iter().enumerate() {
+        problems.extend(continuation(
+            hank,
+            &format!("{path}.codons[{index}]"),
+            codon,
+            before,
+        ));
+        before = Some(Before {
+            codon,
+            ended_loop: None,
+        });
+    }
+    // From the second iteration on, the first codon continues the last one.
+    if let ([first, ..], Some(last), true) = (found.codons.as_slice(), before, repeats(found)) {
+        let again = continuation(hank, &format!("{path}.codons[0]"), first, Some(last));
+        let new = again
+            .into_iter()
+            .filter(|problem| !problems.iter().any(|known| known.path == problem.path));
+        problems.extend(new.collect::<Vec<_>>());
+    }
+    problems
+}
+
+fn repeats(found: &LoopConfig) -> bool {
+    match found.terminate_on {
+        TerminateOn::IterationLimit { limit } => limit > 1,
+        TerminateOn::ContextExceeded => true,
+    }
+}
+
+fn continuation(hank: &Hank, path: &str, codon: &CodonConfig, before: Option<Before<'_>>) -> Option<Problem> {
+    if codon.continuation_mode == ContinuationMode::Fresh {
+        return None;
+    }
+    let path = format!("{path}.continuationMode");
+    let Some(before) = before else {
+        let message = "there is no codon before this one to continue; it will fail when it starts";
+        return Some(Problem::warning(&hank.places, path, message));
+    };
+    if let Some(reason) = obstacle(hank, codon, before) {
+        let hint = r#"write "fresh", or make the two codons fit"#;
+        return Some(Problem::error(&hank.places, path, format!("cannot continue {reason}")).with_hint(hint));
+    }
+    doubt(codon, before).map(|doubt| Problem::warning(&hank.places, path, doubt))
+}
+
+/// Why the conversation of the codon before cannot be continued, as a phrase behind "cannot continue".
+fn obstacle(hank: &Hank, codon: &CodonConfig, before: Before<'_>) -> Option<String> {
+    let name = quoted(before.codon.id.as_str());
+    if before
+        .ended_loop
+        .is_some_and(|ended| ended.terminate_on == TerminateOn::ContextExceeded)
+    {
+        return Some(format!("{name}: the loop before ends with a full context"));
+    }
+    if before.codon.exhaust_with_prompt.is_some() {
+        return Some(format!("{name}: its exhaustWithPrompt fills the context"));
+    }
+    let forced_model = hank
+        .overrides
+        .as_ref()
+        .is_some_and(|overrides| overrides.model.is_some());
+    let (model, model_before) = (codon.model.as_deref(), before.codon.model.as_deref());
+    if !forced_model && model != model_before && model.is_some() && model_before.is_some() {
+        let [model, model_before] = [model, model_before].map(|model| quoted(model.unwrap_or_default()));
+        return Some(format!(
+            "{name}: its model is {model_before}, this codon's is {model}"
+        ));
+    }
+    if codon.agent_name() != before.codon.agent_name() {
+        let [agent, agent_before] = [codon, before.codon].map(|codon| quoted(codon.agent_name()));
+        return Some(format!(
+            "{name}: its agent is {agent_before}, this codon's is {agent}"
+        ));
+    }
+    None
+}
+
+/// What makes continuing risky.
+fn doubt(codon: &CodonConfig, before: Before<'_>) -> Option<String> {
+    let name = quoted(before.codon.id.as_str());
+    if before.codon.id != codon.id && before.codon.failure_policy() == OnFailure::Ignore {
+        return Some(format!(
+            "{name} before it may fail and be ignored; then there is nothing to continue"
+        ));
+    }
+    if before.codon.checkpointed_files.is_empty() {
+        return Some(format!(
+            "{name} before it has no checkpointedFiles, so its files may be missing after a rollback"
+        ));
+    }
+    None
+}

@@ -1,0 +1,75 @@
+//! Ids and names.
+
+use std::collections::HashMap;
+
+use crate::hank::document::{Hank, HankItem};
+use crate::hank::problem::{Problem, quoted};
+
+/// Reports ids that stand twice in the whole hank, compared without case because they become file names
+/// ("reliability and security", X1), and warns of names that stand twice.
+pub(in crate::hank) fn ids(hank: &Hank) -> Vec<Problem> {
+    let labels = labels(hank);
+    let ids = labels
+        .iter()
+        .map(|label| (format!("{}.id", label.path), label.id.to_ascii_lowercase()));
+    let errors = repeated(ids).into_iter().map(|(path, id, first)| {
+        let message = format!("id {} is already used by {first}", quoted(&id));
+        Problem::error(&hank.places, path, message)
+            .with_hint("ids are unique in the whole hank, whatever their case")
+    });
+    // A name that is missing was reported when it was read.
+    let named = labels.iter().filter(|label| !label.name.is_empty());
+    let names = named.map(|label| (format!("{}.name", label.path), label.name.to_owned()));
+    let warnings = repeated(names).into_iter().map(|(path, name, first)| {
+        Problem::warning(
+            &hank.places,
+            path,
+            format!("name {} is already used by {first}", quoted(&name)),
+        )
+    });
+    errors.chain(warnings).collect()
+}
+
+struct Label<'h> {
+    path: String,
+    id: &'h str,
+    name: &'h str,
+}
+
+fn labels(hank: &Hank) -> Vec<Label<'_>> {
+    let loops = hank
+        .items
+        .iter()
+        .enumerate()
+        .filter_map(|(index, item)| match item {
+            HankItem::Loop(found) => Some(Label {
+                path: format!("hank[{index}]"),
+                id: found.id.as_str(),
+                name: &found.name,
+            }),
+            HankItem::Codon(_) => None,
+        });
+    let codons = hank.located_codons().map(|(path, codon)| Label {
+        path,
+        id: codon.id.as_str(),
+        name: &codon.name,
+    });
+    let mut labels: Vec<_> = codons.chain(loops).collect();
+    labels.sort_by_key(|label| hank.places.position(&label.path));
+    labels
+}
+
+/// The values that an earlier one equals: path, value, and the path of the first.
+fn repeated(values: impl Iterator<Item = (String, String)>) -> Vec<(String, String, String)> {
+    let mut first = HashMap::new();
+    let mut repeated = Vec::new();
+    for (path, value) in values {
+        match first.get(&value) {
+            Some(first) => repeated.push((path, value, String::clone(first))),
+            None => {
+                first.insert(value, path);
+            }
+        }
+    }
+    repeated
+}

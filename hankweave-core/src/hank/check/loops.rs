@@ -1,0 +1,51 @@
+//! What does not work well inside loops.
+
+use crate::hank::document::{
+    CodonConfig, ContinuationMode, Hank, HankItem, LoopConfig, OnFailure, TerminateOn,
+};
+use crate::hank::problem::Problem;
+
+/// Checks the codons of every loop.
+pub(super) fn check(hank: &Hank) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (index, item) in hank.items.iter().enumerate() {
+        let HankItem::Loop(found) = item else { continue };
+        for (inner, codon) in found.codons.iter().enumerate() {
+            problems.extend(check_codon(
+                hank,
+                &format!("hank[{index}].codons[{inner}]"),
+                found,
+                codon,
+            ));
+        }
+    }
+    problems
+}
+
+fn check_codon(hank: &Hank, path: &str, found: &LoopConfig, codon: &CodonConfig) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let fresh = codon.continuation_mode == ContinuationMode::Fresh;
+    if fresh && found.terminate_on == TerminateOn::ContextExceeded {
+        let message = "a fresh codon empties the context, so this contextExceeded loop would never end";
+        let path = format!("{path}.continuationMode");
+        problems.push(Problem::error(&hank.places, path, message).with_hint(r#"write "continue-previous""#));
+    }
+    if codon.failure_policy() == OnFailure::Abort {
+        let message = "a failure in any iteration stops the whole run";
+        let hint = r#"with "onFailure": "ignore" the loop goes on"#;
+        problems.push(Problem::warning(&hank.places, format!("{path}.onFailure"), message).with_hint(hint));
+    }
+    for (index, _) in codon
+        .rig_setup
+        .iter()
+        .enumerate()
+        .filter(|(_, item)| !item.allow_failure)
+    {
+        let message = "runs in every iteration, and its failure fails the codon";
+        let hint = r#"add "allowFailure": true if it may fail the second time"#;
+        problems.push(
+            Problem::warning(&hank.places, format!("{path}.rigSetup[{index}]"), message).with_hint(hint),
+        );
+    }
+    problems
+}

@@ -1,0 +1,19 @@
+//! What a single value cannot tell: rules between codons ("hank configuration", sections 6.2 and 8).
+
+mod budgets;
+mod continuation;
+mod ids;
+mod loops;
+
+pub(super) use ids::ids;
+
+use super::document::Hank;
+use super::problem::Problem;
+
+/// Checks everything that depends on the order of the items or on all of them being there.
+pub(super) fn neighbours(hank: &Hank) -> Vec<Problem> {
+    let mut problems = continuation::check(hank);
+    problems.extend(loops::check(hank));
+    problems.extend(budgets::check(hank));
+    problems
+}

@@ -1,0 +1,82 @@
+//! From byte offsets to lines and columns.
+
+use super::problem::Position;
+
+/// Characters are counted from the nearest anchor, so a lookup costs at most this many bytes, however long a line is.
+const ANCHOR_DISTANCE: usize = 1024;
+
+/// Finds the line and column of a byte offset.
+pub(super) struct Lines<'t> {
+    text: &'t str,
+    anchors: Vec<(usize, Position)>,
+}
+
+impl<'t> Lines<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        let mut anchors = vec![(0, Position { line: 1, column: 1 })];
+        let mut next = Position { line: 1, column: 1 };
+        let mut anchored = 0;
+        for (offset, character) in text.char_indices() {
+            if offset - anchored >= ANCHOR_DISTANCE {
+                anchors.push((offset, next));
+                anchored = offset;
+            }
+            if character == '\n' {
+                next = Position {
+                    line: next.line + 1,
+                    column: 1,
+                };
+                anchors.push((offset + 1, next));
+                anchored = offset + 1;
+            } else {
+                next.column += 1;
+            }
+        }
+        Self { text, anchors }
+    }
+
+    /// The position of the character that begins at byte `offset`; offsets behind the end mean the end.
+    pub(super) fn position(&self, offset: usize) -> Position {
+        let offset = offset.min(self.text.len());
+        let after = self.anchors.partition_point(|(start, _)| *start <= offset);
+        let (start, anchor) = self.anchors[after - 1];
+        let characters = self
+            .text
+            .get(start..offset)
+            .map_or(0, |part| part.chars().count());
+        Position {
+            column: anchor.column + u32::try_from(characters).unwrap_or(u32::MAX),
+            ..anchor
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_from_one() {
+        let lines = Lines::new("ab\näöx\n");
+        let at = |offset| {
+            let Position { line, column } = lines.position(offset);
+            (line, column)
+        };
+        assert_eq!(
+            [at(0), at(1), at(3), at(5), at(7), at(9), at(99)],
+            [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 1), (3, 1)]
+        );
+    }
+
+    #[test]
+    fn a_very_long_line_has_right_columns_everywhere() {
+        let text = "é".repeat(5000);
+        let lines = Lines::new(&text);
+        for column in [1u32, 511, 512, 513, 4999] {
+            assert_eq!(
+                lines.position((column as usize - 1) * 2),
+                Position { line: 1, column }
+            );
+        }
+    }
+}

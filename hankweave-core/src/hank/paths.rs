@@ -1,0 +1,216 @@
+//! Paths and globs as an author may write them, judged by their spelling alone.
+//!
+//! The rules are those of "hank configuration", section 4.2, and of "reliability and security", X2 to X4. The spelling
+//! is checked when a hank is read; whoever opens a path checks the real folders and links once more.
+
+use globset::Glob;
+
+/// At most this many patterns may stand in one list ("reliability and security", X4).
+pub const MAX_GLOBS: usize = 256;
+
+/// A longer pattern is no pattern that a person wrote.
+const MAX_GLOB_BYTES: usize = 1024;
+
+/// Names at the root of a workspace that belong to hankweave; compared without case.
+const PROTECTED: [&str; 3] = [".hankweave", "read_only_data_source", "rigArchive"];
+
+/// Splits a reference to a file of the hank (`promptFile`, `copy.from`, …) into the names to walk through, relative to
+/// the folder of hank.json: `./prompts/../a.md` gives `a.md`.
+///
+/// # Errors
+///
+/// Returns the broken rule as a phrase: the path must be portable, stay inside the hank at every step, name something
+/// other than the hank itself, and not pass through `.git`.
+pub fn reference(path: &str) -> Result<Vec<&str>, &'static str> {
+    check_portable(path)?;
+    let mut names = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                names.pop().ok_or("must not lead out of the folder of the hank")?;
+            }
+            name if is_git(name) => return Err("must not name or pass through `.git`"),
+            name => names.push(name),
+        }
+    }
+    if names.is_empty() {
+        Err("must not be the folder of the hank itself")
+    } else {
+        Ok(names)
+    }
+}
+
+/// Splits the target of a rig copy into the names to walk through, relative to the agent's workspace.
+///
+/// # Errors
+///
+/// Returns the broken rule as a phrase: the target must be portable, lie beneath the workspace, and name neither
+/// `.git` nor a folder that belongs to hankweave ("reliability and security", X3).
+pub fn copy_target(path: &str) -> Result<Vec<&str>, &'static str> {
+    check_portable(path)?;
+    let names: Vec<&str> = path
+        .split('/')
+        .filter(|part| !matches!(*part, "" | "."))
+        .collect();
+    if names.contains(&"..") {
+        return Err("must not contain `..`");
+    }
+    if names.iter().any(|name| is_git(name)) {
+        return Err("must not name or pass through `.git`");
+    }
+    match names.first() {
+        None => Err("must not be the workspace itself"),
+        Some(first)
+            if PROTECTED
+                .iter()
+                .any(|protected| protected.eq_ignore_ascii_case(first)) =>
+        {
+            Err("must not be in a folder that belongs to hankweave")
+        }
+        Some(_) => Ok(names),
+    }
+}
+
+/// Checks a pattern of `checkpointedFiles`, `archiveOnSuccess` or `outputFiles`; a leading `!` negates.
+///
+/// # Errors
+///
+/// Returns the broken rule as a phrase: a pattern is not empty, relative, without `..`, of a bounded length, and a glob.
+pub fn check_glob(pattern: &str) -> Result<(), String> {
+    let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    let pattern = match pattern.strip_prefix('!') {
+        Some(rest) if !rest.starts_with('(') => rest.strip_prefix("./").unwrap_or(rest),
+        _ => pattern,
+    };
+    if pattern.len() > MAX_GLOB_BYTES {
+        return Err(format!("must not be longer than {MAX_GLOB_BYTES} bytes"));
+    }
+    check_portable(pattern)?;
+    if pattern.split('/').any(|part| part == "..") {
+        return Err("must not contain `..`".to_owned());
+    }
+    Glob::new(pattern)
+        .map(drop)
+        .map_err(|error| format!("is not a glob: {}", error.kind()))
+}
+
+fn check_portable(path: &str) -> Result<(), &'static str> {
+    if path.trim().is_empty() {
+        return Err("must not be empty");
+    }
+    if path.contains('\0') {
+        return Err("must not contain a NUL character");
+    }
+    if path.contains('\\') {
+        return Err("must use `/` between names, not a backslash");
+    }
+    if path.starts_with('/') {
+        return Err("must be relative");
+    }
+    match path.as_bytes() {
+        [drive, b':', ..] if drive.is_ascii_alphabetic() => Err("must not begin with a drive letter"),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a file system may take `name` for `.git`: in any case, with ignored characters behind it, or by the short
+/// name that Windows gives it.
+#[must_use]
+pub fn is_git(name: &str) -> bool {
+    let name = name.trim_end_matches(['.', ' ']);
+    name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case("git~1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: X2
+    #[test]
+    fn a_reference_stays_inside_the_hank_at_every_step() {
+        assert_eq!(reference("./prompts//x/../a.md"), Ok(vec!["prompts", "a.md"]));
+        assert_eq!(reference("tpl/"), Ok(vec!["tpl"]));
+        for bad in [
+            "",
+            " ",
+            ".",
+            "./",
+            "a/..",
+            "..",
+            "../a",
+            "a/../../hank/a",
+            "/etc/passwd",
+            "C:/a",
+            "a\\b",
+            "a\0b",
+            ".git/config",
+            "a/.GIT",
+            "a/.git./x",
+            "git~1/x",
+            "/dev/zero",
+            "//host/share",
+        ] {
+            assert!(reference(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    // covers: X3
+    #[test]
+    fn a_copy_target_stays_beneath_the_workspace_and_away_from_our_folders() {
+        assert_eq!(copy_target("./src//lib"), Ok(vec!["src", "lib"]));
+        assert_eq!(copy_target("a/.hankweave"), Ok(vec!["a", ".hankweave"]));
+        for bad in [
+            "",
+            ".",
+            "./",
+            "..",
+            "a/../b",
+            "/a",
+            "a\\b",
+            ".git",
+            "a/.git/hooks",
+            ".hankweave",
+            ".HankWeave/x",
+            "rigArchive",
+            "read_only_data_source/x",
+            "D:x",
+        ] {
+            assert!(copy_target(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    // covers: X4
+    #[test]
+    fn a_glob_is_relative_and_well_formed() {
+        for good in [
+            "**/*",
+            "src/**/*.rs",
+            "!target/**",
+            "./a",
+            "!./a",
+            "a/{b,c}/[d-f]?",
+            ".env",
+            "a//b",
+        ] {
+            assert_eq!(check_glob(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            "  ",
+            "!",
+            "!  ",
+            "/a",
+            "../a",
+            "a/../b",
+            "!../a",
+            "a[",
+            "a{b",
+            "a[z-a]",
+            "a\\b",
+            &"x".repeat(2000),
+        ] {
+            assert!(check_glob(bad).is_err(), "{bad:?}");
+        }
+    }
+}

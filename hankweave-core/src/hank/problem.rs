@@ -1,0 +1,356 @@
+//! What is wrong with a hank, and where.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A line and a column, both counted from 1; columns are characters, not bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// Counted from 1.
+    pub line: u32,
+    /// Counted from 1, in characters.
+    pub column: u32,
+}
+
+/// Whether a problem stops a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The hank cannot be run.
+    Error,
+    /// The hank can be run, but probably does not do what its author wants.
+    Warning,
+}
+
+/// One thing that is wrong with a hank.
+///
+/// Shown as one line, `5:32: error: hank[1].model (codon "review"): must be text, not a number`, and the hint on a
+/// second one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Whether it stops a run.
+    pub level: Level,
+    /// JSON path of the value, such as `hank[1].codons[0].rigSetup[2].copy.to`; empty for the document as a whole.
+    pub path: String,
+    /// The codon or loop that the value belongs to, such as `codon "review"`.
+    pub item: Option<String>,
+    /// Where the value begins, or the object that lacks it; absent for a hank that was not read from text.
+    pub position: Option<Position>,
+    /// What is wrong, without a final period.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    /// An error of the value at `path`, with its position looked up in `places`.
+    #[must_use]
+    pub fn error(places: &Places, path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::at(places, Level::Error, path.into(), message.into())
+    }
+
+    /// A warning about the value at `path`, with its position looked up in `places`.
+    #[must_use]
+    pub fn warning(places: &Places, path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::at(places, Level::Warning, path.into(), message.into())
+    }
+
+    fn at(places: &Places, level: Level, path: String, message: String) -> Self {
+        Self {
+            level,
+            item: places.item(&path),
+            position: places.position(&path),
+            path,
+            message,
+            hint: None,
+        }
+    }
+
+    /// The same problem with advice.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    /// Shows the problem behind the name of its file: `hank.json:5:32: error: …`.
+    pub fn display_in<'p>(&'p self, file: &'p str) -> impl fmt::Display + 'p {
+        InFile { file, problem: self }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Position { line, column }) = self.position {
+            write!(f, "{line}:{column}: ")?;
+        }
+        f.write_str(match self.level {
+            Level::Error => "error: ",
+            Level::Warning => "warning: ",
+        })?;
+        match (self.path.as_str(), &self.item) {
+            ("", _) => {}
+            (path, None) => write!(f, "{path}: ")?,
+            (path, Some(item)) => write!(f, "{path} ({item}): ")?,
+        }
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+struct InFile<'p> {
+    file: &'p str,
+    problem: &'p Problem,
+}
+
+impl fmt::Display for InFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gap = if self.problem.position.is_some() { "" } else { " " };
+        write!(f, "{}:{gap}{}", self.file, self.problem)
+    }
+}
+
+/// All problems of one hank, errors first, each group in the order of the text.
+///
+/// A hostile file can have millions: only the first thousand are kept, the others are counted. Shown to people, the
+/// list stops after 50 problems or 4 KiB and says how many there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Problems {
+    kept: Vec<Problem>,
+    errors: usize,
+    warnings: usize,
+}
+
+impl Problems {
+    const MAX_KEPT: usize = 1000;
+    const MAX_SHOWN: usize = 50;
+    const MAX_SHOWN_BYTES: usize = 4096 - 128;
+
+    /// Adds a problem.
+    pub fn push(&mut self, problem: Problem) {
+        match problem.level {
+            Level::Error => self.errors += 1,
+            Level::Warning => self.warnings += 1,
+        }
+        let behind = self.kept.partition_point(|kept| order(kept) <= order(&problem));
+        self.kept.insert(behind, problem);
+        self.kept.truncate(Self::MAX_KEPT);
+    }
+
+    /// The problems that were kept.
+    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+        self.kept.iter()
+    }
+
+    /// How many errors there are, kept or not.
+    #[must_use]
+    pub fn errors(&self) -> usize {
+        self.errors
+    }
+
+    /// How many warnings there are, kept or not.
+    #[must_use]
+    pub fn warnings(&self) -> usize {
+        self.warnings
+    }
+
+    /// Whether anything stops a run.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// Whether there is nothing to say.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.errors + self.warnings == 0
+    }
+
+    /// Shows the problems line by line, each behind the name of the file, and cuts a long list.
+    pub fn display_in<'p>(&'p self, file: &'p str) -> impl fmt::Display + 'p {
+        ListInFile { file, problems: self }
+    }
+
+    /// `2 errors, 1 warning`, for the end of a report.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let count = |number: usize, noun: &str| match number {
+            1 => format!("1 {noun}"),
+            _ => format!("{number} {noun}s"),
+        };
+        format!(
+            "{}, {}",
+            count(self.errors, "error"),
+            count(self.warnings, "warning")
+        )
+    }
+}
+
+fn order(problem: &Problem) -> (Level, Option<Position>) {
+    (problem.level, problem.position)
+}
+
+impl Extend<Problem> for Problems {
+    fn extend<I: IntoIterator<Item = Problem>>(&mut self, problems: I) {
+        problems.into_iter().for_each(|problem| self.push(problem));
+    }
+}
+
+impl<'p> IntoIterator for &'p Problems {
+    type Item = &'p Problem;
+    type IntoIter = std::slice::Iter<'p, Problem>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+struct ListInFile<'p> {
+    file: &'p str,
+    problems: &'p Problems,
+}
+
+impl fmt::Display for ListInFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = 0;
+        let mut shown = 0;
+        for problem in self.problems.iter().take(Problems::MAX_SHOWN) {
+            let line = problem.display_in(self.file).to_string();
+            bytes += line.len() + 1;
+            if bytes > Problems::MAX_SHOWN_BYTES && shown > 0 {
+                break;
+            }
+            writeln!(f, "{line}")?;
+            shown += 1;
+        }
+        match self.problems.errors + self.problems.warnings - shown {
+            0 => Ok(()),
+            hidden => writeln!(f, "… and {hidden} more ({})", self.problems.summary()),
+        }
+    }
+}
+
+/// Where the values of a hank stand in its text, by JSON path.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    positions: BTreeMap<String, Position>,
+    items: BTreeMap<String, String>,
+}
+
+impl Places {
+    /// The position of the value at `path`, else of the nearest value around it.
+    #[must_use]
+    pub fn position(&self, path: &str) -> Option<Position> {
+        ancestors(path).find_map(|path| self.positions.get(path)).copied()
+    }
+
+    /// What people call the codon or loop that holds `path`, such as `codon "review"`.
+    #[must_use]
+    pub fn item(&self, path: &str) -> Option<String> {
+        ancestors(path).find_map(|path| self.items.get(path)).cloned()
+    }
+
+    pub(super) fn add_position(&mut self, path: &str, position: Position) {
+        self.positions.insert(path.to_owned(), position);
+    }
+
+    pub(super) fn add_item(&mut self, path: &str, item: String) {
+        self.items.insert(path.to_owned(), item);
+    }
+}
+
+/// `a[0].b`, then `a[0]`, then `a`.
+fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| path.rfind(['.', '[']).map(|end| &path[..end]))
+}
+
+/// Text of a stranger as part of a message: in backticks, without control characters, at most 60 characters.
+pub(super) fn quoted(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let shown: String = text
+        .chars()
+        .take(LONGEST)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
+    let cut = if text.chars().nth(LONGEST).is_some() {
+        "…"
+    } else {
+        ""
+    };
+    format!("`{shown}{cut}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(level: Level, line: u32) -> Problem {
+        let position = Some(Position { line, column: 2 });
+        let message = "is wrong".to_owned();
+        Problem {
+            level,
+            path: "hank".to_owned(),
+            item: None,
+            position,
+            message,
+            hint: None,
+        }
+    }
+
+    #[test]
+    fn a_problem_is_shown_with_file_line_column_and_hint() {
+        let problem = Problem {
+            item: Some("codon \"a\"".to_owned()),
+            ..problem(Level::Error, 5)
+        }
+        .with_hint("try again");
+        assert_eq!(
+            problem.display_in("hank.json").to_string(),
+            "hank.json:5:2: error: hank (codon \"a\"): is wrong\n  hint: try again"
+        );
+    }
+
+    #[test]
+    fn errors_come_before_warnings_and_each_group_keeps_the_order_of_the_text() {
+        let mut problems = Problems::default();
+        problems.extend([
+            problem(Level::Warning, 1),
+            problem(Level::Error, 9),
+            problem(Level::Error, 3),
+        ]);
+        let lines: Vec<_> = problems
+            .iter()
+            .map(|problem| problem.position.unwrap().line)
+            .collect();
+        assert_eq!(
+            (lines, problems.summary()),
+            (vec![3, 9, 1], "2 errors, 1 warning".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_long_list_is_cut_below_4_kib_and_counted() {
+        let mut problems = Problems::default();
+        problems.extend((0..5000).map(|line| problem(Level::Error, line)));
+        let shown = problems.display_in("hank.json").to_string();
+        assert!(shown.len() <= 4096, "{}", shown.len());
+        assert_eq!(shown.lines().count(), 51);
+        assert!(
+            shown.ends_with("… and 4950 more (5000 errors, 0 warnings)\n"),
+            "{shown}"
+        );
+        assert_eq!(problems.iter().count(), 1000);
+    }
+
+    #[test]
+    fn a_value_without_a_place_takes_the_place_around_it() {
+        let mut places = Places::default();
+        places.add_position("hank[0]", Position { line: 4, column: 7 });
+        assert_eq!(places.position("hank[0].rigSetup[1]").unwrap().line, 4);
+        assert_eq!(places.position("meta"), None);
+    }
+}

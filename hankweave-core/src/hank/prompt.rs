@@ -1,0 +1,234 @@
+//! Prompts as pure text: front matter, joining, template variables and comments ("hank configuration", sections 2
+//! and 12).
+
+use serde::Serialize;
+
+/// What the front matter of a prompt file says about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PromptMetadata {
+    /// Name of the prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Words to find it by.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Version in any scheme.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Who wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+/// What the template variables stand for.
+#[derive(Debug, Clone, Copy)]
+pub struct Variables<'v> {
+    /// Absolute path of the agent's workspace: `<%AGENT_ROOT%>`, `<%PROJECT_DIR%>` and `<%EXECUTION_DIR%>`.
+    pub agent_root: &'v str,
+    /// Absolute path of the data inside the workspace: `<%DATA_DIR%>`.
+    pub data_dir: &'v str,
+}
+
+/// Puts the variables in and takes HTML comments out, those in code blocks as well. Unknown variables stay.
+#[must_use]
+pub fn render(text: &str, variables: Variables<'_>) -> String {
+    without_comments(&replace_variables(text, variables))
+}
+
+/// Joins texts with one blank line between them.
+#[must_use]
+pub fn join<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+    let texts: Vec<&str> = texts.into_iter().collect();
+    let (last, others) = texts
+        .split_last()
+        .map_or(("", &[][..]), |(last, others)| (*last, others));
+    let mut joined = String::new();
+    for text in others {
+        joined.push_str(text.trim_end_matches(['\n', '\r']));
+        joined.push_str("\n\n");
+    }
+    joined.push_str(last);
+    joined
+}
+
+/// Cuts the front matter, a block between two lines `---` at the very beginning, from a prompt.
+///
+/// Of YAML only `key: value` and lists are read, in both spellings; other lines and keys are skipped. A block without an
+/// end is not front matter.
+#[must_use]
+pub fn split_front_matter(text: &str) -> (PromptMetadata, &str) {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut rest = text;
+    if take_line(&mut rest).is_none_or(|line| line.trim_end() != "---") {
+        return (PromptMetadata::default(), text);
+    }
+    let block = rest;
+    while let Some(line) = take_line(&mut rest) {
+        if line.trim_end() == "---" {
+            let block = &block[..block.len() - rest.len() - line.len()];
+            return (metadata(block), rest);
+        }
+    }
+    (PromptMetadata::default(), text)
+}
+
+/// Takes the next line, with its line break, from the front of `rest`.
+fn take_line<'t>(rest: &mut &'t str) -> Option<&'t str> {
+    let end = rest.find('\n').map_or(rest.len(), |end| end + 1);
+    let (line, after) = rest.split_at(end);
+    *rest = after;
+    (!line.is_empty()).then_some(line)
+}
+
+fn metadata(block: &str) -> PromptMetadata {
+    let mut metadata = PromptMetadata::default();
+    let mut inside_tags = false;
+    for line in block.lines() {
+        let item = line.trim_start().strip_prefix("- ");
+        if let (Some(item), true) = (item, inside_tags) {
+            metadata.tags.push(scalar(item));
+            continue;
+        }
+        let Some((key, value)) = line.split_once(':') else {
+            continue;
+        };
+        inside_tags = key == "tags" && value.trim().is_empty();
+        let value = value.trim();
+        match key {
+            "tags" => metadata.tags = inline_list(value),
+            "name" => metadata.name = Some(scalar(value)),
+            "description" => metadata.description = Some(scalar(value)),
+            "version" => metadata.version = Some(scalar(value)),
+            "author" => metadata.author = Some(scalar(value)),
+            _ => {}
+        }
+    }
+    metadata
+}
+
+/// `[a, "b"]`, or `a, b` without brackets.
+fn inline_list(value: &str) -> Vec<String> {
+    let inner = value
+        .strip_prefix('[')
+        .and_then(|value| value.strip_suffix(']'))
+        .unwrap_or(value);
+    inner
+        .split(',')
+        .map(scalar)
+        .filter(|item| !item.is_empty())
+        .collect()
+}
+
+fn scalar(value: &str) -> String {
+    let value = value.trim();
+    let unquoted = ['"', '\'']
+        .iter()
+        .find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote));
+    unquoted.unwrap_or(value).to_owned()
+}
+
+fn replace_variables(text: &str, Variables { agent_root, data_dir }: Variables<'_>) -> String {
+    let variables = [
+        ("AGENT_ROOT%>", agent_root),
+        ("PROJECT_DIR%>", agent_root),
+        ("EXECUTION_DIR%>", agent_root),
+        ("DATA_DIR%>", data_dir),
+    ];
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("<%") {
+        replaced.push_str(before);
+        let known = variables
+            .iter()
+            .find_map(|(name, value)| Some((*value, after.strip_prefix(name)?)));
+        let (value, behind) = known.unwrap_or(("<%", after));
+        replaced.push_str(value);
+        rest = behind;
+    }
+    replaced.push_str(rest);
+    replaced
+}
+
+/// Removes `<!-- … -->` and one line break behind each; a comment without an end stays.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, comment)) = rest.split_once("<!--") {
+        let Some((_, behind)) = comment.split_once("-->") else {
+            break;
+        };
+        kept.push_str(before);
+        rest = behind
+            .strip_prefix("\r\n")
+            .or_else(|| behind.strip_prefix('\n'))
+            .unwrap_or(behind);
+    }
+    kept.push_str(rest);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VARIABLES: Variables<'static> = Variables {
+        agent_root: "/work",
+        data_dir: "/work/read_only_data_source",
+    };
+
+    #[test]
+    fn known_variables_are_replaced_and_unknown_ones_stay() {
+        let text = "<%PROJECT_DIR%> <%AGENT_ROOT%>/x <%EXECUTION_DIR%> <%DATA_DIR%> <%TIMESTAMP%> <% a <%DATA_DIR%> <%";
+        let expected = "/work /work/x /work /work/read_only_data_source <%TIMESTAMP%> <% a /work/read_only_data_source <%";
+        assert_eq!(render(text, VARIABLES), expected);
+    }
+
+    #[test]
+    fn comments_are_removed_everywhere_with_one_line_break() {
+        let text = "a\n<!-- x\ny -->\n\nb ```<!-- c -->``` <!-- open";
+        assert_eq!(render(text, VARIABLES), "a\n\nb `````` <!-- open");
+    }
+
+    #[test]
+    fn a_value_that_looks_like_a_variable_is_not_replaced_again() {
+        let variables = Variables {
+            agent_root: "<%DATA_DIR%>",
+            data_dir: "/d",
+        };
+        assert_eq!(render("<%AGENT_ROOT%>", variables), "<%DATA_DIR%>");
+    }
+
+    #[test]
+    fn front_matter_is_cut_and_read() {
+        let text = "---\r\nname: \"Review: all\"\r\ntags:\r\n  - a\r\n  - 'b'\r\nversion: 1.0\r\nx: [\r\n---\r\nbody\r\n";
+        let (metadata, body) = split_front_matter(text);
+        assert_eq!(body, "body\r\n");
+        assert_eq!(metadata.name.as_deref(), Some("Review: all"));
+        assert_eq!(metadata.version.as_deref(), Some("1.0"));
+        assert_eq!(metadata.tags, ["a", "b"]);
+    }
+
+    #[test]
+    fn tags_can_stand_in_one_line() {
+        assert_eq!(
+            split_front_matter("---\ntags: [x, \"y z\"]\n---\n").0.tags,
+            ["x", "y z"]
+        );
+    }
+
+    #[test]
+    fn a_block_without_an_end_or_not_at_the_beginning_is_text() {
+        for text in ["---\nname: x\n", "a\n---\nname: x\n---\n", "----\n---\n", ""] {
+            assert_eq!(split_front_matter(text), (PromptMetadata::default(), text));
+        }
+    }
+
+    #[test]
+    fn texts_are_joined_with_exactly_one_blank_line() {
+        assert_eq!(join(["a\n\n\n", "b", "c\n"]), "a\n\nb\n\nc\n");
+        assert_eq!(join([]), "");
+    }
+}

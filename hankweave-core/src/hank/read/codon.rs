@@ -1,0 +1,198 @@
+//! Codons and their agents.
+
+use std::collections::BTreeMap;
+
+use jsonc_parser::ast::Value;
+
+use super::{
+    globs, model, name_item, on_exceeded, prompt_source, reference, rig, seconds_of_silence, sentinel,
+    settings,
+};
+use crate::hank::agent::{AgentChoice, AgentCommand};
+use crate::hank::budget::CodonBudget;
+use crate::hank::document::{CodonConfig, ContinuationMode, OnFailure, PromptSource, RetryConfig};
+use crate::hank::keys;
+use crate::hank::problem::quoted;
+use crate::hank::reader::{Fields, Node, Reader};
+use crate::id::{CodonId, check_configured_id};
+
+/// Reads a codon. A codon without a usable id, name or prompt is reported; one whose id or continuation mode is
+/// unknown is `None` as well, because its neighbours cannot be judged without them.
+pub(super) fn codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonConfig> {
+    name_item(reader, node, "codon");
+    let fields = reader.fields(node, &keys::CODON)?;
+    let id = fields.required(reader, "id", |reader, node| {
+        reader
+            .checked(node, check_configured_id)
+            .and_then(|id| CodonId::new(id).ok())
+    });
+    let agent = fields.optional(reader, "agent", agent);
+    let on_failure = fields.optional(reader, "onFailure", on_failure);
+    let continuation_mode = fields.required(reader, "continuationMode", continuation_mode);
+    Some(CodonConfig {
+        name: fields
+            .required(reader, "name", Reader::non_empty)
+            .unwrap_or_default(),
+        description: fields.optional(reader, "description", Reader::string),
+        model: codon_model(reader, &fields, agent.as_ref()),
+        agent,
+        prompt: prompt(reader, &fields),
+        append_system_prompt: prompt_source(
+            reader,
+            &fields,
+            ["appendSystemPromptFile", "appendSystemPromptText"],
+        ),
+        rig_setup: fields
+            .optional(reader, "rigSetup", rig::rig_setup)
+            .unwrap_or_default(),
+        checkpointed_files: fields
+            .optional(reader, "checkpointedFiles", globs)
+            .unwrap_or_default(),
+        env: fields.optional(reader, "env", environment).unwrap_or_default(),
+        output_files: fields
+            .optional(reader, "outputFiles", rig::output_files)
+            .unwrap_or_default(),
+        sentinels: fields
+            .optional(reader, "sentinels", sentinel::sentinels)
+            .unwrap_or_default(),
+        archive_on_success: fields
+            .optional(reader, "archiveOnSuccess", globs)
+            .unwrap_or_default(),
+        retry_config: retry_config(reader, &fields, on_failure),
+        on_failure,
+        exhaust_with_prompt: fields.optional(reader, "exhaustWithPrompt", Reader::non_empty),
+        max_extensions: fields.optional(reader, "maxExtensions", |reader, node| {
+            reader.integer(node, 1..=u64::MAX)
+        }),
+        auto_compact: fields.optional(reader, "autoCompact", Reader::boolean),
+        shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
+        budget: fields.optional(reader, "budget", budget),
+        // Last, so that everything else has been read before the codon is given up.
+        id: id?,
+        continuation_mode: continuation_mode?,
+    })
+}
+
+fn agent(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<AgentChoice> {
+    match node.value {
+        Value::Object(object) if object.get("script").is_some() => {
+            let fields = reader.fields(node, &keys::AGENT_SCRIPT)?;
+            fields
+                .required(reader, "script", reference)
+                .map(|script| AgentChoice::Script { script })
+        }
+        Value::Object(_) => {
+            let fields = reader.fields(node, &keys::AGENT_COMMAND)?;
+            let command = fields.required(reader, "command", |reader, node| {
+                reader.non_empty_list(node, argument)
+            });
+            let stream = fields.required(reader, "stream", agent_name);
+            Some(AgentChoice::Command(AgentCommand {
+                command: command?,
+                stream: stream?,
+            }))
+        }
+        Value::StringLit(_) => agent_name(reader, node).map(AgentChoice::Named),
+        _ => {
+            let hint = r#"write "claude", { "command": ["program"], "stream": "claude" } or { "script": "script.json" }"#;
+            reader.error_with_hint(node, "must be the name of an agent or an object", hint);
+            None
+        }
+    }
+}
+
+/// The name becomes part of file names.
+fn agent_name(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+    reader.checked(node, check_configured_id)
+}
+
+fn argument(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+    let is_program = node.path.ends_with("[0]");
+    reader.checked(node, |argument| match argument {
+        "" if is_program => Err("must be the name of a program"),
+        argument if argument.contains('\0') => Err("must not contain a NUL character"),
+        _ => Ok(()),
+    })
+}
+
+fn codon_model(reader: &mut Reader<'_>, fields: &Fields<'_>, agent: Option<&AgentChoice>) -> Option<String> {
+    if agent.is_some_and(AgentChoice::works_without_model) {
+        fields.optional(reader, "model", model)
+    } else {
+        fields.required(reader, "model", model)
+    }
+}
+
+/// The prompt of a codon; an empty one after it was reported that there is none.
+fn prompt(reader: &mut Reader<'_>, fields: &Fields<'_>) -> PromptSource {
+    let keys = ["promptFile", "promptText"];
+    if keys.iter().all(|key| fields.get(key).is_none()) {
+        fields.missing(
+            reader,
+            "promptFile",
+            Some("a codon needs a promptFile or a promptText"),
+        );
+    }
+    prompt_source(reader, fields, keys).unwrap_or_else(|| PromptSource::Text(String::new()))
+}
+
+fn continuation_mode(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<ContinuationMode> {
+    use ContinuationMode::{ContinuePrevious, Fresh};
+    reader.choice(node, &[("fresh", Fresh), ("continue-previous", ContinuePrevious)])
+}
+
+fn on_failure(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<OnFailure> {
+    use OnFailure::{Abort, Ignore, Retry};
+    reader.choice(node, &[("abort", Abort), ("retry", Retry), ("ignore", Ignore)])
+}
+
+fn retry_config(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    policy: Option<OnFailure>,
+) -> Option<RetryConfig> {
+    let node = fields.get("retryConfig")?;
+    if policy != Some(OnFailure::Retry) {
+        reader.error_with_hint(
+            &node,
+            "needs `onFailure` to be retry",
+            r#"add "onFailure": "retry""#,
+        );
+    }
+    let fields = reader.fields(&node, &keys::RETRY)?;
+    Some(RetryConfig {
+        max_attempts: fields.optional(reader, "maxAttempts", |reader, node| reader.integer(node, 1..=10)),
+        delay_ms: fields.optional(reader, "delayMs", |reader, node| reader.integer(node, 0..=60_000)),
+        max_delay_ms: fields.optional(reader, "maxDelayMs", |reader, node| {
+            reader.integer(node, 0..=600_000)
+        }),
+    })
+}
+
+/// Variables for the agent. Their values may be secrets and never become part of a message.
+fn environment(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<BTreeMap<String, String>> {
+    reader.map(node, |reader, name, node| {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            reader.error(
+                node,
+                format!("{} is no name for an environment variable", quoted(name)),
+            );
+        }
+        reader.checked(node, |value| match value.contains('\0') {
+            true => Err("must not contain a NUL character"),
+            false => Ok(()),
+        })
+    })
+}
+
+fn budget(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonBudget> {
+    let fields = reader.fields(node, &keys::CODON_BUDGET)?;
+    let tokens = |reader: &mut Reader<'_>, node: &Node<'_>| reader.integer(node, 1..=u64::MAX);
+    Some(CodonBudget {
+        max_dollars: fields.optional(reader, "maxDollars", settings::dollars),
+        max_time_seconds: fields.optional(reader, "maxTimeSeconds", Reader::positive),
+        max_output_tokens: fields.optional(reader, "maxOutputTokens", tokens),
+        max_context_tokens: fields.optional(reader, "maxContextTokens", tokens),
+        on_exceeded: fields.optional(reader, "onExceeded", on_exceeded),
+    })
+}

@@ -1,0 +1,174 @@
+//! Rig items and output items.
+
+use super::{reference, type_of};
+use crate::hank::document::{CopyStep, OutputItem, RigAction, RigCommand, RigItem, WorkingDirectory};
+use crate::hank::keys;
+use crate::hank::paths;
+use crate::hank::reader::{Node, Reader};
+
+pub(super) fn rig_setup(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<RigItem>> {
+    reader.list(node, rig_item)
+}
+
+fn rig_item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<RigItem> {
+    let (fields, action) = match type_of(node) {
+        Some("copy") => {
+            let fields = reader.fields(node, &keys::COPY_ITEM)?;
+            let copy = fields.required(reader, "copy", copy_step);
+            (fields, copy.map(|copy| RigAction::Copy { copy }))
+        }
+        Some("command") => {
+            let fields = reader.fields(node, &keys::COMMAND_ITEM)?;
+            let command = fields.required(reader, "command", |reader, node| command(reader, node, IN_RIG));
+            (fields, command.map(|command| RigAction::Command { command }))
+        }
+        _ => {
+            reader.error_with_hint(
+                node,
+                "must be a copy or a command",
+                r#"add "type": "copy" or "type": "command""#,
+            );
+            return None;
+        }
+    };
+    let allow_failure = fields
+        .optional(reader, "allowFailure", Reader::boolean)
+        .unwrap_or_default();
+    Some(RigItem {
+        action: action?,
+        allow_failure,
+    })
+}
+
+fn copy_step(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CopyStep> {
+    let fields = reader.fields(node, &keys::COPY)?;
+    let from = fields.required(reader, "from", reference);
+    let to = fields.required(reader, "to", |reader, node| {
+        reader.checked(node, |path| paths::copy_target(path).map(drop))
+    });
+    Some(CopyStep { from: from?, to: to? })
+}
+
+const IN_RIG: &[(&str, WorkingDirectory)] = &[
+    ("project", WorkingDirectory::Project),
+    ("lastCopied", WorkingDirectory::LastCopied),
+];
+const BEFORE_COPY: &[(&str, WorkingDirectory)] = &[("project", WorkingDirectory::Project)];
+
+fn command(
+    reader: &mut Reader<'_>,
+    node: &Node<'_>,
+    directories: &[(&str, WorkingDirectory)],
+) -> Option<RigCommand> {
+    let fields = reader.fields(node, &keys::COMMAND)?;
+    let run = fields.required(reader, "run", shell_text);
+    let working_directory = fields
+        .optional(reader, "workingDirectory", |reader, node| {
+            reader.choice(node, directories)
+        })
+        .unwrap_or_default();
+    Some(RigCommand {
+        run: run?,
+        working_directory,
+    })
+}
+
+fn shell_text(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+    let text = reader.non_empty(node)?;
+    if text.contains('\0') {
+        reader.error(node, "must not contain a NUL character");
+    }
+    if let Some(danger) = danger_in(&text) {
+        reader.warning(node, format!("{danger}; is that meant?"));
+    }
+    Some(text)
+}
+
+/// What a shell command seems to destroy; a help against slips, not a defence ("hank configuration", section 8).
+fn danger_in(command: &str) -> Option<&'static str> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let removes_root = words.windows(3).any(|three| {
+        let [program, flags, target] = three else {
+            return false;
+        };
+        let flags = flags.strip_prefix('-').unwrap_or_default();
+        *program == "rm"
+            && flags.contains(['r', 'R'])
+            && flags.contains('f')
+            && matches!(*target, "/" | "/*" | "~" | "~/")
+    });
+    let disk = |path: &str| {
+        ["/dev/sd", "/dev/nvme", "/dev/hd", "/dev/disk"]
+            .iter()
+            .any(|disk| path.contains(disk))
+    };
+    let writes = |word: &&str| word.starts_with("of=") || word.starts_with('>');
+    let writes_disk = words.iter().any(|word| writes(word) && disk(word))
+        || words
+            .windows(2)
+            .any(|pair| pair[0].ends_with('>') && disk(pair[1]));
+    let formats = words
+        .iter()
+        .any(|word| *word == "mkfs" || word.starts_with("mkfs."));
+    match (removes_root, writes_disk, formats) {
+        (true, _, _) => Some("removes everything below the root or the home folder"),
+        (_, true, _) => Some("writes to a raw disk"),
+        (_, _, true) => Some("formats a disk"),
+        (false, false, false) => None,
+    }
+}
+
+pub(super) fn output_files(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<OutputItem>> {
+    reader.list(node, |reader, node| {
+        let fields = reader.fields(node, &keys::OUTPUT)?;
+        let copy = fields.required(reader, "copy", |reader, node| {
+            reader.non_empty_list(node, |reader, node| reader.checked(node, paths::check_glob))
+        });
+        let before_copy = fields.optional(reader, "beforeCopy", |reader, node| {
+            reader.list(node, before_copy)
+        });
+        Some(OutputItem {
+            copy: copy?,
+            before_copy: before_copy.unwrap_or_default(),
+        })
+    })
+}
+
+fn before_copy(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<RigCommand> {
+    let fields = reader.fields(node, &keys::BEFORE_COPY_ITEM)?;
+    let kind = fields.required(reader, "type", |reader, node| {
+        reader.choice(node, &[("command", ())])
+    });
+    let command = fields.required(reader, "command", |reader, node| {
+        command(reader, node, BEFORE_COPY)
+    });
+    kind.and(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_destroys_a_disk_is_noticed_and_ordinary_ones_are_not() {
+        for bad in [
+            "rm -rf /",
+            "cd x && rm -fr /*",
+            "dd if=x of=/dev/sda",
+            "cat x > /dev/sdb",
+            "cat x >/dev/sdb",
+            "mkfs.ext4 x",
+        ] {
+            assert!(danger_in(bad).is_some(), "{bad}");
+        }
+        for good in [
+            "rm -rf target",
+            "rm -rf /tmp/x",
+            "echo x > /dev/null",
+            "npm install",
+            "rm -f /",
+        ] {
+            assert_eq!(danger_in(good), None, "{good}");
+        }
+    }
+}

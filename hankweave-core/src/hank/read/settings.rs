@@ -1,0 +1,112 @@
+//! What stands beside the list of codons: meta, overrides, requirements and the budgets of containers.
+
+use super::{model, on_exceeded, seconds_of_silence};
+use crate::cost::Usd;
+use crate::hank::budget::{Allocation, ContainerBudget};
+use crate::hank::document::{Meta, Overrides, Requirements};
+use crate::hank::keys;
+use crate::hank::reader::{Node, Reader};
+
+pub(super) fn meta(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Meta> {
+    let fields = reader.fields(node, &keys::META)?;
+    let name = fields.required(reader, "name", Reader::non_empty);
+    let version = fields.required(reader, "version", Reader::non_empty);
+    let description = fields.optional(reader, "description", Reader::string);
+    let author = fields.optional(reader, "author", Reader::string);
+    Some(Meta {
+        name: name?,
+        version: version?,
+        description,
+        author,
+    })
+}
+
+pub(super) fn overrides(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Overrides> {
+    let fields = reader.fields(node, &keys::OVERRIDES)?;
+    Some(Overrides {
+        model: fields.optional(reader, "model", model),
+        data_hash_time_limit: fields.optional(reader, "dataHashTimeLimit", milliseconds),
+        sentinel: fields.optional(reader, "sentinel", |reader, node| {
+            let sentinel = reader.fields(node, &keys::SENTINEL_DEFAULTS)?;
+            sentinel.optional(reader, "enablePersistence", Reader::boolean);
+            sentinel.optional(reader, "healthCheckGracePeriodMs", milliseconds);
+            sentinel.optional(reader, "waitForAllHealthChecks", Reader::boolean);
+            reader.json_object(node)
+        }),
+        shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
+        budget: fields.optional(reader, "budget", container_budget),
+    })
+}
+
+fn milliseconds(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
+    reader.integer(node, 1..=u64::MAX)
+}
+
+pub(super) fn requirements(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Requirements> {
+    let fields = reader.fields(node, &keys::REQUIREMENTS)?;
+    let env = fields.optional(reader, "env", |reader, node| reader.list(node, variable));
+    let tools = fields.optional(reader, "tools", |reader, node| reader.list(node, tool));
+    Some(Requirements {
+        env: env.unwrap_or_default(),
+        tools: tools.unwrap_or_default(),
+    })
+}
+
+fn variable(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+    let name = reader.checked(node, |name| match name.trim() {
+        "" => Err("must not be empty"),
+        name if name.contains(['=', '\0']) => Err("is no name for an environment variable"),
+        _ => Ok(()),
+    })?;
+    Some(name.trim().to_owned())
+}
+
+fn tool(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+    let name = reader.checked(node, |name| match name.trim() {
+        "" => Err("must not be empty"),
+        name if name.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '\\' | '\0')) => {
+            Err("must be the bare name of a program, without a path or arguments")
+        }
+        _ => Ok(()),
+    })?;
+    Some(name.trim().to_owned())
+}
+
+pub(super) fn container_budget(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<ContainerBudget> {
+    use Allocation::{Proportional, ProportionalStrict, Shared};
+    let allocations = [
+        ("shared", Shared),
+        ("proportional", Proportional),
+        ("proportional-strict", ProportionalStrict),
+    ];
+    let fields = reader.fields(node, &keys::CONTAINER_BUDGET)?;
+    Some(ContainerBudget {
+        max_dollars: fields.optional(reader, "maxDollars", dollars),
+        max_time_seconds: fields.optional(reader, "maxTimeSeconds", Reader::positive),
+        allocation: fields.optional(reader, "allocation", |reader, node| {
+            reader.choice(node, &allocations)
+        }),
+        shares: fields
+            .optional(reader, "shares", |reader, node| reader.map(node, share))
+            .unwrap_or_default(),
+        on_exceeded: fields.optional(reader, "onExceeded", on_exceeded),
+    })
+}
+
+fn share(reader: &mut Reader<'_>, _child: &str, node: &Node<'_>) -> Option<f64> {
+    let share = reader.positive(node)?;
+    if share > 1.0 {
+        reader.error(node, "must not be above 1");
+    }
+    Some(share)
+}
+
+pub(super) fn dollars(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Usd> {
+    let dollars = Usd::from_dollars(reader.positive(node)?);
+    match dollars {
+        Ok(Usd::ZERO) => reader.error(node, "must be at least a billionth of a dollar"),
+        Ok(_) => {}
+        Err(_) => reader.error(node, "is too much money"),
+    }
+    dollars.ok()
+}

@@ -1,0 +1,108 @@
+//! The files that a hank names.
+
+use super::agent::AgentChoice;
+use super::document::{CodonConfig, Hank, PromptSource, RigAction, SentinelSource};
+
+/// One path to something in the folder of the hank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference<'h> {
+    /// What the file is for.
+    pub kind: ReferenceKind,
+    /// The path as it is written; its spelling has been checked.
+    pub path: &'h str,
+    /// JSON path of the value that holds it, such as `hank[0].promptFile[1]`; that of the key itself for a single file.
+    pub place: String,
+}
+
+/// What a referenced file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReferenceKind {
+    /// `promptFile`.
+    Prompt,
+    /// `appendSystemPromptFile` or `globalSystemPromptFile`.
+    SystemPrompt,
+    /// `copy.from` of a rig item; the only kind that may be a folder.
+    CopySource,
+    /// The script of the scripted agent.
+    AgentScript,
+    /// The configuration of a sentinel.
+    Sentinel,
+}
+
+/// Lists everything in the folder of the hank that the hank names, in the order of the text.
+///
+/// What sentinels name in their own configurations is not listed.
+#[must_use]
+pub fn references(hank: &Hank) -> Vec<Reference<'_>> {
+    let global = hank.global_system_prompt.as_ref();
+    let mut references = files(
+        ReferenceKind::SystemPrompt,
+        global,
+        "globalSystemPromptFile".to_owned(),
+    );
+    for (path, codon) in hank.located_codons() {
+        references.extend(of_codon(codon, &path));
+    }
+    references
+}
+
+fn of_codon<'h>(codon: &'h CodonConfig, at: &str) -> Vec<Reference<'h>> {
+    let mut references = files(
+        ReferenceKind::Prompt,
+        Some(&codon.prompt),
+        format!("{at}.promptFile"),
+    );
+    let system_prompt = codon.append_system_prompt.as_ref();
+    references.extend(files(
+        ReferenceKind::SystemPrompt,
+        system_prompt,
+        format!("{at}.appendSystemPromptFile"),
+    ));
+    if let Some(AgentChoice::Script { script }) = &codon.agent {
+        references.push(Reference {
+            kind: ReferenceKind::AgentScript,
+            path: script,
+            place: format!("{at}.agent.script"),
+        });
+    }
+    for (index, item) in codon.rig_setup.iter().enumerate() {
+        if let RigAction::Copy { copy } = &item.action {
+            let place = format!("{at}.rigSetup[{index}].copy.from");
+            references.push(Reference {
+                kind: ReferenceKind::CopySource,
+                path: &copy.from,
+                place,
+            });
+        }
+    }
+    for (index, sentinel) in codon.sentinels.iter().enumerate() {
+        if let SentinelSource::File(path) = &sentinel.sentinel_config {
+            let place = format!("{at}.sentinels[{index}].sentinelConfig");
+            references.push(Reference {
+                kind: ReferenceKind::Sentinel,
+                path,
+                place,
+            });
+        }
+    }
+    references
+}
+
+fn files<'h>(kind: ReferenceKind, source: Option<&'h PromptSource>, at: String) -> Vec<Reference<'h>> {
+    let Some(PromptSource::Files(files)) = source else {
+        return Vec::new();
+    };
+    let place = |index: usize| match files.len() {
+        1 => at.clone(),
+        _ => format!("{at}[{index}]"),
+    };
+    files
+        .iter()
+        .enumerate()
+        .map(|(index, path)| Reference {
+            kind,
+            path,
+            place: place(index),
+        })
+        .collect()
+}

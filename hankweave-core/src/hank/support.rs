@@ -1,0 +1,90 @@
+//! What a hank can say that a run cannot do yet.
+
+use super::document::{CodonConfig, Hank, HankItem, LoopConfig, OnFailure, Overrides};
+use super::problem::Problem;
+
+/// A key, what it is for, and whether it is used.
+type Feature<T> = (&'static str, &'static str, fn(&T) -> bool);
+
+// Whoever builds a feature deletes its line.
+const IN_OVERRIDES: &[Feature<Overrides>] = &[
+    ("model", "one model for every codon", |overrides| {
+        overrides.model.is_some()
+    }),
+    ("dataHashTimeLimit", "hashing of data", |overrides| {
+        overrides.data_hash_time_limit.is_some()
+    }),
+    ("sentinel", "sentinels", |overrides| overrides.sentinel.is_some()),
+    ("shimIdleTimeout", "a limit for silent agents", |overrides| {
+        overrides.shim_idle_timeout.is_some()
+    }),
+    ("budget", "budgets", |overrides| overrides.budget.is_some()),
+];
+const IN_CODONS: &[Feature<CodonConfig>] = &[
+    ("outputFiles", "copying results to an output directory", |codon| {
+        !codon.output_files.is_empty()
+    }),
+    ("sentinels", "sentinels", |codon| !codon.sentinels.is_empty()),
+    ("archiveOnSuccess", "moving files to an archive", |codon| {
+        !codon.archive_on_success.is_empty()
+    }),
+    ("onFailure", "retrying a failed codon", |codon| {
+        codon.on_failure == Some(OnFailure::Retry)
+    }),
+    (
+        "exhaustWithPrompt",
+        "extending a codon until its context is full",
+        |codon| codon.exhaust_with_prompt.is_some(),
+    ),
+    (
+        "maxExtensions",
+        "extending a codon until its context is full",
+        |codon| codon.max_extensions.is_some(),
+    ),
+    ("autoCompact", "compaction of the context", |codon| {
+        codon.auto_compact == Some(true)
+    }),
+    ("shimIdleTimeout", "a limit for silent agents", |codon| {
+        codon.shim_idle_timeout.is_some()
+    }),
+    ("budget", "budgets", |codon| codon.budget.is_some()),
+];
+const IN_LOOPS: &[Feature<LoopConfig>] = &[
+    ("budget", "budgets", |found| found.budget.is_some()),
+    ("archiveOnSuccess", "moving files to an archive", |found| {
+        !found.archive_on_success.is_empty()
+    }),
+];
+
+/// Every use of a feature that a run does not have yet, as an error with its place.
+///
+/// The hank is valid; only a run has to refuse it.
+#[must_use]
+pub fn unsupported(hank: &Hank) -> Vec<Problem> {
+    let overrides = hank
+        .overrides
+        .iter()
+        .flat_map(|overrides| used(IN_OVERRIDES, "overrides", overrides));
+    let loops = hank
+        .items
+        .iter()
+        .enumerate()
+        .filter_map(|(index, item)| match item {
+            HankItem::Loop(found) => Some(used(IN_LOOPS, &format!("hank[{index}]"), found)),
+            HankItem::Codon(_) => None,
+        });
+    let codons = hank
+        .located_codons()
+        .map(|(path, codon)| used(IN_CODONS, &path, codon));
+    let features = overrides.chain(loops.flatten()).chain(codons.flatten());
+    features
+        .map(|(path, purpose)| Problem::error(&hank.places, path, format!("not supported yet: {purpose}")))
+        .collect()
+}
+
+/// The path and the purpose of each feature that `value` uses.
+fn used<T>(features: &[Feature<T>], path: &str, value: &T) -> Vec<(String, &'static str)> {
+    let used = features.iter().filter(|(_, _, is_used)| is_used(value));
+    used.map(|(key, purpose, _)| (format!("{path}.{key}"), *purpose))
+        .collect()
+}

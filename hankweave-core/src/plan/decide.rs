@@ -1,0 +1,94 @@
+//! What the runner does next, as one pure function over the document.
+
+use super::{ExpandError, LoopStep, PlanEntry, advance_loop};
+use crate::codon::CodonExecution;
+use crate::hank::{Hank, OnFailure};
+use crate::id::CodonId;
+use crate::state::HankweaveState;
+use crate::thread::ExecutionThread;
+
+/// What the runner does next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// Run this codon.
+    Start(Box<PlanEntry>),
+    /// A loop goes on, or its rest falls away: store this plan, then ask again.
+    Replan(Vec<PlanEntry>),
+    /// A codon is open.
+    Wait,
+    /// Every codon of the plan has ended.
+    Done,
+    /// Something stands in the way.
+    Blocked(BlockedBy),
+}
+
+/// What stands in the way of going on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlockedBy {
+    /// The newest codon failed and its policy does not say to ignore that.
+    FailedCodon(CodonId),
+    /// The run continues one that the document does not hold, so nobody knows where it stands.
+    MissingParent,
+    /// The plan and the hank do not fit together, because hank.json was changed.
+    ChangedHank(ExpandError),
+}
+
+/// Decides from the document, the thread that ends in its newest run, and the hank.
+///
+/// The plan in the document leads; the hank is asked for loops and failure policies. The same input gives the same answer, so a restart after a crash
+/// decides as the crashed runner would have done.
+#[must_use]
+pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decision {
+    if thread.has_running_codon {
+        return Decision::Wait;
+    }
+    let run_has_begun = state.runs.front().is_some_and(|run| !run.codons.is_empty());
+    let Some(newest) = thread.codons.first().map(|entry| entry.codon.as_ref()) else {
+        return start(state, thread.next_codon_id.as_ref());
+    };
+    if !run_has_begun && thread.next_codon_id.is_some() {
+        // A rig-setup continuation runs the same codon again, whatever became of the one before it.
+        return start(state, thread.next_codon_id.as_ref());
+    }
+    if matches!(newest, CodonExecution::Failed(_)) && !ignores_failure(hank, newest.codon_id()) {
+        return Decision::Blocked(BlockedBy::FailedCodon(newest.codon_id().clone()));
+    }
+    after(state, hank, newest)
+}
+
+/// What follows a codon that has ended and does not block.
+fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decision {
+    let plan = &state.execution_plan;
+    let step = match advance_loop(hank, plan, ended.codon_id(), ended.context_exceeded()) {
+        Ok(step) => step,
+        Err(error) => return Decision::Blocked(BlockedBy::ChangedHank(error)),
+    };
+    match step {
+        LoopStep::Expand(..) | LoopStep::DropRest { .. } => Decision::Replan(step.applied_to(plan)),
+        LoopStep::NotInLoop | LoopStep::MidIteration | LoopStep::Ended { .. } => {
+            let behind = plan
+                .iter()
+                .skip_while(|entry| entry.codon_id != *ended.codon_id())
+                .nth(1);
+            behind.map_or(Decision::Done, |entry| Decision::Start(Box::new(entry.clone())))
+        }
+    }
+}
+
+fn start(state: &HankweaveState, id: Option<&CodonId>) -> Decision {
+    match id {
+        Some(id) => match state.execution_plan.iter().find(|entry| entry.codon_id == *id) {
+            Some(entry) => Decision::Start(Box::new(entry.clone())),
+            None => Decision::Blocked(BlockedBy::ChangedHank(ExpandError::UnknownCodon(id.clone()))),
+        },
+        None if state.execution_plan.is_empty() => Decision::Done,
+        None => Decision::Blocked(BlockedBy::MissingParent),
+    }
+}
+
+/// Whether the hank says to go on when this codon fails.
+#[must_use]
+pub fn ignores_failure(hank: &Hank, id: &CodonId) -> bool {
+    hank.codon(id.configured())
+        .is_some_and(|codon| codon.failure_policy() == OnFailure::Ignore)
+}

@@ -1,0 +1,366 @@
+//! The execution plan, one loop iteration at a time ("state model", section 8, and "runtime behaviour", section 7).
+
+use std::ops::Range;
+
+use super::entry::{LoopContext, PlanEntry, PlannedCodon};
+use crate::hank::{CodonConfig, Hank, HankItem, LoopConfig, TerminateOn};
+use crate::id::{CodonId, LoopId};
+
+/// A contextExceeded loop ends after this many iterations even if no context was ever full, so that an agent that does
+/// nothing cannot run up costs without end.
+pub const MAX_OPEN_ITERATIONS: u32 = 1000;
+
+/// What a codon that has ended means for the plan.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LoopStep {
+    /// The codon is in no loop; the plan stays.
+    NotInLoop,
+    /// More codons of the loop are already in the plan; the plan stays.
+    MidIteration,
+    /// The codon was the last one of the loop; the plan stays.
+    Ended {
+        /// The loop.
+        loop_id: LoopId,
+        /// Why it is not repeated.
+        reason: LoopEnd,
+    },
+    /// The next iteration follows: these entries, inserted at the index.
+    Expand(Vec<PlanEntry>, usize),
+    /// The context is full: the loop has ended, and these entries, the rest of the iteration, are removed.
+    DropRest {
+        /// The loop.
+        loop_id: LoopId,
+        /// Indices in the plan.
+        entries: Range<usize>,
+    },
+}
+
+/// Why a loop is not repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoopEnd {
+    /// The configured number of iterations is done.
+    IterationLimit,
+    /// The agent's context is full.
+    ContextExceeded,
+    /// [`MAX_OPEN_ITERATIONS`] are done and the context never was full.
+    SafetyLimit,
+}
+
+/// Why a plan cannot be advanced.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpandError {
+    /// The codon that ended is not in the plan.
+    #[error("codon `{0}` is not in the execution plan")]
+    UnknownCodon(CodonId),
+    /// The plan names a loop that the hank does not have, because hank.json has changed.
+    #[error("codon `{codon_id}` belongs to loop `{loop_id}`, which hank.json does not have")]
+    UnknownLoop {
+        /// The codon that ended.
+        codon_id: CodonId,
+        /// The loop it names.
+        loop_id: LoopId,
+    },
+    /// The next iteration would put an id into the plan that is there already.
+    #[error("codon `{0}` would be in the execution plan twice")]
+    DuplicateCodon(CodonId),
+    /// The iteration number in the plan is higher than any run can reach.
+    #[error("loop `{0}` cannot be repeated any more: its iteration number is too high")]
+    TooManyIterations(LoopId),
+}
+
+impl LoopStep {
+    /// The plan after this step.
+    ///
+    /// `plan` is the plan that the step was computed for; indices behind the end of another one mean its end.
+    #[must_use]
+    pub fn applied_to(self, plan: &[PlanEntry]) -> Vec<PlanEntry> {
+        let mut plan = plan.to_vec();
+        let end = plan.len();
+        match self {
+            Self::NotInLoop | Self::MidIteration | Self::Ended { .. } => {}
+            Self::Expand(entries, index) => drop(plan.splice(index.min(end)..index.min(end), entries)),
+            Self::DropRest { entries, .. } => drop(plan.drain(entries.start.min(end)..entries.end.min(end))),
+        }
+        plan
+    }
+}
+
+/// The plan of a fresh run: every codon in order, of each loop only iteration 0.
+#[must_use]
+pub fn initial_plan(hank: &Hank) -> Vec<PlanEntry> {
+    let entries = hank.items.iter().flat_map(|item| match item {
+        HankItem::Codon(codon) => vec![entry(codon, codon.id.clone(), None)],
+        HankItem::Loop(found) => iteration(found, 0).expect("iteration 0 has one digit"),
+    });
+    entries.collect()
+}
+
+/// What changes after the codon `finished` has ended, however it ended.
+///
+/// `context_exceeded` tells that the agent's context was full; it ends loops that wait for it. Asking twice about the
+/// same codon expands a loop only once, so a run that was interrupted can ask again.
+///
+/// # Errors
+///
+/// Returns an [`ExpandError`] when plan and hank do not fit together.
+pub fn advance_loop(
+    hank: &Hank,
+    plan: &[PlanEntry],
+    finished: &CodonId,
+    context_exceeded: bool,
+) -> Result<LoopStep, ExpandError> {
+    let index = plan.iter().position(|entry| entry.codon_id == *finished);
+    let index = index.ok_or_else(|| ExpandError::UnknownCodon(finished.clone()))?;
+    let Some(context) = &plan[index].loop_context else {
+        return Ok(LoopStep::NotInLoop);
+    };
+    let loop_id = context.loop_id.clone();
+    let found = hank.find_loop(&loop_id).ok_or_else(|| ExpandError::UnknownLoop {
+        codon_id: finished.clone(),
+        loop_id: loop_id.clone(),
+    })?;
+    let rest = index + 1..index + 1 + count_same_loop(&plan[index + 1..], &loop_id);
+    let ends_by_context = context_exceeded && found.terminate_on == TerminateOn::ContextExceeded;
+    match (rest.is_empty(), ends_by_context) {
+        (false, true) => Ok(LoopStep::DropRest {
+            loop_id,
+            entries: rest,
+        }),
+        (false, false) => Ok(LoopStep::MidIteration),
+        (true, true) => Ok(LoopStep::Ended {
+            loop_id,
+            reason: LoopEnd::ContextExceeded,
+        }),
+        (true, false) => next_iteration(found, plan, index, context.iteration),
+    }
+}
+
+/// How many entries at the front of `plan` belong to the loop, in this iteration or a later one.
+fn count_same_loop(plan: &[PlanEntry], loop_id: &LoopId) -> usize {
+    let in_loop = |entry: &&PlanEntry| {
+        entry
+            .loop_context
+            .as_ref()
+            .is_some_and(|context| context.loop_id == *loop_id)
+    };
+    plan.iter().take_while(in_loop).count()
+}
+
+fn next_iteration(
+    found: &LoopConfig,
+    plan: &[PlanEntry],
+    last: usize,
+    current: u32,
+) -> Result<LoopStep, ExpandError> {
+    let (limit, reason) = match found.terminate_on {
+        TerminateOn::IterationLimit { limit } => (limit, LoopEnd::IterationLimit),
+        TerminateOn::ContextExceeded => (MAX_OPEN_ITERATIONS, LoopEnd::SafetyLimit),
+    };
+    if current >= limit.saturating_sub(1) {
+        return Ok(LoopStep::Ended {
+            loop_id: found.id.clone(),
+            reason,
+        });
+    }
+    let entries =
+        iteration(found, current + 1).ok_or_else(|| ExpandError::TooManyIterations(found.id.clone()))?;
+    let is_planned = |id: &CodonId| plan.iter().any(|entry| entry.codon_id == *id);
+    match entries.iter().find(|entry| is_planned(&entry.codon_id)) {
+        Some(twice) => Err(ExpandError::DuplicateCodon(twice.codon_id.clone())),
+        None => Ok(LoopStep::Expand(entries, last + 1)),
+    }
+}
+
+/// The codons of one iteration; `None` when an id cannot hold the number.
+fn iteration(found: &LoopConfig, iteration: u32) -> Option<Vec<PlanEntry>> {
+    let entries = found.codons.iter().zip(0..).map(|(codon, codon_index_in_loop)| {
+        let codon_id = CodonId::in_loop(codon.id.configured(), iteration).ok()?;
+        let context = LoopContext {
+            loop_id: found.id.clone(),
+            iteration,
+            codon_index_in_loop,
+        };
+        Some(entry(codon, codon_id, Some(context)))
+    });
+    entries.collect()
+}
+
+fn entry(codon: &CodonConfig, codon_id: CodonId, loop_context: Option<LoopContext>) -> PlanEntry {
+    PlanEntry {
+        codon: PlannedCodon::from(codon),
+        codon_id,
+        loop_context,
+        extra: serde_json::Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hank(terminate_on: &str) -> Hank {
+        let codon = |id: &str| {
+            format!(
+                r#"{{"id":"{id}","name":"{id}","model":"sonnet","continuationMode":"continue-previous","promptText":"x"}}"#
+            )
+        };
+        let text = format!(
+            r#"{{"hank":[{},{{"type":"loop","id":"l","name":"L","terminateOn":{terminate_on},"codons":[{},{}]}},{}]}}"#,
+            codon("a"),
+            codon("b"),
+            codon("c"),
+            codon("d"),
+        );
+        // The codon behind a contextExceeded loop must not continue, but plans do not care.
+        let text = text.replace(
+            r#""id":"d","name":"d","model":"sonnet","continuationMode":"continue-previous""#,
+            r#""id":"d","name":"d","model":"sonnet","continuationMode":"fresh""#,
+        );
+        let parsed = crate::hank::parse(&text);
+        parsed.hank.unwrap_or_else(|| panic!("{:?}", parsed.problems))
+    }
+
+    const THREE_TIMES: &str = r#"{"type":"iterationLimit","limit":3}"#;
+    const UNTIL_FULL: &str = r#"{"type":"contextExceeded"}"#;
+
+    fn ids(plan: &[PlanEntry]) -> Vec<&str> {
+        plan.iter().map(|entry| entry.codon_id.as_str()).collect()
+    }
+
+    fn id(text: &str) -> CodonId {
+        CodonId::new(text).unwrap()
+    }
+
+    #[test]
+    fn a_first_plan_has_only_iteration_zero_of_each_loop() {
+        let plan = initial_plan(&hank(THREE_TIMES));
+        assert_eq!(ids(&plan), ["a", "b#0", "c#0", "d"]);
+        let context = plan[2].loop_context.as_ref().unwrap();
+        assert_eq!(
+            (
+                context.loop_id.as_str(),
+                context.iteration,
+                context.codon_index_in_loop
+            ),
+            ("l", 0, 1)
+        );
+        assert_eq!(
+            (plan[2].codon.id(), plan[2].codon.continues_previous()),
+            (Some("c"), true)
+        );
+    }
+
+    #[test]
+    fn an_iteration_is_inserted_directly_behind_the_one_that_ended_until_the_limit() {
+        let hank = hank(THREE_TIMES);
+        let mut plan = initial_plan(&hank);
+        for last in ["c#0", "c#1"] {
+            plan = advance_loop(&hank, &plan, &id(last), false)
+                .unwrap()
+                .applied_to(&plan);
+        }
+        assert_eq!(ids(&plan), ["a", "b#0", "c#0", "b#1", "c#1", "b#2", "c#2", "d"]);
+        let end = advance_loop(&hank, &plan, &id("c#2"), false).unwrap();
+        assert!(
+            matches!(
+                end,
+                LoopStep::Ended {
+                    reason: LoopEnd::IterationLimit,
+                    ..
+                }
+            ),
+            "{end:?}"
+        );
+    }
+
+    #[test]
+    fn asking_twice_about_the_same_codon_expands_only_once() {
+        let hank = hank(THREE_TIMES);
+        let plan = initial_plan(&hank);
+        let plan = advance_loop(&hank, &plan, &id("c#0"), false)
+            .unwrap()
+            .applied_to(&plan);
+        assert_eq!(
+            advance_loop(&hank, &plan, &id("c#0"), false),
+            Ok(LoopStep::MidIteration)
+        );
+    }
+
+    #[test]
+    fn codons_outside_a_loop_or_in_its_middle_change_nothing() {
+        let hank = hank(THREE_TIMES);
+        let plan = initial_plan(&hank);
+        assert_eq!(
+            advance_loop(&hank, &plan, &id("a"), false),
+            Ok(LoopStep::NotInLoop)
+        );
+        assert_eq!(
+            advance_loop(&hank, &plan, &id("b#0"), false),
+            Ok(LoopStep::MidIteration)
+        );
+    }
+
+    #[test]
+    fn a_full_context_ends_a_loop_that_waits_for_it_and_drops_the_rest_of_the_iteration() {
+        let hank = hank(UNTIL_FULL);
+        let plan = initial_plan(&hank);
+        let dropped = advance_loop(&hank, &plan, &id("b#0"), true).unwrap();
+        assert_eq!(ids(&dropped.applied_to(&plan)), ["a", "b#0", "d"]);
+        let ended = advance_loop(&hank, &plan, &id("c#0"), true).unwrap();
+        assert!(
+            matches!(
+                ended,
+                LoopStep::Ended {
+                    reason: LoopEnd::ContextExceeded,
+                    ..
+                }
+            ),
+            "{ended:?}"
+        );
+    }
+
+    #[test]
+    fn a_full_context_does_not_end_a_loop_with_an_iteration_limit() {
+        let hank = hank(THREE_TIMES);
+        let plan = initial_plan(&hank);
+        assert!(matches!(
+            advance_loop(&hank, &plan, &id("c#0"), true),
+            Ok(LoopStep::Expand(..))
+        ));
+    }
+
+    #[test]
+    fn a_loop_without_a_limit_ends_after_a_thousand_iterations() {
+        let hank = hank(UNTIL_FULL);
+        let mut plan = iteration(hank.find_loop(&LoopId::new("l").unwrap()).unwrap(), 998).unwrap();
+        plan = advance_loop(&hank, &plan, &id("c#998"), false)
+            .unwrap()
+            .applied_to(&plan);
+        let end = advance_loop(&hank, &plan, &id("c#999"), false).unwrap();
+        assert!(
+            matches!(
+                end,
+                LoopStep::Ended {
+                    reason: LoopEnd::SafetyLimit,
+                    ..
+                }
+            ),
+            "{end:?}"
+        );
+    }
+
+    #[test]
+    fn a_plan_that_does_not_fit_the_hank_is_an_error() {
+        let hank = hank(THREE_TIMES);
+        let mut plan = initial_plan(&hank);
+        assert_eq!(
+            advance_loop(&hank, &plan, &id("z"), false),
+            Err(ExpandError::UnknownCodon(id("z")))
+        );
+        plan[2].loop_context.as_mut().unwrap().loop_id = LoopId::new("gone").unwrap();
+        assert!(matches!(
+            advance_loop(&hank, &plan, &id("c#0"), false),
+            Err(ExpandError::UnknownLoop { .. })
+        ));
+    }
+}

@@ -1,0 +1,105 @@
+//! Paths that never belong to a checkpoint and that a restore never touches.
+//!
+//! These are every git folder and every file named like one, our own state and its backups at any depth, and at the root
+//! the linked data source and the archive of rig outputs. No pattern brings them back (hank configuration, section 5;
+//! "reliability and security", rule G4).
+
+/// Prefix of the temporary files that a restore writes beside their target.
+pub(super) const RESTORE_TEMPORARY: &str = ".hankweave.restore-";
+
+/// Folders at the root of the workspace that are not the agent's work, in lower case.
+const AT_ROOT: [&str; 2] = ["read_only_data_source", "rigarchive"];
+
+/// Whether `name`, one part of a path, is left out; `at_root` says that it stands directly in the workspace.
+#[must_use]
+pub fn is_excluded(name: &[u8], at_root: bool) -> bool {
+    let name = fold(name);
+    is_git(&name)
+        || name == ".hankweave"
+        || name.starts_with(".hankweave.backup-")
+        || name.starts_with(RESTORE_TEMPORARY)
+        || at_root && AT_ROOT.contains(&name.as_str())
+}
+
+/// Whether any part of the path `path` is left out.
+pub(super) fn is_path_excluded(path: &super::TreePath) -> bool {
+    path.parts()
+        .enumerate()
+        .any(|(depth, part)| is_excluded(part, depth == 0))
+}
+
+/// Whether some system takes `name` for `.git`: Windows also by its short name, with spaces and dots behind it, or with
+/// the name of a data stream.
+fn is_git(name: &str) -> bool {
+    let base = name
+        .split(':')
+        .next()
+        .unwrap_or(name)
+        .trim_end_matches([' ', '.']);
+    base == ".git" || base == "git~1"
+}
+
+/// `name` in lower case and without the code points that macOS ignores in names.
+fn fold(name: &[u8]) -> String {
+    String::from_utf8_lossy(name)
+        .chars()
+        .filter(|character| !is_ignorable(*character))
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+fn is_ignorable(character: char) -> bool {
+    matches!(character,
+        '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: G4
+    #[test]
+    fn whatever_some_system_takes_for_a_git_folder_is_left_out() {
+        let names = [
+            ".git",
+            ".GIT",
+            ".Git",
+            "git~1",
+            "GIT~1",
+            ".git.",
+            ".git ",
+            ".git::$INDEX_ALLOCATION",
+            ".g\u{200c}it",
+        ];
+        for name in names {
+            assert!(is_excluded(name.as_bytes(), false), "{name:?}");
+        }
+        for name in [
+            ".gitignore",
+            ".github",
+            "git",
+            "git~2",
+            "x.git",
+            ".gitattributes",
+            ".gi",
+        ] {
+            assert!(!is_excluded(name.as_bytes(), true), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn our_own_state_is_left_out_at_any_depth() {
+        for name in [".hankweave", ".Hankweave", ".hankweave.backup-17"] {
+            assert!(is_excluded(name.as_bytes(), false), "{name:?}");
+        }
+        assert!(!is_excluded(b".hankweaverc", true));
+    }
+
+    #[test]
+    fn data_source_and_rig_archive_are_left_out_at_the_root_only() {
+        for name in ["read_only_data_source", "rigArchive"] {
+            assert!(is_excluded(name.as_bytes(), true), "{name:?}");
+            assert!(!is_excluded(name.as_bytes(), false), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,529 @@
+//! Checkpoints in a bare git repository beside the project, one branch for each run.
+//!
+//! Neither an index nor a work tree of git's is used: contents are bytes that we read, trees are built from a listing,
+//! and what did not change since the checkpoint before is known from a [cache](super::stat_cache). A checkpoint becomes
+//! durable in one order: objects, one sync of the file system, the branch, the sync of the branch ("reliability and
+//! security", rules G3 and G6).
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use git2::{ErrorCode, ObjectType, Odb, Oid, Reference, Repository, Signature, Time};
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::time::Timestamp;
+
+use super::history::{self, GitHistory, name_of};
+use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds};
+use super::open::{self, OpenError, OpenReport, OpenRequest};
+use super::select::Selection;
+use super::snapshot::{self, Snapshot};
+use super::stat_cache::{NextCache, StatCache};
+use super::tree::{ChangeKind, Entry, Listing, changes};
+use super::workspace::Workspace;
+use super::{
+    Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
+    KnownCheckpoints, Patterns, RestoreError, RestorePlan, RestoreReport, RestoreRequest, TreePath, message,
+    restore,
+};
+
+const MAIN: &str = "main";
+
+/// Checkpoints in a bare git repository.
+#[derive(Debug)]
+pub struct GitCheckpoints {
+    history: GitHistory,
+    workspace: PathBuf,
+    /// Also held during every write, so that two of them run one after the other.
+    cache: Mutex<StatCache>,
+}
+
+/// A commit to make.
+struct Draft<'a> {
+    branch: &'a str,
+    /// Where the branch points now.
+    tip: Option<Oid>,
+    parent: Option<Oid>,
+    message: String,
+    at: Timestamp,
+}
+
+impl GitCheckpoints {
+    /// Opens the repository, after cleaning up what a crash left; makes it when it is missing.
+    ///
+    /// Only for the process that holds the execution directory; others look through [`GitHistory`].
+    ///
+    /// # Errors
+    ///
+    /// Returns [`OpenError`] when there is no usable repository in the end. A repository that git cannot read is no
+    /// error: it is moved aside and told in the report.
+    pub fn open(request: &OpenRequest) -> Result<(Self, OpenReport), OpenError> {
+        let report = open::prepare(request)?;
+        let cache = StatCache::load(&request.repository);
+        let history = GitHistory::at(&request.repository);
+        Ok((
+            Self {
+                history,
+                workspace: request.workspace.clone(),
+                cache: Mutex::new(cache),
+            },
+            report,
+        ))
+    }
+
+    fn cache(&self) -> MutexGuard<'_, StatCache> {
+        // A panic elsewhere leaves the cache as it was before, because it is replaced in one step at the end.
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open_workspace(&self) -> Result<Workspace, CheckpointError> {
+        Workspace::open(&self.workspace).map_err(|source| CheckpointError::Workspace {
+            path: self.workspace.clone(),
+            source,
+        })
+    }
+
+    /// Takes the files of the workspace on top of the parent and commits them.
+    fn record(
+        &self,
+        repository: &Repository,
+        cache: &mut StatCache,
+        patterns: &Patterns,
+        draft: &Draft<'_>,
+    ) -> Result<Checkpoint, CheckpointError> {
+        let workspace = self.open_workspace()?;
+        base_on(repository, cache, draft.parent).map_err(CheckpointError::Parent)?;
+        let next = NextCache::begin(self.history.path())
+            .map_err(|error| CheckpointError::Store(ObjectError::at("begin the stat cache")(error)))?;
+        let selection = Selection {
+            patterns,
+            tracked: &cache.files,
+            in_the_way: false,
+        };
+        let snapshot = snapshot::take(&workspace, &selection, cache, &self.history)?;
+        let (checkpoint, folders) = self.commit(repository, cache, &snapshot, draft)?;
+        let trusted = snapshot
+            .stats
+            .into_iter()
+            .filter(|(_, stat, _)| next.can_trust(stat));
+        *cache = StatCache {
+            files: snapshot.files,
+            folders,
+            stats: trusted.map(|(path, stat, blob)| (path, (stat, blob))).collect(),
+        };
+        if let Err(error) = next.finish(cache) {
+            tracing::warn!(%error, "failed to write the stat cache; the next start reads all files again");
+        }
+        Ok(checkpoint)
+    }
+
+    /// Commits the files of `snapshot` and moves the branch; returns the ids of all folders too.
+    fn commit(
+        &self,
+        repository: &Repository,
+        cache: &StatCache,
+        snapshot: &Snapshot,
+        draft: &Draft<'_>,
+    ) -> Result<(Checkpoint, HashMap<Box<[u8]>, Oid>), CheckpointError> {
+        let store = |action| move |error: git2::Error| CheckpointError::Store(ObjectError::at(action)(error));
+        let odb = repository.odb().map_err(store("open the object store"))?;
+        let mut trees = TreeWriter::new(&odb, cache, &snapshot.files);
+        let tree = trees.write(&snapshot.files).map_err(store("write a tree"))?;
+        let write = || -> Result<Oid, git2::Error> {
+            let signature = signature(draft.at)?;
+            let parents = draft
+                .parent
+                .map(|parent| repository.find_commit(parent))
+                .transpose()?;
+            let parents: Vec<_> = parents.iter().collect();
+            let tree = repository.find_tree(tree)?;
+            repository.commit(None, &signature, &signature, &draft.message, &tree, &parents)
+        };
+        let commit = write().map_err(store("write a commit"))?;
+        self.publish(repository, commit, draft)?;
+        let checkpoint = Checkpoint {
+            sha: name_of(commit),
+            branch: draft.branch.to_owned(),
+            parent: draft.parent.map(name_of),
+            files: snapshot.files.len(),
+            skipped: snapshot.skipped.clone(),
+        };
+        Ok((checkpoint, trees.folders))
+    }
+
+    /// Makes all objects durable, then moves the branch from where it was, then makes that durable (rule G6).
+    fn publish(
+        &self,
+        repository: &Repository,
+        commit: Oid,
+        draft: &Draft<'_>,
+    ) -> Result<(), CheckpointError> {
+        let failed = |action| move |error: io::Error| CheckpointError::Store(ObjectError::at(action)(error));
+        let folder = File::open(self.history.path()).map_err(failed("open the repository"))?;
+        sync_file_system(&folder).map_err(failed("sync the objects"))?;
+        let name = reference_name(draft.branch);
+        let moved = match draft.tip {
+            Some(tip) => repository.reference_matching(&name, commit, true, tip, "checkpoint"),
+            None => repository.reference(&name, commit, false, "checkpoint"),
+        };
+        moved.map_err(|error| match (error.code(), tip(repository, draft.branch)) {
+            (ErrorCode::Modified | ErrorCode::Exists, Ok(Some(found))) => moved_elsewhere(draft, found),
+            _ => CheckpointError::Store(ObjectError::at("move the branch")(error)),
+        })?;
+        self.sync_branch(&name).map_err(failed("sync the branch"))
+    }
+
+    /// Syncs the file of a branch and every folder that may have been made for it.
+    fn sync_branch(&self, name: &str) -> io::Result<()> {
+        let mut path = self.history.path().join(name);
+        File::open(&path)?.sync_all()?;
+        while path.pop() && path != self.history.path() {
+            File::open(&path)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// What the restore would change, beside the listing to restore.
+    fn prepare_restore(
+        &self,
+        repository: &Repository,
+        cache: &StatCache,
+        request: &RestoreRequest,
+        blobs: &dyn BlobStore,
+    ) -> Result<(Snapshot, Listing, RestorePlan), RestoreError> {
+        let target = history::load(repository, &request.target)
+            .map_err(RestoreError::History)?
+            .files;
+        let left = match &request.left {
+            Some(left) => {
+                history::load(repository, left)
+                    .map_err(RestoreError::History)?
+                    .files
+            }
+            None => Listing::new(),
+        };
+        let tracked = target
+            .iter()
+            .chain(&left)
+            .map(|(path, entry)| (path.clone(), *entry))
+            .collect();
+        let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
+        let patterns = Patterns::nothing();
+        let selection = Selection {
+            patterns: &patterns,
+            tracked: &tracked,
+            in_the_way: true,
+        };
+        let current = snapshot::take(&workspace, &selection, cache, blobs).map_err(RestoreError::Safety)?;
+        let plan = restore::plan(&current, &left, &target)?;
+        Ok((current, target, plan))
+    }
+
+    /// Saves the files as they are before a restore, on a branch of their own.
+    fn save(
+        &self,
+        repository: &Repository,
+        cache: &StatCache,
+        current: &Snapshot,
+        request: &RestoreRequest,
+    ) -> Result<Checkpoint, CheckpointError> {
+        let parent = request
+            .left
+            .as_ref()
+            .map(|left| history::find(repository, left))
+            .transpose();
+        let parent = parent.map_err(CheckpointError::Parent)?.map(|commit| commit.id());
+        let first = format!("recovery/{}-{}", request.at.as_millis(), request.target.short());
+        let branches = std::iter::once(first.clone()).chain((2..).map(|number| format!("{first}-{number}")));
+        for branch in branches {
+            if tip(repository, &branch)?.is_none() {
+                let message = message::safety(&request.target, request.at);
+                let draft = Draft {
+                    branch: &branch,
+                    tip: None,
+                    parent,
+                    message,
+                    at: request.at,
+                };
+                return Ok(self.commit(repository, cache, current, &draft)?.0);
+            }
+        }
+        unreachable!("the numbers do not end")
+    }
+}
+
+impl CheckpointStore for GitCheckpoints {
+    fn initial(&self, request: &InitialRequest) -> Result<Checkpoint, CheckpointError> {
+        let patterns = Patterns::parse(&request.patterns).map_err(CheckpointError::Pattern)?;
+        let mut cache = self.cache();
+        let repository = self.history.repository().map_err(CheckpointError::Store)?;
+        let tip = tip(&repository, MAIN)?;
+        let message = message::initial(request.at);
+        let draft = Draft {
+            branch: MAIN,
+            tip,
+            parent: tip,
+            message,
+            at: request.at,
+        };
+        self.record(&repository, &mut cache, &patterns, &draft)
+    }
+
+    fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
+        let patterns = Patterns::parse(&request.patterns).map_err(CheckpointError::Pattern)?;
+        let branch = request.branch();
+        if !Reference::is_valid_name(&reference_name(&branch)) {
+            return Err(CheckpointError::InvalidBranch { branch });
+        }
+        let mut cache = self.cache();
+        let repository = self.history.repository().map_err(CheckpointError::Store)?;
+        let own_tip = tip(&repository, &branch)?;
+        let parent = match (&request.parent, own_tip) {
+            (Some(sha), _) => Some(
+                history::find(&repository, sha)
+                    .map_err(CheckpointError::Parent)?
+                    .id(),
+            ),
+            (None, Some(tip)) => Some(tip),
+            (None, None) => tip(&repository, MAIN)?,
+        };
+        let message = message::codon(request);
+        let draft = Draft {
+            branch: &branch,
+            tip: own_tip,
+            parent,
+            message,
+            at: request.at,
+        };
+        match own_tip {
+            Some(found) if parent != Some(found) => Err(moved_elsewhere(&draft, found)),
+            _ => self.record(&repository, &mut cache, &patterns, &draft),
+        }
+    }
+
+    fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+        self.history.known()
+    }
+
+    fn contains(&self, sha: &CheckpointSha) -> Result<bool, HistoryError> {
+        self.history.contains(sha)
+    }
+
+    fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError> {
+        self.history.verify(shas)
+    }
+
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
+        self.history.diff(from, to)
+    }
+
+    fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
+        let cache = self.cache();
+        let repository = self.history.repository().map_err(unreadable)?;
+        Ok(self.prepare_restore(&repository, &cache, request, &OnlyIds)?.2)
+    }
+
+    fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
+        let cache = self.cache();
+        let repository = self.history.repository().map_err(unreadable)?;
+        let (current, target, plan) = self.prepare_restore(&repository, &cache, request, &self.history)?;
+        if plan.write.is_empty() && plan.delete.is_empty() {
+            return Ok(RestoreReport {
+                safety: None,
+                done: plan,
+            });
+        }
+        let odb = repository
+            .odb()
+            .map_err(|error| unreadable(ObjectError::at("open the object store")(error)))?;
+        check_contents(&odb, &plan, &target)?;
+        let safety = self
+            .save(&repository, &cache, &current, request)
+            .map_err(RestoreError::Safety)?;
+        let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
+        let contents = |blob| {
+            let object = odb.read(blob).map_err(ObjectError::at("read a blob"))?;
+            Ok(object.data().to_vec())
+        };
+        restore::apply(&workspace, &plan, &target, &contents)?;
+        Ok(RestoreReport {
+            safety: Some(safety),
+            done: plan,
+        })
+    }
+}
+
+impl BlobStore for GitHistory {
+    fn writer(&self) -> Result<Box<dyn BlobWriter + '_>, ObjectError> {
+        Ok(Box::new(GitBlobs(self.repository()?)))
+    }
+}
+
+struct GitBlobs(Repository);
+
+impl BlobWriter for GitBlobs {
+    fn write(&self, contents: &[u8]) -> Result<Oid, ObjectError> {
+        self.0.blob(contents).map_err(ObjectError::at("write a blob"))
+    }
+}
+
+/// Writes the trees of a listing, except those that are as in the cached checkpoint.
+struct TreeWriter<'a> {
+    odb: &'a Odb<'a>,
+    /// Folders with a change somewhere beneath them.
+    changed: HashSet<Box<[u8]>>,
+    /// Ids of all folders, first the cached ones.
+    folders: HashMap<Box<[u8]>, Oid>,
+}
+
+impl<'a> TreeWriter<'a> {
+    fn new(odb: &'a Odb<'a>, cache: &StatCache, files: &Listing) -> Self {
+        let mut writer = Self {
+            odb,
+            changed: HashSet::new(),
+            folders: cache.folders.clone(),
+        };
+        for Change { path, kind } in changes(&cache.files, files) {
+            for folder in path.folders() {
+                let known = !writer.changed.insert(folder.into());
+                if kind == ChangeKind::Deleted {
+                    writer.folders.remove(folder); // It may be gone; otherwise it is written again.
+                } else if known {
+                    break;
+                }
+            }
+        }
+        writer
+    }
+
+    fn write(&mut self, files: &Listing) -> Result<Oid, git2::Error> {
+        let files: Vec<_> = files.iter().map(|(path, entry)| (path, *entry)).collect();
+        self.folder(&[], &files)
+    }
+
+    /// Writes the folder `folder`, which holds `files`. In the order of whole paths, names come as git wants them.
+    fn folder(&mut self, folder: &[u8], files: &[(&TreePath, Entry)]) -> Result<Oid, git2::Error> {
+        if let Some(tree) = self.folders.get(folder)
+            && !self.changed.contains(folder)
+        {
+            return Ok(*tree);
+        }
+        let start = if folder.is_empty() { 0 } else { folder.len() + 1 };
+        let (mut tree, mut rest) = (Vec::new(), files);
+        while let [(path, entry), others @ ..] = rest {
+            let name = &path.as_bytes()[start..];
+            match name.iter().position(|&byte| byte == b'/') {
+                None => {
+                    add_to_tree(&mut tree, entry.mode.to_git(), name, entry.blob);
+                    rest = others;
+                }
+                Some(slash) => {
+                    let prefix = &path.as_bytes()[..=start + slash];
+                    let end = rest.partition_point(|(path, _)| path.as_bytes().starts_with(prefix));
+                    let (inside, after) = rest.split_at(end);
+                    let id = self.folder(&prefix[..start + slash], inside)?;
+                    add_to_tree(&mut tree, 0o040_000, &name[..slash], id);
+                    rest = after;
+                }
+            }
+        }
+        let id = self.odb.write(ObjectType::Tree, &tree)?;
+        self.folders.insert(folder.into(), id);
+        Ok(id)
+    }
+}
+
+/// One entry of a tree object as git stores it.
+fn add_to_tree(tree: &mut Vec<u8>, mode: u32, name: &[u8], id: Oid) {
+    tree.extend_from_slice(format!("{mode:o} ").as_bytes());
+    tree.extend_from_slice(name);
+    tree.push(0);
+    tree.extend_from_slice(id.as_bytes());
+}
+
+/// Makes `cache` hold the files of the commit `parent`; what is known of how files look stays.
+fn base_on(repository: &Repository, cache: &mut StatCache, parent: Option<Oid>) -> Result<(), HistoryError> {
+    let parent = parent.map(name_of);
+    let tree = parent
+        .as_ref()
+        .map(|parent| history::find(repository, parent))
+        .transpose()?
+        .map(|it| it.tree_id());
+    if cache.root() != tree {
+        let loaded = parent
+            .map(|parent| history::load(repository, &parent))
+            .transpose()?
+            .unwrap_or_default();
+        cache.files = loaded.files;
+        cache.folders = loaded.folders;
+    }
+    Ok(())
+}
+
+/// Fails when contents are missing that the restore needs, before anything is changed.
+fn check_contents(odb: &Odb<'_>, plan: &RestorePlan, target: &Listing) -> Result<(), RestoreError> {
+    for path in &plan.write {
+        if let Some(entry) = target.get(path)
+            && let Err(error) = odb.read_header(entry.blob)
+        {
+            return Err(unreadable(ObjectError::at("find the contents of a file")(error)));
+        }
+    }
+    Ok(())
+}
+
+/// Where `branch` points, if it exists.
+fn tip(repository: &Repository, branch: &str) -> Result<Option<Oid>, CheckpointError> {
+    match repository.refname_to_id(&reference_name(branch)) {
+        Ok(tip) => Ok(Some(tip)),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(CheckpointError::Store(ObjectError::at("read the branch")(error))),
+    }
+}
+
+fn reference_name(branch: &str) -> String {
+    format!("refs/heads/{branch}")
+}
+
+fn moved_elsewhere(draft: &Draft<'_>, found: Oid) -> CheckpointError {
+    let expected = draft
+        .tip
+        .or(draft.parent)
+        .map_or_else(|| CheckpointSha::new(""), name_of);
+    CheckpointError::BranchMoved {
+        branch: draft.branch.to_owned(),
+        expected,
+        found: name_of(found),
+    }
+}
+
+fn unreadable(error: ObjectError) -> RestoreError {
+    RestoreError::History(HistoryError::Read(error))
+}
+
+/// The one author of all checkpoints.
+pub(super) fn signature(at: Timestamp) -> Result<Signature<'static>, git2::Error> {
+    Signature::new(
+        "hankweave",
+        "hankweave@localhost",
+        &Time::new(at.as_millis().div_euclid(1_000), 0),
+    )
+}
+
+/// Makes everything durable that was written to the file system of `file`.
+///
+/// One such sync after many small files is much cheaper than one for each of them.
+#[cfg(target_os = "linux")]
+pub(super) fn sync_file_system(file: impl AsFd) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(file)?)
+}
+
+/// Makes everything durable that was written; other systems only know all file systems at once.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn sync_file_system(_file: impl AsFd) -> io::Result<()> {
+    rustix::fs::sync();
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! Checkpoints in memory: of a real workspace, gone with the process.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use git2::{ObjectType, Oid};
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::time::Timestamp;
+
+use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds};
+use super::select::Selection;
+use super::snapshot::{self, Snapshot};
+use super::stat_cache::StatCache;
+use super::tree::{Listing, changes};
+use super::workspace::Workspace;
+use super::{
+    Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
+    KnownCheckpoint, KnownCheckpoints, Patterns, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
+    message, restore,
+};
+
+/// Checkpoints that live as long as this value.
+#[derive(Debug)]
+pub struct MemoryCheckpoints {
+    workspace: PathBuf,
+    commits: Mutex<Commits>,
+    blobs: MemoryBlobs,
+}
+
+#[derive(Debug, Default)]
+struct Commits {
+    known: KnownCheckpoints,
+    files: BTreeMap<CheckpointSha, Listing>,
+    tips: BTreeMap<String, CheckpointSha>,
+}
+
+#[derive(Debug, Default)]
+struct MemoryBlobs(Mutex<HashMap<Oid, Vec<u8>>>);
+
+impl MemoryCheckpoints {
+    /// An empty store for the folder `workspace`.
+    pub fn new(workspace: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            commits: Mutex::default(),
+            blobs: MemoryBlobs::default(),
+        }
+    }
+
+    fn commits(&self) -> MutexGuard<'_, Commits> {
+        self.commits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, selection: &Selection<'_>, blobs: &dyn BlobStore) -> Result<Snapshot, CheckpointError> {
+        snapshot::take(&self.open_workspace()?, selection, &StatCache::default(), blobs)
+    }
+
+    fn open_workspace(&self) -> Result<Workspace, CheckpointError> {
+        Workspace::open(&self.workspace).map_err(|source| CheckpointError::Workspace {
+            path: self.workspace.clone(),
+            source,
+        })
+    }
+
+    fn prepare_restore(
+        &self,
+        commits: &Commits,
+        request: &RestoreRequest,
+        blobs: &dyn BlobStore,
+    ) -> Result<(Snapshot, Listing, RestorePlan), RestoreError> {
+        let target = commits
+            .files(&request.target)
+            .map_err(RestoreError::History)?
+            .clone();
+        let left = match &request.left {
+            Some(left) => commits.files(left).map_err(RestoreError::History)?.clone(),
+            None => Listing::new(),
+        };
+        let tracked = target
+            .iter()
+            .chain(&left)
+            .map(|(path, entry)| (path.clone(), *entry))
+            .collect();
+        let selection = Selection {
+            patterns: &Patterns::nothing(),
+            tracked: &tracked,
+            in_the_way: true,
+        };
+        let current = self.take(&selection, blobs).map_err(RestoreError::Safety)?;
+        let plan = restore::plan(&current, &left, &target)?;
+        Ok((current, target, plan))
+    }
+}
+
+impl Commits {
+    fn files(&self, sha: &CheckpointSha) -> Result<&Listing, HistoryError> {
+        self.files
+            .get(sha)
+            .ok_or_else(|| HistoryError::Unknown { sha: sha.clone() })
+    }
+
+    fn add(
+        &mut self,
+        branch: String,
+        parent: Option<CheckpointSha>,
+        message: String,
+        timestamp: Timestamp,
+        snapshot: Snapshot,
+    ) -> Result<Checkpoint, CheckpointError> {
+        // The number of commits makes the name unique, as the parent's name does in git.
+        let text = format!("{} {branch} {message}", self.known.len());
+        let id = Oid::hash_object(ObjectType::Commit, text.as_bytes());
+        let id = id.map_err(|error| CheckpointError::Store(ObjectError::at("name a checkpoint")(error)))?;
+        let sha = CheckpointSha::new(id.to_string());
+        let known = KnownCheckpoint {
+            message,
+            timestamp,
+            branch: branch.clone(),
+            parent: parent.clone(),
+        };
+        self.known.insert(sha.clone(), known);
+        self.tips.insert(branch.clone(), sha.clone());
+        let Snapshot { files, skipped, .. } = snapshot;
+        let checkpoint = Checkpoint {
+            sha: sha.clone(),
+            branch,
+            parent,
+            files: files.len(),
+            skipped,
+        };
+        self.files.insert(sha, files);
+        Ok(checkpoint)
+    }
+}
+
+impl CheckpointStore for MemoryCheckpoints {
+    fn initial(&self, request: &InitialRequest) -> Result<Checkpoint, CheckpointError> {
+        let patterns = Patterns::parse(&request.patterns).map_err(CheckpointError::Pattern)?;
+        let mut commits = self.commits();
+        let parent = commits.tips.get("main").cloned();
+        let tracked = parent
+            .as_ref()
+            .and_then(|tip| commits.files.get(tip))
+            .cloned()
+            .unwrap_or_default();
+        let selection = Selection {
+            patterns: &patterns,
+            tracked: &tracked,
+            in_the_way: false,
+        };
+        let snapshot = self.take(&selection, &self.blobs)?;
+        commits.add(
+            "main".to_owned(),
+            parent,
+            message::initial(request.at),
+            request.at,
+            snapshot,
+        )
+    }
+
+    fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
+        let patterns = Patterns::parse(&request.patterns).map_err(CheckpointError::Pattern)?;
+        let (branch, mut commits) = (request.branch(), self.commits());
+        let tip = commits.tips.get(&branch);
+        let parent = request.parent.as_ref().or(tip).or(commits.tips.get("main"));
+        if let (Some(found), Some(expected)) = (tip, parent)
+            && found != expected
+        {
+            let (expected, found) = (expected.clone(), found.clone());
+            return Err(CheckpointError::BranchMoved {
+                branch,
+                expected,
+                found,
+            });
+        }
+        let tracked = match parent {
+            Some(parent) => commits.files(parent).map_err(CheckpointError::Parent)?.clone(),
+            None => Listing::new(),
+        };
+        let selection = Selection {
+            patterns: &patterns,
+            tracked: &tracked,
+            in_the_way: false,
+        };
+        let (snapshot, parent) = (self.take(&selection, &self.blobs)?, parent.cloned());
+        commits.add(branch, parent, message::codon(request), request.at, snapshot)
+    }
+
+    fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+        Ok(self.commits().known.clone())
+    }
+
+    fn contains(&self, sha: &CheckpointSha) -> Result<bool, HistoryError> {
+        Ok(self.commits().known.contains_key(sha))
+    }
+
+    fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError> {
+        let commits = self.commits();
+        Ok(shas
+            .iter()
+            .filter(|sha| !commits.known.contains_key(*sha))
+            .cloned()
+            .collect())
+    }
+
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
+        let commits = self.commits();
+        Ok(changes(commits.files(from)?, commits.files(to)?))
+    }
+
+    fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
+        Ok(self.prepare_restore(&self.commits(), request, &OnlyIds)?.2)
+    }
+
+    fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
+        let mut commits = self.commits();
+        let (current, target, plan) = self.prepare_restore(&commits, request, &self.blobs)?;
+        if plan.write.is_empty() && plan.delete.is_empty() {
+            return Ok(RestoreReport {
+                safety: None,
+                done: plan,
+            });
+        }
+        let branch = format!("recovery/{}-{}", request.at.as_millis(), request.target.short());
+        let text = message::safety(&request.target, request.at);
+        let safety = commits.add(branch, request.left.clone(), text, request.at, current);
+        let safety = safety.map_err(RestoreError::Safety)?;
+        let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
+        restore::apply(&workspace, &plan, &target, &|blob| self.blobs.read(blob))?;
+        Ok(RestoreReport {
+            safety: Some(safety),
+            done: plan,
+        })
+    }
+}
+
+impl MemoryBlobs {
+    fn read(&self, blob: Oid) -> Result<Vec<u8>, ObjectError> {
+        let blobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        blobs
+            .get(&blob)
+            .cloned()
+            .ok_or_else(|| ObjectError::at("find a blob")(blob.to_string()))
+    }
+}
+
+impl BlobStore for MemoryBlobs {
+    fn writer(&self) -> Result<Box<dyn BlobWriter + '_>, ObjectError> {
+        Ok(Box::new(self))
+    }
+}
+
+impl BlobWriter for &MemoryBlobs {
+    fn write(&self, contents: &[u8]) -> Result<Oid, ObjectError> {
+        let blob = OnlyIds.write(contents)?;
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(blob, contents.to_vec());
+        Ok(blob)
+    }
+}

@@ -1,0 +1,53 @@
+//! Where the contents of files are kept, as the rest of this module needs it.
+
+use git2::{ObjectType, Oid};
+
+/// Why an object could not be written or read: what was tried, and the cause.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {action}")]
+pub struct ObjectError {
+    /// What was tried, such as "write a blob".
+    pub action: &'static str,
+    /// The cause, from git or from the operating system.
+    #[source]
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl ObjectError {
+    /// A conversion for `map_err` that remembers what was tried.
+    pub(super) fn at<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
+        action: &'static str,
+    ) -> impl Fn(E) -> Self {
+        move |source| Self {
+            action,
+            source: source.into(),
+        }
+    }
+}
+
+/// Takes the contents of files.
+pub(super) trait BlobStore: Sync {
+    /// A writer of its own, so that several threads can write.
+    fn writer(&self) -> Result<Box<dyn BlobWriter + '_>, ObjectError>;
+}
+
+/// Takes contents and tells their id.
+pub(super) trait BlobWriter {
+    fn write(&self, contents: &[u8]) -> Result<Oid, ObjectError>;
+}
+
+/// Tells the ids of contents and keeps nothing: for looking at what would be stored.
+#[derive(Debug)]
+pub(super) struct OnlyIds;
+
+impl BlobStore for OnlyIds {
+    fn writer(&self) -> Result<Box<dyn BlobWriter + '_>, ObjectError> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl BlobWriter for OnlyIds {
+    fn write(&self, contents: &[u8]) -> Result<Oid, ObjectError> {
+        Oid::hash_object(ObjectType::Blob, contents).map_err(ObjectError::at("hash a file"))
+    }
+}

@@ -1,0 +1,183 @@
+//! Bringing files back, with code of our own: git's checkout writes through links ("reliability and security", rule G7).
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+
+use git2::Oid;
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::exclude::{RESTORE_TEMPORARY, is_path_excluded};
+use super::object::ObjectError;
+use super::snapshot::Snapshot;
+use super::tree::{Entry, FileMode, Listing, holds_beneath};
+use super::workspace::{Workspace, open_folder};
+use super::{RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
+
+/// What has to change so that the tracked files of `current` become those of `target`.
+///
+/// Deletes only what `left` has and `target` has not (rule G8). Fails when something would be lost that is not in
+/// `current`.
+pub(super) fn plan(
+    current: &Snapshot,
+    left: &Listing,
+    target: &Listing,
+) -> Result<RestorePlan, RestoreError> {
+    let write = target
+        .iter()
+        .filter(|(path, entry)| current.files.get(*path) != Some(entry))
+        .map(|(path, _)| path);
+    let delete = left
+        .keys()
+        .filter(|path| !target.contains_key(*path) && current.files.contains_key(*path));
+    let ours = |path: &&TreePath| !is_path_excluded(path);
+    let plan = RestorePlan {
+        write: write.filter(ours).cloned().collect(),
+        delete: delete.filter(ours).cloned().collect(),
+    };
+    match current
+        .skipped
+        .iter()
+        .find(|skipped| is_in_the_way(skipped, &plan.write, target))
+    {
+        Some(Skipped { path, reason }) => Err(RestoreError::InTheWay {
+            path: path.clone(),
+            reason: *reason,
+        }),
+        None => Ok(plan),
+    }
+}
+
+/// Whether writing `paths` of `target` would remove or need `skipped`. A FIFO or socket may go: it has no contents.
+fn is_in_the_way(skipped: &Skipped, paths: &[TreePath], target: &Listing) -> bool {
+    let is_written = |path: &[u8]| {
+        paths
+            .binary_search_by(|written| written.as_bytes().cmp(path))
+            .is_ok()
+    };
+    skipped.reason != SkipReason::NotAFile
+        && (is_written(skipped.path.as_bytes())
+            || skipped.path.folders().any(is_written)
+            || holds_beneath(target, skipped.path.as_bytes()))
+}
+
+/// Carries out `plan`; `contents` gives the bytes of a blob. What is already done is done again without harm.
+pub(super) fn apply(
+    workspace: &Workspace,
+    plan: &RestorePlan,
+    target: &Listing,
+    contents: &dyn Fn(Oid) -> Result<Vec<u8>, ObjectError>,
+) -> Result<(), RestoreError> {
+    let at = |path: &TreePath| {
+        let path = path.clone();
+        move |error: io::Error| RestoreError::Write { path, source: error }
+    };
+    for path in &plan.delete {
+        delete(workspace, path).map_err(|error| at(path)(error.into()))?;
+    }
+    for path in &plan.write {
+        let Some(entry) = target.get(path) else { continue };
+        let bytes = contents(entry.blob).map_err(|source| RestoreError::Contents {
+            path: path.clone(),
+            source,
+        })?;
+        write(workspace, path, *entry, &bytes).map_err(at(path))?;
+    }
+    super::git::sync_file_system(workspace.root()).map_err(RestoreError::Sync)
+}
+
+/// Deletes the file at `path` and the folders that are empty after it.
+fn delete(workspace: &Workspace, path: &TreePath) -> Result<(), Errno> {
+    let (folder, name) = path.split();
+    match workspace
+        .folder(folder)
+        .and_then(|folder| rustix::fs::unlinkat(folder, name, AtFlags::empty()))
+    {
+        Ok(()) => {}
+        // Gone already, or something else stands there now that no checkpoint knows.
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR) => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    for folder in path.folders().filter(|folder| !folder.is_empty()) {
+        let folder = TreePath::new(folder).expect("a folder of a path is a path");
+        let (parent, name) = folder.split();
+        let removed = workspace
+            .folder(parent)
+            .and_then(|parent| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR));
+        if removed.is_err() {
+            break; // Not empty: other files live here.
+        }
+    }
+    Ok(())
+}
+
+/// Puts a file or link at `path`, whatever stands there now.
+fn write(workspace: &Workspace, path: &TreePath, entry: Entry, bytes: &[u8]) -> io::Result<()> {
+    let (folder, name) = path.split();
+    let folder = make_folder(workspace, folder)?;
+    let temporary = [RESTORE_TEMPORARY.as_bytes(), b"file"].concat();
+    match rustix::fs::unlinkat(&folder, &*temporary, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match entry.mode {
+        FileMode::Link => rustix::fs::symlinkat(bytes, &folder, &*temporary)?,
+        FileMode::Regular => create(&folder, &temporary, 0o666, bytes)?,
+        FileMode::Executable => create(&folder, &temporary, 0o777, bytes)?,
+    }
+    match rustix::fs::renameat(&folder, &*temporary, &folder, name) {
+        Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
+            remove_folder(&folder, name)?;
+            Ok(rustix::fs::renameat(&folder, &*temporary, &folder, name)?)
+        }
+        other => Ok(other?),
+    }
+}
+
+fn create(folder: impl AsFd, name: &[u8], mode: u32, bytes: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(mode))?;
+    File::from(file).write_all(bytes)
+}
+
+/// Opens the folder `folder`, making what is missing. A file or link in the place of a folder is removed, not followed.
+fn make_folder(workspace: &Workspace, folder: &[u8]) -> Result<OwnedFd, Errno> {
+    let mut current = workspace.folder(&[])?;
+    for name in folder.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
+        current = match open_folder(&current, name) {
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                rustix::fs::unlinkat(&current, name, AtFlags::empty())?;
+                new_folder(&current, name)?
+            }
+            Err(Errno::NOENT) => new_folder(&current, name)?,
+            other => other?,
+        };
+    }
+    Ok(current)
+}
+
+fn new_folder(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+    rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777))?;
+    open_folder(parent, name)
+}
+
+/// Removes a folder with all that is in it. The plan made sure that the safety checkpoint has it.
+fn remove_folder(parent: impl AsFd, name: &[u8]) -> Result<(), Errno> {
+    let mut folder = Dir::new(open_folder(&parent, name)?)?;
+    let mut children = Vec::new();
+    while let Some(entry) = folder.read() {
+        children.push(entry?.file_name().to_owned());
+    }
+    for child in children
+        .iter()
+        .map(|child| child.as_bytes())
+        .filter(|child| *child != b"." && *child != b"..")
+    {
+        match rustix::fs::unlinkat(folder.fd()?, child, AtFlags::empty()) {
+            Err(Errno::ISDIR | Errno::PERM) => remove_folder(folder.fd()?, child)?,
+            other => other?,
+        }
+    }
+    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+}

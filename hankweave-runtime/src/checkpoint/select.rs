@@ -1,0 +1,289 @@
+//! Which files belong to a checkpoint: the walk through the workspace.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::exclude::is_excluded;
+use super::tree::{Listing, holds_beneath};
+use super::workspace::{FileStat, Workspace, open_folder};
+use super::{Patterns, SkipReason, Skipped, TreePath};
+
+/// Largest file that is stored, in bytes (100 MiB).
+pub const MAX_FILE_BYTES: u64 = 100 << 20;
+
+/// Most folders inside one another. Each costs a descriptor while we are in it, and 1,024 is a common limit for these.
+const MAX_DEPTH: usize = 256;
+
+/// Largest `.gitignore` that is read, in bytes; the rest of a larger one does not count.
+const MAX_IGNORE_BYTES: u64 = 1 << 20;
+
+/// Says which files are wanted.
+#[derive(Debug)]
+pub(super) struct Selection<'a> {
+    /// Files that match and are not ignored.
+    pub(super) patterns: &'a Patterns,
+    /// Files that are wanted even if they are ignored or do not match.
+    pub(super) tracked: &'a Listing,
+    /// Also what a restore of the tracked files would replace, and so has to save first: files of any size, a
+    /// file in the place of a tracked folder, and everything beneath a folder in the place of a tracked file.
+    pub(super) in_the_way: bool,
+}
+
+/// The result of a walk.
+#[derive(Debug, Default)]
+pub(super) struct Selected {
+    pub(super) files: Vec<Found>,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+/// A file or link as the walk saw it.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) path: TreePath,
+    pub(super) stat: FileStat,
+}
+
+/// A folder that could not be listed.
+#[derive(Debug)]
+pub(super) struct WalkError {
+    pub(super) path: PathBuf,
+    pub(super) source: io::Error,
+}
+
+/// Walks through `workspace` and returns the wanted files in the order of their paths within each folder.
+pub(super) fn select(workspace: &Workspace, selection: &Selection<'_>) -> Result<Selected, WalkError> {
+    let mut walker = Walker {
+        selection,
+        rules: Vec::new(),
+        path: Vec::new(),
+        depth: 0,
+        selected: Selected::default(),
+    };
+    match open_folder(workspace.root(), b".").and_then(|root| walker.folder(root, Wish::Default)) {
+        Ok(()) => Ok(walker.selected),
+        // The path of the folder that failed is still in the walker.
+        Err(source) => Err(WalkError {
+            path: workspace.locate(&walker.path),
+            source: source.into(),
+        }),
+    }
+}
+
+/// What is wanted from a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// What matches and is not ignored, and what is tracked.
+    Default,
+    /// The folder is ignored: only what is tracked.
+    Tracked,
+    /// All of it, see [`Selection::in_the_way`].
+    Everything,
+}
+
+struct Walker<'a> {
+    selection: &'a Selection<'a>,
+    rules: Vec<IgnoreRules>,
+    path: Vec<u8>,
+    depth: usize,
+    selected: Selected,
+}
+
+/// One `.gitignore` on the way down.
+struct IgnoreRules {
+    /// Length of the folder's path with its slash.
+    prefix: usize,
+    rules: Gitignore,
+}
+
+impl Walker<'_> {
+    fn folder(&mut self, folder: OwnedFd, wish: Wish) -> Result<(), Errno> {
+        let folder = Dir::new(folder)?;
+        self.folder_of(folder, wish)
+    }
+
+    fn folder_of(&mut self, mut folder: Dir, wish: Wish) -> Result<(), Errno> {
+        let names = names(&mut folder)?;
+        let prefix = if self.path.is_empty() {
+            0
+        } else {
+            self.path.len() + 1
+        };
+        let rules = if wish == Wish::Default {
+            read_rules(folder.fd()?, &names, prefix)
+        } else {
+            None
+        };
+        let has_rules = rules.is_some();
+        self.rules.extend(rules);
+        self.depth += 1;
+        for (name, kind) in &names {
+            let parent = self.path.len();
+            if parent > 0 {
+                self.path.push(b'/');
+            }
+            self.path.extend_from_slice(name);
+            self.entry(folder.fd()?, name, *kind, wish)?;
+            self.path.truncate(parent);
+        }
+        self.depth -= 1;
+        if has_rules {
+            self.rules.pop();
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, parent: impl AsFd, name: &[u8], kind: FileType, wish: Wish) -> Result<(), Errno> {
+        if is_excluded(name, self.depth == 1) {
+            self.skip(SkipReason::Protected);
+            return Ok(());
+        }
+        let kind = match kind {
+            FileType::Unknown => match rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                Err(error) => return self.unless_harmless(error),
+            },
+            known => known,
+        };
+        let is_folder = kind == FileType::Directory;
+        let wish = if wish == Wish::Default && self.is_ignored(is_folder) {
+            Wish::Tracked
+        } else {
+            wish
+        };
+        match kind {
+            FileType::Directory => self.subfolder(parent, name, wish),
+            FileType::RegularFile | FileType::Symlink => self.file(parent, name, wish),
+            _ if wish == Wish::Tracked => Ok(()),
+            _ => {
+                self.skip(SkipReason::NotAFile);
+                Ok(())
+            }
+        }
+    }
+
+    fn subfolder(&mut self, parent: impl AsFd, name: &[u8], wish: Wish) -> Result<(), Errno> {
+        let tracked = self.selection.tracked;
+        let in_the_way = self.selection.in_the_way && tracked.contains_key(&self.path[..]);
+        let wish = if in_the_way { Wish::Everything } else { wish };
+        if wish == Wish::Tracked && !holds_beneath(tracked, &self.path) {
+            return Ok(());
+        }
+        if self.depth == MAX_DEPTH {
+            self.skip(SkipReason::TooDeep);
+            return Ok(());
+        }
+        match open_folder(parent, name) {
+            Ok(folder) => self.folder(folder, wish),
+            Err(error) => self.unless_harmless(error),
+        }
+    }
+
+    fn file(&mut self, parent: impl AsFd, name: &[u8], wish: Wish) -> Result<(), Errno> {
+        let Selection {
+            patterns,
+            tracked,
+            in_the_way,
+        } = self.selection;
+        let wanted = match wish {
+            Wish::Everything => true,
+            Wish::Default if patterns.matches(&self.path) => true,
+            Wish::Default | Wish::Tracked => tracked.contains_key(&self.path[..]),
+        };
+        let wanted = wanted || *in_the_way && holds_beneath(tracked, &self.path);
+        if !wanted {
+            return Ok(());
+        }
+        let stat = match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(error) => return self.unless_harmless(error),
+        };
+        let Some(stat) = FileStat::of(&stat) else {
+            return Ok(());
+        };
+        if stat.size > MAX_FILE_BYTES && !in_the_way {
+            self.skip(SkipReason::TooLarge);
+            return Ok(());
+        }
+        self.selected.files.push(Found {
+            path: self.current(),
+            stat,
+        });
+        Ok(())
+    }
+
+    /// Something that vanished during the walk is not in the workspace, and what we may not read is left out.
+    fn unless_harmless(&mut self, error: Errno) -> Result<(), Errno> {
+        match error {
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Ok(()),
+            Errno::ACCESS | Errno::PERM => {
+                self.skip(SkipReason::Unreadable);
+                Ok(())
+            }
+            other => Err(other),
+        }
+    }
+
+    fn skip(&mut self, reason: SkipReason) {
+        self.selected.skipped.push(Skipped {
+            path: self.current(),
+            reason,
+        });
+    }
+
+    fn current(&self) -> TreePath {
+        TreePath::new(&self.path)
+            .expect("the system lists names without slash, and `.` and `..` were left out")
+    }
+
+    /// Whether the innermost `.gitignore` that has an opinion says so.
+    fn is_ignored(&self, is_folder: bool) -> bool {
+        for IgnoreRules { prefix, rules } in self.rules.iter().rev() {
+            let matched = rules.matched(Path::new(OsStr::from_bytes(&self.path[*prefix..])), is_folder);
+            if !matched.is_none() {
+                return matched.is_ignore();
+            }
+        }
+        false
+    }
+}
+
+/// The names in `folder`, ordered, without `.` and `..`.
+fn names(folder: &mut Dir) -> Result<Vec<(Box<[u8]>, FileType)>, Errno> {
+    let mut names: Vec<(Box<[u8]>, FileType)> = Vec::new();
+    while let Some(entry) = folder.read() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push((name.into(), entry.file_type()));
+        }
+    }
+    names.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
+    Ok(names)
+}
+
+/// The rules of the `.gitignore` in `folder`. One that cannot be read has none, and so has a line that is no pattern.
+fn read_rules(folder: impl AsFd, names: &[(Box<[u8]>, FileType)], prefix: usize) -> Option<IgnoreRules> {
+    names
+        .binary_search_by(|(name, _)| (**name).cmp(b".gitignore"))
+        .ok()?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(folder, ".gitignore", flags, Mode::empty()).ok()?);
+    let mut text = Vec::new();
+    file.take(MAX_IGNORE_BYTES).read_to_end(&mut text).ok()?;
+    let mut builder = GitignoreBuilder::new("");
+    for line in String::from_utf8_lossy(&text).lines() {
+        let _ = builder.add_line(None, line); // Git passes over a line that is no pattern, too.
+    }
+    Some(IgnoreRules {
+        prefix,
+        rules: builder.build().ok()?,
+    })
+}

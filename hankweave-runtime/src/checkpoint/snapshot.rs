@@ -1,0 +1,138 @@
+//! From a walk to a listing: reads what changed, hands it to the blob store, and remembers what it looked like.
+
+use std::thread;
+
+use git2::Oid;
+
+use super::object::{BlobStore, BlobWriter};
+use super::select::{Found, Selected, Selection, select};
+use super::stat_cache::StatCache;
+use super::tree::{Entry, Listing};
+use super::workspace::{Contents, FileStat, Workspace};
+use super::{CheckpointError, SkipReason, Skipped, TreePath};
+
+/// From this number of files on, reading and storing them is worth several threads.
+const PARALLEL_FILES: usize = 256;
+
+/// The selected files of a workspace as they are now.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    pub(super) files: Listing,
+    /// How each file looked before it was read.
+    pub(super) stats: Vec<(TreePath, FileStat, Oid)>,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+/// Takes a snapshot of what `selection` wants. Files that `cache` recognises are not read.
+pub(super) fn take(
+    workspace: &Workspace,
+    selection: &Selection<'_>,
+    cache: &StatCache,
+    blobs: &dyn BlobStore,
+) -> Result<Snapshot, CheckpointError> {
+    let Selected { files, skipped } =
+        select(workspace, selection).map_err(|error| CheckpointError::Workspace {
+            path: error.path,
+            source: error.source,
+        })?;
+    let mut snapshot = Snapshot {
+        skipped,
+        ..Snapshot::default()
+    };
+    let mut unknown = Vec::new();
+    for found in files {
+        match cache.lookup(&found.path, &found.stat) {
+            Some(blob) => snapshot.add(found.path, found.stat, blob),
+            None => unknown.push(found),
+        }
+    }
+    for stored in store_all(workspace, &unknown, blobs)? {
+        match stored {
+            Stored::Blob(path, stat, blob) => snapshot.add(path, stat, blob),
+            Stored::Skipped(skipped) => snapshot.skipped.push(skipped),
+            Stored::Gone => {}
+        }
+    }
+    Ok(snapshot)
+}
+
+impl Snapshot {
+    fn add(&mut self, path: TreePath, stat: FileStat, blob: Oid) {
+        self.files.insert(
+            path.clone(),
+            Entry {
+                mode: stat.mode,
+                blob,
+            },
+        );
+        self.stats.push((path, stat, blob));
+    }
+}
+
+/// What became of one file.
+enum Stored {
+    Blob(TreePath, FileStat, Oid),
+    Skipped(Skipped),
+    Gone,
+}
+
+fn store_all(
+    workspace: &Workspace,
+    files: &[Found],
+    blobs: &dyn BlobStore,
+) -> Result<Vec<Stored>, CheckpointError> {
+    if files.len() < PARALLEL_FILES {
+        return store_some(workspace, files, blobs);
+    }
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(8);
+    thread::scope(|scope| {
+        let parts = files.chunks(files.len().div_ceil(threads));
+        let running: Vec<_> = parts
+            .map(|part| scope.spawn(|| store_some(workspace, part, blobs)))
+            .collect();
+        let mut stored = Vec::with_capacity(files.len());
+        for thread in running {
+            stored.extend(
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
+            );
+        }
+        Ok(stored)
+    })
+}
+
+fn store_some(
+    workspace: &Workspace,
+    files: &[Found],
+    blobs: &dyn BlobStore,
+) -> Result<Vec<Stored>, CheckpointError> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let writer = blobs.writer().map_err(CheckpointError::Store)?;
+    files
+        .iter()
+        .map(|found| store(workspace, &found.path, &*writer))
+        .collect()
+}
+
+fn store(workspace: &Workspace, path: &TreePath, writer: &dyn BlobWriter) -> Result<Stored, CheckpointError> {
+    let contents = workspace
+        .read(path)
+        .map_err(|source| CheckpointError::Workspace {
+            path: workspace.locate(path.as_bytes()),
+            source,
+        })?;
+    Ok(match contents {
+        Contents::Read { bytes, stat } => {
+            let blob = writer.write(&bytes).map_err(CheckpointError::Store)?;
+            Stored::Blob(path.clone(), stat, blob)
+        }
+        Contents::Unreadable => Stored::Skipped(Skipped {
+            path: path.clone(),
+            reason: SkipReason::Unreadable,
+        }),
+        Contents::Gone => Stored::Gone,
+    })
+}

@@ -1,0 +1,258 @@
+//! What is known about files from the checkpoint before, so that unchanged ones are not read again.
+//!
+//! A file counts as unchanged when size, inode, mode and both times are as they were when it was read. That is not enough
+//! for a file that was written in the very moment it was read: a second write in the same tick of the file system's clock
+//! leaves no trace. So only files are remembered whose times are *older* than the beginning of the walk; the others are
+//! read again next time. The beginning is measured on the file system itself, as the time of a file made just then.
+//!
+//! The cache lives in the repository as one file. A damaged or missing one costs time and nothing else.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use git2::Oid;
+
+use super::TreePath;
+use super::tree::{Entry, FileMode, Listing};
+use super::workspace::{FileStat, FileTime};
+
+const MAGIC: &[u8] = b"hankweave stat cache 1\n";
+
+/// What the newest checkpoint held, and how its files looked.
+#[derive(Debug, Default)]
+pub(super) struct StatCache {
+    /// All files of the checkpoint.
+    pub(super) files: Listing,
+    /// The ids of its folders; the root has the empty name.
+    pub(super) folders: HashMap<Box<[u8]>, Oid>,
+    /// How the files looked that can be trusted.
+    pub(super) stats: HashMap<TreePath, (FileStat, Oid)>,
+}
+
+/// A cache file that is being written; its time of birth is the beginning of the walk.
+#[derive(Debug)]
+pub(super) struct NextCache {
+    file: File,
+    temporary: PathBuf,
+    began: FileTime,
+}
+
+impl StatCache {
+    /// Reads the cache of the repository at `repository`; empty when there is no good one.
+    pub(super) fn load(repository: &Path) -> Self {
+        let bytes = fs::read(repository.join("stat-cache")).unwrap_or_default();
+        decode(&bytes).unwrap_or_default()
+    }
+
+    /// The blob of the file at `path`, if the file still is as it was.
+    pub(super) fn lookup(&self, path: &TreePath, stat: &FileStat) -> Option<Oid> {
+        let (known, blob) = self.stats.get(path)?;
+        (known == stat).then_some(*blob)
+    }
+
+    /// The id of the tree of the whole checkpoint.
+    pub(super) fn root(&self) -> Option<Oid> {
+        self.folders.get(&[][..]).copied()
+    }
+}
+
+impl NextCache {
+    /// Begins a new cache file in `repository`, before the walk.
+    pub(super) fn begin(repository: &Path) -> io::Result<Self> {
+        let temporary = repository.join("stat-cache.tmp");
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = File::create_new(&temporary)?;
+        let stat = rustix::fs::fstat(&file)?;
+        let began = FileStat::of(&stat).map_or(FileTime(i64::MIN, 0), |stat| stat.modified);
+        Ok(Self {
+            file,
+            temporary,
+            began,
+        })
+    }
+
+    /// Whether a file that looked like `stat` when it was read can be recognised later.
+    pub(super) fn can_trust(&self, stat: &FileStat) -> bool {
+        stat.modified < self.began && stat.changed < self.began
+    }
+
+    /// Writes `cache` and puts it in place.
+    pub(super) fn finish(mut self, cache: &StatCache) -> io::Result<()> {
+        self.file.write_all(&encode(cache))?;
+        fs::rename(&self.temporary, self.temporary.with_file_name("stat-cache"))
+    }
+}
+
+fn encode(cache: &StatCache) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(cache.files.len() * 128 + cache.folders.len() * 64);
+    bytes.extend_from_slice(MAGIC);
+    put_u64(&mut bytes, cache.files.len() as u64);
+    for (path, entry) in &cache.files {
+        put_text(&mut bytes, path.as_bytes());
+        put_u64(&mut bytes, u64::from(entry.mode.to_git()));
+        bytes.extend_from_slice(entry.blob.as_bytes());
+        let stat = cache.stats.get(path).map(|(stat, _)| stat);
+        put_u64(&mut bytes, u64::from(stat.is_some()));
+        if let Some(stat) = stat {
+            put_stat(&mut bytes, stat);
+        }
+    }
+    put_u64(&mut bytes, cache.folders.len() as u64);
+    for (folder, tree) in &cache.folders {
+        put_text(&mut bytes, folder);
+        bytes.extend_from_slice(tree.as_bytes());
+    }
+    let checksum = crc32fast::hash(&bytes);
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+fn put_u64(bytes: &mut Vec<u8>, number: u64) {
+    bytes.extend_from_slice(&number.to_le_bytes());
+}
+
+fn put_text(bytes: &mut Vec<u8>, text: &[u8]) {
+    put_u64(bytes, text.len() as u64);
+    bytes.extend_from_slice(text);
+}
+
+fn put_stat(bytes: &mut Vec<u8>, stat: &FileStat) {
+    for number in [stat.size, stat.inode] {
+        put_u64(bytes, number);
+    }
+    for FileTime(seconds, nanoseconds) in [stat.modified, stat.changed] {
+        bytes.extend_from_slice(&seconds.to_le_bytes());
+        put_u64(bytes, u64::from(nanoseconds));
+    }
+}
+
+/// Reads what [`encode`] wrote; `None` when it is anything else.
+fn decode(bytes: &[u8]) -> Option<StatCache> {
+    let (body, checksum) = bytes.split_last_chunk::<4>()?;
+    if crc32fast::hash(body).to_le_bytes() != *checksum {
+        return None;
+    }
+    let mut input = Input(body.strip_prefix(MAGIC)?);
+    let mut cache = StatCache::default();
+    for _ in 0..input.u64()? {
+        let path = TreePath::new(input.text()?).ok()?;
+        let mode = FileMode::from_git(u32::try_from(input.u64()?).ok()?)?;
+        let blob = input.oid()?;
+        if input.u64()? == 1 {
+            cache.stats.insert(path.clone(), (input.stat(mode)?, blob));
+        }
+        cache.files.insert(path, Entry { mode, blob });
+    }
+    for _ in 0..input.u64()? {
+        let folder = input.text()?.into();
+        cache.folders.insert(folder, input.oid()?);
+    }
+    Some(cache)
+}
+
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn text(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.u64()?).ok()?;
+        self.take(length)
+    }
+
+    fn oid(&mut self) -> Option<Oid> {
+        Oid::from_bytes(self.take(20)?).ok()
+    }
+
+    fn stat(&mut self, mode: FileMode) -> Option<FileStat> {
+        let (size, inode) = (self.u64()?, self.u64()?);
+        Some(FileStat {
+            mode,
+            size,
+            inode,
+            modified: self.time()?,
+            changed: self.time()?,
+        })
+    }
+
+    fn time(&mut self) -> Option<FileTime> {
+        let seconds = i64::from_le_bytes(self.take(8)?.try_into().ok()?);
+        Some(FileTime(seconds, u32::try_from(self.u64()?).ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache() -> StatCache {
+        let path = TreePath::new(b"a/\xff").unwrap();
+        let blob = Oid::from_bytes(&[7; 20]).unwrap();
+        let (mode, modified, changed) = (FileMode::Executable, FileTime(-5, 999_999_999), FileTime(6, 0));
+        let stat = FileStat {
+            mode,
+            size: 3,
+            inode: 4,
+            modified,
+            changed,
+        };
+        StatCache {
+            files: Listing::from([(path.clone(), Entry { mode, blob })]),
+            folders: HashMap::from([(Box::default(), blob)]),
+            stats: HashMap::from([(path, (stat, blob))]),
+        }
+    }
+
+    #[test]
+    fn a_cache_is_read_back_as_it_was() {
+        let read = decode(&encode(&cache())).unwrap();
+        assert_eq!(
+            (read.files, read.folders, read.stats),
+            (cache().files, cache().folders, cache().stats)
+        );
+    }
+
+    #[test]
+    fn a_damaged_cache_is_not_used() {
+        let bytes = encode(&cache());
+        for length in 0..bytes.len() {
+            assert!(decode(&bytes[..length]).is_none(), "{length}");
+        }
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert!(decode(&damaged).is_none(), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_file_written_while_the_walk_began_is_not_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let next = NextCache::begin(folder.path()).unwrap();
+        let FileTime(seconds, nanoseconds) = next.began;
+        let older = FileTime(seconds - 1, nanoseconds);
+        let stat = |modified, changed| FileStat {
+            mode: FileMode::Regular,
+            size: 1,
+            inode: 1,
+            modified,
+            changed,
+        };
+        assert!(next.can_trust(&stat(older, older)));
+        assert!(!next.can_trust(&stat(older, next.began)));
+        assert!(!next.can_trust(&stat(next.began, older)));
+    }
+}

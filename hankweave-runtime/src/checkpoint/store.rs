@@ -1,0 +1,350 @@
+//! The seam: what every checkpoint store can do.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hankweave_core::id::{CheckpointSha, CodonId, RunId};
+use hankweave_core::time::Timestamp;
+use serde::Serialize;
+
+use super::object::ObjectError;
+use super::{Change, PatternError, TreePath};
+
+/// Keeps checkpoints of one workspace.
+///
+/// All methods block on the disk; async code calls them from a blocking task. Two calls that write run one after the
+/// other. A SHA that was returned names files that survive a power loss ("reliability and security", rules P8 and G6).
+pub trait CheckpointStore: Send + Sync + fmt::Debug {
+    /// Records the files as they are before any codon ran, on the branch `main`.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create).
+    fn initial(&self, request: &InitialRequest) -> Result<Checkpoint, CheckpointError>;
+
+    /// Records the files as they are now, on the branch of the run. An unchanged workspace gives a new checkpoint too.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CheckpointError`] when not all files could be recorded; then no checkpoint was made.
+    fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError>;
+
+    /// Every checkpoint of every branch. Empty when there is none, which is not the same as an error.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when the checkpoints cannot be read.
+    fn known(&self) -> Result<KnownCheckpoints, HistoryError>;
+
+    /// Whether `sha`, in full length, names a checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when that cannot be found out.
+    fn contains(&self, sha: &CheckpointSha) -> Result<bool, HistoryError>;
+
+    /// The members of `shas` that cannot be restored, because the checkpoint or one of its files is missing.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when that cannot be found out.
+    fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError>;
+
+    /// What happened to the files between `from` and `to`, ordered by path.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when one of them does not exist or cannot be read.
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError>;
+
+    /// What [`restore`](Self::restore) would do now. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`restore`](Self::restore).
+    fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError>;
+
+    /// Brings back the files of a checkpoint ("reliability and security", rules G7 and G8).
+    ///
+    /// First everything that will change is saved in a safety checkpoint. Then files that belong to the checkpoint being
+    /// left and not to the target are deleted, and files that differ from the target are written. Files that no
+    /// checkpoint knows stay. Links are replaced, never followed. Interrupted, it can be called again and finishes.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RestoreError`]; its documentation says whether files were changed.
+    fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError>;
+}
+
+/// At which point of a codon's life a checkpoint is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckpointKind {
+    /// After the rig was set up, before the agent starts.
+    RigSetup,
+    /// The codon completed.
+    Completed,
+    /// The codon failed.
+    Error,
+    /// The codon was skipped.
+    Skipped,
+}
+
+impl CheckpointKind {
+    /// The word that begins the commit message ("runtime behaviour", section 5).
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RigSetup => "rig-setup",
+            Self::Completed => "completed",
+            Self::Error => "error",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+impl From<hankweave_core::event::CheckpointType> for CheckpointKind {
+    fn from(kind: hankweave_core::event::CheckpointType) -> Self {
+        use hankweave_core::event::CheckpointType as Type;
+        match kind {
+            Type::RigSetup => Self::RigSetup,
+            Type::Completed => Self::Completed,
+            Type::Error => Self::Error,
+            Type::Skipped => Self::Skipped,
+        }
+    }
+}
+
+impl fmt::Display for CheckpointKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Asks for the checkpoint before any codon.
+#[derive(Debug, Clone)]
+pub struct InitialRequest {
+    /// `checkpointedFiles` of the whole plan; empty means every file.
+    pub patterns: Vec<String>,
+    /// Time of the checkpoint.
+    pub at: Timestamp,
+}
+
+/// Asks for one checkpoint of a codon.
+#[derive(Debug, Clone)]
+pub struct CheckpointRequest {
+    /// The point in the codon's life.
+    pub kind: CheckpointKind,
+    /// The run; its checkpoints are on the branch [`branch`](Self::branch).
+    pub run_id: RunId,
+    /// The codon.
+    pub codon_id: CodonId,
+    /// What people call the codon; any text.
+    pub codon_name: String,
+    /// `checkpointedFiles` of every plan entry up to this codon; empty means every file.
+    pub patterns: Vec<String>,
+    /// The checkpoint to build on: the run's newest one, or the one the run started from. `None` means the tip of the
+    /// run's branch, or of `main` when the run has no checkpoint yet.
+    pub parent: Option<CheckpointSha>,
+    /// Time of the checkpoint.
+    pub at: Timestamp,
+    /// How long the codon took, if it ended.
+    pub duration: Option<Duration>,
+}
+
+impl CheckpointRequest {
+    /// The branch of the run: `run-<run id>`.
+    #[must_use]
+    pub fn branch(&self) -> String {
+        format!("run-{}", self.run_id)
+    }
+}
+
+/// A checkpoint that was just made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Its name.
+    pub sha: CheckpointSha,
+    /// The branch that points to it now.
+    pub branch: String,
+    /// The checkpoint it was built on; `None` for the first.
+    pub parent: Option<CheckpointSha>,
+    /// Number of files in it.
+    pub files: usize,
+    /// What was found in the workspace and left out, in the order of the walk.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Something in the workspace that is not part of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Where.
+    pub path: TreePath,
+    /// Why.
+    pub reason: SkipReason,
+}
+
+/// Why a path was left out ("reliability and security", rule G4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SkipReason {
+    /// A git folder or our own state.
+    Protected,
+    /// A socket, FIFO or device.
+    NotAFile,
+    /// The operating system does not let us read it.
+    Unreadable,
+    /// Larger than [`MAX_FILE_BYTES`](super::MAX_FILE_BYTES).
+    TooLarge,
+    /// A folder inside too many others.
+    TooDeep,
+}
+
+/// Every checkpoint, by its SHA.
+pub type KnownCheckpoints = BTreeMap<CheckpointSha, KnownCheckpoint>;
+
+/// What a store knows about one checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KnownCheckpoint {
+    /// The whole message, as in "runtime behaviour", section 5.
+    pub message: String,
+    /// When it was made.
+    pub timestamp: Timestamp,
+    /// The branch it was made on.
+    pub branch: String,
+    /// The checkpoint before it.
+    pub parent: Option<CheckpointSha>,
+}
+
+/// Asks to bring back the files of a checkpoint.
+#[derive(Debug, Clone)]
+pub struct RestoreRequest {
+    /// The checkpoint to go to, in full length.
+    pub target: CheckpointSha,
+    /// The checkpoint being left: files that only it has are deleted. `None` deletes nothing.
+    pub left: Option<CheckpointSha>,
+    /// Time of the safety checkpoint.
+    pub at: Timestamp,
+}
+
+/// What a restore would change; paths in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RestorePlan {
+    /// Files to write.
+    pub write: Vec<TreePath>,
+    /// Files to delete.
+    pub delete: Vec<TreePath>,
+}
+
+/// What a restore changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoreReport {
+    /// The checkpoint of the files as they were before; `None` when nothing had to change.
+    pub safety: Option<Checkpoint>,
+    /// What was done.
+    pub done: RestorePlan,
+}
+
+/// Why no checkpoint was made. The workspace and the other checkpoints are as before.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// A pattern of `checkpointedFiles` is wrong: the author of the hank is at fault.
+    #[error("failed to understand `checkpointedFiles`")]
+    Pattern(#[source] PatternError),
+    /// A file or folder of the workspace could not be read.
+    #[error("failed to read `{}` for the checkpoint", path.display())]
+    Workspace {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The checkpoint could not be stored.
+    #[error("failed to store the checkpoint")]
+    Store(#[source] ObjectError),
+    /// The checkpoint to build on could not be read.
+    #[error("failed to read the parent of the checkpoint")]
+    Parent(#[source] HistoryError),
+    /// The run id cannot be the name of a branch.
+    #[error("`{branch}` cannot be the name of a branch")]
+    InvalidBranch {
+        /// The name that git refuses.
+        branch: String,
+    },
+    /// Somebody else moved the branch: two processes use one store.
+    #[error("the branch `{branch}` is at {found} and not at the expected {expected}")]
+    BranchMoved {
+        /// The branch.
+        branch: String,
+        /// The checkpoint to build on, as requested.
+        expected: CheckpointSha,
+        /// Where the branch points.
+        found: CheckpointSha,
+    },
+}
+
+/// Why checkpoints could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// There is no such checkpoint.
+    #[error("there is no checkpoint `{sha}`")]
+    Unknown {
+        /// The name that was asked for.
+        sha: CheckpointSha,
+    },
+    /// The checkpoint holds something that is not a file or link beneath the workspace; we did not make it.
+    #[error("the checkpoint `{sha}` holds the unusable entry `{entry}`")]
+    Unusable {
+        /// The checkpoint.
+        sha: CheckpointSha,
+        /// The entry, made printable.
+        entry: String,
+    },
+    /// The store could not be read.
+    #[error("failed to read the checkpoint repository")]
+    Read(#[source] ObjectError),
+}
+
+/// Why files were not brought back.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// A checkpoint could not be read. No file was changed.
+    #[error("failed to read the checkpoint to restore")]
+    History(#[source] HistoryError),
+    /// The present files could not be saved. No file was changed.
+    #[error("failed to save the present files before restoring")]
+    Safety(#[source] CheckpointError),
+    /// Something in the way could not be saved, so it is not removed. No file was changed.
+    #[error("`{path}` is in the way of the restore and cannot be saved first ({reason:?})")]
+    InTheWay {
+        /// What is in the way.
+        path: TreePath,
+        /// Why it cannot be saved.
+        reason: SkipReason,
+    },
+    /// A file could not be written or deleted. Others may have been changed; call again to finish.
+    #[error("failed to restore `{path}`")]
+    Write {
+        /// The file.
+        path: TreePath,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The contents of a file could not be read. Others may have been changed; repair the repository and call again.
+    #[error("failed to read the saved contents of `{path}`")]
+    Contents {
+        /// The file.
+        path: TreePath,
+        /// The cause.
+        #[source]
+        source: ObjectError,
+    },
+    /// The changes could not be made durable. Call again to finish.
+    #[error("failed to sync the restored files")]
+    Sync(#[source] io::Error),
+}

@@ -1,0 +1,196 @@
+//! The command line ("command line and on-disk contract").
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+/// Runs AI coding agents one after another: durable, checkpointed, resumable.
+///
+/// A hank (hank.json) is a sequence of codons; each codon is one run of a coding agent. hankweave takes them through set-up, agent and
+/// checkpoint, and records every step in .hankweave/state.json.
+#[derive(Debug, Parser)]
+#[command(name = "hankweave", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Start with: hankweave init my-hank && hankweave run my-hank")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every subcommand.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// How results are printed.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Human)]
+    pub(crate) format: Format,
+    /// Short for --format json.
+    #[arg(long, global = true)]
+    json: bool,
+    /// When to use colours.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+    /// Print nothing but errors.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Print more; twice for everything.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+impl Global {
+    pub(crate) fn json(&self) -> bool {
+        self.json || self.format == Format::Json
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Human,
+    /// For programs.
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a hank, or go on with it
+    Run(Box<RunArgs>),
+    /// Write a small hank that runs at once with the scripted agent
+    Init(InitArgs),
+    /// Check a hank and show what it would do; runs nothing, writes nothing
+    Validate(ValidateArgs),
+    /// Show where a run stands, what it cost and what comes next
+    Status(Execution),
+    /// Look into the recorded state
+    #[command(subcommand)]
+    State(StateCommand),
+    /// Draw a state machine from the code
+    Diagram(DiagramArgs),
+    /// Print a completion script for a shell
+    ///
+    /// For example: hankweave completions bash > ~/.local/share/bash-completion/completions/hankweave
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// The program that a scripted agent runs as; not for people.
+    #[command(hide = true, disable_help_flag = true)]
+    ScriptedAgent {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+/// Which execution directory a command looks at.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Execution {
+    /// The execution directory; it holds .hankweave.
+    #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) execution: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// A hank.json, or the folder that holds one.
+    #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
+    pub(crate) hank: PathBuf,
+    /// The directory in which agents work; created when it does not exist [default: the folder of the hank].
+    #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) execution: Option<PathBuf>,
+    /// Run every codon with this agent, for example `scripted` for a dry run.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Run every codon with this model.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Start from the first codon and keep the history.
+    #[arg(long)]
+    pub(crate) new: bool,
+    /// No live view and no questions, even on a terminal.
+    #[arg(long)]
+    pub(crate) headless: bool,
+    /// Stop instead of starting over when the recorded history cannot be read.
+    #[arg(long)]
+    pub(crate) strict_state: bool,
+    /// Go on when an item of a rig fails.
+    #[arg(long)]
+    pub(crate) ignore_rig_failures: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Where to write it; created when it does not exist.
+    #[arg(default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: PathBuf,
+    /// What to write.
+    #[arg(long, value_enum, default_value_t = Template::Scripted)]
+    pub(crate) template: Template,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Template {
+    /// Two codons and a loop, played by the built-in scripted agent; needs no key and no network.
+    Scripted,
+    /// One codon for the `claude` program.
+    Claude,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// A hank.json, or the folder that holds one.
+    #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
+    pub(crate) hank: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StateCommand {
+    /// Print the state document
+    Show {
+        #[command(flatten)]
+        execution: Execution,
+        /// Read this file instead of the one of an execution directory.
+        #[arg(long, value_name = "FILE", conflicts_with = "execution", value_hint = ValueHint::FilePath)]
+        state: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiagramArgs {
+    /// Which machine.
+    #[arg(value_enum)]
+    pub(crate) machine: MachineName,
+    /// The form.
+    #[arg(long = "as", value_enum, default_value_t = DiagramFormat::Mermaid, value_name = "FORM")]
+    pub(crate) form: DiagramFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MachineName {
+    /// One run of an agent.
+    Codon,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiagramFormat {
+    /// Mermaid, which many pages draw by themselves.
+    Mermaid,
+    /// Graphviz.
+    Dot,
+    /// PlantUML.
+    Plantuml,
+    /// JSON.
+    Json,
+}

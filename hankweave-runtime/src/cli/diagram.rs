@@ -1,0 +1,22 @@
+//! `hankweave diagram`
+
+use std::process::ExitCode;
+
+use hankweave_core::codon::CODON;
+
+use super::args::{DiagramArgs, DiagramFormat, MachineName};
+use super::exit::Failure;
+
+pub(super) fn diagram(args: &DiagramArgs) -> Result<ExitCode, Failure> {
+    let machine = match args.machine {
+        MachineName::Codon => &CODON,
+    };
+    let text = match args.form {
+        DiagramFormat::Mermaid => machine.to_mermaid(),
+        DiagramFormat::Dot => machine.to_dot(),
+        DiagramFormat::Plantuml => machine.to_plantuml(),
+        DiagramFormat::Json => machine.to_json(),
+    };
+    super::print(&format!("{}\n", text.trim_end()))?;
+    Ok(ExitCode::SUCCESS)
+}

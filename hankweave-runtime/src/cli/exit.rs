@@ -1,0 +1,85 @@
+//! Exit codes ("command line and on-disk contract", "General").
+
+use std::fmt;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+
+use crate::error::chain;
+use crate::report::printable;
+
+/// Why the program ends with something else than 0.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: FailureKind,
+    message: String,
+    hint: Option<String>,
+}
+
+/// Who is at fault; decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// A check found that the run cannot succeed here.
+    Failed,
+    /// hank.json, state.json or another input cannot be used.
+    Input,
+    /// hankweave itself.
+    Bug,
+    /// The disk.
+    Io,
+    /// Another instance holds the directory.
+    Held,
+}
+
+impl FailureKind {
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::Input => 65,
+            Self::Bug => 70,
+            Self::Io => 74,
+            Self::Held => 75,
+        }
+    }
+}
+
+impl Failure {
+    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// The error with its whole chain of causes.
+    pub(crate) fn from_error(kind: FailureKind, error: &(dyn std::error::Error + 'static)) -> Self {
+        Self::new(kind, chain(error))
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Prints the message to standard error and returns the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        anstream::eprintln!("{self}");
+        ExitCode::from(self.kind.code())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+        let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
+        write!(f, "{red}error:{red:#} {}", printable(&self.message))?;
+        if let Some(hint) = &self.hint {
+            write!(f, "\n  {cyan}hint:{cyan:#} {}", printable(hint))?;
+        }
+        if self.kind == FailureKind::Bug {
+            write!(f, "\n  this is a bug in hankweave; please report it")?;
+        }
+        Ok(())
+    }
+}

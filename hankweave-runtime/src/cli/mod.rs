@@ -1,0 +1,62 @@
+//! The command line: the only place that reads arguments, prints, or chooses an exit code.
+
+mod args;
+mod completions;
+mod diagram;
+mod exit;
+mod init;
+mod logging;
+mod run;
+mod state;
+mod status;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::args::{Cli, Color, Command, StateCommand};
+use self::exit::Failure;
+
+/// Runs the program and returns its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.global.color {
+        Color::Auto => {}
+        Color::Always => anstream::ColorChoice::Always.write_global(),
+        Color::Never => anstream::ColorChoice::Never.write_global(),
+    }
+    match dispatch(cli) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
+    let global = cli.global;
+    match cli.command {
+        Command::Run(args) => run::run(&global, &args),
+        Command::Init(args) => init::init(&global, &args),
+        Command::Validate(args) => validate::validate(&global, &args),
+        Command::Status(args) => status::status(&global, &args),
+        Command::State(StateCommand::Show { execution, state }) => {
+            state::show(&global, &execution, state.as_deref())
+        }
+        Command::Diagram(args) => diagram::diagram(&args),
+        Command::Completions { shell } => completions::completions(shell),
+        Command::ScriptedAgent { arguments } => Ok(crate::driver::play(arguments)),
+    }
+}
+
+/// Prints a result; a reader that has gone away is no failure of ours ("reliability and security", row F19).
+fn print(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::from_error(exit::FailureKind::Io, &error))
+        }
+        _ => Ok(()),
+    }
+}

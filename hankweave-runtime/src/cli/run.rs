@@ -1,0 +1,204 @@
+//! `hankweave run`
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::args::{Global, RunArgs};
+use super::exit::{Failure, FailureKind};
+use super::logging;
+use crate::embed::{Builder, Hankweave, RunOptions};
+use crate::error::chain;
+use crate::hank_files::{self, LoadHankError};
+use crate::instance_lock::LockError;
+use crate::recovery::{OpenError, PreflightError};
+use crate::report::{Ending, Report};
+use crate::runner::{RunError, RunOutcome, RunResult};
+use crate::shutdown::{Shutdown, StopCause};
+use crate::state_manager::{Delivery, Subscription, TransitionError};
+
+pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
+    logging::install(global);
+    let loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
+    let builder = Hankweave::builder(loaded).map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let builder = match &args.execution {
+        Some(dir) => builder.execution_dir(dir),
+        None => builder,
+    };
+    let builder = builder.options(RunOptions {
+        agent: args.agent.clone(),
+        model: args.model.clone(),
+        fresh: args.new,
+        strict_state: args.strict_state,
+        ignore_rig_failures: args.ignore_rig_failures,
+        ..RunOptions::default()
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    runtime.block_on(serve(global, args, builder))
+}
+
+async fn serve(global: &Global, args: &RunArgs, builder: Builder) -> Result<ExitCode, Failure> {
+    let mut report = choose_report(global, args);
+    let hankweave = builder.open().await.map_err(|error| open_failure(&error))?;
+    for notice in hankweave.notices() {
+        report.notice(notice);
+    }
+    let execution = hankweave.directory().root().to_owned();
+    let events = hankweave.subscribe();
+    let shutdown = Shutdown::new();
+    // Both end with the run: the signals are dropped with it, the events end when the state manager has stopped.
+    let watch = watch_signals(shutdown.clone());
+    let show = show_events(events, &mut report);
+    let (outcome, ()) = tokio::join!(
+        async {
+            tokio::select! {
+                outcome = hankweave.run(shutdown) => outcome,
+                never = watch => match never {},
+            }
+        },
+        show
+    );
+    let outcome = outcome.map_err(|error| run_failure(&error))?;
+    report.close(
+        &outcome,
+        &Ending {
+            execution: &execution,
+            resume: resume_command(args, &execution),
+        },
+    );
+    Ok(ExitCode::from(exit_code(&outcome)))
+}
+
+fn choose_report(global: &Global, args: &RunArgs) -> Report {
+    if global.json() {
+        Report::Json
+    } else if global.quiet {
+        Report::Quiet
+    } else if args.headless || !std::io::stdout().is_terminal() || !std::io::stderr().is_terminal() {
+        Report::Plain
+    } else {
+        Report::live()
+    }
+}
+
+/// Shows everything that is published. A reader that has gone away ends the showing, not the run.
+async fn show_events(mut events: Subscription, report: &mut Report) {
+    loop {
+        match events.next().await {
+            Ok(Some(Delivery::Event(entry))) => {
+                if report.event(&entry).is_err() {
+                    *report = Report::Quiet;
+                }
+            }
+            Ok(Some(Delivery::Lagged)) => tracing::debug!("the report is behind and reads the journal"),
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "events are missing from the report");
+                return;
+            }
+        }
+    }
+}
+
+/// The first signal stops in order, the second one forces.
+async fn watch_signals(shutdown: Shutdown) -> std::convert::Infallible {
+    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+        signal(SignalKind::hangup()),
+    ) else {
+        tracing::warn!("signals cannot be caught; the default applies");
+        return std::future::pending().await;
+    };
+    loop {
+        let cause = tokio::select! {
+            _ = interrupt.recv() => StopCause::Interrupt,
+            _ = terminate.recv() => StopCause::Terminate,
+            _ = hang_up.recv() => StopCause::Terminate,
+        };
+        shutdown.request(cause);
+    }
+}
+
+fn exit_code(outcome: &RunOutcome) -> u8 {
+    match &outcome.result {
+        RunResult::Completed | RunResult::NothingToDo => 0,
+        RunResult::Failed(_) => 1,
+        RunResult::Stopped(cause) => cause.exit_code(),
+    }
+}
+
+fn resume_command(args: &RunArgs, execution: &std::path::Path) -> String {
+    format!("hankweave run {} -e {}", args.hank.display(), execution.display())
+}
+
+pub(super) fn hank_failure(error: &LoadHankError) -> Failure {
+    let hint = match error {
+        LoadHankError::Missing { .. } | LoadHankError::NoHankInFolder { .. } => {
+            "`hankweave init DIR` writes a hank to start from"
+        }
+        LoadHankError::Unreadable { .. } => "it must be a regular file that you may read",
+    };
+    Failure::from_error(FailureKind::Input, error).hint(hint)
+}
+
+fn open_failure(error: &OpenError) -> Failure {
+    match error {
+        OpenError::Preflight(PreflightError::Hank(_) | PreflightError::UnknownAgent { .. }) => {
+            Failure::from_error(FailureKind::Input, error)
+                .hint("`hankweave validate` shows everything about a hank; nothing was written")
+        }
+        OpenError::Preflight(PreflightError::Agent { .. } | PreflightError::Requirements(_)) => {
+            Failure::from_error(FailureKind::Failed, error)
+                .hint("nothing was written; --agent scripted makes a dry run without any agent program")
+        }
+        OpenError::Lock(LockError::Held { .. }) => Failure::from_error(FailureKind::Held, error)
+            .hint("wait for it, stop it, or use another execution directory (-e DIR)"),
+        OpenError::Directory { .. } => Failure::from_error(FailureKind::Io, error)
+            .hint("choose a directory that you may write to with -e DIR"),
+        OpenError::State(crate::state_manager::LoadError::History(_)) => {
+            Failure::from_error(FailureKind::Input, error)
+                .hint("without --strict-state the history starts anew")
+        }
+        OpenError::Lock(_)
+        | OpenError::Journal(_)
+        | OpenError::State(_)
+        | OpenError::Checkpoints(_)
+        | OpenError::Crash(_) => Failure::from_error(FailureKind::Io, error),
+    }
+}
+
+fn run_failure(error: &RunError) -> Failure {
+    match error {
+        RunError::Record(TransitionError::Rejected(_)) | RunError::CodonLeftOpen => {
+            Failure::from_error(FailureKind::Bug, error)
+        }
+        RunError::ChangedHank(_) | RunError::MissingParent => Failure::from_error(FailureKind::Input, error)
+            .hint("undo the change, or start over with --new (the history stays)"),
+        RunError::Record(_)
+        | RunError::Save(_)
+        | RunError::History(_)
+        | RunError::Checkpoint(_)
+        | RunError::Restore(_) => Failure::from_error(FailureKind::Io, error),
+    }
+}
+
+/// The state directory of an execution directory that is only looked at.
+pub(super) fn existing_state_dir(execution: &std::path::Path) -> Result<PathBuf, Failure> {
+    let state_dir = execution.join(crate::paths::STATE_DIR);
+    if state_dir.is_dir() {
+        return Ok(state_dir);
+    }
+    let message = format!(
+        "`{}` is no execution directory: it has no {}",
+        execution.display(),
+        crate::paths::STATE_DIR
+    );
+    Err(Failure::new(FailureKind::Input, message).hint("name it with -e DIR; `hankweave run` makes one"))
+}

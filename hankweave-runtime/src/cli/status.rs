@@ -1,0 +1,110 @@
+//! `hankweave status`
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use hankweave_core::codon::CodonStatus;
+use hankweave_core::state::{HankweaveState, Run};
+use hankweave_core::thread::{self, ExecutionThread};
+use serde_json::json;
+
+use super::args::{Execution, Global};
+use super::exit::Failure;
+use crate::report::{codon_line, printable};
+use crate::runner::CodonSummary;
+
+pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
+    let state = super::state::read_execution(&execution.execution)?;
+    let thread = thread::build(&state, None, None);
+    let text = if global.json() {
+        let document = json!({
+            "currentRunId": state.current_run_id,
+            "run": state.runs.front().map(|run| json!({
+                "runId": run.run_id,
+                "status": run.status,
+                "startTime": run.start_time,
+                "endTime": run.end_time,
+                "codons": run.codons.iter().map(|codon| CodonSummary::of(codon)).collect::<Vec<_>>(),
+                "cost": run.codon_cost(),
+            })),
+            "failed": thread.failed,
+            "hasRunningCodon": thread.has_running_codon,
+            "nextCodonId": thread.next_codon_id,
+            "plannedCodons": state.execution_plan.len(),
+            "totalCost": state.total_cost(),
+            "totalSpend": state.total_spend(),
+        });
+        format!(
+            "{}\n",
+            serde_json::to_string_pretty(&document).unwrap_or_default()
+        )
+    } else {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = write(&mut text, &state, &thread);
+        text
+    };
+    super::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(text: &mut String, state: &HankweaveState, thread: &ExecutionThread) -> std::fmt::Result {
+    let Some(run) = state.runs.front() else {
+        return writeln!(text, "no run has been recorded yet");
+    };
+    writeln!(
+        text,
+        "run {} is {} (since {})",
+        run.run_id, run.status, run.start_time
+    )?;
+    for entry in state.execution_plan.iter() {
+        let id = &entry.codon_id;
+        match thread.codons.iter().find(|known| known.codon.codon_id() == id) {
+            Some(known) => {
+                let codon = CodonSummary::of(&known.codon);
+                let line = codon_line(codon.status, codon.duration, codon.tokens.total(), codon.cost);
+                writeln!(text, "  {:<24} {line}", id.as_str())?;
+                if let Some(message) = codon.failure.and_then(|failure| failure.message) {
+                    writeln!(text, "    {}", printable(&message))?;
+                }
+            }
+            None => writeln!(text, "  {:<24} planned", id.as_str())?,
+        }
+    }
+    writeln!(
+        text,
+        "  this run {}, all runs {}, spent {}",
+        run.codon_cost(),
+        state.total_cost(),
+        state.total_spend()
+    )?;
+    writeln!(text, "{}", outlook(run, thread))
+}
+
+/// What is next, or what blocks.
+fn outlook(run: &Run, thread: &ExecutionThread) -> String {
+    if let Some(next) = &thread.next_codon_id {
+        return format!("next: {next} (`hankweave run` goes on)");
+    }
+    if thread.failed {
+        let newest = thread
+            .codons
+            .first()
+            .map_or("", |entry| entry.codon.codon_id().as_str());
+        return format!(
+            "blocked: {newest} failed (`hankweave run` goes back to the last success and tries again)"
+        );
+    }
+    if thread.has_running_codon {
+        return "a codon is running".to_owned();
+    }
+    let all_ended = run
+        .codons
+        .iter()
+        .all(|codon| codon.status() != CodonStatus::Failed);
+    if all_ended {
+        "nothing is left to do".to_owned()
+    } else {
+        "the plan has ended".to_owned()
+    }
+}

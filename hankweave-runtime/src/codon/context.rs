@@ -1,0 +1,123 @@
+//! What every stage of a codon works with.
+
+use std::sync::{Arc, Mutex};
+
+use hankweave_core::codon::{Active, Codon, CodonPhase, CodonTransition, Edge};
+use hankweave_core::event::StateEvent;
+use hankweave_core::hank::{CodonConfig, Hank};
+use hankweave_core::id::{CheckpointSha, RunId, SessionId};
+use hankweave_core::plan::PlanEntry;
+use hankweave_core::wire;
+
+use super::CodonEnd;
+use crate::checkpoint::CheckpointStore;
+use crate::driver::DriverSet;
+use crate::embed::RunOptions;
+use crate::hank_files::LoadedHank;
+use crate::paths::ExecutionDir;
+use crate::shutdown::Shutdown;
+use crate::state_manager::{StateManager, Ticket, TransitionError};
+use crate::world::World;
+
+/// What all codons of one run share.
+#[derive(Debug)]
+pub(crate) struct RunContext {
+    pub(crate) world: World,
+    pub(crate) dir: ExecutionDir,
+    /// Where prompts and rig sources come from.
+    pub(crate) loaded: LoadedHank,
+    /// The hank with the options of this run applied.
+    pub(crate) hank: Hank,
+    pub(crate) drivers: DriverSet,
+    pub(crate) manager: StateManager,
+    pub(crate) checkpoints: Arc<dyn CheckpointStore>,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) options: RunOptions,
+    pub(crate) run_id: RunId,
+    pub(crate) branch: String,
+    /// The newest checkpoint of the run, or the one that it started from; the next one builds on it.
+    pub(crate) tip: Mutex<Option<CheckpointSha>>,
+    /// The checkpoint of a rig that is in the files already, for the first codon.
+    pub(crate) rig: Option<CheckpointSha>,
+}
+
+impl RunContext {
+    /// Tells clients of something that does not change the state.
+    pub(crate) async fn tell(&self, event: wire::Event) {
+        // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
+        let _ = self.manager.record(event).await;
+    }
+
+    pub(crate) async fn transition(&self, event: StateEvent) -> Ticket {
+        self.manager.transition(event).await
+    }
+
+    /// Waits until the disk has failed.
+    pub(crate) async fn degraded(&self) {
+        let mut degraded = self.manager.degraded();
+        // A manager that has stopped can no longer degrade.
+        if degraded.wait_for(Option::is_some).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// One codon of a run and what was found out about it before it starts.
+#[derive(Debug)]
+pub(crate) struct CodonRun<'a> {
+    pub(crate) run: &'a RunContext,
+    pub(crate) entry: &'a PlanEntry,
+    pub(crate) config: &'a CodonConfig,
+    /// The session to go on with, for a codon that continues the previous one.
+    pub(crate) session: Option<SessionId>,
+    /// Every pattern of `checkpointedFiles` from the first entry of the plan to this one.
+    pub(crate) patterns: Vec<String>,
+    /// The checkpoint of the rig, when it is in the files already.
+    pub(crate) finished_rig: Option<CheckpointSha>,
+}
+
+/// How the walk of a codon can stop before its last stage.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The codon reached a terminal state.
+    Codon(CodonEnd),
+    /// A step could not be recorded.
+    Unrecorded(TransitionError),
+}
+
+impl From<TransitionError> for Ended {
+    fn from(error: TransitionError) -> Self {
+        Self::Unrecorded(error)
+    }
+}
+
+pub(crate) type Stage<T> = Result<T, Ended>;
+
+impl CodonRun<'_> {
+    /// Takes one step of the machine and sends its event.
+    ///
+    /// Does not wait until the event is durable, except at the end of the codon: that is what the receipt is for.
+    pub(crate) async fn step<S, E>(&self, codon: Codon<S>, edge: E) -> (Codon<E::To>, Ticket)
+    where
+        S: Active,
+        E: Edge<S>,
+    {
+        let step = codon.step(edge);
+        let event = self.event(S::PHASE, &step.event);
+        (step.codon, self.run.transition(event).await)
+    }
+
+    pub(crate) fn event(&self, from: CodonPhase, transition: &CodonTransition) -> StateEvent {
+        StateEvent::transitioned(
+            self.run.run_id.clone(),
+            self.entry.codon_id.clone(),
+            from,
+            transition,
+        )
+    }
+
+    /// Text that the processes of this codon carry in their environment and no others do.
+    pub(crate) fn marker(&self) -> String {
+        format!("{}/{}", self.run.run_id, self.entry.codon_id)
+    }
+}

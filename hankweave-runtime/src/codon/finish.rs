@@ -1,0 +1,216 @@
+//! The end of a codon: final costs, checkpoint, terminal state.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use hankweave_core::agent::{ExitOutcome, FailureReason, Verdict};
+use hankweave_core::codon::{
+    Active, Codon, CodonExecution, Complete, Completed, Edge, Fail, Failed, Running,
+};
+use hankweave_core::cost::UsageTotals;
+use hankweave_core::event::{CheckpointType, StateEvent};
+use hankweave_core::hank::OnFailure;
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::wire::{self, ExitStatus};
+
+use super::context::{CodonRun, Ended, Stage};
+use super::run::Outcome;
+use crate::checkpoint::{CheckpointError, CheckpointRequest, SkipReason};
+
+/// How a codon ended.
+#[derive(Debug)]
+pub(crate) enum CodonEnd {
+    /// Its work is in the completion checkpoint.
+    Completed(Codon<Completed>),
+    /// It did not succeed.
+    Failed(Codon<Failed>),
+}
+
+impl CodonEnd {
+    /// The record that the walk of the typed codon implies.
+    pub(crate) fn into_execution(self) -> CodonExecution {
+        match self {
+            Self::Completed(codon) => codon.into_execution(),
+            Self::Failed(codon) => codon.into_execution(),
+        }
+    }
+}
+
+pub(super) async fn finish(
+    codon: &CodonRun<'_>,
+    mut running: Codon<Running>,
+    outcome: Outcome,
+) -> Stage<CodonEnd> {
+    let (exit, stopped) = match outcome {
+        Outcome::Ended(exit) => (exit, None),
+        Outcome::Stopped(reason, exit) => (exit, Some(reason)),
+        Outcome::Lost => {
+            let reason = FailureReason::unknown(false, "the driver did not tell how the agent ended");
+            return Err(codon.fail(running, -1, reason).await);
+        }
+    };
+    settle_costs(codon, &mut running, &exit).await;
+    let code = i64::from(exit.exit.code());
+    if let Some(reason) = stopped {
+        return Err(codon.fail(running, code, reason).await);
+    }
+    match exit.verdict.clone() {
+        Verdict::Success => complete(codon, running, &exit, false).await,
+        Verdict::Failure {
+            context_exceeded: true,
+            ..
+        } if codon.entry.may_exceed_context(&codon.run.hank) => complete(codon, running, &exit, true).await,
+        Verdict::Failure { reason, .. } => Err(codon.fail(running, code, reason).await),
+    }
+}
+
+/// Replaces the sum over messages by what the agent itself reports in the end, which also knows the output tokens.
+async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Running>, exit: &ExitOutcome) {
+    let UsageTotals { tokens, cost, .. } = exit.usage;
+    if (running.current_cost, running.current_tokens) == (cost, tokens) {
+        return;
+    }
+    running.set_current_cost(cost);
+    running.set_current_tokens(tokens);
+    let final_cost = StateEvent::CodonFinalCostSet {
+        run_id: codon.run.run_id.clone(),
+        codon_id: codon.entry.codon_id.clone(),
+        final_cost: cost,
+        final_tokens: tokens,
+    };
+    let _ = codon.run.transition(final_cost).await;
+    let event = wire::Event::TokenUsage {
+        codon_id: codon.entry.codon_id.clone(),
+        input_tokens: tokens.input_tokens,
+        output_tokens: tokens.output_tokens,
+        cache_creation_tokens: tokens.cache_creation_tokens,
+        cache_read_tokens: tokens.cache_read_tokens,
+        total_cost: cost,
+        model_id: None,
+    };
+    codon.run.tell(event).await;
+}
+
+/// Completed needs a checkpoint: without one the codon has failed ("reliability and security", rule G5).
+async fn complete(
+    codon: &CodonRun<'_>,
+    running: Codon<Running>,
+    exit: &ExitOutcome,
+    context_exceeded: bool,
+) -> Stage<CodonEnd> {
+    let completion_checkpoint = match codon.checkpoint(CheckpointType::Completed).await {
+        Ok(sha) => sha,
+        Err(error) => {
+            let message = format!("checkpoint failed: {}", crate::error::chain(&error));
+            return Err(codon
+                .fail(running, 0, FailureReason::unknown(false, message))
+                .await);
+        }
+    };
+    let step = running.step(Complete {
+        end_time: codon.run.world.clock.now(),
+        completion_checkpoint,
+        result_message_received: exit.result_received,
+    });
+    let mut event = codon.event(Running::PHASE, &step.event);
+    if context_exceeded {
+        event = event.with_context_exceeded();
+    }
+    codon.run.transition(event).await.await?;
+    let ended = wire::Event::CodonCompleted {
+        codon_id: codon.entry.codon_id.clone(),
+        success: true,
+        cost: step.codon.final_cost,
+        duration: millis(step.codon.end_time.since(step.codon.start_time)),
+        exit_status: ExitStatus::Success,
+        failure_reason: None,
+        failure_ignored: None,
+    };
+    codon.run.tell(ended).await;
+    Ok(CodonEnd::Completed(step.codon))
+}
+
+impl CodonRun<'_> {
+    /// Makes a checkpoint of the workspace.
+    pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
+        let tip = || self.run.tip.lock().unwrap_or_else(PoisonError::into_inner);
+        let request = CheckpointRequest {
+            kind: kind.into(),
+            run_id: self.run.run_id.clone(),
+            codon_id: self.entry.codon_id.clone(),
+            codon_name: self.config.name.clone(),
+            patterns: self.patterns.clone(),
+            parent: tip().clone(),
+            at: self.run.world.clock.now(),
+            duration: None,
+        };
+        let store = self.run.checkpoints.clone();
+        let checkpoint = self
+            .run
+            .world
+            .blocking
+            .run(move || store.create(&request))
+            .await?;
+        for skipped in checkpoint
+            .skipped
+            .iter()
+            .filter(|skipped| skipped.reason != SkipReason::Protected)
+        {
+            tracing::warn!(path = %skipped.path, reason = ?skipped.reason, "left out of the checkpoint");
+        }
+        *tip() = Some(checkpoint.sha.clone());
+        Ok(checkpoint.sha)
+    }
+
+    /// Ends the codon as failed, from whatever state it is in. The error checkpoint is welcome, not required.
+    pub(super) async fn fail<S: Active>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
+        reason: FailureReason,
+    ) -> Ended
+    where
+        Fail: Edge<S, To = Failed>,
+    {
+        let error_checkpoint = match self.checkpoint(CheckpointType::Error).await {
+            Ok(sha) => Some(sha),
+            Err(error) => {
+                tracing::warn!(error = %crate::error::chain(&error), "no checkpoint of the failed codon");
+                None
+            }
+        };
+        let fail = Fail {
+            end_time: self.run.world.clock.now(),
+            exit_code,
+            failure_reason: reason.clone(),
+            error_checkpoint,
+        };
+        let (failed, recorded) = self.step(codon, fail).await;
+        if let Err(error) = recorded.await {
+            return Ended::Unrecorded(error);
+        }
+        let ignored = self.config.failure_policy() == OnFailure::Ignore;
+        let ended = wire::Event::CodonCompleted {
+            codon_id: self.entry.codon_id.clone(),
+            success: false,
+            cost: failed.partial_cost,
+            duration: millis(failed.end_time.since(failed.start_time)),
+            exit_status: exit_status(exit_code),
+            failure_reason: Some(reason),
+            failure_ignored: ignored.then_some(true),
+        };
+        self.run.tell(ended).await;
+        Ended::Codon(CodonEnd::Failed(failed))
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn exit_status(code: i64) -> ExitStatus {
+    match code {
+        129..=192 => ExitStatus::Killed { signal: code - 128 },
+        code => ExitStatus::Error { code },
+    }
+}

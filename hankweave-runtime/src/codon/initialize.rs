@@ -1,0 +1,105 @@
+//! Initializing: the agent has to say which session it is in.
+
+use std::time::Duration;
+
+use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, Verdict};
+use hankweave_core::codon::{Codon, Initializing, Run, Running};
+use hankweave_core::id::SessionId;
+use hankweave_core::wire;
+
+use super::context::{CodonRun, Stage};
+use super::run::{halt, stopped_reason};
+use crate::driver::RunningAgent;
+
+/// Longest time from the spawn to the session id ("reliability and security", rule S6).
+const SESSION_DEADLINE: Duration = Duration::from_secs(60);
+
+enum Opening {
+    Session(SessionId),
+    Ended(FailureReason, i64),
+}
+
+pub(super) async fn initialize(
+    codon: &CodonRun<'_>,
+    initializing: Codon<Initializing>,
+    mut agent: RunningAgent,
+) -> Stage<(Codon<Running>, RunningAgent)> {
+    match wait_for_session(codon, &mut agent).await {
+        Opening::Session(claude_session_id) => {
+            let start_time = initializing.start_time;
+            let previous_session_id = initializing.previous_session_id.clone();
+            let (running, _) = codon
+                .step(
+                    initializing,
+                    Run {
+                        claude_session_id: claude_session_id.clone(),
+                    },
+                )
+                .await;
+            codon
+                .run
+                .tell(wire::Event::CodonStarted {
+                    codon_id: codon.entry.codon_id.clone(),
+                    codon_name: codon.config.name.clone(),
+                    codon_description: codon.config.description.clone(),
+                    session_id: claude_session_id,
+                    previous_session_id,
+                    start_time,
+                    prompt_metadata: prompt_metadata(codon),
+                })
+                .await;
+            Ok((running, agent))
+        }
+        Opening::Ended(reason, exit_code) => Err(codon.fail(initializing, exit_code, reason).await),
+    }
+}
+
+async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Opening {
+    let deadline = tokio::time::sleep(SESSION_DEADLINE);
+    tokio::pin!(deadline);
+    loop {
+        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait.
+        tokio::select! {
+            event = agent.events.recv() => match event {
+                Some(AgentEvent::SessionStarted { session_id, .. }) => return Opening::Session(session_id),
+                Some(AgentEvent::Finished(outcome)) => {
+                    let code = i64::from(outcome.exit.code());
+                    return Opening::Ended(no_session(outcome), code);
+                }
+                Some(_) => {}
+                None => return Opening::Ended(FailureReason::unknown(false, "the agent's events ended early"), -1),
+            },
+            () = codon.run.shutdown.requested() => {
+                let code = halt(codon, agent).await;
+                return Opening::Ended(stopped_reason(codon), code);
+            }
+            () = codon.run.degraded() => {
+                let code = halt(codon, agent).await;
+                return Opening::Ended(FailureReason::unknown(true, "the state could not be saved"), code);
+            }
+            () = &mut deadline => {
+                let code = halt(codon, agent).await;
+                let message = format!("the agent named no session within {} s", SESSION_DEADLINE.as_secs());
+                let reason = FailureReason { kind: FailureKind::Timeout, ..FailureReason::unknown(true, message) };
+                return Opening::Ended(reason, code);
+            }
+        }
+    }
+}
+
+/// An agent that ended before it named a session has failed, whatever its exit code ("reliability and security", rule S5).
+fn no_session(outcome: ExitOutcome) -> FailureReason {
+    match outcome.verdict {
+        Verdict::Failure { reason, .. } => reason,
+        Verdict::Success => {
+            FailureReason::unknown(false, format!("the agent {} and named no session", outcome.exit))
+        }
+    }
+}
+
+/// What the front matter of the prompt says, if it says anything.
+fn prompt_metadata(codon: &CodonRun<'_>) -> Option<serde_json::Value> {
+    let prompt = codon.run.loaded.prompt_text(codon.config).ok()?;
+    let metadata = serde_json::to_value(prompt.metadata).ok()?;
+    Some(metadata).filter(|value| value.as_object().is_some_and(|object| !object.is_empty()))
+}

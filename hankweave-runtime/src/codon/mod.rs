@@ -1,0 +1,44 @@
+//! One codon, from its first record to its last: the typed machine drives the world, one file for each state.
+//!
+//! ```text
+//! open ─► prepare ─► start ─► initialize ─► run ─► finish
+//! ```
+//!
+//! Each stage takes the typed codon of its state and gives back that of the next one, or an [`Ended`]. The codon moves only through
+//! [`CodonRun::step`], which sends the event that the step implies.
+
+mod context;
+mod finish;
+mod initialize;
+mod open;
+mod prepare;
+mod run;
+mod set_up;
+mod start;
+
+pub(crate) use context::{CodonRun, RunContext};
+pub(crate) use finish::CodonEnd;
+
+use self::context::{Ended, Stage};
+use crate::state_manager::TransitionError;
+
+/// Runs one codon to its end.
+///
+/// # Errors
+///
+/// Returns [`TransitionError`] when the state could not be recorded; everything that the codon started has ended then.
+pub(crate) async fn execute(codon: &CodonRun<'_>) -> Result<CodonEnd, TransitionError> {
+    match walk(codon).await {
+        Ok(end) | Err(Ended::Codon(end)) => Ok(end),
+        Err(Ended::Unrecorded(error)) => Err(error),
+    }
+}
+
+async fn walk(codon: &CodonRun<'_>) -> Stage<CodonEnd> {
+    let preparing = open::open(codon).await?;
+    let starting = prepare::prepare(codon, preparing).await?;
+    let (initializing, agent) = start::start(codon, starting).await?;
+    let (running, agent) = initialize::initialize(codon, initializing, agent).await?;
+    let (running, outcome) = run::run(codon, running, agent).await?;
+    finish::finish(codon, running, outcome).await
+}

@@ -1,0 +1,56 @@
+//! Preparing: the rig is set up and checkpointed.
+
+use hankweave_core::agent::FailureReason;
+use hankweave_core::codon::{Codon, Preparing, Start, Starting};
+use hankweave_core::event::{CheckpointType, StateEvent};
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::wire;
+use tokio::time::Instant;
+
+use super::context::{CodonRun, Stage};
+use super::set_up::run_items;
+
+pub(super) async fn prepare(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> Stage<Codon<Starting>> {
+    let rig_setup_checkpoint = if codon.config.rig_setup.is_empty() {
+        None
+    } else if let Some(done) = &codon.finished_rig {
+        Some(done.clone())
+    } else {
+        match set_up(codon).await {
+            Ok(checkpoint) => Some(checkpoint),
+            Err(reason) => return Err(codon.fail(preparing, -1, reason).await),
+        }
+    };
+    let (starting, _) = codon.step(preparing, Start { rig_setup_checkpoint }).await;
+    Ok(starting)
+}
+
+/// Runs the items and checkpoints what they made.
+async fn set_up(codon: &CodonRun<'_>) -> Result<CheckpointSha, FailureReason> {
+    let begin = Instant::now();
+    run_items(codon).await?;
+    let sha = codon
+        .checkpoint(CheckpointType::RigSetup)
+        .await
+        .map_err(|error| FailureReason::unknown(true, format!("rig checkpoint failed: {error}")))?;
+    let count = codon.config.rig_setup.len();
+    codon
+        .run
+        .tell(wire::Event::RigSetupCompleted {
+            codon_id: codon.entry.codon_id.clone(),
+            rig_type: if count == 1 { "command" } else { "commands" }.to_owned(),
+            command_count: count,
+            duration_ms: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
+            created_checkpoint: true,
+        })
+        .await;
+    let created = StateEvent::CheckpointCreated {
+        run_id: codon.run.run_id.clone(),
+        codon_id: codon.entry.codon_id.clone(),
+        checkpoint_type: CheckpointType::RigSetup,
+        sha: sha.clone(),
+        branch: codon.run.branch.clone(),
+    };
+    let _ = codon.run.transition(created).await;
+    Ok(sha)
+}

@@ -1,0 +1,235 @@
+//! Running: what the agent tells becomes costs, counts and events.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, MessageUsage, ToolResult};
+use hankweave_core::codon::{Codon, Running};
+use hankweave_core::event::StateEvent;
+use hankweave_core::wire::{self, AgentAction};
+use tokio::time::Instant;
+
+use super::context::{CodonRun, Stage};
+use crate::driver::RunningAgent;
+
+/// Longest silence of an agent ("reliability and security", rule S6).
+const SILENCE_DEADLINE: Duration = Duration::from_secs(30 * 60);
+
+/// How the work of the agent ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// The agent ended by itself.
+    Ended(ExitOutcome),
+    /// It was stopped for this reason.
+    Stopped(FailureReason, ExitOutcome),
+    /// Its driver broke its promise to tell the end.
+    Lost,
+}
+
+pub(super) async fn run(
+    codon: &CodonRun<'_>,
+    running: Codon<Running>,
+    mut agent: RunningAgent,
+) -> Stage<(Codon<Running>, Outcome)> {
+    let mut listener = Listener {
+        codon,
+        running,
+        open_tools: HashMap::new(),
+    };
+    let outcome = loop {
+        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait.
+        let reason = tokio::select! {
+            event = agent.events.recv() => match event {
+                Some(AgentEvent::Finished(outcome)) => break Outcome::Ended(outcome),
+                Some(event) => {
+                    listener.hear(event).await;
+                    continue;
+                }
+                None => break Outcome::Lost,
+            },
+            () = codon.run.shutdown.requested() => stopped_reason(codon),
+            () = codon.run.degraded() => FailureReason::unknown(true, "the state could not be saved"),
+            () = tokio::time::sleep(SILENCE_DEADLINE) => silent(),
+        };
+        stop(codon, agent.control.as_ref()).await;
+        break match listener.hear_the_rest(&mut agent).await {
+            Some(exit) => Outcome::Stopped(reason, exit),
+            None => Outcome::Lost,
+        };
+    };
+    Ok((listener.running, outcome))
+}
+
+fn silent() -> FailureReason {
+    let message = format!(
+        "the agent was silent for {} minutes",
+        SILENCE_DEADLINE.as_secs() / 60
+    );
+    FailureReason {
+        kind: FailureKind::Timeout,
+        ..FailureReason::unknown(true, message)
+    }
+}
+
+/// The reason of a codon whose run was asked to stop: nothing is wrong with it, so another try makes sense.
+pub(super) fn stopped_reason(codon: &CodonRun<'_>) -> FailureReason {
+    let cause = codon
+        .run
+        .shutdown
+        .cause()
+        .map_or("stopped", crate::shutdown::StopCause::as_str);
+    FailureReason::unknown(true, cause)
+}
+
+/// Stops an agent whose words no longer matter and returns its exit code.
+pub(super) async fn halt(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> i64 {
+    stop(codon, agent.control.as_ref()).await;
+    while let Some(event) = agent.events.recv().await {
+        if let AgentEvent::Finished(outcome) = event {
+            return i64::from(outcome.exit.code());
+        }
+    }
+    -1
+}
+
+/// Asks the agent to end; a second request of the user takes the grace away.
+async fn stop(codon: &CodonRun<'_>, control: &dyn crate::driver::AgentControl) {
+    // Dropping the graceful stop half-way is harmless: the forced one signals the same group again.
+    tokio::select! {
+        () = control.stop(codon.run.options.grace) => {}
+        () = codon.run.shutdown.forced() => control.stop(Duration::ZERO).await,
+    }
+}
+
+/// Turns the agent's events into costs and client events.
+struct Listener<'a> {
+    codon: &'a CodonRun<'a>,
+    running: Codon<Running>,
+    /// The tools that have not answered yet, with the moment of their use.
+    open_tools: HashMap<String, (String, Instant)>,
+}
+
+impl Listener<'_> {
+    /// What the agent had said before it was stopped still counts.
+    async fn hear_the_rest(&mut self, agent: &mut RunningAgent) -> Option<ExitOutcome> {
+        while let Some(event) = agent.events.recv().await {
+            match event {
+                AgentEvent::Finished(outcome) => return Some(outcome),
+                event => self.hear(event).await,
+            }
+        }
+        None
+    }
+
+    async fn hear(&mut self, event: AgentEvent) {
+        match event {
+            AgentEvent::Message { text, .. } => self.act(AgentAction::Message, text).await,
+            AgentEvent::Thinking { text, .. } => self.act(AgentAction::Thinking, text).await,
+            AgentEvent::ToolUse { id, name, input, .. } => self.use_tool(id, name, input).await,
+            AgentEvent::ToolResult(result) => self.answer(result).await,
+            AgentEvent::Usage(usage) => self.count(usage).await,
+            AgentEvent::Compacted => self.info("the agent shortened its conversation".to_owned()).await,
+            AgentEvent::Retrying {
+                attempt,
+                max_retries,
+                error,
+                ..
+            } => {
+                let most = max_retries.map_or(String::new(), |most| format!(" of {most}"));
+                let why = error.unwrap_or_else(|| "a failed request".to_owned());
+                self.info(format!("the agent retries after {why} (retry {attempt}{most})"))
+                    .await;
+            }
+            AgentEvent::OutputTruncated { bytes } => {
+                self.info(format!(
+                    "a line of {bytes} bytes was too long to be read; the log has it"
+                ))
+                .await;
+            }
+            AgentEvent::Unparsed { start } => tracing::debug!(start, "a line of the agent is no JSON object"),
+            // A second opening line after background work, and results before the end of the process, change nothing.
+            AgentEvent::SessionStarted { .. } | AgentEvent::Result(_) | AgentEvent::Finished(_) => {}
+        }
+    }
+
+    async fn act(&self, action: AgentAction, content: String) {
+        let event = wire::Event::AssistantAction {
+            codon_id: self.codon.entry.codon_id.clone(),
+            action,
+            content,
+            tool_name: None,
+            tool_input: None,
+            tool_use_id: None,
+        };
+        self.codon.run.tell(event).await;
+    }
+
+    async fn use_tool(&mut self, id: String, name: String, input: serde_json::Value) {
+        let event = wire::Event::AssistantAction {
+            codon_id: self.codon.entry.codon_id.clone(),
+            action: AgentAction::ToolUse,
+            content: name.clone(),
+            tool_name: Some(name.clone()),
+            tool_input: Some(input),
+            tool_use_id: Some(id.clone()),
+        };
+        self.open_tools.insert(id, (name, Instant::now()));
+        self.codon.run.tell(event).await;
+    }
+
+    async fn answer(&mut self, result: ToolResult) {
+        let (name, begin) = self.open_tools.remove(&result.tool_use_id).unzip();
+        let elapsed = begin.map_or(Duration::ZERO, |begin| begin.elapsed());
+        let event = wire::Event::ToolResult {
+            codon_id: self.codon.entry.codon_id.clone(),
+            tool_use_id: result.tool_use_id,
+            tool_name: result.tool_name.or(name).unwrap_or_default(),
+            result: result.text,
+            truncated: result.truncated,
+            original_length: result.original_length,
+            execution_time_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+            is_error: result.is_error,
+        };
+        self.codon.run.tell(event).await;
+    }
+
+    /// One model message: its tokens and its price come on top, and it counts as a message of the main conversation.
+    async fn count(&mut self, usage: MessageUsage) {
+        let codon_id = self.codon.entry.codon_id.clone();
+        let run_id = self.codon.run.run_id.clone();
+        self.running.add_current_cost(usage.usage.cost);
+        self.running.add_current_tokens(usage.usage.tokens);
+        let costs = StateEvent::CostsIncremented {
+            run_id: run_id.clone(),
+            codon_id: codon_id.clone(),
+            cost_delta: usage.usage.cost,
+            tokens_delta: usage.usage.tokens,
+        };
+        let _ = self.codon.run.transition(costs).await;
+        if usage.parent_tool_use_id.is_none() {
+            let new_count = self.running.assistant_message_count + 1;
+            self.running.set_assistant_message_count(new_count);
+            let count = StateEvent::AssistantMessageCountUpdated {
+                run_id,
+                codon_id: codon_id.clone(),
+                new_count,
+            };
+            let _ = self.codon.run.transition(count).await;
+        }
+        let tokens = usage.usage.tokens;
+        let event = wire::Event::TokenUsage {
+            codon_id,
+            input_tokens: tokens.input_tokens,
+            output_tokens: tokens.output_tokens,
+            cache_creation_tokens: tokens.cache_creation_tokens,
+            cache_read_tokens: tokens.cache_read_tokens,
+            total_cost: self.running.current_cost,
+            model_id: Some(usage.model),
+        };
+        self.codon.run.tell(event).await;
+    }
+
+    async fn info(&self, message: String) {
+        self.codon.run.tell(wire::Event::Info { message }).await;
+    }
+}

@@ -1,0 +1,85 @@
+//! Starting: the agent is spawned.
+
+use hankweave_core::agent::{FailureReason, Launch};
+use hankweave_core::codon::{Codon, Initialize, Initializing, Starting};
+use hankweave_core::hank::prompt::{self, Variables};
+use hankweave_core::hank::{AgentChoice, ContinuationMode};
+use hankweave_core::id::Pid;
+
+use super::context::{CodonRun, Stage};
+use crate::driver::RunningAgent;
+use crate::hank_files::PromptError;
+
+pub(super) async fn start(
+    codon: &CodonRun<'_>,
+    starting: Codon<Starting>,
+) -> Stage<(Codon<Initializing>, RunningAgent)> {
+    if codon.config.continuation_mode == ContinuationMode::ContinuePrevious && codon.session.is_none() {
+        let reason = FailureReason::unknown(
+            false,
+            "there is no earlier session that this codon could continue",
+        );
+        return Err(codon.fail(starting, -1, reason).await);
+    }
+    let launch = match launch(codon) {
+        Ok(launch) => launch,
+        Err(reason) => return Err(codon.fail(starting, -1, reason).await),
+    };
+    let agent = codon.config.agent_name();
+    let Some(driver) = codon.run.drivers.get(agent) else {
+        let reason = FailureReason::unknown(false, format!("the agent `{agent}` is not known"));
+        return Err(codon.fail(starting, -1, reason).await);
+    };
+    let agent = match driver.start(launch).await {
+        Ok(agent) => agent,
+        Err(error) => {
+            let reason = FailureReason::unknown(false, crate::error::chain(&error));
+            return Err(codon.fail(starting, -1, reason).await);
+        }
+    };
+    let initialize = Initialize {
+        // A driver without a process has no pid; the record demands a number, and 0 is no process that could be signalled.
+        claude_pid: Pid(agent.pid.unwrap_or(0)),
+        claude_log_path: codon.run.dir.relative_to_state(&agent.log_path),
+        previous_session_id: codon.session.clone(),
+    };
+    let (initializing, _) = codon.step(starting, initialize).await;
+    Ok((initializing, agent))
+}
+
+/// Everything that the driver needs to know, with the prompts read and their variables filled in.
+fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
+    let run = codon.run;
+    let unreadable = |error: PromptError| FailureReason::unknown(true, crate::error::chain(&error));
+    let root = run.dir.root().to_string_lossy();
+    let data = run.dir.root().join("read_only_data_source");
+    let data = data.to_string_lossy();
+    let variables = Variables {
+        agent_root: &root,
+        data_dir: &data,
+    };
+    let prompt = run.loaded.prompt_text(codon.config).map_err(unreadable)?;
+    let system = run.loaded.system_prompt(codon.config).map_err(unreadable)?;
+    let agent = codon.config.agent_name();
+    let (script, command) = match &codon.config.agent {
+        Some(AgentChoice::Script { script }) => (Some(run.loaded.root.join(script)), Vec::new()),
+        Some(AgentChoice::Command(custom)) => (None, custom.command.clone()),
+        Some(AgentChoice::Named(_)) | None => (None, Vec::new()),
+    };
+    Ok(Launch {
+        model: codon.config.model.clone().unwrap_or_else(|| agent.to_owned()),
+        prompt: prompt::render(&prompt.text, variables),
+        appended_system_prompt: system.map(|text| prompt::render(&text, variables)),
+        resume: codon.session.clone(),
+        env: codon.config.env.clone(),
+        iteration: codon.entry.loop_context.as_ref().map(|context| context.iteration),
+        work_dir: run.dir.root().to_owned(),
+        log_path: run.dir.agent_log(&run.run_id, &codon.entry.codon_id, agent),
+        temp_dir: run.dir.temp_dir(&run.run_id),
+        script,
+        program: None,
+        command,
+        marker: codon.marker(),
+        grace: run.options.grace,
+    })
+}

@@ -1,0 +1,123 @@
+//! The seam between the runtime and agents.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use hankweave_core::agent::{AgentEvent, Launch};
+use tokio::sync::mpsc;
+
+/// Knows how to run one kind of agent.
+pub trait AgentDriver: Send + Sync + 'static {
+    /// Name used in hank.json (`"agent": "my-agent"`).
+    fn name(&self) -> &str;
+
+    /// Finds out whether an agent could be started, without starting anything; asked before a run writes its first byte.
+    ///
+    /// `command` is the program and the arguments of a custom agent; empty for the others.
+    ///
+    /// # Errors
+    ///
+    /// Returns what [`start`](Self::start) would return.
+    fn check(&self, command: &[String]) -> Result<(), StartError> {
+        let _ = command;
+        Ok(())
+    }
+
+    /// Starts one agent. Returns as soon as the agent is started; its life is told through its events.
+    fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>>;
+}
+
+/// An agent that was started. Dropping it kills the agent and everything it started.
+pub struct RunningAgent {
+    /// The process id; `None` for an agent that is not a process.
+    pub pid: Option<u32>,
+    /// Where the raw output is written; it differs from [`Launch::log_path`] on a second try.
+    pub log_path: PathBuf,
+    /// What the agent tells. Bounded: an agent waits for a slow reader. The last event is [`AgentEvent::Finished`].
+    pub events: mpsc::Receiver<AgentEvent>,
+    /// Stops the agent.
+    pub control: Box<dyn AgentControl>,
+}
+
+impl fmt::Debug for RunningAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunningAgent")
+            .field("pid", &self.pid)
+            .field("log_path", &self.log_path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The handle that stops an agent.
+pub trait AgentControl: Send + Sync {
+    /// Asks the agent to end, waits up to `grace`, kills it, and returns when neither it nor a descendant is left.
+    /// The remaining events, [`AgentEvent::Finished`] among them, are still in [`RunningAgent::events`]; nobody needs
+    /// to read them for the stop to work. Does nothing when the agent has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the stop back.
+    fn stop<'a>(&'a self, grace: Duration) -> BoxFuture<'a, ()>;
+}
+
+/// Why an agent could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The program is not installed where it was looked for.
+    #[error(
+        "agent program `{program}` was not found in {searched}; install it ({hint}) or set {variable} to its path"
+    )]
+    ProgramNotFound {
+        /// The program's name.
+        program: String,
+        /// Where it was looked for.
+        searched: String,
+        /// How it is installed.
+        hint: &'static str,
+        /// The environment variable that overrides the search.
+        variable: &'static str,
+    },
+    /// The program of a custom agent is not on `PATH`.
+    #[error("the program `{program}` was not found on PATH")]
+    CommandNotFound {
+        /// The program's name.
+        program: String,
+    },
+    /// A custom agent has no command.
+    #[error("agent `{agent}` has no command to run")]
+    NoCommand {
+        /// The driver's name.
+        agent: String,
+    },
+    /// A value for the command line could be taken for an option.
+    #[error(
+        "{what} `{value}` cannot be passed to an agent: letters, digits and `._:/-` only, a letter or digit first"
+    )]
+    UnsafeArgument {
+        /// What the value is.
+        what: &'static str,
+        /// The value.
+        value: String,
+    },
+    /// A file or folder the agent needs could not be made.
+    #[error("failed to create `{path}` for the agent")]
+    Prepare {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The operating system did not start the program.
+    #[error("failed to start agent program `{program}`")]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+}

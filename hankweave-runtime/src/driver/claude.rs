@@ -1,0 +1,227 @@
+//! Claude as an agent.
+//!
+//! Which arguments and which environment it needs was measured ("agent streams", section claude).
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use hankweave_core::agent::Launch;
+use hankweave_core::id::is_safe_argument;
+
+use super::process::{Invocation, ProcessHost, find_program, write_private};
+use super::{AgentDriver, RunningAgent, StartError};
+
+const NAME: &str = "claude";
+
+/// Overrides the search for the program.
+const PATH_VARIABLE: &str = "HANKWEAVE_CLAUDE_PATH";
+
+/// Runs claude.
+#[derive(Debug, Clone)]
+pub struct ClaudeDriver {
+    host: ProcessHost,
+}
+
+impl ClaudeDriver {
+    /// A driver whose agents run on `host`.
+    #[must_use]
+    pub fn new(host: ProcessHost) -> Self {
+        Self { host }
+    }
+
+    fn start_now(&self, launch: Launch) -> Result<RunningAgent, StartError> {
+        check_argument("model name", &launch.model)?;
+        if let Some(session) = &launch.resume {
+            check_argument("session id", session.as_str())?;
+        }
+        let program = self.program(launch.program.as_deref(), launch.env.get("PATH").map(OsStr::new))?;
+        let system_prompt = system_prompt_file(&launch)?;
+        let invocation = Invocation {
+            program,
+            args: arguments(&launch, system_prompt.as_deref()),
+            env: environment(),
+        };
+        self.host.run(launch, invocation)
+    }
+
+    /// The launch names it, else the variable, else it is on the codon's or our own `PATH`.
+    fn program(&self, named: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, StartError> {
+        if let Some(path) = named
+            .map(Path::as_os_str)
+            .or_else(|| self.host.variable(PATH_VARIABLE))
+        {
+            let path = PathBuf::from(path);
+            return if path.is_file() {
+                Ok(path)
+            } else {
+                Err(not_found(&path.to_string_lossy()))
+            };
+        }
+        let search_path = path.or_else(|| self.host.variable("PATH")).unwrap_or_default();
+        find_program(NAME, search_path)
+            .ok_or_else(|| not_found(&format!("PATH ({})", search_path.to_string_lossy())))
+    }
+}
+
+impl AgentDriver for ClaudeDriver {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn check(&self, _: &[String]) -> Result<(), StartError> {
+        self.program(None, None).map(drop)
+    }
+
+    fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
+        ready(self.start_now(launch)).boxed()
+    }
+}
+
+fn not_found(searched: &str) -> StartError {
+    StartError::ProgramNotFound {
+        program: NAME.to_owned(),
+        searched: searched.to_owned(),
+        hint: "npm install -g @anthropic-ai/claude-code",
+        variable: PATH_VARIABLE,
+    }
+}
+
+/// Refuses a value that the program could take for an option ("reliability and security", rule S7).
+pub(super) fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
+    if is_safe_argument(value) {
+        return Ok(());
+    }
+    Err(StartError::UnsafeArgument {
+        what,
+        value: value.to_owned(),
+    })
+}
+
+/// The command line. A resumed session sends the system prompt it recorded at first, unless the snapshot is off.
+fn arguments(launch: &Launch, system_prompt: Option<&Path>) -> Vec<OsString> {
+    let mut args: Vec<OsString> = ["-p", "--output-format", "stream-json", "--verbose", "--model"]
+        .map(OsString::from)
+        .into();
+    args.push((&launch.model).into());
+    if let Some(session) = &launch.resume {
+        args.extend(["--resume", session.as_str()].map(OsString::from));
+    }
+    if let Some(path) = system_prompt {
+        args.extend([OsStr::new("--append-system-prompt-file"), path.as_os_str()].map(OsString::from));
+        if launch.resume.is_some() {
+            args.extend(["--system-prompt-snapshot", "off"].map(OsString::from));
+        }
+    }
+    args.push("--dangerously-skip-permissions".into());
+    args
+}
+
+/// As root the program refuses to skip permissions unless it is told that it runs in a sandbox.
+fn environment() -> BTreeMap<String, String> {
+    if !rustix::process::geteuid().is_root() {
+        return BTreeMap::new();
+    }
+    BTreeMap::from([("IS_SANDBOX".to_owned(), "1".to_owned())])
+}
+
+/// A prompt never stands on a command line, which every user of the machine can read: it goes into a file beside the log.
+fn system_prompt_file(launch: &Launch) -> Result<Option<PathBuf>, StartError> {
+    let Some(text) = &launch.appended_system_prompt else {
+        return Ok(None);
+    };
+    let path = launch.log_path.with_extension("system-prompt.txt");
+    let prepare = |source| StartError::Prepare {
+        path: path.clone(),
+        source,
+    };
+    if let Some(folder) = path.parent() {
+        super::process::private_folder(folder).map_err(prepare)?;
+    }
+    write_private(&path, text).map_err(prepare)?;
+    Ok(Some(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hankweave_core::id::SessionId;
+
+    use super::*;
+    use crate::world::process::ChildSpawner;
+
+    fn launch() -> Launch {
+        Launch {
+            model: "claude-sonnet-4-5".to_owned(),
+            prompt: "a secret prompt".to_owned(),
+            appended_system_prompt: None,
+            resume: None,
+            env: BTreeMap::new(),
+            iteration: None,
+            work_dir: "/".into(),
+            log_path: "/nowhere/a.log".into(),
+            temp_dir: "/nowhere/tmp".into(),
+            script: None,
+            program: None,
+            command: Vec::new(),
+            marker: "test".to_owned(),
+            grace: Launch::DEFAULT_GRACE,
+        }
+    }
+
+    fn line(launch: &Launch, system_prompt: Option<&Path>) -> String {
+        let args = arguments(launch, system_prompt);
+        args.join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn a_fresh_session_has_the_plain_command_line() {
+        assert_eq!(
+            line(&launch(), Some(Path::new("/p"))),
+            "-p --output-format stream-json --verbose --model claude-sonnet-4-5 \
+             --append-system-prompt-file /p --dangerously-skip-permissions"
+        );
+    }
+
+    #[test]
+    fn a_resumed_session_takes_its_new_system_prompt() {
+        let mut launch = launch();
+        launch.resume = Some(SessionId::new("s-1").unwrap());
+        assert_eq!(
+            line(&launch, Some(Path::new("/p"))),
+            "-p --output-format stream-json --verbose --model claude-sonnet-4-5 --resume s-1 \
+             --append-system-prompt-file /p --system-prompt-snapshot off --dangerously-skip-permissions"
+        );
+        assert!(!line(&launch, None).contains("snapshot"));
+    }
+
+    // covers: S7
+    #[tokio::test]
+    async fn a_model_that_looks_like_an_option_is_refused() {
+        let driver = ClaudeDriver::new(ProcessHost::new(Arc::new(ChildSpawner::new())));
+        let mut launch = launch();
+        launch.model = "--help".to_owned();
+        let error = driver.start(launch).await.unwrap_err();
+        assert!(matches!(
+            error,
+            StartError::UnsafeArgument {
+                what: "model name",
+                ..
+            }
+        ));
+    }
+
+    #[tokio::test]
+    async fn a_missing_program_is_explained() {
+        let host = ProcessHost::new(Arc::new(ChildSpawner::new()))
+            .with_environment([("PATH".into(), "/nowhere/bin".into())]);
+        let error = ClaudeDriver::new(host).start(launch()).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "agent program `claude` was not found in PATH (/nowhere/bin); install it \
+             (npm install -g @anthropic-ai/claude-code) or set HANKWEAVE_CLAUDE_PATH to its path"
+        );
+    }
+}

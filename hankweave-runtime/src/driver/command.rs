@@ -1,0 +1,89 @@
+//! A program given in hank.json as an agent: `"agent": {"command": ["my-agent", "--json"], "stream": "claude"}`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use hankweave_core::agent::Launch;
+
+use super::process::{Invocation, ProcessHost, find_program};
+use super::{AgentDriver, RunningAgent, StartError};
+
+const NAME: &str = "command";
+
+/// Runs any program that reads the prompt from its standard input and prints the claude stream.
+///
+/// The program finds the model in `HANKWEAVE_MODEL`, the session to go on with in `HANKWEAVE_RESUME_SESSION` and text for
+/// the system prompt in `HANKWEAVE_APPENDED_SYSTEM_PROMPT`; the last two are absent when there is nothing.
+#[derive(Debug, Clone)]
+pub struct CommandDriver {
+    host: ProcessHost,
+}
+
+impl CommandDriver {
+    /// A driver whose agents run on `host`.
+    #[must_use]
+    pub fn new(host: ProcessHost) -> Self {
+        Self { host }
+    }
+
+    fn start_now(&self, launch: Launch) -> Result<RunningAgent, StartError> {
+        let Some((program, args)) = launch.command.split_first() else {
+            return Err(StartError::NoCommand {
+                agent: NAME.to_owned(),
+            });
+        };
+        let invocation = Invocation {
+            program: self.program(program, &launch),
+            args: args.iter().map(OsString::from).collect(),
+            env: environment(&launch),
+        };
+        self.host.run(launch, invocation)
+    }
+
+    /// A bare name is looked up; a path counts from the agent's folder. What is not found fails when it is started.
+    fn program(&self, program: &str, launch: &Launch) -> PathBuf {
+        if program.contains('/') {
+            return launch.work_dir.join(program);
+        }
+        find_program(program, &self.host.search_path(launch)).unwrap_or_else(|| Path::new(program).to_owned())
+    }
+}
+
+impl AgentDriver for CommandDriver {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn check(&self, command: &[String]) -> Result<(), StartError> {
+        let Some(program) = command.first() else {
+            return Err(StartError::NoCommand {
+                agent: NAME.to_owned(),
+            });
+        };
+        let path = self.host.variable("PATH").unwrap_or_default();
+        // A path counts from the agent's folder, which may not exist yet, and a rig may make the program.
+        if program.contains('/') || find_program(program, path).is_some() {
+            return Ok(());
+        }
+        Err(StartError::CommandNotFound {
+            program: program.clone(),
+        })
+    }
+
+    fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
+        ready(self.start_now(launch)).boxed()
+    }
+}
+
+fn environment(launch: &Launch) -> BTreeMap<String, String> {
+    let mut env = BTreeMap::from([("HANKWEAVE_MODEL".to_owned(), launch.model.clone())]);
+    if let Some(session) = &launch.resume {
+        env.insert("HANKWEAVE_RESUME_SESSION".to_owned(), session.to_string());
+    }
+    if let Some(text) = &launch.appended_system_prompt {
+        env.insert("HANKWEAVE_APPENDED_SYSTEM_PROMPT".to_owned(), text.clone());
+    }
+    env
+}

@@ -1,0 +1,153 @@
+//! Where agent processes run.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::agent::{ClaudeDecoder, Launch};
+use tokio::sync::mpsc;
+
+use super::log::{Log, private_folder};
+use super::supervise::{Supervisor, supervise};
+use crate::driver::{RunningAgent, StartError};
+use crate::world::process::{CommandSpec, Spawner, Stdin, environment};
+
+/// Events that may wait for a slow reader. Few, because one may be as large as a line; the agent waits in its pipe.
+const EVENT_QUEUE: usize = 32;
+
+/// What drivers of agent processes share: how processes are started, what they inherit, and their limits.
+#[derive(Debug, Clone)]
+pub struct ProcessHost {
+    spawner: Arc<dyn Spawner>,
+    inherited: BTreeMap<OsString, OsString>,
+    limits: ProcessLimits,
+}
+
+/// Bounds on what an agent may print ("reliability and security", rules S4 and S9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessLimits {
+    /// Longest line that is read, in bytes; a longer one is only told by its length. 1 MiB.
+    pub line_bytes: usize,
+    /// Largest log file, in bytes. 1 GiB.
+    pub log_bytes: u64,
+    /// How long output is still read after the end of the process, when something else holds the pipe. 500 ms.
+    pub drain: Duration,
+}
+
+impl Default for ProcessLimits {
+    fn default() -> Self {
+        Self {
+            line_bytes: 1 << 20,
+            log_bytes: 1 << 30,
+            drain: Duration::from_millis(500),
+        }
+    }
+}
+
+/// A program and what makes its call special.
+#[derive(Debug)]
+pub(in crate::driver) struct Invocation {
+    pub(in crate::driver) program: PathBuf,
+    pub(in crate::driver) args: Vec<OsString>,
+    /// Laid under the codon's own environment.
+    pub(in crate::driver) env: BTreeMap<String, String>,
+}
+
+impl ProcessHost {
+    /// A host whose agents inherit the environment of this process, but for what [`environment`] leaves out.
+    pub fn new(spawner: Arc<dyn Spawner>) -> Self {
+        Self {
+            spawner,
+            inherited: std::env::vars_os().collect(),
+            limits: ProcessLimits::default(),
+        }
+    }
+
+    /// The same host with another environment to inherit from; it is also where `HANKWEAVE_CLAUDE_PATH` is looked up.
+    #[must_use]
+    pub fn with_environment(mut self, inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        self.inherited = inherited.into_iter().collect();
+        self
+    }
+
+    /// The same host with other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: ProcessLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// A variable of this process, before anything is left out.
+    pub(in crate::driver) fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.inherited.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
+
+    /// Where an agent with this environment looks for programs.
+    pub(in crate::driver) fn search_path(&self, launch: &Launch) -> OsString {
+        let own = launch.env.get("PATH").map(OsString::from);
+        own.or_else(|| self.variable("PATH").map(OsStr::to_owned))
+            .unwrap_or_default()
+    }
+
+    /// Starts a program that reads the prompt from its standard input and prints the claude stream.
+    pub(in crate::driver) fn run(
+        &self,
+        launch: Launch,
+        invocation: Invocation,
+    ) -> Result<RunningAgent, StartError> {
+        let prepare = |path: &PathBuf| {
+            let path = path.clone();
+            move |source| StartError::Prepare { path, source }
+        };
+        private_folder(&launch.temp_dir).map_err(prepare(&launch.temp_dir))?;
+        let log = Log::create(&launch.log_path, self.limits.log_bytes).map_err(prepare(&launch.log_path))?;
+        let log_path = log.path().to_owned();
+        let decoder = ClaudeDecoder::new(launch.resume.is_some());
+        let program = invocation.program.clone();
+        let grace = launch.grace;
+        let spec = self.command(launch, invocation);
+        let process = self
+            .spawner
+            .spawn(spec)
+            .map_err(|source| StartError::Spawn { program, source })?;
+        let (sender, events) = mpsc::channel(EVENT_QUEUE);
+        let pid = process.pid;
+        let control = supervise(Supervisor {
+            process,
+            log,
+            decoder,
+            events: sender,
+            limits: self.limits,
+            grace,
+        });
+        Ok(RunningAgent {
+            pid: Some(pid),
+            log_path,
+            events,
+            control: Box::new(control),
+        })
+    }
+
+    fn command(&self, launch: Launch, invocation: Invocation) -> CommandSpec {
+        let mut own = invocation.env;
+        own.insert(
+            "TMPDIR".to_owned(),
+            launch.temp_dir.to_string_lossy().into_owned(),
+        );
+        if let Some(iteration) = launch.iteration {
+            own.insert("HANKWEAVE_ITERATION".to_owned(), iteration.to_string());
+        }
+        own.extend(launch.env);
+        let inherited = self.inherited.iter();
+        CommandSpec {
+            program: invocation.program,
+            args: invocation.args,
+            env: environment(inherited.map(|(name, value)| (name.clone(), value.clone())), &own),
+            work_dir: launch.work_dir,
+            stdin: Stdin::Bytes(launch.prompt.into_bytes()),
+            marker: launch.marker,
+        }
+    }
+}

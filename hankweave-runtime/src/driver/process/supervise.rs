@@ -1,0 +1,260 @@
+//! The task that owns one agent process.
+//!
+//! Two things happen side by side: the *pump* turns output into events and may wait for a slow reader; the *watch* waits
+//! for the end or a stop and never waits for a reader. The end of the process, not of its output, is the end of the
+//! agent ("reliability and security", rule S4).
+
+use std::io;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use hankweave_core::agent::{AgentEvent, ClaudeDecoder, ProcessExit};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::host::ProcessLimits;
+use super::lines::{Line, LineFramer};
+use super::log::Log;
+use crate::driver::AgentControl;
+use crate::world::process::{ProcessControl, SpawnedProcess, Sweep, stop};
+
+/// Size of one read. The pipe itself holds 64 KiB.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// How much is read after the drain time, when an endless writer that nobody could kill holds the pipe.
+const LATE_BYTES: usize = 1 << 20;
+
+const STDERR_TAIL_BYTES: usize = 16 << 10;
+
+/// Everything the task needs.
+pub(super) struct Supervisor {
+    pub(super) process: SpawnedProcess,
+    pub(super) log: Log,
+    pub(super) decoder: ClaudeDecoder,
+    pub(super) events: mpsc::Sender<AgentEvent>,
+    pub(super) limits: ProcessLimits,
+    /// Used when the reader of the events goes away without a stop.
+    pub(super) grace: Duration,
+}
+
+/// Starts the task. Dropping the returned handle ends it, and with it the process.
+pub(super) fn supervise(supervisor: Supervisor) -> TaskControl {
+    let (ask, asked) = watch::channel(None);
+    let (tell_ended, ended) = watch::channel(None);
+    let task = tokio::spawn(run(supervisor, asked, tell_ended));
+    TaskControl {
+        ask,
+        ended,
+        _task: AbortOnDropHandle::new(task),
+    }
+}
+
+/// Stops the task's process.
+#[derive(Debug)]
+pub(super) struct TaskControl {
+    ask: watch::Sender<Option<Duration>>,
+    ended: watch::Receiver<Option<Instant>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl AgentControl for TaskControl {
+    fn stop<'a>(&'a self, grace: Duration) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.ask.send_replace(Some(grace));
+            // An error means that the task is over, and so is the process.
+            let _ = self.ended.clone().wait_for(Option::is_some).await;
+        })
+    }
+}
+
+async fn run(
+    supervisor: Supervisor,
+    asked: watch::Receiver<Option<Duration>>,
+    ended: watch::Sender<Option<Instant>>,
+) {
+    let Supervisor {
+        process,
+        log,
+        decoder,
+        events,
+        limits,
+        grace,
+    } = supervisor;
+    let mut pump = Pump {
+        decoder,
+        events: &events,
+        log,
+        framer: LineFramer::new(limits.line_bytes),
+    };
+    let stdout = Drain::new(process.stdout, &ended, limits.drain);
+    let stderr = Drain::new(process.stderr, &ended, limits.drain);
+    let mut control = process.control;
+    let watched = watch_process(&mut *control, asked, &ended, &events, grace);
+    let ((), stderr_tail, (exit, sweep)) = tokio::join!(pump.run(stdout), tail(stderr), watched);
+    if sweep.survivors > 0 {
+        tracing::warn!(
+            survivors = sweep.survivors,
+            "descendants of the agent could not be killed"
+        );
+    }
+    let outcome = pump.decoder.finish(exit, stderr_tail, sweep.killed);
+    // A reader that went away does not need to be told.
+    let _ = events.send(AgentEvent::Finished(outcome)).await;
+}
+
+/// Waits for the end of the process, helps it along when asked, and cleans up. Then tells the readers of its pipes.
+async fn watch_process(
+    control: &mut dyn ProcessControl,
+    mut asked: watch::Receiver<Option<Duration>>,
+    ended: &watch::Sender<Option<Instant>>,
+    events: &mpsc::Sender<AgentEvent>,
+    grace: Duration,
+) -> (ProcessExit, Sweep) {
+    // Both other arms only look: losing them loses nothing.
+    let exit = tokio::select! {
+        exit = control.wait() => exit,
+        grace = asked_to_stop(&mut asked) => stop(control, grace).await,
+        () = events.closed() => stop(control, grace).await,
+    };
+    let exit = exit.unwrap_or_else(|error| {
+        tracing::error!(%error, "failed to wait for the agent");
+        ProcessExit::Signaled(KILLED)
+    });
+    let sweep = control.sweep().await;
+    ended.send_replace(Some(Instant::now()));
+    (exit, sweep)
+}
+
+/// What is told about a process that even SIGKILL did not end.
+const KILLED: i32 = 9;
+
+async fn asked_to_stop(asked: &mut watch::Receiver<Option<Duration>>) -> Duration {
+    let grace = asked
+        .wait_for(Option::is_some)
+        .await
+        .ok()
+        .and_then(|grace| *grace);
+    match grace {
+        Some(grace) => grace,
+        // Nobody can ask any more; then the task is about to be dropped.
+        None => std::future::pending().await,
+    }
+}
+
+/// Turns output into log and events.
+struct Pump<'a> {
+    decoder: ClaudeDecoder,
+    events: &'a mpsc::Sender<AgentEvent>,
+    log: Log,
+    framer: LineFramer,
+}
+
+impl Pump<'_> {
+    async fn run(&mut self, mut output: Drain<impl AsyncRead + Unpin>) {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        loop {
+            let length = output.read(&mut chunk).await;
+            if length == 0 {
+                break;
+            }
+            self.log.append(&chunk[..length]).await;
+            for line in self.framer.push(&chunk[..length]) {
+                self.tell(line).await;
+            }
+        }
+        if let Some(line) = self.framer.finish() {
+            self.tell(line).await;
+        }
+        self.log.finish().await;
+    }
+
+    async fn tell(&mut self, line: Line) {
+        let events = match line {
+            Line::Text(text) => self.decoder.line(&text),
+            Line::TooLong(bytes) => vec![AgentEvent::OutputTruncated { bytes }],
+        };
+        for event in events {
+            // A reader that went away makes the watch stop the process; until then the output goes on into the log.
+            let _ = self.events.send(event).await;
+        }
+    }
+}
+
+/// The last bytes of `output`.
+async fn tail(mut output: Drain<impl AsyncRead + Unpin>) -> String {
+    let mut tail = Vec::new();
+    let mut chunk = vec![0; STDERR_TAIL_BYTES];
+    loop {
+        let length = output.read(&mut chunk).await;
+        if length == 0 {
+            return String::from_utf8_lossy(&tail).into_owned();
+        }
+        tail.extend_from_slice(&chunk[..length]);
+        tail.drain(..tail.len().saturating_sub(STDERR_TAIL_BYTES));
+    }
+}
+
+/// A pipe that is read to its end, or until some time after the end of the process when something holds it open.
+struct Drain<R> {
+    pipe: R,
+    ended: watch::Receiver<Option<Instant>>,
+    patience: Duration,
+    late_bytes: usize,
+}
+
+impl<R: AsyncRead + Unpin> Drain<R> {
+    fn new(pipe: R, ended: &watch::Sender<Option<Instant>>, patience: Duration) -> Self {
+        Self {
+            pipe,
+            ended: ended.subscribe(),
+            patience,
+            late_bytes: 0,
+        }
+    }
+
+    /// The number of bytes read, 0 at the end. What already waits in the pipe is read even when the time is over, so
+    /// that a slow reader of the events loses nothing.
+    async fn read(&mut self, chunk: &mut [u8]) -> usize {
+        // Both arms are cancel safe: a read that was not finished has taken nothing.
+        let early = tokio::select! {
+            biased;
+            deadline = deadline(&mut self.ended, self.patience) => Err(deadline),
+            read = self.pipe.read(chunk) => Ok(read),
+        };
+        let read = match early {
+            Ok(read) => read,
+            Err(deadline) => self.read_late(chunk, deadline).await,
+        };
+        read.unwrap_or_else(|error| {
+            tracing::warn!(%error, "failed to read the agent's output");
+            0
+        })
+    }
+
+    async fn read_late(&mut self, chunk: &mut [u8], deadline: Instant) -> io::Result<usize> {
+        if self.late_bytes > LATE_BYTES {
+            return Ok(0);
+        }
+        match timeout_at(deadline, self.pipe.read(chunk)).await {
+            Ok(read) => {
+                if Instant::now() >= deadline {
+                    self.late_bytes += read.as_ref().copied().unwrap_or(0);
+                }
+                read
+            }
+            Err(_) => Ok(0),
+        }
+    }
+}
+
+/// Waits for the end of the process and returns when its output is no longer waited for.
+async fn deadline(ended: &mut watch::Receiver<Option<Instant>>, patience: Duration) -> Instant {
+    let ended = ended
+        .wait_for(Option::is_some)
+        .await
+        .ok()
+        .and_then(|ended| *ended);
+    ended.unwrap_or_else(Instant::now) + patience
+}

@@ -1,0 +1,72 @@
+//! Starting the scripted agent.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use hankweave_core::agent::Launch;
+
+use crate::driver::claude::check_argument;
+use crate::driver::process::{Invocation, ProcessHost};
+use crate::driver::{AgentDriver, RunningAgent, StartError};
+
+/// Runs scripts: starts a program with the hidden subcommand `scripted-agent`, behind which [`play`](super::play) waits.
+#[derive(Debug, Clone)]
+pub struct ScriptedDriver {
+    host: ProcessHost,
+    program: Option<PathBuf>,
+}
+
+impl ScriptedDriver {
+    /// A driver whose agents run on `host`, as children of the program that is running now.
+    #[must_use]
+    pub fn new(host: ProcessHost) -> Self {
+        Self { host, program: None }
+    }
+
+    /// The same driver with another program that calls [`play`](super::play): for tests and for embedding.
+    #[must_use]
+    pub fn with_program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = Some(program.into());
+        self
+    }
+
+    fn start_now(&self, launch: Launch) -> Result<RunningAgent, StartError> {
+        check_argument("model name", &launch.model)?;
+        let program = match launch.program.as_ref().or(self.program.as_ref()) {
+            Some(program) => program.clone(),
+            None => std::env::current_exe().map_err(|source| StartError::Spawn {
+                program: "scripted-agent".into(),
+                source,
+            })?,
+        };
+        let invocation = Invocation {
+            program,
+            args: arguments(&launch),
+            env: BTreeMap::new(),
+        };
+        self.host.run(launch, invocation)
+    }
+}
+
+impl AgentDriver for ScriptedDriver {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
+        ready(self.start_now(launch)).boxed()
+    }
+}
+
+fn arguments(launch: &Launch) -> Vec<OsString> {
+    let mut args: Vec<OsString> = vec!["scripted-agent".into(), "--model".into(), (&launch.model).into()];
+    if let Some(session) = &launch.resume {
+        args.extend(["--resume".into(), session.as_str().into()]);
+    }
+    if let Some(script) = &launch.script {
+        args.extend(["--script".into(), script.into()]);
+    }
+    args
+}

@@ -1,0 +1,260 @@
+//! What the child of a scripted driver does.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::process::{ExitCode, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use hankweave_core::cost::{ModelUsage, TokenUsage, UsageTotals, Usd, pricing};
+use rustix::process::{Signal, getpid, kill_process};
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::script::{Script, Turn, Variables};
+use super::session::Session;
+use super::stream::{Stream, raw};
+use super::tools::leave_behind;
+
+/// How much of a huge line is printed at once.
+static FILLER: [u8; 64 << 10] = [b'x'; 64 << 10];
+
+/// Plays a script as an agent would: reads the prompt from standard input, prints the claude stream, exits.
+///
+/// `arguments` are those behind `scripted-agent`: `--model MODEL`, `--resume SESSION` and `--script PATH`, all optional.
+/// Without a script it answers with the length of the prompt. The exit code is the script's, else 0 after a success and
+/// 1 after an error; 2 for wrong arguments or a wrong script, with a message on standard error.
+pub fn play(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match try_play(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("scripted agent: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum PlayError {
+    #[error("unexpected argument {0:?}")]
+    Argument(OsString),
+    #[error("failed to read the script `{path}`: {source}")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("the script `{path}` is not valid: {source}")]
+    Script {
+        path: PathBuf,
+        source: serde_json::Error,
+    },
+    #[error("failed to play: {0}")]
+    Io(#[from] io::Error),
+}
+
+fn try_play(arguments: impl IntoIterator<Item = OsString>) -> Result<u8, PlayError> {
+    let arguments = Arguments::parse(arguments)?;
+    let script = arguments.read_script()?;
+    let mut prompt = String::new();
+    io::stdin().read_to_string(&mut prompt)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let _entered = runtime.enter();
+    // A signal that somebody listens for no longer ends the process.
+    let _deaf = script
+        .ignore_term
+        .then(|| signal(SignalKind::terminate()))
+        .transpose()?;
+    let script = match script {
+        script if script == Script::default() => dry_run(&prompt),
+        script => script,
+    };
+    Player::new(arguments, script, prompt)?.play()
+}
+
+/// What plays when there is no script.
+fn dry_run(prompt: &str) -> Script {
+    let length = prompt.chars().count();
+    let text = format!("Dry run: the prompt has {length} characters; nothing was done.");
+    Script {
+        turns: vec![Turn {
+            text: Some(text),
+            ..Turn::default()
+        }],
+        ..Script::default()
+    }
+}
+
+#[derive(Default)]
+struct Arguments {
+    model: Option<String>,
+    resume: Option<String>,
+    script: Option<PathBuf>,
+}
+
+impl Arguments {
+    fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, PlayError> {
+        let mut parsed = Self::default();
+        let mut arguments = arguments.into_iter();
+        while let Some(name) = arguments.next() {
+            let Some(value) = arguments.next() else {
+                return Err(PlayError::Argument(name));
+            };
+            match name.to_str() {
+                Some("--model") => parsed.model = Some(value.to_string_lossy().into_owned()),
+                Some("--resume") => parsed.resume = Some(value.to_string_lossy().into_owned()),
+                Some("--script") => parsed.script = Some(value.into()),
+                _ => return Err(PlayError::Argument(name)),
+            }
+        }
+        Ok(parsed)
+    }
+
+    fn read_script(&self) -> Result<Script, PlayError> {
+        let Some(path) = &self.script else {
+            return Ok(Script::default());
+        };
+        let path = path.clone();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(source) => return Err(PlayError::Read { path, source }),
+        };
+        serde_json::from_str(&text).map_err(|source| PlayError::Script { path, source })
+    }
+}
+
+struct Player {
+    script: Script,
+    variables: Variables,
+    session: Session,
+    stream: Stream,
+    usage: UsageTotals,
+    last_text: String,
+}
+
+impl Player {
+    fn new(arguments: Arguments, script: Script, prompt: String) -> io::Result<Self> {
+        let session = Session::open(arguments.resume, script.session_id.clone());
+        let iteration = std::env::var("HANKWEAVE_ITERATION");
+        Ok(Self {
+            variables: Variables {
+                prompt,
+                work_dir: std::env::current_dir()?.to_string_lossy().into_owned(),
+                iteration: iteration.unwrap_or_else(|_| "0".to_owned()),
+                session_turn: session.prompts,
+            },
+            stream: Stream {
+                session_id: session.id.clone(),
+                model: arguments.model.unwrap_or_else(|| "scripted".to_owned()),
+            },
+            session,
+            script,
+            usage: UsageTotals::default(),
+            last_text: String::new(),
+        })
+    }
+
+    fn play(mut self) -> Result<u8, PlayError> {
+        if !self.script.no_init {
+            self.stream.init(&self.variables.work_dir)?;
+        }
+        for (index, turn) in std::mem::take(&mut self.script.turns).into_iter().enumerate() {
+            self.turn(&turn, index + 1)?;
+        }
+        self.session.add(&self.usage);
+        self.session.save()?;
+        if !self.script.no_result {
+            self.result()?;
+        }
+        let natural = u8::from(self.script.result.is_some());
+        Ok(self.script.exit_code.unwrap_or(natural))
+    }
+
+    fn turn(&mut self, turn: &Turn, number: usize) -> io::Result<()> {
+        thread::sleep(Duration::from_millis(turn.delay_ms));
+        if turn.has_message() {
+            self.message(turn, number)?;
+        }
+        self.faults(turn, number)
+    }
+
+    fn message(&mut self, turn: &Turn, number: usize) -> io::Result<()> {
+        let id = format!("msg_{}_{number}", self.session.prompts);
+        let tokens = TokenUsage::from(turn.usage);
+        let cost = pricing::price(&self.stream.model, &tokens).unwrap_or(Usd::ZERO);
+        self.usage.add(&self.stream.model, ModelUsage { tokens, cost });
+        if let Some(thinking) = &turn.thinking {
+            let thinking = self.variables.fill(thinking, number);
+            self.stream
+                .block(&id, turn.usage, json!({"type": "thinking", "thinking": thinking}))?;
+        }
+        if let Some(text) = &turn.text {
+            self.last_text = self.variables.fill(text, number);
+            let block = json!({"type": "text", "text": self.last_text});
+            self.stream.block(&id, turn.usage, block)?;
+        }
+        for (index, tool) in turn.tools.iter().enumerate() {
+            let tool = tool.filled(|text| self.variables.fill(text, number));
+            let (name, input) = tool.call();
+            let call = format!("toolu_{}_{number}_{index}", self.session.prompts);
+            let block = json!({"type": "tool_use", "id": call, "name": name, "input": input});
+            self.stream.block(&id, turn.usage, block)?;
+            let answer = tool.run();
+            self.stream.tool_result(&call, &answer.text, answer.is_error)?;
+        }
+        Ok(())
+    }
+
+    /// The faults of a turn, from the mild to the fatal.
+    fn faults(&self, turn: &Turn, number: usize) -> io::Result<()> {
+        if let Some(line) = &turn.raw {
+            raw(format!("{}\n", self.variables.fill(line, number)).as_bytes())?;
+        }
+        if let Some(bytes) = turn.huge_line {
+            huge_line(bytes)?;
+        }
+        if turn.invalid_utf8 {
+            raw(b"not \xff UTF-8\n")?;
+        }
+        if let Some(text) = &turn.stderr {
+            eprintln!("{}", self.variables.fill(text, number));
+        }
+        if let Some(command) = &turn.spawn_detached {
+            leave_behind(&self.variables.fill(command, number), Stdio::null())?;
+        }
+        if turn.hold_stdout {
+            leave_behind("exec sleep 3600", Stdio::inherit())?;
+        }
+        if let Some(signal) = turn.signal.and_then(Signal::from_named_raw) {
+            kill_process(getpid(), signal)?;
+        }
+        if turn.hang {
+            loop {
+                thread::park();
+            }
+        }
+        Ok(())
+    }
+
+    fn result(&self) -> io::Result<()> {
+        let failure = self.script.result.as_ref();
+        let text = match failure {
+            None => self.last_text.clone(),
+            Some(failure) if failure.context_exceeded && failure.message.is_empty() => {
+                "Prompt is too long".to_owned()
+            }
+            Some(failure) => failure.message.clone(),
+        };
+        self.stream
+            .result(&text, failure, &self.usage, &self.session.totals())
+    }
+}
+
+fn huge_line(bytes: u64) -> io::Result<()> {
+    let mut left = bytes;
+    while left > 0 {
+        let part = usize::try_from(left).unwrap_or(FILLER.len()).min(FILLER.len());
+        raw(&FILLER[..part])?;
+        left -= part as u64;
+    }
+    raw(b"\n")
+}

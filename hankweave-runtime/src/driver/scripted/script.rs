@@ -1,0 +1,140 @@
+//! The script of a scripted agent, as it stands in its JSON file.
+
+use serde::Deserialize;
+
+/// What the agent does, turn by turn. `docs/scripted-agent.md` explains every key.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Script {
+    pub(super) session_id: Option<String>,
+    pub(super) no_init: bool,
+    pub(super) ignore_term: bool,
+    pub(super) turns: Vec<Turn>,
+    pub(super) no_result: bool,
+    pub(super) result: Option<Failure>,
+    pub(super) exit_code: Option<u8>,
+}
+
+/// One message of the model with its tools, and the faults that follow it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Turn {
+    pub(super) delay_ms: u64,
+    pub(super) thinking: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) tools: Vec<Tool>,
+    pub(super) usage: Usage,
+    pub(super) raw: Option<String>,
+    pub(super) huge_line: Option<u64>,
+    pub(super) invalid_utf8: bool,
+    pub(super) stderr: Option<String>,
+    pub(super) spawn_detached: Option<String>,
+    pub(super) hold_stdout: bool,
+    pub(super) hang: bool,
+    pub(super) signal: Option<i32>,
+}
+
+impl Turn {
+    /// Whether the model says or does anything.
+    pub(super) fn has_message(&self) -> bool {
+        self.thinking.is_some() || self.text.is_some() || !self.tools.is_empty()
+    }
+}
+
+/// A tool call that is really carried out.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) enum Tool {
+    Write { path: String, content: String },
+    Append { path: String, content: String },
+    Read { path: String },
+    Bash { command: String },
+}
+
+/// Tokens of one message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Usage {
+    pub(super) input: u64,
+    pub(super) output: u64,
+    pub(super) cache_creation: u64,
+    pub(super) cache_read: u64,
+}
+
+/// A result that is an error.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Failure {
+    pub(super) message: String,
+    pub(super) status: Option<u16>,
+    pub(super) context_exceeded: bool,
+}
+
+/// Values for `${…}` in the strings of a script.
+#[derive(Debug)]
+pub(super) struct Variables {
+    pub(super) prompt: String,
+    pub(super) work_dir: String,
+    pub(super) iteration: String,
+    pub(super) session_turn: u64,
+}
+
+impl Variables {
+    /// Replaces the known variables in one pass, so that a `${…}` inside a prompt stays as it is. `turn` counts from 1.
+    pub(super) fn fill(&self, template: &str, turn: usize) -> String {
+        let mut filled = String::new();
+        let mut rest = template;
+        while let Some((before, after)) = rest.split_once("${") {
+            filled.push_str(before);
+            let value = after
+                .split_once('}')
+                .and_then(|(name, behind)| Some((self.value(name, turn)?, behind)));
+            match value {
+                Some((value, behind)) => {
+                    filled.push_str(&value);
+                    rest = behind;
+                }
+                None => {
+                    filled.push_str("${");
+                    rest = after;
+                }
+            }
+        }
+        filled + rest
+    }
+
+    fn value(&self, name: &str, turn: usize) -> Option<String> {
+        match name {
+            "N" => Some(turn.to_string()),
+            "PROMPT" => Some(self.prompt.clone()),
+            "CWD" => Some(self.work_dir.clone()),
+            "ITERATION" => Some(self.iteration.clone()),
+            "SESSION_TURN" => Some(self.session_turn.to_string()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_once_and_unknown_ones_stay() {
+        let variables = Variables {
+            prompt: "say ${N}".to_owned(),
+            work_dir: "/w".to_owned(),
+            iteration: "2".to_owned(),
+            session_turn: 3,
+        };
+        assert_eq!(
+            variables.fill("${N} ${PROMPT} ${CWD} ${ITERATION} ${SESSION_TURN} ${HOME} ${", 7),
+            "7 say ${N} /w 2 3 ${HOME} ${"
+        );
+    }
+
+    #[test]
+    fn a_misspelt_key_is_an_error() {
+        assert!(serde_json::from_str::<Script>(r#"{"turns":[{"txt":"hello"}]}"#).is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! Writing the claude stream.
+
+use std::io::{self, Write};
+
+use hankweave_core::cost::{ModelUsage, TokenUsage, UsageTotals};
+use serde_json::{Map, Value, json};
+
+use super::script::{Failure, Usage};
+
+/// Prints lines of one session.
+pub(super) struct Stream {
+    pub(super) session_id: String,
+    pub(super) model: String,
+}
+
+impl Stream {
+    pub(super) fn init(&self, work_dir: &str) -> io::Result<()> {
+        self.line(json!({"type": "system", "subtype": "init", "cwd": work_dir, "model": self.model}))
+    }
+
+    /// One line for a content block; every line of a message repeats its id and usage.
+    pub(super) fn block(&self, message: &str, usage: Usage, block: Value) -> io::Result<()> {
+        let message = json!({
+            "id": message, "type": "message", "role": "assistant", "model": self.model, "content": [block],
+            "usage": {
+                "input_tokens": usage.input, "output_tokens": usage.output.min(1),
+                "cache_creation_input_tokens": usage.cache_creation, "cache_read_input_tokens": usage.cache_read,
+            },
+        });
+        self.line(json!({"type": "assistant", "message": message, "parent_tool_use_id": null}))
+    }
+
+    pub(super) fn tool_result(&self, id: &str, text: &str, is_error: bool) -> io::Result<()> {
+        let block = json!({"type": "tool_result", "tool_use_id": id, "content": text, "is_error": is_error});
+        let message = json!({"role": "user", "content": [block]});
+        self.line(json!({"type": "user", "message": message, "parent_tool_use_id": null}))
+    }
+
+    /// The closing line: `own` is this process, `session` all processes of the session, as with claude.
+    pub(super) fn result(
+        &self,
+        text: &str,
+        failure: Option<&Failure>,
+        own: &UsageTotals,
+        session: &UsageTotals,
+    ) -> io::Result<()> {
+        let terminal_reason = match failure {
+            None => "completed",
+            Some(failure) if failure.context_exceeded => "prompt_too_long",
+            Some(_) => "api_error",
+        };
+        self.line(json!({
+            "usage": api_usage(own.tokens),
+            "total_cost_usd": session.cost,
+            "modelUsage": model_usage(session),
+            "model_usage_since_last_result": model_usage(own),
+            "permission_denials": [],
+            "terminal_reason": terminal_reason,
+            "api_error_status": failure.and_then(|failure| failure.status),
+            "is_error": failure.is_some(),
+            "subtype": "success",
+            "result": text,
+            "result_index": 0,
+            "type": "result",
+        }))
+    }
+
+    fn line(&self, mut line: Value) -> io::Result<()> {
+        line["session_id"] = Value::from(self.session_id.as_str());
+        raw(format!("{line}\n").as_bytes())
+    }
+}
+
+/// Prints bytes as they are.
+pub(super) fn raw(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes)?;
+    stdout.flush()
+}
+
+impl From<Usage> for TokenUsage {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            cache_creation_tokens: usage.cache_creation,
+            cache_read_tokens: usage.cache_read,
+        }
+    }
+}
+
+fn api_usage(tokens: TokenUsage) -> Value {
+    json!({
+        "input_tokens": tokens.input_tokens, "output_tokens": tokens.output_tokens,
+        "cache_creation_input_tokens": tokens.cache_creation_tokens,
+        "cache_read_input_tokens": tokens.cache_read_tokens,
+    })
+}
+
+fn model_usage(totals: &UsageTotals) -> Map<String, Value> {
+    let entry = |usage: &ModelUsage| {
+        json!({
+            "inputTokens": usage.tokens.input_tokens, "outputTokens": usage.tokens.output_tokens,
+            "cacheReadInputTokens": usage.tokens.cache_read_tokens,
+            "cacheCreationInputTokens": usage.tokens.cache_creation_tokens, "costUSD": usage.cost,
+        })
+    };
+    totals
+        .models
+        .iter()
+        .map(|(model, usage)| (model.clone(), entry(usage)))
+        .collect()
+}

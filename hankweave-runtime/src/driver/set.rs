@@ -1,0 +1,47 @@
+//! The drivers a runtime knows, by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{AgentDriver, ClaudeDriver, CommandDriver, ProcessHost, ScriptedDriver};
+
+/// Drivers by name; a later one replaces an earlier one of the same name.
+#[derive(Clone, Default)]
+pub struct DriverSet {
+    drivers: BTreeMap<String, Arc<dyn AgentDriver>>,
+}
+
+impl DriverSet {
+    /// The drivers that are built in: `claude`, `command` (a program given in hank.json) and `scripted`.
+    #[must_use]
+    pub fn built_in(host: &ProcessHost) -> Self {
+        let mut set = Self::default();
+        set.insert(Arc::new(ClaudeDriver::new(host.clone())));
+        set.insert(Arc::new(CommandDriver::new(host.clone())));
+        set.insert(Arc::new(ScriptedDriver::new(host.clone())));
+        set
+    }
+
+    /// Adds a driver under its own name.
+    pub fn insert(&mut self, driver: Arc<dyn AgentDriver>) {
+        self.drivers.insert(driver.name().to_owned(), driver);
+    }
+
+    /// The driver of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<dyn AgentDriver>> {
+        self.drivers.get(name).cloned()
+    }
+
+    /// All names, in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.drivers.keys().map(String::as_str)
+    }
+}
+
+impl fmt::Debug for DriverSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.drivers.keys()).finish()
+    }
+}

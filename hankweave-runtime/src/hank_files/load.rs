@@ -1,0 +1,237 @@
+//! Loads a hank and reads the files it names.
+
+use std::path::{Path, PathBuf};
+
+use hankweave_core::hank::prompt::{PromptMetadata, join, split_front_matter};
+use hankweave_core::hank::{
+    CodonConfig, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind, parse_bytes,
+    references,
+};
+
+use super::beneath::{Found, RefError, find, open_named, read, read_text};
+use super::tree;
+
+/// Longer prompts are probably a mistake ("hank configuration", section 8).
+const LONG_PROMPT_BYTES: usize = 1 << 20;
+
+/// A hank.json that was read, with everything that is wrong with it and with the files it names.
+#[derive(Debug, Clone)]
+pub struct LoadedHank {
+    /// The hank; `None` when its text has errors.
+    pub hank: Option<Hank>,
+    /// The folder of hank.json, absolute; paths in the hank begin here.
+    pub root: PathBuf,
+    /// hank.json itself, as it was found.
+    pub file: PathBuf,
+    /// Problems of the text and of the files.
+    pub problems: Problems,
+}
+
+/// Why there is no hank at a path.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadHankError {
+    /// Nothing is at the path.
+    #[error("there is no `{path}`")]
+    Missing {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path is a folder without a hank.json.
+    #[error("there is no hank.json in `{folder}`")]
+    NoHankInFolder {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The file cannot be read as a file of a reasonable size.
+    #[error("failed to read hank `{path}`")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: RefError,
+    },
+}
+
+/// A prompt that is ready for its variables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// The text, without front matter; variables are still in it.
+    pub text: String,
+    /// The front matter of the first file; empty for a text in hank.json.
+    pub metadata: PromptMetadata,
+}
+
+/// Loads the hank at `path`, which is a hank.json (under any name) or the folder that holds one.
+///
+/// Everything the hank names is looked at. The result can hold errors: see [`LoadedHank::problems`].
+///
+/// # Errors
+///
+/// Returns a [`LoadHankError`] when there is no file to read.
+pub fn load(path: &Path) -> Result<LoadedHank, LoadHankError> {
+    let file = if path.is_dir() {
+        path.join("hank.json")
+    } else {
+        path.to_owned()
+    };
+    let bytes = open_named(&file).and_then(read).map_err(|error| match error {
+        RefError::Missing if path.is_dir() => LoadHankError::NoHankInFolder {
+            folder: path.to_owned(),
+        },
+        RefError::Missing => LoadHankError::Missing { path: file.clone() },
+        source => LoadHankError::Unreadable {
+            path: file.clone(),
+            source,
+        },
+    })?;
+    let unreadable = |error| LoadHankError::Unreadable {
+        path: file.clone(),
+        source: RefError::Io(error),
+    };
+    let absolute = std::path::absolute(&file).map_err(unreadable)?;
+    let root = absolute
+        .parent()
+        .unwrap_or(&absolute)
+        .canonicalize()
+        .map_err(unreadable)?;
+    let Parsed {
+        hank,
+        draft,
+        mut problems,
+    } = parse_bytes(&bytes);
+    if let Some(hank) = hank.as_ref().or(draft.as_ref()) {
+        for reference in references(hank) {
+            problems.extend(check(&root, hank, &reference));
+        }
+    }
+    Ok(LoadedHank {
+        hank,
+        root,
+        file,
+        problems,
+    })
+}
+
+impl LoadedHank {
+    /// Reads a file of the hank as text, with the same checks as when the hank was loaded.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`RefError`] that fits behind the path.
+    pub fn read_ref(&self, reference: &str) -> Result<String, RefError> {
+        read_text(&self.root, reference)
+    }
+
+    /// The prompt of a codon: its files, without their front matter, with a blank line between them, or its text.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`PromptError`] with the file that cannot be read.
+    pub fn prompt_text(&self, codon: &CodonConfig) -> Result<Prompt, PromptError> {
+        let files = match &codon.prompt {
+            PromptSource::Text(text) => {
+                return Ok(Prompt {
+                    text: text.clone(),
+                    metadata: PromptMetadata::default(),
+                });
+            }
+            PromptSource::Files(files) => self.read_all(files)?,
+        };
+        let parts: Vec<_> = files.iter().map(|file| split_front_matter(file)).collect();
+        let text = join(parts.iter().map(|(_, text)| *text));
+        let metadata = parts
+            .into_iter()
+            .next()
+            .map(|(metadata, _)| metadata)
+            .unwrap_or_default();
+        Ok(Prompt { text, metadata })
+    }
+
+    /// What is added to the agent's system prompt: the hank's part, then the codon's, with a blank line between.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`PromptError`] with the file that cannot be read.
+    pub fn system_prompt(&self, codon: &CodonConfig) -> Result<Option<String>, PromptError> {
+        let global = self
+            .hank
+            .as_ref()
+            .and_then(|hank| hank.global_system_prompt.as_ref());
+        let mut parts = Vec::new();
+        for source in global.into_iter().chain(&codon.append_system_prompt) {
+            match source {
+                PromptSource::Text(text) => parts.push(text.clone()),
+                PromptSource::Files(files) => parts.extend(self.read_all(files)?),
+            }
+        }
+        Ok((!parts.is_empty()).then(|| join(parts.iter().map(String::as_str))))
+    }
+
+    fn read_all(&self, files: &[String]) -> Result<Vec<String>, PromptError> {
+        let read = |path: &String| {
+            self.read_ref(path).map_err(|source| PromptError {
+                path: path.clone(),
+                source,
+            })
+        };
+        files.iter().map(read).collect()
+    }
+}
+
+/// A prompt file that was there when the hank was loaded, or should have been, and cannot be read now.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to read prompt file `{path}`")]
+pub struct PromptError {
+    /// As it is written in the hank.
+    pub path: String,
+    /// What is wrong with it.
+    #[source]
+    pub source: RefError,
+}
+
+fn check(root: &Path, hank: &Hank, reference: &Reference<'_>) -> Vec<Problem> {
+    let error = |message: String| Problem::error(&hank.places, &*reference.place, message);
+    let warning = |message: &str| Problem::warning(&hank.places, &*reference.place, message);
+    let path = shown(reference.path);
+    if reference.kind == ReferenceKind::CopySource {
+        return match find(root, reference.path) {
+            Ok(Found::File(_)) => Vec::new(),
+            Ok(Found::Folder(folder)) => {
+                let obstacles = tree::obstacles(folder).into_iter();
+                obstacles
+                    .map(|found| {
+                        error(format!(
+                            "cannot copy `{path}`: `{}` {}",
+                            shown(&found.path),
+                            found.reason
+                        ))
+                    })
+                    .collect()
+            }
+            Err(source) => vec![error(described(&path, &source))],
+        };
+    }
+    match read_text(root, reference.path) {
+        Err(source) => vec![error(described(&path, &source))],
+        Ok(text) if text.trim().is_empty() => vec![warning("the file is empty")],
+        Ok(text) if text.len() > LONG_PROMPT_BYTES => vec![warning("the file is larger than 1 MiB")],
+        Ok(_) => Vec::new(),
+    }
+}
+
+fn described(path: &str, error: &RefError) -> String {
+    match error {
+        RefError::Io(source) => format!("`{path}` {error}: {source}"),
+        RefError::Link { .. } | RefError::NotAFolder { .. } => format!("`{path}`: {error}"),
+        _ => format!("`{path}` {error}"),
+    }
+}
+
+/// Names on disk can hold anything; messages go to a terminal.
+fn shown(path: &str) -> String {
+    path.chars()
+        .take(200)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}

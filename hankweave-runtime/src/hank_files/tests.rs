@@ -1,0 +1,201 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode};
+use tempfile::TempDir;
+
+use super::{LoadHankError, LoadedHank, RefError, load};
+
+/// A folder with a hank of one codon; `more` is added to the codon.
+fn folder(more: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        r#"{{"globalSystemPromptFile": "global.md", "hank": [{{"id": "a", "name": "A", "model": "sonnet", "continuationMode": "fresh", {more}}}]}}"#
+    );
+    fs::write(folder.path().join("hank.json"), text).unwrap();
+    fs::write(folder.path().join("global.md"), "global\n").unwrap();
+    folder
+}
+
+fn problems(loaded: &LoadedHank) -> Vec<String> {
+    loaded
+        .problems
+        .iter()
+        .map(|problem| format!("{}: {}", problem.path, problem.message))
+        .collect()
+}
+
+#[track_caller]
+fn check(folder: &Path, expected: &[&str]) {
+    let loaded = load(folder).unwrap();
+    assert_eq!(problems(&loaded), expected);
+    assert!(loaded.problems.iter().all(|problem| problem.position.is_some()));
+}
+
+fn fifo(path: &Path) {
+    rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+const PROMPTS: &str = r#""promptFile": ["p.md", "sub/q.md"], "appendSystemPromptText": "own""#;
+
+#[test]
+fn a_hank_is_found_by_its_folder_and_by_its_file() {
+    let folder = folder(r#""promptText": "x""#);
+    for path in [folder.path().to_owned(), folder.path().join("hank.json")] {
+        let loaded = load(&path).unwrap();
+        assert!(loaded.hank.is_some());
+        assert_eq!(loaded.root, folder.path().canonicalize().unwrap());
+    }
+}
+
+#[test]
+fn what_cannot_be_a_hank_is_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    assert!(matches!(
+        load(folder.path()),
+        Err(LoadHankError::NoHankInFolder { .. })
+    ));
+    assert!(matches!(
+        load(&path("none.json")),
+        Err(LoadHankError::Missing { .. })
+    ));
+    fifo(&path("pipe"));
+    let pipe = load(&path("pipe"));
+    assert!(matches!(
+        pipe,
+        Err(LoadHankError::Unreadable {
+            source: RefError::NotAFile { kind: "a named pipe" },
+            ..
+        })
+    ));
+    fs::write(path("large"), vec![b' '; (4 << 20) + 1]).unwrap();
+    assert!(matches!(
+        load(&path("large")),
+        Err(LoadHankError::Unreadable {
+            source: RefError::TooLarge,
+            ..
+        })
+    ));
+    fs::create_dir(path("hank.json")).unwrap();
+    let folder = load(folder.path());
+    assert!(matches!(
+        folder,
+        Err(LoadHankError::Unreadable {
+            source: RefError::NotAFile { kind: "a folder" },
+            ..
+        })
+    ));
+}
+
+#[test]
+fn prompts_are_joined_without_their_front_matter_and_system_prompts_begin_with_the_global_one() {
+    let folder = folder(PROMPTS);
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    fs::write(folder.path().join("p.md"), "---\nname: First\n---\none\n").unwrap();
+    fs::write(folder.path().join("sub/q.md"), "---\nname: Second\n---\ntwo\n").unwrap();
+    let loaded = load(folder.path()).unwrap();
+    assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+    let codon = loaded.hank.as_ref().unwrap().codon("a").unwrap();
+    let prompt = loaded.prompt_text(codon).unwrap();
+    assert_eq!(
+        (prompt.text.as_str(), prompt.metadata.name.as_deref()),
+        ("one\n\ntwo\n", Some("First"))
+    );
+    assert_eq!(
+        loaded.system_prompt(codon).unwrap().as_deref(),
+        Some("global\n\nown")
+    );
+}
+
+// covers: X2
+#[test]
+fn every_kind_of_file_that_is_no_prompt_is_reported_at_once_without_blocking() {
+    let names = r#"["missing.md", "dir", "pipe", "socket", "link.md", "linked/x.md", "file/x.md", "large.md", "bytes.md"]"#;
+    let folder = folder(&format!(r#""promptFile": {names}"#));
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("dir")).unwrap();
+    fs::write(path("dir/x.md"), "x").unwrap();
+    fifo(&path("pipe"));
+    let _socket = UnixListener::bind(path("socket")).unwrap();
+    symlink(path("dir/x.md"), path("link.md")).unwrap();
+    symlink("dir", path("linked")).unwrap();
+    fs::write(path("file"), "x").unwrap();
+    fs::write(path("large.md"), vec![b'x'; (4 << 20) + 1]).unwrap();
+    fs::write(path("bytes.md"), b"\xff").unwrap();
+    check(
+        folder.path(),
+        &[
+            "hank[0].promptFile[0]: `missing.md` does not exist",
+            "hank[0].promptFile[1]: `dir` is a folder, not a regular file",
+            "hank[0].promptFile[2]: `pipe` is a named pipe, not a regular file",
+            "hank[0].promptFile[3]: `socket` is a socket, not a regular file",
+            "hank[0].promptFile[4]: `link.md`: `link.md` is a symbolic link; a hank holds its files itself",
+            "hank[0].promptFile[5]: `linked/x.md`: `linked` is a symbolic link; a hank holds its files itself",
+            "hank[0].promptFile[6]: `file/x.md`: `file` is not a folder",
+            "hank[0].promptFile[7]: `large.md` is larger than 4 MiB",
+            "hank[0].promptFile[8]: `bytes.md` is not UTF-8 text",
+        ],
+    );
+}
+
+#[test]
+fn empty_and_huge_prompts_are_warnings() {
+    let folder = folder(PROMPTS);
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    fs::write(folder.path().join("p.md"), " \n").unwrap();
+    fs::write(folder.path().join("sub/q.md"), vec![b'x'; (1 << 20) + 1]).unwrap();
+    let loaded = load(folder.path()).unwrap();
+    let expected = [
+        "hank[0].promptFile[0]: the file is empty",
+        "hank[0].promptFile[1]: the file is larger than 1 MiB",
+    ];
+    assert_eq!(
+        (problems(&loaded), loaded.problems.errors()),
+        (expected.map(str::to_owned).to_vec(), 0)
+    );
+}
+
+#[test]
+fn files_are_looked_at_even_when_the_text_has_errors() {
+    let folder = folder(r#""promptFile": "missing.md", "zzz": 1"#);
+    let found = problems(&load(folder.path()).unwrap());
+    assert_eq!(found.len(), 2, "{found:?}");
+}
+
+#[test]
+fn a_copied_folder_holds_no_links_special_files_or_repositories() {
+    let copy = r#""promptText": "x", "rigSetup": [{"type": "copy", "copy": {"from": "tpl", "to": "t"}}]"#;
+    let folder = folder(copy);
+    let path = |name: &str| folder.path().join("tpl").join(name);
+    fs::create_dir_all(path("a/b")).unwrap();
+    fs::write(path("a/b/c"), "x").unwrap();
+    check(folder.path(), &[]);
+    symlink("/etc", path("a/link")).unwrap();
+    fifo(&path("a/b/pipe"));
+    fs::create_dir(path(".GIT")).unwrap();
+    check(
+        folder.path(),
+        &[
+            "hank[0].rigSetup[0].copy.from: cannot copy `tpl`: `.GIT` is a git repository",
+            "hank[0].rigSetup[0].copy.from: cannot copy `tpl`: `a/b/pipe` is a named pipe, not a regular file",
+            "hank[0].rigSetup[0].copy.from: cannot copy `tpl`: `a/link` is a symbolic link",
+        ],
+    );
+}
+
+#[test]
+fn a_file_that_became_a_link_after_loading_is_not_read() {
+    let folder = folder(r#""promptFile": "p.md""#);
+    let prompt = folder.path().join("p.md");
+    fs::write(&prompt, "x").unwrap();
+    let loaded = load(folder.path()).unwrap();
+    let codon = loaded.hank.as_ref().unwrap().codon("a").unwrap();
+    fs::remove_file(&prompt).unwrap();
+    symlink("/etc/hostname", &prompt).unwrap();
+    let error = loaded.prompt_text(codon).unwrap_err();
+    assert!(matches!(error.source, RefError::Link { .. }), "{error:?}");
+    assert!(matches!(loaded.read_ref("../x"), Err(RefError::Spelling(_))));
+}

@@ -1,0 +1,77 @@
+//! Where things lie in an execution directory ("command line and on-disk contract", "Files in the execution directory").
+
+use std::path::{Path, PathBuf};
+
+use hankweave_core::id::{CodonId, RunId};
+
+/// The name of the state directory inside the execution directory.
+pub(crate) const STATE_DIR: &str = ".hankweave";
+
+/// The directory in which agents work, with our `.hankweave` inside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionDir {
+    root: PathBuf,
+}
+
+impl ExecutionDir {
+    /// `root` must be absolute, so that a change of the working directory means nothing.
+    #[must_use]
+    pub fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// The directory in which agents work.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// `.hankweave`
+    #[must_use]
+    pub fn state_dir(&self) -> PathBuf {
+        self.root.join(STATE_DIR)
+    }
+
+    /// The folder of one run.
+    #[must_use]
+    pub fn run_folder(&self, run: &RunId) -> PathBuf {
+        self.state_dir().join("runs").join(run.as_str())
+    }
+
+    /// The log of the first try of a codon.
+    #[must_use]
+    pub fn agent_log(&self, run: &RunId, codon: &CodonId, agent: &str) -> PathBuf {
+        self.run_folder(run)
+            .join(format!("{}-{agent}.log", codon.file_stem()))
+    }
+
+    /// `TMPDIR` of the agents of one run.
+    #[must_use]
+    pub fn temp_dir(&self, run: &RunId) -> PathBuf {
+        self.state_dir().join("tmp").join(run.as_str())
+    }
+
+    /// The bare checkpoint repository.
+    #[must_use]
+    pub fn checkpoints(&self) -> PathBuf {
+        self.state_dir().join("checkpoints")
+    }
+
+    /// The folder of the event journal.
+    #[must_use]
+    pub fn events(&self) -> PathBuf {
+        self.state_dir().join("events")
+    }
+
+    /// Our own log.
+    #[must_use]
+    pub fn server_log(&self) -> PathBuf {
+        self.state_dir().join("logs").join("server.log")
+    }
+
+    /// A path inside the state directory the way state.json holds it: relative to `.hankweave`.
+    #[must_use]
+    pub fn relative_to_state(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(self.state_dir()).unwrap_or(path).to_owned()
+    }
+}

@@ -1,0 +1,10 @@
+//! Start-up in order: what is wrong is found before anything is written, the lock comes before everything else on disk
+//! ("runtime behaviour", section 2; "reliability and security", rule L3).
+
+mod crash;
+mod open;
+mod preflight;
+
+pub use open::OpenError;
+pub(crate) use open::{Opened, open};
+pub use preflight::PreflightError;

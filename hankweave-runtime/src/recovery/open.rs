@@ -1,0 +1,204 @@
+//! Taking an execution directory into possession.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hankweave_core::hank::Hank;
+use hankweave_core::state::{Source, StateProblem};
+use tokio::task::JoinHandle;
+
+use super::{PreflightError, crash, preflight};
+use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, OpenReport, OpenRequest};
+use crate::driver::DriverSet;
+use crate::embed::{Builder, RunOptions};
+use crate::hank_files::LoadedHank;
+use crate::instance_lock::{Exclusion, InstanceLock, LockError, LockWorld};
+use crate::journal::{FileJournal, JournalError, JournalLimits};
+use crate::paths::ExecutionDir;
+use crate::state_manager::{self, LoadError, Loaded, Parts, StateManager, Strictness, TransitionError};
+use crate::store::StateFiles;
+use crate::world::World;
+
+/// Why an execution directory could not be taken into possession.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The hank cannot be run here; nothing was written.
+    #[error(transparent)]
+    Preflight(PreflightError),
+    /// The execution directory cannot be used.
+    #[error("failed to use `{path}` as execution directory")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Another instance holds the directory, or the lock failed.
+    #[error(transparent)]
+    Lock(LockError),
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(JournalError),
+    /// The state cannot be used.
+    #[error(transparent)]
+    State(LoadError),
+    /// The checkpoint repository cannot be used.
+    #[error(transparent)]
+    Checkpoints(checkpoint::OpenError),
+    /// A crash that was found could not be recorded.
+    #[error("failed to record the crash of an earlier run")]
+    Crash(#[source] TransitionError),
+}
+
+/// An execution directory in our possession. The lock is given back last.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) world: World,
+    pub(crate) dir: ExecutionDir,
+    pub(crate) loaded: LoadedHank,
+    pub(crate) hank: Hank,
+    pub(crate) options: RunOptions,
+    pub(crate) drivers: DriverSet,
+    pub(crate) manager: StateManager,
+    pub(crate) writer: JoinHandle<()>,
+    pub(crate) checkpoints: Arc<dyn CheckpointStore>,
+    pub(crate) lock: InstanceLock,
+    pub(crate) notices: Vec<String>,
+}
+
+pub(crate) async fn open(builder: Builder) -> Result<Opened, OpenError> {
+    let Builder {
+        hank: loaded,
+        dir,
+        options,
+        drivers,
+        world,
+    } = builder;
+    let hank = preflight::check(&loaded, &options, &drivers).map_err(OpenError::Preflight)?;
+    let dir = ExecutionDir::new(prepare_directory(&dir)?);
+    let blocking = world.blocking;
+    let (files_world, files_dir, strict) = (world.clone(), dir.clone(), options.strict_state);
+    let records = blocking
+        .run(move || open_records(&files_world, &files_dir, strict))
+        .await?;
+    let mut notices = describe(&records.loaded);
+    notices.extend(records.report.moved_aside.iter().map(|path| {
+        format!(
+            "the checkpoint repository could not be read and is kept as {}; its checkpoints are out of reach",
+            path.display()
+        )
+    }));
+    let (manager, task) = StateManager::start(records.parts, records.loaded);
+    // Owned by `Opened`, whose run awaits it after `shutdown`.
+    let writer = tokio::spawn(task.run());
+    let now = world.clock.now();
+    for crashed in crash::crashes(&manager.snapshot(), now) {
+        if let Some(run) = crashed.run_id() {
+            notices.push(format!(
+                "run {run} had crashed; its open codon is closed as failed"
+            ));
+        }
+        manager
+            .transition(crashed)
+            .await
+            .await
+            .map_err(OpenError::Crash)?;
+    }
+    Ok(Opened {
+        world,
+        dir,
+        loaded,
+        hank,
+        options,
+        drivers,
+        manager,
+        writer,
+        checkpoints: records.checkpoints,
+        lock: records.lock,
+        notices,
+    })
+}
+
+/// Makes the directory when it does not exist, and finds out its real place.
+fn prepare_directory(dir: &Path) -> Result<PathBuf, OpenError> {
+    std::fs::create_dir_all(dir)
+        .and_then(|()| dir.canonicalize())
+        .map_err(|source| OpenError::Directory {
+            path: dir.to_owned(),
+            source,
+        })
+}
+
+struct Records {
+    lock: InstanceLock,
+    parts: Parts,
+    loaded: Loaded,
+    checkpoints: Arc<dyn CheckpointStore>,
+    report: OpenReport,
+}
+
+/// Everything on disk that waits, in the documented order: lock, journal, state, checkpoints.
+fn open_records(world: &World, dir: &ExecutionDir, strict: bool) -> Result<Records, OpenError> {
+    let state_dir = dir.state_dir();
+    let lock_world = LockWorld {
+        disk: Arc::clone(&world.disk),
+        clock: Arc::clone(&world.clock),
+        ids: Arc::clone(&world.ids),
+        identity: Arc::clone(&world.identity),
+    };
+    let lock = InstanceLock::acquire(lock_world, &state_dir, Exclusion::Required).map_err(OpenError::Lock)?;
+    let journal = FileJournal::open(Arc::clone(&world.disk), &dir.events(), JournalLimits::default())
+        .map_err(OpenError::Journal)?;
+    let parts = Parts {
+        files: StateFiles::new(Arc::clone(&world.disk), lock.guard(), state_dir),
+        journal: Arc::new(journal),
+        clock: Arc::clone(&world.clock),
+        ids: Arc::clone(&world.ids),
+        blocking: world.blocking,
+    };
+    let strictness = if strict {
+        Strictness::Stop
+    } else {
+        Strictness::StartOver
+    };
+    let loaded = state_manager::load(&parts, strictness).map_err(OpenError::State)?;
+    let request = OpenRequest {
+        repository: dir.checkpoints(),
+        workspace: dir.root().to_owned(),
+        at: world.clock.now(),
+        nonce: world.ids.nonce(),
+    };
+    let (store, report) = GitCheckpoints::open(&request).map_err(OpenError::Checkpoints)?;
+    Ok(Records {
+        lock,
+        parts,
+        loaded,
+        checkpoints: Arc::new(store),
+        report,
+    })
+}
+
+/// What a person should know about how the state was found.
+fn describe(loaded: &Loaded) -> Vec<String> {
+    let mut notices = Vec::new();
+    match loaded.source {
+        Source::Primary => {}
+        Source::Backup => notices.push("state.json could not be used; the backup was loaded".to_owned()),
+        Source::Log => notices.push("state.json was rebuilt from the recorded events".to_owned()),
+        Source::Fresh if loaded.history_was_reset => {
+            notices.push("the recorded history could not be read; it starts anew".to_owned());
+        }
+        Source::Fresh => {}
+    }
+    let problem = |problem: &StateProblem| format!("state.json: {problem}");
+    notices.extend(loaded.primary_problems.iter().map(problem));
+    notices.extend(
+        loaded
+            .quarantined
+            .iter()
+            .map(|path| format!("the damaged file is kept as {}", path.display())),
+    );
+    notices
+}

@@ -1,0 +1,164 @@
+//! A view that is redrawn while the run goes on.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use hankweave_core::codon::CodonStatus;
+use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::CodonId;
+use hankweave_core::wire::{Event, JournalEntry};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use super::words::{say, tokens};
+
+/// How often the running line is drawn anew.
+const TICK: Duration = Duration::from_millis(120);
+
+/// One line for each codon, the agent's actions below the running one.
+#[derive(Debug)]
+pub(crate) struct LiveView {
+    area: MultiProgress,
+    action: ProgressBar,
+    codons: HashMap<CodonId, Line>,
+}
+
+#[derive(Debug)]
+struct Line {
+    bar: ProgressBar,
+    status: CodonStatus,
+    cost: Usd,
+    usage: TokenUsage,
+}
+
+impl LiveView {
+    pub(super) fn new() -> Self {
+        let area = MultiProgress::new();
+        let action = area.add(ProgressBar::new_spinner().with_style(style("    {wide_msg:.dim}")));
+        Self {
+            area,
+            action,
+            codons: HashMap::new(),
+        }
+    }
+
+    pub(super) fn event(&mut self, entry: &JournalEntry) -> io::Result<()> {
+        match &entry.event {
+            Event::StateTransition { transition, .. } => self.transition(transition),
+            Event::TokenUsage {
+                codon_id, total_cost, ..
+            } => {
+                if let Some(line) = self.codons.get_mut(codon_id) {
+                    line.cost = *total_cost;
+                    line.draw();
+                }
+            }
+            Event::Info { message } => self.area.println(format!("  {}", super::printable(message)))?,
+            Event::Error { message, .. } => self
+                .area
+                .println(format!("  error: {}", super::printable(message)))?,
+            other => {
+                if let Some(text) = say(other) {
+                    self.action.set_message(text);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn transition(&mut self, event: &StateEvent) {
+        match event {
+            StateEvent::CodonStarted { codon_id, .. } => {
+                let template = format!("{{spinner:.cyan}} {codon_id:<24} {{msg}} {{elapsed:>8}}");
+                let bar = self.area.insert_before(
+                    &self.action,
+                    ProgressBar::new_spinner().with_style(style(&template)),
+                );
+                bar.enable_steady_tick(TICK);
+                let line = Line {
+                    bar,
+                    status: CodonStatus::Preparing,
+                    cost: Usd::ZERO,
+                    usage: TokenUsage::ZERO,
+                };
+                line.draw();
+                self.codons.insert(codon_id.clone(), line);
+            }
+            StateEvent::CodonTransitioned { codon_id, to, .. } => {
+                let Some(line) = self.codons.get_mut(codon_id) else {
+                    return;
+                };
+                line.status = *to;
+                line.draw();
+                if to.is_terminal() {
+                    line.end(codon_id);
+                    self.action.set_message("");
+                }
+            }
+            StateEvent::CostsIncremented {
+                codon_id,
+                tokens_delta,
+                ..
+            } => {
+                if let Some(line) = self.codons.get_mut(codon_id) {
+                    line.usage += *tokens_delta;
+                    line.draw();
+                }
+            }
+            StateEvent::CodonFinalCostSet {
+                codon_id,
+                final_cost,
+                final_tokens,
+                ..
+            } => {
+                if let Some(line) = self.codons.get_mut(codon_id) {
+                    (line.cost, line.usage) = (*final_cost, *final_tokens);
+                    line.draw();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the moving parts away; the lines of ended codons stay.
+    pub(super) fn clear(&mut self) {
+        self.action.finish_and_clear();
+        for line in self.codons.values().filter(|line| !line.status.is_terminal()) {
+            line.bar.abandon();
+        }
+    }
+}
+
+impl Line {
+    fn draw(&self) {
+        let used = tokens(self.usage.total());
+        self.bar.set_message(format!(
+            "{:<13} {used:>8} tokens {:>10}",
+            self.status.to_string(),
+            self.cost.to_string()
+        ));
+    }
+
+    fn end(&self, id: &CodonId) {
+        let mark = if self.status == CodonStatus::Completed {
+            "{prefix:.green}"
+        } else {
+            "{prefix:.red}"
+        };
+        let sign = if self.status == CodonStatus::Completed {
+            "✓"
+        } else {
+            "✗"
+        };
+        self.bar
+            .set_style(style(&format!("{mark} {id:<24} {{msg}} {{elapsed:>8}}")));
+        self.bar.set_prefix(sign);
+        self.bar.abandon();
+    }
+}
+
+/// The templates are constants of this file; ids are letters, digits, `.`, `_`, `-` and `#`, so none can break one.
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}

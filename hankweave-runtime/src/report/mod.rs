@@ -1,0 +1,65 @@
+//! What a person sees of a run: a live view on a terminal, plain lines elsewhere, events as JSON for programs.
+//!
+//! Reports only listen: they get the published events and never ask for anything.
+
+mod live;
+mod plain;
+mod summary;
+mod words;
+
+use hankweave_core::wire::JournalEntry;
+
+use crate::runner::RunOutcome;
+
+pub(crate) use summary::Ending;
+pub(crate) use words::{codon_line, printable};
+
+/// Shows the events of a run as they come.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// A view that is redrawn, for terminals.
+    Live(live::LiveView),
+    /// One line for each thing that happens.
+    Plain,
+    /// Every event as one line of JSON.
+    Json,
+    /// Nothing.
+    Quiet,
+}
+
+impl Report {
+    pub(crate) fn live() -> Self {
+        Self::Live(live::LiveView::new())
+    }
+
+    /// Shows one event. `Err` means that the reader of standard output has gone away.
+    pub(crate) fn event(&mut self, entry: &JournalEntry) -> std::io::Result<()> {
+        match self {
+            Self::Live(view) => view.event(entry),
+            Self::Plain => plain::event(entry),
+            Self::Json => {
+                use std::io::Write;
+                let line = serde_json::to_string(entry).map_err(std::io::Error::other)?;
+                writeln!(std::io::stdout().lock(), "{line}")
+            }
+            Self::Quiet => Ok(()),
+        }
+    }
+
+    /// Says something that is no event, before the run begins.
+    pub(crate) fn notice(&self, text: &str) {
+        if !matches!(self, Self::Quiet) {
+            anstream::eprintln!("note: {}", printable(text));
+        }
+    }
+
+    /// Closes the view and sums up.
+    pub(crate) fn close(&mut self, outcome: &RunOutcome, ending: &Ending<'_>) {
+        if let Self::Live(view) = self {
+            view.clear();
+        }
+        if matches!(self, Self::Live(_) | Self::Plain) {
+            anstream::eprint!("{}", ending.text(outcome));
+        }
+    }
+}

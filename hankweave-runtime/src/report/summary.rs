@@ -1,0 +1,92 @@
+//! The closing words of a run.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use hankweave_core::codon::CodonStatus;
+
+use super::words::{codon_line, duration, printable};
+use crate::runner::{RunOutcome, RunResult};
+
+/// What the summary needs to know beside the outcome.
+#[derive(Debug)]
+pub(crate) struct Ending<'a> {
+    /// The directory in which the agents worked.
+    pub(crate) execution: &'a Path,
+    /// The command that goes on from here.
+    pub(crate) resume: String,
+}
+
+impl Ending<'_> {
+    pub(super) fn text(&self, outcome: &RunOutcome) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write(outcome, &mut text);
+        text
+    }
+
+    fn write(&self, outcome: &RunOutcome, text: &mut String) -> std::fmt::Result {
+        let bold = Style::new().bold();
+        writeln!(text, "\n{bold}{}{bold:#}", headline(outcome))?;
+        for codon in &outcome.codons {
+            let color = match codon.status {
+                CodonStatus::Completed => AnsiColor::Green,
+                CodonStatus::Failed => AnsiColor::Red,
+                _ => AnsiColor::Yellow,
+            };
+            let style = Style::new().fg_color(Some(color.into()));
+            let line = codon_line(codon.status, codon.duration, codon.tokens.total(), codon.cost);
+            let checkpoint = codon.checkpoint.as_ref().map_or("", |sha| sha.short());
+            writeln!(
+                text,
+                "  {style}{:<24}{style:#} {line}   {checkpoint}",
+                codon.codon_id.as_str()
+            )?;
+            if let Some(message) = codon
+                .failure
+                .as_ref()
+                .and_then(|failure| failure.message.as_deref())
+            {
+                writeln!(text, "    {}", printable(message))?;
+            }
+        }
+        if outcome.run_id.is_some() {
+            let time: Duration = outcome.codons.iter().map(|codon| codon.duration).sum();
+            writeln!(
+                text,
+                "  this run {} in {}, all runs {}",
+                outcome.run_cost,
+                duration(time),
+                outcome.total_cost
+            )?;
+        }
+        let execution = self.execution.display();
+        writeln!(text, "  files        {execution}")?;
+        writeln!(
+            text,
+            "  checkpoints  git --git-dir={execution}/.hankweave/checkpoints log --all --oneline"
+        )?;
+        if matches!(outcome.result, RunResult::Failed(_) | RunResult::Stopped(_)) {
+            writeln!(text, "  go on with   {}", self.resume)?;
+        }
+        Ok(())
+    }
+}
+
+fn headline(outcome: &RunOutcome) -> String {
+    let done = outcome
+        .codons
+        .iter()
+        .filter(|codon| codon.status == CodonStatus::Completed)
+        .count();
+    match &outcome.result {
+        RunResult::Completed => format!("Finished: {done} of {} codons completed.", outcome.codons.len()),
+        RunResult::NothingToDo => {
+            "Nothing left to do: every codon of the plan has ended. (--new starts over.)".to_owned()
+        }
+        RunResult::Failed(id) => format!("Failed at {id}; {done} codons completed before it."),
+        RunResult::Stopped(cause) => format!("Stopped ({}); {done} codons completed.", cause.as_str()),
+    }
+}

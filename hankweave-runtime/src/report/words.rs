@@ -1,0 +1,182 @@
+//! Events in words.
+
+use std::time::Duration;
+
+use hankweave_core::codon::CodonStatus;
+use hankweave_core::cost::Usd;
+use hankweave_core::event::StateEvent;
+use hankweave_core::wire::{AgentAction, Event};
+use serde_json::Value;
+
+/// Longest text of an agent that a line shows, in characters.
+const EXCERPT: usize = 100;
+
+/// `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`
+pub(crate) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", duration.as_secs_f64()),
+        10..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+/// `950`, `12.3k`, `4.5M`
+pub(crate) fn tokens(count: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "one digit behind the point is shown")]
+    let value = count as f64;
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..1_000_000 => format!("{:.1}k", value / 1e3),
+        _ => format!("{:.1}M", value / 1e6),
+    }
+}
+
+/// A codon in one line: what it is, how it stands, what it used.
+pub(crate) fn codon_line(status: CodonStatus, elapsed: Duration, token_count: u64, cost: Usd) -> String {
+    format!(
+        "{status:<12} {:>12} {:>8} tokens {cost:>10}",
+        duration(elapsed),
+        tokens(token_count)
+    )
+}
+
+/// What an event says to a person; `None` for events that only programs need.
+pub(super) fn say(event: &Event) -> Option<String> {
+    match event {
+        Event::StateTransition { transition, .. } => match transition.as_ref() {
+            StateEvent::CodonStarted { codon_id, .. } => Some(format!("{codon_id}: preparing")),
+            StateEvent::CheckpointCreated { codon_id, sha, .. } => {
+                Some(format!("{codon_id}: rig is set up, checkpoint {}", sha.short()))
+            }
+            _ => None,
+        },
+        Event::CodonStarted {
+            codon_id,
+            previous_session_id,
+            ..
+        } => Some(match previous_session_id {
+            Some(_) => format!("{codon_id}: the agent goes on with its session"),
+            None => format!("{codon_id}: the agent works"),
+        }),
+        Event::AssistantAction {
+            codon_id,
+            action,
+            content,
+            tool_name,
+            tool_input,
+            ..
+        } => match action {
+            AgentAction::Thinking => None,
+            AgentAction::Message => Some(format!("{codon_id}: {}", excerpt(content))),
+            AgentAction::ToolUse => {
+                let tool = tool_name.as_deref().unwrap_or(content);
+                Some(format!("{codon_id}: {tool} {}", subject(tool_input.as_ref())))
+            }
+        },
+        Event::ToolResult {
+            codon_id,
+            tool_name,
+            result,
+            is_error: true,
+            ..
+        } => Some(format!("{codon_id}: {tool_name} failed: {}", excerpt(result))),
+        Event::CodonCompleted {
+            codon_id,
+            success,
+            cost,
+            duration: millis,
+            failure_reason,
+            ..
+        } => {
+            let time = duration(Duration::from_millis(*millis));
+            let outcome = if *success { "completed" } else { "failed" };
+            let why = failure_reason
+                .as_ref()
+                .and_then(|reason| reason.message.as_deref());
+            let why = why.map_or(String::new(), |why| format!(": {}", excerpt(why)));
+            Some(format!("{codon_id}: {outcome} after {time}, {cost}{why}"))
+        }
+        Event::RigOutput { codon_id, line, .. } => Some(format!("{codon_id}: | {}", excerpt(line))),
+        Event::RigSetupFailed {
+            codon_id, ignored, ..
+        } => {
+            let consequence = if *ignored { "ignored" } else { "the codon fails" };
+            Some(format!("{codon_id}: rig set-up failed ({consequence})"))
+        }
+        Event::LoopIterationCompleted {
+            loop_id,
+            iteration,
+            is_final,
+            ..
+        } => {
+            let last = if *is_final { ", the last one" } else { "" };
+            Some(format!("{loop_id}: iteration {} has ended{last}", iteration + 1))
+        }
+        Event::Info { message } => Some(excerpt(message)),
+        Event::Error { message, .. } => Some(format!("error: {}", excerpt(message))),
+        Event::ServerIdle { .. }
+        | Event::TokenUsage { .. }
+        | Event::ToolResult { .. }
+        | Event::RigSetupCompleted { .. } => None,
+    }
+}
+
+/// The argument that tells a person most about a tool use.
+fn subject(input: Option<&Value>) -> String {
+    let keys = [
+        "file_path",
+        "path",
+        "command",
+        "pattern",
+        "url",
+        "query",
+        "description",
+        "prompt",
+    ];
+    let found = keys.iter().find_map(|key| input?.get(key)?.as_str());
+    found.map(excerpt).unwrap_or_default()
+}
+
+/// One line, cut, with nothing in it that could control a terminal ("reliability and security", rule S9).
+pub(super) fn excerpt(text: &str) -> String {
+    let line = text.trim().replace(['\n', '\r', '\t'], " ");
+    let mut cut: String = line.chars().take(EXCERPT).collect();
+    if cut.len() < line.len() {
+        cut.push('…');
+    }
+    printable(&cut)
+}
+
+/// Text from files and agents must not control the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => safe.push(character),
+            control if control.is_control() => safe.extend(control.escape_default()),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_as_exact_as_a_person_wants_them() {
+        let said: Vec<String> = [400, 12_000, 200_000, 7_500_000]
+            .map(|millis| duration(Duration::from_millis(millis)))
+            .to_vec();
+        assert_eq!(said, ["0.4 s", "12 s", "3 min 20 s", "2 h 5 min"]);
+    }
+
+    #[test]
+    fn foreign_text_cannot_control_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb\n\u{9b}c"), "a\\u{1b}[2Jb\n\\u{9b}c");
+        assert_eq!(excerpt("two\nlines"), "two lines");
+    }
+}

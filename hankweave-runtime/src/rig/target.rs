@@ -1,0 +1,121 @@
+//! Where a copy may go.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// Names in a workspace that belong to others: git's own folder and hankweave's state.
+const PROTECTED: [&str; 2] = [".git", ".hankweave"];
+
+/// Why a copy may not go where it should.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The target is absolute, empty, or climbs out of the workspace.
+    #[error("copy target `{to}` must be a path inside the workspace")]
+    Outside {
+        /// The target as written.
+        to: PathBuf,
+    },
+    /// The target names a protected folder.
+    #[error("copy target `{to}` names the protected folder `{name}`")]
+    Protected {
+        /// The target as written.
+        to: PathBuf,
+        /// The folder.
+        name: &'static str,
+    },
+    /// The folder that should hold the target is missing.
+    #[error("the parent of copy target `{to}` does not exist")]
+    Parent {
+        /// The target as written.
+        to: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A link leads the target out of the workspace.
+    #[error("copy target `{to}` leaves the workspace through a link")]
+    Link {
+        /// The target as written.
+        to: PathBuf,
+    },
+}
+
+/// The absolute place of `to` in `workspace`, resolved now, because an earlier command may have planted a link
+/// ("reliability and security", rule X3). The last part is not followed: a link there is what gets replaced.
+pub(super) fn resolve(workspace: &Path, to: &Path) -> Result<PathBuf, TargetError> {
+    let outside = || TargetError::Outside { to: to.to_owned() };
+    let mut parts = Vec::new();
+    for component in to.components() {
+        match component {
+            Component::Normal(part) => parts.push(part),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return Err(outside()),
+        }
+    }
+    if let Some(name) = protected(&parts.iter().collect::<PathBuf>()) {
+        return Err(TargetError::Protected {
+            to: to.to_owned(),
+            name,
+        });
+    }
+    let name = parts.pop().ok_or_else(outside)?;
+    let missing = |source| TargetError::Parent {
+        to: to.to_owned(),
+        source,
+    };
+    let root = fs::canonicalize(workspace).map_err(missing)?;
+    let parent = fs::canonicalize(root.join(parts.iter().collect::<PathBuf>())).map_err(missing)?;
+    match parent.strip_prefix(&root) {
+        Ok(inside) if protected(inside).is_none() => Ok(parent.join(name)),
+        _ => Err(TargetError::Link { to: to.to_owned() }),
+    }
+}
+
+/// The protected name among the parts of `path`. Compared without case, for file systems that do not know it.
+fn protected(path: &Path) -> Option<&'static str> {
+    let mut parts = path.components().filter_map(|part| part.as_os_str().to_str());
+    parts.find_map(|part| PROTECTED.into_iter().find(|name| name.eq_ignore_ascii_case(part)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[track_caller]
+    fn refused(to: &str) -> TargetError {
+        let folder = tempfile::tempdir().unwrap();
+        symlink("/tmp", folder.path().join("out")).unwrap();
+        fs::create_dir(folder.path().join(".git")).unwrap();
+        symlink(".git", folder.path().join("innocent")).unwrap();
+        resolve(folder.path(), Path::new(to)).unwrap_err()
+    }
+
+    // covers: X3, F17
+    #[test]
+    fn a_target_stays_inside_the_workspace() {
+        for to in ["", ".", "/etc/passwd", "../x", "a/../../x"] {
+            assert!(matches!(refused(to), TargetError::Outside { .. }), "{to}");
+        }
+        assert!(matches!(refused("out/x"), TargetError::Link { .. }));
+        assert!(matches!(refused("innocent/hooks"), TargetError::Link { .. }));
+        assert!(matches!(refused("missing/x"), TargetError::Parent { .. }));
+    }
+
+    #[test]
+    fn protected_folders_are_refused_at_any_depth() {
+        for to in [".git", ".GIT/config", "sub/.git", ".hankweave/state.json"] {
+            assert!(matches!(refused(to), TargetError::Protected { .. }), "{to}");
+        }
+    }
+
+    #[test]
+    fn a_link_at_the_target_itself_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        symlink("/etc", folder.path().join("link")).unwrap();
+        let resolved = resolve(folder.path(), Path::new("link")).unwrap();
+        assert_eq!(resolved, folder.path().canonicalize().unwrap().join("link"));
+    }
+}

@@ -1,0 +1,115 @@
+//! What a run came to.
+
+use std::time::Duration;
+
+use hankweave_core::agent::FailureReason;
+use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::id::{CheckpointSha, CodonId, RunId};
+use hankweave_core::state::HankweaveState;
+use serde::Serialize;
+
+use crate::shutdown::StopCause;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunResult {
+    /// Every codon of the plan has ended.
+    Completed,
+    /// Everything had ended before; no run was opened.
+    NothingToDo,
+    /// This codon failed and its policy does not ignore that.
+    Failed(CodonId),
+    /// The run was asked to stop.
+    Stopped(StopCause),
+}
+
+/// What a run came to.
+#[derive(Debug, Clone)]
+pub struct RunOutcome {
+    /// The run; `None` when nothing was to be done.
+    pub run_id: Option<RunId>,
+    /// How it ended.
+    pub result: RunResult,
+    /// Its codons in the order in which they ran.
+    pub codons: Vec<CodonSummary>,
+    /// What its codons cost.
+    pub run_cost: Usd,
+    /// What the codons of all runs cost.
+    pub total_cost: Usd,
+}
+
+/// What became of one codon.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CodonSummary {
+    /// The codon.
+    pub codon_id: CodonId,
+    /// Its last state.
+    pub status: CodonStatus,
+    /// From its start to its end; zero while it is open.
+    #[serde(skip)]
+    pub duration: Duration,
+    /// What it cost, in US dollars.
+    pub cost: Usd,
+    /// The tokens it used.
+    pub tokens: TokenUsage,
+    /// The checkpoint made when it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<CheckpointSha>,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureReason>,
+}
+
+impl RunOutcome {
+    pub(super) fn of(run_id: &RunId, result: RunResult, state: &HankweaveState) -> Self {
+        let run = state.run(run_id);
+        let codons = run.map(|run| run.codons.iter().map(|codon| CodonSummary::of(codon)).collect());
+        Self {
+            run_id: Some(run_id.clone()),
+            result,
+            codons: codons.unwrap_or_default(),
+            run_cost: run.map_or(Usd::ZERO, hankweave_core::state::Run::codon_cost),
+            total_cost: state.total_cost(),
+        }
+    }
+
+    pub(super) fn nothing_to_do(state: &HankweaveState) -> Self {
+        Self {
+            run_id: None,
+            result: RunResult::NothingToDo,
+            codons: Vec::new(),
+            run_cost: Usd::ZERO,
+            total_cost: state.total_cost(),
+        }
+    }
+}
+
+impl CodonSummary {
+    /// Sums up one record.
+    #[must_use]
+    pub fn of(codon: &CodonExecution) -> Self {
+        let failure = match codon {
+            CodonExecution::Failed(failed) => Some(failed.failure_reason.clone()),
+            CodonExecution::Preparing(_)
+            | CodonExecution::Starting(_)
+            | CodonExecution::Initializing(_)
+            | CodonExecution::Running(_)
+            | CodonExecution::CompletingSentinels(_)
+            | CodonExecution::Completed(_)
+            | CodonExecution::Skipped(_) => None,
+        };
+        Self {
+            codon_id: codon.codon_id().clone(),
+            status: codon.status(),
+            duration: codon
+                .end_time()
+                .map_or(Duration::ZERO, |end| end.since(*codon.start_time())),
+            cost: codon.codon_cost(),
+            tokens: codon.codon_tokens(),
+            checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
+            failure,
+        }
+    }
+}

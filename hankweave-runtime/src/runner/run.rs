@@ -1,0 +1,118 @@
+//! A run from its first record to its last.
+
+use std::sync::Mutex;
+
+use hankweave_core::event::StateEvent;
+use hankweave_core::plan::ExpandError;
+use hankweave_core::wire::{Event, IdleReason};
+
+use super::begin::begin;
+use super::outcome::{RunOutcome, RunResult};
+use super::steps::walk;
+use crate::checkpoint::{CheckpointError, HistoryError, RestoreError};
+use crate::codon::RunContext;
+use crate::recovery::Opened;
+use crate::shutdown::Shutdown;
+use crate::state_manager::TransitionError;
+
+/// A run that could not go on for reasons other than its codons.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A step could not be recorded.
+    #[error("failed to record what happened")]
+    Record(#[from] TransitionError),
+    /// The last save failed.
+    #[error("failed to save the state at the end")]
+    Save(#[source] std::sync::Arc<crate::state_manager::PersistenceError>),
+    /// The checkpoints cannot be read, so nobody knows where to go on.
+    #[error("failed to read the checkpoints")]
+    History(#[source] HistoryError),
+    /// The first checkpoint could not be made.
+    #[error("failed to make the first checkpoint")]
+    Checkpoint(#[source] CheckpointError),
+    /// The files could not be taken back.
+    #[error("failed to go back to the last success")]
+    Restore(#[source] RestoreError),
+    /// hank.json was changed so that it no longer fits the recorded plan.
+    #[error("hank.json no longer fits the recorded plan")]
+    ChangedHank(#[source] ExpandError),
+    /// The newest run continues one that is not in the document.
+    #[error("the newest run continues a run that state.json does not hold, so what comes next is unknown")]
+    MissingParent,
+    /// A bug of ours.
+    #[error("a codon was left open")]
+    CodonLeftOpen,
+}
+
+/// Begins, walks and closes one run, then releases the directory.
+pub(crate) async fn run(opened: Opened, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
+    let result = serve(&opened, shutdown).await;
+    let saved = opened.manager.shutdown().await;
+    // The writer ends with `shutdown`; a panic in it is passed on.
+    if let Err(error) = opened.writer.await
+        && error.is_panic()
+    {
+        std::panic::resume_unwind(error.into_panic());
+    }
+    if let Err(error) = opened.lock.release() {
+        tracing::warn!(error = %crate::error::chain(&error), "server.lock is left behind");
+    }
+    let outcome = result?;
+    saved.map_err(RunError::Save)?;
+    Ok(outcome)
+}
+
+async fn serve(opened: &Opened, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
+    let Some(begun) = begin(opened).await? else {
+        return Ok(RunOutcome::nothing_to_do(&opened.manager.snapshot()));
+    };
+    let context = RunContext {
+        world: opened.world.clone(),
+        dir: opened.dir.clone(),
+        loaded: opened.loaded.clone(),
+        hank: opened.hank.clone(),
+        drivers: opened.drivers.clone(),
+        manager: opened.manager.clone(),
+        checkpoints: opened.checkpoints.clone(),
+        shutdown,
+        options: opened.options.clone(),
+        branch: format!("run-{}", begun.run_id),
+        run_id: begun.run_id,
+        tip: Mutex::new(begun.base),
+        rig: begun.rig,
+    };
+    for message in begun.notices {
+        context.tell(Event::Info { message }).await;
+    }
+    let result = walk(&context).await;
+    close(&context, &result).await?;
+    let result = result?;
+    Ok(RunOutcome::of(
+        &context.run_id,
+        result,
+        &opened.manager.snapshot(),
+    ))
+}
+
+/// The last record of the run, whatever became of it.
+async fn close(context: &RunContext, result: &Result<RunResult, RunError>) -> Result<(), RunError> {
+    let run_id = context.run_id.clone();
+    let closing = match result {
+        Ok(RunResult::Completed | RunResult::NothingToDo) => StateEvent::RunCompleted { run_id },
+        Ok(RunResult::Failed(_) | RunResult::Stopped(_))
+        | Err(RunError::ChangedHank(_) | RunError::MissingParent) => StateEvent::RunFailed { run_id },
+        // What could not be recorded before cannot be recorded now.
+        Err(_) => return Ok(()),
+    };
+    context.manager.transition(closing).await.await?;
+    if let Ok(RunResult::Completed) = result {
+        let message = "every codon of the plan has ended".to_owned();
+        context
+            .tell(Event::ServerIdle {
+                reason: IdleReason::AllCodonsCompleted,
+                message,
+            })
+            .await;
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Asking a run to stop.
+
+use std::sync::{Arc, OnceLock};
+
+use tokio_util::sync::CancellationToken;
+
+/// Why a run is asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopCause {
+    /// SIGINT, or Ctrl-C.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+    /// The embedding program.
+    Request,
+}
+
+impl StopCause {
+    /// The exit code of a process that ends because of it ("command line and on-disk contract").
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Interrupt => 130,
+            Self::Terminate => 143,
+            Self::Request => 0,
+        }
+    }
+
+    /// The same for people.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Interrupt => "interrupted by SIGINT",
+            Self::Terminate => "terminated by SIGTERM",
+            Self::Request => "stopped on request",
+        }
+    }
+}
+
+/// The switch that stops a run; every clone is the same switch.
+///
+/// The first request stops in order: the agent is asked to end, its work is checkpointed, everything is synced. The second one forces:
+/// the agent is killed at once.
+#[derive(Debug, Clone, Default)]
+pub struct Shutdown {
+    orderly: CancellationToken,
+    forced: CancellationToken,
+    cause: Arc<OnceLock<StopCause>>,
+}
+
+impl Shutdown {
+    /// A switch that nobody has touched.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks to stop; asking again forces. The cause of the first request stays.
+    pub fn request(&self, cause: StopCause) {
+        if self.cause.set(cause).is_err() {
+            self.forced.cancel();
+        }
+        self.orderly.cancel();
+    }
+
+    /// Why the run is asked to stop, if it is.
+    #[must_use]
+    pub fn cause(&self) -> Option<StopCause> {
+        self.cause.get().copied()
+    }
+
+    /// Waits until the run is asked to stop.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub async fn requested(&self) {
+        self.orderly.cancelled().await;
+    }
+
+    /// Waits until the stop is forced.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub async fn forced(&self) {
+        self.forced.cancelled().await;
+    }
+
+    /// The token that is cancelled with the first request.
+    #[must_use]
+    pub fn token(&self) -> &CancellationToken {
+        &self.orderly
+    }
+}

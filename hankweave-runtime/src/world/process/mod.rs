@@ -1,0 +1,19 @@
+//! Child processes: how one is started, signalled, waited for and cleaned up after.
+//!
+//! [`Spawner`] is the seam; [`ChildSpawner`] is the operating system's side of it. A child always has its own process
+//! group and carries a marker in its environment, because killing the group is not enough: agents run their tools
+//! in sessions of their own ("agent streams", signals and children; "reliability and security", section 6).
+//!
+//! This part needs Linux: it reads `/proc` and waits with pidfds.
+
+mod child;
+mod environment;
+mod seam;
+mod stop;
+mod sweep;
+
+pub use child::ChildSpawner;
+pub use environment::environment;
+pub use seam::{CommandSpec, GroupSignal, MARKER_VARIABLE, ProcessControl, SpawnedProcess, Spawner, Stdin};
+pub use stop::stop;
+pub use sweep::{Sweep, sweep_marked};

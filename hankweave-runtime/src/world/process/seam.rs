@@ -1,0 +1,106 @@
+//! The seam between the runtime and the operating system's processes.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use futures_util::future::BoxFuture;
+use hankweave_core::agent::ProcessExit;
+use tokio::io::AsyncRead;
+
+use super::Sweep;
+
+/// The environment variable that carries [`CommandSpec::marker`].
+pub const MARKER_VARIABLE: &str = "HANKWEAVE_CODON";
+
+/// Starts processes.
+pub trait Spawner: Send + Sync + fmt::Debug {
+    /// Starts one process in its own process group. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// Returns what the operating system said, such as [`io::ErrorKind::NotFound`] for a missing program or folder.
+    fn spawn(&self, spec: CommandSpec) -> io::Result<SpawnedProcess>;
+}
+
+/// What is to be started.
+#[derive(Debug, Clone)]
+pub struct CommandSpec {
+    /// Path of the program.
+    pub program: PathBuf,
+    /// Its arguments, without the program's name; no shell reads them.
+    pub args: Vec<OsString>,
+    /// The whole environment; nothing is inherited. See [`environment`](super::environment).
+    pub env: BTreeMap<OsString, OsString>,
+    /// The folder in which it runs.
+    pub work_dir: PathBuf,
+    /// What it reads.
+    pub stdin: Stdin,
+    /// Text that no other process tree has; every descendant that keeps its environment can be found by it.
+    pub marker: String,
+}
+
+/// The standard input of a child. It is never left open: an agent would wait for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stdin {
+    /// Nothing to read.
+    Closed,
+    /// These bytes and then the end. A child that does not read them to the end is no error.
+    Bytes(Vec<u8>),
+}
+
+/// A process that was started. Dropping it kills the process and what it started.
+pub struct SpawnedProcess {
+    /// The process id, which is also the id of its group.
+    pub pid: u32,
+    /// When it started, in clock ticks since the machine did: together with `pid` it names this process for good.
+    pub start_time: u64,
+    /// Its standard output.
+    pub stdout: Pin<Box<dyn AsyncRead + Send>>,
+    /// Its standard error.
+    pub stderr: Pin<Box<dyn AsyncRead + Send>>,
+    /// The handle to its life.
+    pub control: Box<dyn ProcessControl>,
+}
+
+impl fmt::Debug for SpawnedProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpawnedProcess")
+            .field("pid", &self.pid)
+            .field("start_time", &self.start_time)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A signal to a whole process group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupSignal {
+    /// SIGTERM: asks.
+    Terminate,
+    /// SIGKILL: does not ask.
+    Kill,
+}
+
+/// The handle to a running process and its group.
+pub trait ProcessControl: Send {
+    /// Waits until the process has ended, kills what is left of its group, and then reaps it; in this order, because
+    /// the group id may be used again as soon as the process is reaped. Returns the same answer when called again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a later call goes on waiting.
+    fn wait(&mut self) -> BoxFuture<'_, io::Result<ProcessExit>>;
+
+    /// Signals the whole group. Does nothing after the process was reaped.
+    ///
+    /// # Errors
+    ///
+    /// Returns what the operating system said.
+    fn signal_group(&self, signal: GroupSignal) -> io::Result<()>;
+
+    /// Kills and reaps the descendants that are still there, also those outside the group, within five seconds.
+    fn sweep(&mut self) -> BoxFuture<'_, Sweep>;
+}

@@ -1,0 +1,28 @@
+//! Asking a process to end, and making it.
+
+use std::io;
+use std::time::Duration;
+
+use hankweave_core::agent::ProcessExit;
+use tokio::time::timeout;
+
+use super::{GroupSignal, ProcessControl};
+
+/// How long a killed process may take to be gone; only one stuck in the kernel needs longer.
+const KILL_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Ends a process: SIGTERM to its group, `grace`, SIGKILL to its group ("reliability and security", rule S3). The
+/// caller sweeps afterwards.
+///
+/// # Errors
+///
+/// Returns [`io::ErrorKind::TimedOut`] when the process survived SIGKILL for five seconds, or what the operating system
+/// said.
+pub async fn stop(control: &mut dyn ProcessControl, grace: Duration) -> io::Result<ProcessExit> {
+    control.signal_group(GroupSignal::Terminate)?;
+    if let Ok(exit) = timeout(grace, control.wait()).await {
+        return exit;
+    }
+    control.signal_group(GroupSignal::Kill)?;
+    timeout(KILL_DEADLINE, control.wait()).await?
+}

@@ -1,0 +1,119 @@
+//! Real agent programs for tests, pinned and kept under the target folder, or a reason why there are none.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The version that the tests were written against.
+const CLAUDE_PACKAGE: &str = "@anthropic-ai/claude-code";
+const CLAUDE_VERSION: &str = "2.1.329";
+
+/// Why a test cannot run on this machine. Printed as `skipped: <why>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip(pub String);
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "skipped: {}", self.0)
+    }
+}
+
+/// Returns the `claude` program, installing it with npm at the first call on this machine.
+///
+/// # Errors
+///
+/// Returns [`Skip`] when npm is missing, cannot reach its registry, or the installed program does not start.
+pub fn claude() -> Result<PathBuf, Skip> {
+    static CLAUDE: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
+    CLAUDE
+        .get_or_init(|| install(CLAUDE_PACKAGE, CLAUDE_VERSION, "claude"))
+        .clone()
+}
+
+/// Several test programs may ask at the same time: a lock file makes one of them install and the others wait.
+fn install(package: &str, version: &str, program: &str) -> Result<PathBuf, Skip> {
+    let skip = |what: &str, error: io::Error| Skip(format!("{what}: {error}"));
+    let folder = agents_folder().join(program);
+    fs::create_dir_all(&folder).map_err(|error| skip("no folder for agents", error))?;
+    let lock = File::create(folder.with_extension("lock")).map_err(|error| skip("no lock file", error))?;
+    lock.lock()
+        .map_err(|error| skip("no lock on the folder for agents", error))?;
+
+    let executable = folder.join("node_modules/.bin").join(program);
+    if installed_version(&folder, package).as_deref() != Some(version) {
+        npm_install(&folder, &format!("{package}@{version}"))?;
+    }
+    starts(&executable)?;
+    Ok(executable)
+}
+
+/// The folder in which cargo builds, also when it was moved by `CARGO_TARGET_DIR`.
+fn agents_folder() -> PathBuf {
+    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(usual, PathBuf::from);
+    std::path::absolute(&target).unwrap_or(target).join("agents")
+}
+
+fn installed_version(folder: &Path, package: &str) -> Option<String> {
+    let manifest = fs::read(folder.join("node_modules").join(package).join("package.json")).ok()?;
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).ok()?;
+    Some(manifest["version"].as_str()?.to_owned())
+}
+
+fn npm_install(folder: &Path, package: &str) -> Result<(), Skip> {
+    let mut npm = Command::new("npm");
+    npm.args([
+        "install",
+        "--no-fund",
+        "--no-audit",
+        "--fetch-retries=1",
+        "--fetch-timeout=60000",
+        "--prefix",
+    ]);
+    let output = npm.arg(folder).arg(package).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| Skip(format!("npm did not start: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let first = stderr.lines().next().unwrap_or("no message");
+    Err(Skip(format!("npm could not install {package}: {first}")))
+}
+
+fn starts(executable: &Path) -> Result<(), Skip> {
+    let output = Command::new(executable)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output();
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(Skip(format!(
+            "{} --version: {}",
+            executable.display(),
+            output.status
+        ))),
+        Err(error) => Err(Skip(format!("{} did not start: {error}", executable.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_to_skip_is_printed_as_such() {
+        assert_eq!(
+            Skip("npm did not start".to_owned()).to_string(),
+            "skipped: npm did not start"
+        );
+    }
+
+    #[test]
+    fn a_program_that_cannot_start_is_a_reason_to_skip() {
+        let reason = starts(Path::new("/nowhere/agent")).unwrap_err();
+        assert!(reason.0.starts_with("/nowhere/agent did not start"), "{reason}");
+    }
+}

@@ -1,0 +1,16 @@
+//! What the tests of hankweave stand on. Never published, never part of the shipped program.
+//!
+//! - [`model_server`]: a scripted model behind the real HTTP interfaces, so that real agent programs run without
+//!   a network and without a key;
+//! - [`agents`]: those real agent programs, installed once under the target folder, or a reason to skip;
+//! - [`project`]: a throw-away project in which the built `hankweave` binary runs, isolated from the user;
+//! - [`processes`]: which processes a test has left behind.
+
+pub mod agents;
+pub mod model_server;
+pub mod processes;
+pub mod project;
+
+pub use agents::Skip;
+pub use model_server::{ModelServer, Scenario};
+pub use project::{Finished, TestProject};

@@ -1,0 +1,115 @@
+//! The wire dialects. Each writes a reply as one document, as a stream, and an error, in its own words.
+
+mod anthropic;
+mod chat;
+mod responses;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::ids::Ids;
+use super::reply::Reply;
+use super::scenario::Failure;
+
+/// The interface that a request speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Dialect {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Responses.
+    Responses,
+    /// OpenAI Chat Completions.
+    Chat,
+}
+
+/// One server-sent event.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Frame {
+    pub(super) event: Option<&'static str>,
+    pub(super) data: String,
+}
+
+impl Frame {
+    /// An event whose name stands in its `type` as well.
+    fn typed(event: &'static str, mut fields: Value) -> Self {
+        fields["type"] = json!(event);
+        Self {
+            event: Some(event),
+            data: fields.to_string(),
+        }
+    }
+
+    fn unnamed(data: impl ToString) -> Self {
+        Self {
+            event: None,
+            data: data.to_string(),
+        }
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let event = self
+            .event
+            .map(|event| format!("event: {event}\n"))
+            .unwrap_or_default();
+        format!("{event}data: {}\n\n", self.data).into_bytes()
+    }
+}
+
+impl Dialect {
+    /// Finds the dialect that is spoken at `path`.
+    pub(super) fn of_path(path: &str) -> Option<Self> {
+        [
+            ("/messages", Self::Anthropic),
+            ("/responses", Self::Responses),
+            ("/chat/completions", Self::Chat),
+        ]
+        .into_iter()
+        .find_map(|(end, dialect)| path.ends_with(end).then_some(dialect))
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::Responses => "responses",
+            Self::Chat => "chat",
+        }
+    }
+
+    pub(super) fn whole(self, reply: &Reply<'_>) -> Value {
+        match self {
+            Self::Anthropic => anthropic::whole(reply),
+            Self::Responses => responses::whole(reply),
+            Self::Chat => chat::whole(reply),
+        }
+    }
+
+    pub(super) fn stream(self, reply: &Reply<'_>) -> Vec<Frame> {
+        match self {
+            Self::Anthropic => anthropic::stream(reply),
+            Self::Responses => responses::stream(reply),
+            Self::Chat => chat::stream(reply),
+        }
+    }
+
+    pub(super) fn error(self, failure: &Failure, ids: &Ids) -> Value {
+        match self {
+            Self::Anthropic => json!({
+                "type": "error",
+                "error": {"type": failure.kind, "message": failure.message},
+                "request_id": ids.next("req_"),
+            }),
+            Self::Responses | Self::Chat => json!({
+                "error": {"message": failure.message, "type": failure.kind, "param": null, "code": failure.code},
+            }),
+        }
+    }
+
+    pub(super) fn error_frame(self, failure: &Failure, ids: &Ids) -> Frame {
+        Frame {
+            event: Some("error"),
+            data: self.error(failure, ids).to_string(),
+        }
+    }
+}

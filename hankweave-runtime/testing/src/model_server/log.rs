@@ -1,0 +1,73 @@
+//! What the server was asked, as tests read it and as the program writes it down.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::dialect::Dialect;
+
+/// One request, in order of arrival.
+#[derive(Debug, Clone, Serialize)]
+pub struct Asked {
+    /// Milliseconds since the server was started.
+    pub at_ms: u64,
+    /// HTTP method.
+    pub method: String,
+    /// Path without the query.
+    pub path: String,
+    /// What the request was about.
+    #[serde(flatten)]
+    pub kind: AskedKind,
+}
+
+/// What a request was about.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum AskedKind {
+    /// A model call, the only kind that takes a turn.
+    Model {
+        /// The interface that was spoken.
+        dialect: Dialect,
+        /// Lane that answered; `aux` for side requests, `unmatched` when no lane did.
+        lane: String,
+        /// Position of the answer in its lane, from 0.
+        turn: u64,
+        /// Model that was asked for.
+        model: String,
+        /// Whether a stream was asked for.
+        stream: bool,
+        /// Number of messages in the request.
+        messages: usize,
+        /// Names of the tools that the agent offers, in its order.
+        tools: Vec<String>,
+        /// HTTP status of the answer; `None` when the connection was cut before any.
+        status: Option<u16>,
+        /// The request itself. The program writes it down only when asked to.
+        #[serde(skip_serializing_if = "Value::is_null")]
+        body: Value,
+    },
+    /// A question for the size of a prompt.
+    CountTokens,
+    /// A new script.
+    Scenario,
+    /// Health, state and model list.
+    Probe,
+    /// A path that nobody serves here.
+    Unknown,
+}
+
+impl Asked {
+    /// Says whether this was a model call.
+    #[must_use]
+    pub fn is_model_call(&self) -> bool {
+        matches!(self.kind, AskedKind::Model { .. })
+    }
+
+    /// Returns the lane that answered a model call.
+    #[must_use]
+    pub fn lane(&self) -> Option<&str> {
+        match &self.kind {
+            AskedKind::Model { lane, .. } => Some(lane),
+            AskedKind::CountTokens | AskedKind::Scenario | AskedKind::Probe | AskedKind::Unknown => None,
+        }
+    }
+}

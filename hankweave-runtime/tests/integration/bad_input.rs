@@ -1,0 +1,194 @@
+//! Every mistake gets the right exit code, a message that says where and what next, and leaves no trace.
+
+use hankweave_testing::{Finished, TestProject};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{project, shell_agent};
+
+fn good_codon(id: &str) -> Value {
+    json!({"id": id, "name": id, "agent": "scripted", "continuationMode": "fresh", "promptText": "hello"})
+}
+
+/// Runs the program on a project that `prepare` has made and checks that only messages came of it.
+#[track_caller]
+fn check(
+    prepare: impl FnOnce(&mut TestProject),
+    arguments: &[&str],
+    code: i32,
+    fragments: &[&str],
+) -> Finished {
+    let mut project = project();
+    prepare(&mut project);
+    let before = project.files();
+    let finished = project.run(arguments);
+    finished.expect_code(code);
+    for fragment in fragments {
+        assert!(finished.stderr.contains(fragment), "no `{fragment}`\n{finished}");
+    }
+    assert_eq!(finished.stdout, "", "messages go to standard error");
+    assert!(!finished.stderr.contains("panicked"), "{finished}");
+    assert_eq!(project.files(), before, "nothing was written");
+    finished
+}
+
+#[track_caller]
+fn check_hank(hank: &Value, fragments: &[&str]) {
+    check(
+        |project| drop(project.write_hank(hank)),
+        &["run", "--headless"],
+        65,
+        fragments,
+    );
+}
+
+#[test]
+fn a_missing_hank_is_named_with_a_next_step() {
+    check(
+        |_| {},
+        &["run", "--headless"],
+        65,
+        &["hank.json", "hint", "hankweave init"],
+    );
+    check(|_| {}, &["run", "nowhere.json"], 65, &["nowhere.json", "hint"]);
+}
+
+#[test]
+fn a_hank_that_is_not_json_is_refused_with_its_line() {
+    let broken = |project: &mut TestProject| drop(project.write("hank.json", "{\n  \"hank\": [\n    oops\n"));
+    check(broken, &["run", "--headless"], 65, &["hank.json:3:5"]);
+    let empty = |project: &mut TestProject| drop(project.write("hank.json", ""));
+    check(empty, &["run", "--headless"], 65, &["hank.json:1:1"]);
+    let bytes = |project: &mut TestProject| drop(project.write("hank.json", [0xff, 0xfe, 0x00]));
+    check(bytes, &["run", "--headless"], 65, &["hank.json"]);
+}
+
+#[test]
+fn a_wrong_type_is_found_three_levels_deep() {
+    let mut codon = good_codon("one");
+    codon["rigSetup"] = json!([{"type": "copy", "copy": {"from": "a", "to": 5}}]);
+    check_hank(
+        &json!({"hank": [codon]}),
+        &["hank.json:", "hank[0].rigSetup[0].copy.to", "string"],
+    );
+}
+
+#[test]
+fn an_id_is_used_once() {
+    check_hank(
+        &json!({"hank": [good_codon("same"), good_codon("same")]}),
+        &["hank[1].id", "same"],
+    );
+    let in_loop = json!({"type": "loop", "id": "l", "name": "l", "codons": [good_codon("same")],
+        "terminateOn": {"type": "iterationLimit", "limit": 2}});
+    check_hank(
+        &json!({"hank": [good_codon("same"), in_loop]}),
+        &["hank[1].codons[0].id", "same"],
+    );
+}
+
+#[test]
+fn an_id_with_a_hash_or_a_slash_is_refused() {
+    for id in ["review#0", "../up", "a/b", ""] {
+        check_hank(&json!({"hank": [good_codon(id)]}), &["hank[0].id"]);
+    }
+}
+
+#[test]
+fn a_prompt_file_must_be_there_and_inside_the_hank() {
+    let with_prompt = |file: &str| {
+        let mut codon = good_codon("one");
+        codon.as_object_mut().unwrap().shift_remove("promptText");
+        codon["promptFile"] = json!(file);
+        json!({"hank": [codon]})
+    };
+    check_hank(
+        &with_prompt("prompts/none.md"),
+        &["hank[0].promptFile", "prompts/none.md"],
+    );
+    check_hank(
+        &with_prompt("../secret.md"),
+        &["hank[0].promptFile", "../secret.md"],
+    );
+    check_hank(
+        &with_prompt("/etc/hostname"),
+        &["hank[0].promptFile", "/etc/hostname"],
+    );
+}
+
+#[test]
+fn several_mistakes_are_told_at_once() {
+    let mut codon = good_codon("a b");
+    codon["continuationMode"] = json!("sometimes");
+    codon["promtFile"] = json!("x.md");
+    check_hank(
+        &json!({"hank": [codon]}),
+        &[
+            "hank[0].id",
+            "hank[0].continuationMode",
+            "promtFile",
+            "promptFile",
+        ],
+    );
+}
+
+#[test]
+fn an_agent_program_that_is_not_there_is_named() {
+    let prepare = |project: &mut TestProject| {
+        let mut codon = good_codon("one");
+        codon["agent"] = json!("claude");
+        codon["model"] = json!("claude-sonnet-4-5");
+        project.write_hank(&json!({"hank": [codon]}));
+        project.set("PATH", "/nowhere");
+    };
+    check(
+        prepare,
+        &["run", "--headless"],
+        1,
+        &["claude", "PATH", "HANKWEAVE_CLAUDE_PATH", "hint"],
+    );
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_named() {
+    let prepare = |project: &mut TestProject| {
+        project.write("a-file", "not a folder");
+        project.write_hank(&json!({"hank": [good_codon("one")]}));
+    };
+    check(
+        prepare,
+        &["run", "--headless", "-e", "a-file/execution"],
+        74,
+        &["a-file/execution"],
+    );
+}
+
+#[test]
+fn a_second_instance_is_refused_and_the_first_one_goes_on() {
+    let project = project();
+    let mut codon = good_codon("one");
+    codon["agent"] = shell_agent(&project);
+    codon["model"] = json!("shell");
+    codon["promptText"] = json!("wait for go");
+    project.write_hank(&json!({"hank": [codon]}));
+    let mut first = project.start(["run", "--headless", "--json"]);
+    first.wait_for_line(|line| line.contains("codon.started"));
+
+    let second = project.run(["run", "--headless"]);
+    second.expect_code(75);
+    assert!(
+        second.stderr.contains(&first.pid().to_string()),
+        "the holder's pid is named\n{second}"
+    );
+
+    first.signal(Signal::TERM);
+    first
+        .finish_within(std::time::Duration::from_secs(30))
+        .expect_code(143);
+    let state = project.state(&project.directory());
+    assert_eq!(
+        state["runs"].as_array().map(Vec::len),
+        Some(1),
+        "the second instance has left no run"
+    );
+}

@@ -1,0 +1,155 @@
+//! The command line as people and scripts see it.
+
+use serde_json::json;
+
+use crate::support::{project, shell_agent};
+
+/// Reads the subcommands out of the help page.
+fn subcommands(help: &str) -> Vec<&str> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = listed.take_while(|line| line.starts_with("  "));
+    names
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect()
+}
+
+#[test]
+fn every_subcommand_has_a_help_page() {
+    let project = project();
+    let help = project.run(["--help"]);
+    let names = subcommands(&help.expect_code(0).stdout);
+    for expected in [
+        "init",
+        "validate",
+        "run",
+        "status",
+        "state",
+        "diagram",
+        "completions",
+    ] {
+        assert!(names.contains(&expected), "no {expected} in\n{help}");
+    }
+    for name in names.into_iter().filter(|name| *name != "help") {
+        let page = project.run([name, "--help"]);
+        assert!(
+            page.expect_code(0).stdout.contains("Usage: hankweave"),
+            "{name}\n{page}"
+        );
+        assert_eq!(page.stderr, "", "{name}");
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let version = concat!("hankweave ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(project().run(["--version"]).expect_code(0).stdout, version);
+}
+
+#[test]
+fn wrong_usage_ends_with_two_and_touches_nothing() {
+    let project = project();
+    for arguments in [
+        &["--no-such-flag"][..],
+        &["no-such-command"],
+        &["run", "a", "b", "c"],
+        &["diagram", "nothing"],
+    ] {
+        let finished = project.run(arguments);
+        finished.expect_code(2);
+        assert!(
+            finished.stderr.contains("Usage") || finished.stderr.contains("--help"),
+            "{finished}"
+        );
+    }
+    assert_eq!(project.files().len(), 3, "the three folders of the project");
+}
+
+#[test]
+fn completions_are_printed_for_the_usual_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        let finished = project().run(["completions", shell]);
+        assert!(finished.expect_code(0).stdout.contains("validate"), "{shell}");
+    }
+}
+
+#[test]
+fn the_codon_diagram_shows_all_sixteen_edges_in_every_form() {
+    let project = project();
+    let mermaid = project.run(["diagram", "codon", "--as", "mermaid"]);
+    let text = &mermaid.expect_code(0).stdout;
+    let edges = text
+        .lines()
+        .filter(|line| line.contains("-->") && !line.contains("[*]"))
+        .count();
+    assert!(
+        text.contains("stateDiagram-v2") && edges == 16,
+        "{edges} edges\n{text}"
+    );
+    assert!(
+        project
+            .run(["diagram", "codon", "--as", "dot"])
+            .expect_code(0)
+            .stdout
+            .contains("digraph")
+    );
+    assert_eq!(
+        project
+            .run(["diagram", "codon", "--as", "json"])
+            .expect_code(0)
+            .json_document()["states"]
+            .as_array()
+            .map(Vec::len),
+        Some(8)
+    );
+}
+
+#[test]
+fn nothing_is_coloured_where_nobody_sees_colours() {
+    let mut project = project();
+    let plain = project.run(["run", "--headless"]);
+    assert!(!plain.stderr.contains('\u{1b}'), "{plain}");
+    project.set("NO_COLOR", "1");
+    let asked_not_to = project.run(["run", "--headless"]);
+    assert!(!asked_not_to.stderr.contains('\u{1b}'), "{asked_not_to}");
+    project.set("CLICOLOR_FORCE", "1");
+    let never = project.run(["--color", "never", "run", "--headless"]);
+    assert!(!never.stderr.contains('\u{1b}'), "{never}");
+}
+
+#[test]
+fn run_prints_one_json_event_a_line() {
+    let project = project();
+    let codon = json!({"id": "only", "name": "only", "agent": shell_agent(&project), "model": "shell",
+        "continuationMode": "fresh", "promptText": "hello"});
+    project.write_hank(&json!({"hank": [codon]}));
+    let finished = project.run(["run", "--headless", "--json"]);
+    let events = finished.expect_code(0).json_lines();
+    let kinds: Vec<_> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+    let position = |kind| {
+        kinds
+            .iter()
+            .position(|seen| *seen == kind)
+            .unwrap_or_else(|| panic!("no {kind}: {kinds:?}"))
+    };
+    assert!(
+        position("codon.started") < position("codon.completed"),
+        "{kinds:?}"
+    );
+}
+
+#[test]
+fn validate_finds_mistakes_and_writes_nothing() {
+    let project = project();
+    let codon = json!({"id": "only", "name": "only", "agent": "scripted", "continuationMode": "fresh",
+        "promptText": "hello"});
+    project.write_hank(&json!({"hank": [codon]}));
+    let before = project.files();
+    project.run(["validate"]).expect_code(0);
+    project.write_hank(&json!({"hank": [codon, codon]}));
+    let _ = project
+        .run(["validate", "--format", "json"])
+        .expect_code(1)
+        .json_document();
+    assert_eq!(project.files(), before);
+}

@@ -1,0 +1,12 @@
+//! Stories about the built program: real files, real git, real processes. One module a story.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, its helpers as well"
+)]
+
+mod bad_input;
+mod cli_surface;
+mod first_hank;
+mod real_claude;
+mod resume;
+mod support;

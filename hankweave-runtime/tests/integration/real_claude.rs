@@ -1,0 +1,139 @@
+//! Three codons with the real `claude` program: work, a resumed session, and a refusal by the interface.
+
+use hankweave_testing::{ModelServer, Scenario, agents};
+use serde_json::{Value, json};
+
+use crate::support::{assert_checkpoint, assert_usd, codon, project};
+
+const GOOD_KEY: &str = "sk-good";
+
+#[test]
+fn a_hank_with_the_real_claude_ends_as_the_state_model_says() {
+    let claude = match agents::claude() {
+        Ok(claude) => claude,
+        Err(skip) => return println!("{skip}"),
+    };
+    let server = ModelServer::start(scenario()).unwrap();
+    let mut project = project();
+    project.set("HANKWEAVE_CLAUDE_PATH", claude);
+    project.write_hank(&hank(&server.url()));
+
+    let finished = project.run(["run", "--headless"]);
+
+    finished.expect_code(1);
+    let directory = project.directory();
+    assert_eq!(
+        std::fs::read_to_string(directory.join("note.txt")).unwrap(),
+        "hello\n"
+    );
+    assert_eq!(
+        std::fs::read_to_string(directory.join("size.txt"))
+            .unwrap()
+            .trim(),
+        "6"
+    );
+    assert_eq!(project.left_behind(), []);
+    assert_conversation(&server);
+
+    let state = project.state(&directory);
+    let run = &state["runs"][0];
+    assert_eq!(
+        (&run["status"], &state["currentRunId"]),
+        (&json!("failed"), &Value::Null)
+    );
+    let [first, second, third] = ["work", "resume", "refused"].map(|id| codon(run, id));
+    for record in [first, second] {
+        assert_eq!(
+            (&record["status"], &record["exitCode"]),
+            (&json!("completed"), &json!(0))
+        );
+        assert_eq!(record["resultMessageReceived"], true);
+        assert_checkpoint(&project, &directory, &record["completionCheckpoint"]);
+        let log = directory
+            .join(".hankweave")
+            .join(record["claudeLogPath"].as_str().unwrap());
+        assert!(log.is_file(), "{}", log.display());
+    }
+    assert_checkpoint(&project, &directory, &state["initialCheckpoint"]);
+
+    // 3300 in, 180 out, 2000 written to and 4000 read from the cache at 3, 15, 3.75 and 0.30 USD per million.
+    assert_usd(&first["finalCost"], 0.0213);
+    assert_eq!(first["finalTokens"], tokens(3300, 180, 2000, 4000));
+    assert!(
+        first["claudeSessionId"].as_str().is_some_and(|id| id.len() == 36),
+        "{first:#}"
+    );
+
+    // The program itself reports 0.02823 here: everything since the session began.
+    assert_usd(&second["finalCost"], 0.00693);
+    assert_eq!(second["finalTokens"], tokens(1200, 37, 500, 3000));
+    assert_eq!(second["claudeSessionId"], first["claudeSessionId"]);
+    assert_eq!(second["previousSessionId"], first["claudeSessionId"]);
+
+    assert_eq!(
+        (&third["status"], &third["failedDuring"]),
+        (&json!("failed"), &json!("running"))
+    );
+    assert_eq!(
+        (&third["exitCode"], &third["failureReason"]["type"]),
+        (&json!(1), &json!("api-error"))
+    );
+    assert_eq!(third["failureReason"]["retriable"], false);
+    assert_usd(&third["partialCost"], 0.0);
+    assert_ne!(third["claudeSessionId"], first["claudeSessionId"]);
+}
+
+fn scenario() -> Scenario {
+    let work = json!([
+        {"text": "I write the note.",
+         "tools": [{"op": "write", "path": "${CWD}/note.txt", "content": "hello\n"}],
+         "usage": {"input": 1000, "output": 50, "cache_creation": 2000}},
+        {"text": "I measure it.",
+         "tools": [{"op": "bash", "command": "wc -c < note.txt > size.txt", "description": "Measure the note"}],
+         "usage": {"input": 1100, "output": 60, "cache_read": 2000}},
+        {"text": "Done.", "usage": {"input": 1200, "output": 70, "cache_read": 2000}}]);
+    let resumed = json!([
+        {"text": "Six bytes.",
+         "usage": {"input": 1200, "output": 37, "cache_creation": 500, "cache_read": 3000}}]);
+    Scenario::try_from(json!({"require_key": GOOD_KEY, "lanes": [
+        {"name": "resumed", "when": {"user": "SECOND-TASK"}, "turns": resumed},
+        {"name": "work", "when": {"user": "FIRST-TASK"}, "turns": work}]}))
+    .unwrap()
+}
+
+fn hank(url: &str) -> Value {
+    let codon = |id: &str, mode: &str, prompt: &str, key: &str| {
+        json!({
+            "id": id, "name": id, "agent": "claude", "model": "claude-sonnet-4-5", "continuationMode": mode,
+            "promptText": prompt, "checkpointedFiles": ["**/*.txt"],
+            "env": {
+                "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": key, "CLAUDE_CODE_MAX_RETRIES": "1",
+                "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1", "DISABLE_AUTOUPDATER": "1",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            },
+        })
+    };
+    json!({"hank": [
+        codon("work", "fresh", "FIRST-TASK: write the note and measure it.", GOOD_KEY),
+        codon("resume", "continue-previous", "SECOND-TASK: how large was it?", GOOD_KEY),
+        codon("refused", "fresh", "THIRD-TASK: never answered.", "sk-wrong")]})
+}
+
+/// The resumed session brings the whole earlier conversation along; the wrong key gets nothing but refusals.
+#[track_caller]
+fn assert_conversation(server: &ModelServer) {
+    let asked = server.requests();
+    let lanes: Vec<_> = asked.iter().filter_map(|asked| asked.lane()).collect();
+    assert_eq!(lanes[..4], ["work", "work", "work", "resumed"], "{lanes:?}");
+    assert!(
+        lanes.len() > 4 && lanes[4..].iter().all(|lane| *lane == "unmatched"),
+        "{lanes:?}"
+    );
+}
+
+fn tokens(input: u64, output: u64, cache_creation: u64, cache_read: u64) -> Value {
+    json!({
+        "inputTokens": input, "outputTokens": output,
+        "cacheCreationTokens": cache_creation, "cacheReadTokens": cache_read,
+    })
+}

@@ -1,0 +1,101 @@
+//! What a second start does with what the first one left.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use hankweave_testing::TestProject;
+
+use crate::support::{assert_checkpoint, codon, project, shell_agent};
+
+fn write_hank(project: &TestProject) {
+    let agent = shell_agent(project);
+    let codon = |id: &str, prompt: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh",
+            "promptText": prompt, "checkpointedFiles": ["*.txt"]})
+    };
+    project.write_hank(&json!({"hank": [codon("first", "first"), codon("second", "second, wait for go")]}));
+}
+
+fn second_has_started(line: &str) -> bool {
+    let event: Value = serde_json::from_str(line).unwrap();
+    event["type"] == "codon.started" && event["data"]["codonId"] == "second"
+}
+
+#[test]
+fn a_run_that_was_killed_is_recorded_as_crashed_and_the_work_goes_on() {
+    let project = project();
+    write_hank(&project);
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(second_has_started);
+    assert_eq!(running.kill().signal, Some(9));
+    project.write("go", "");
+
+    project.run(["run", "--headless"]).expect_code(0);
+
+    let directory = project.directory();
+    assert_eq!(
+        std::fs::read_to_string(directory.join("done.txt")).unwrap(),
+        "first\nsecond, wait for go\n"
+    );
+    assert_eq!(
+        project.left_behind(),
+        [],
+        "the agent of the killed run is gone as well"
+    );
+    let state = project.state(&directory);
+    assert_eq!(
+        (state["runs"].as_array().map(Vec::len), &state["currentRunId"]),
+        (Some(2), &Value::Null)
+    );
+    let (crashed, resumed) = (&state["runs"][1], &state["runs"][0]);
+
+    assert_eq!(crashed["status"], "crashed");
+    let (first, lost) = (codon(crashed, "first"), codon(crashed, "second"));
+    assert_eq!(first["status"], "completed");
+    assert_checkpoint(&project, &directory, &first["completionCheckpoint"]);
+    assert_eq!(
+        (&lost["status"], &lost["exitCode"]),
+        (&json!("failed"), &json!(-1))
+    );
+    assert_eq!(lost["failedDuring"], "running");
+    let reason = json!({"type": "unknown", "retriable": false, "message": "Server crashed"});
+    assert_eq!(lost["failureReason"], reason);
+
+    assert_eq!(resumed["status"], "completed");
+    assert_eq!(resumed["startingConditions"]["type"], "continuation");
+    let source = &resumed["startingConditions"]["source"];
+    assert_eq!(
+        (&source["runId"], &source["afterCodon"]),
+        (&crashed["runId"], &json!("first"))
+    );
+    assert_eq!(source["checkpointSha"], first["completionCheckpoint"]);
+    assert_eq!(codon(resumed, "second")["status"], "completed");
+    assert_eq!(
+        resumed["codons"].as_array().map(Vec::len),
+        Some(1),
+        "what was done is not done again"
+    );
+}
+
+#[test]
+fn a_stopped_run_leaves_no_process_and_is_resumed() {
+    let project = project();
+    write_hank(&project);
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(second_has_started);
+    running.signal(Signal::TERM);
+    running
+        .finish_within(std::time::Duration::from_secs(30))
+        .expect_code(143);
+    assert_eq!(project.left_behind(), []);
+    let state = project.state(&project.directory());
+    assert_eq!(
+        (&state["currentRunId"], &state["runs"][0]["status"] == "running"),
+        (&Value::Null, false)
+    );
+
+    project.write("go", "");
+    project.run(["run", "--headless"]).expect_code(0);
+    let done = std::fs::read_to_string(project.directory().join("done.txt")).unwrap();
+    assert_eq!(done, "first\nsecond, wait for go\n");
+}

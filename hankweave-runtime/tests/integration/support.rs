@@ -1,0 +1,69 @@
+//! What several stories need.
+
+use std::path::Path;
+
+use hankweave_testing::TestProject;
+use serde_json::{Value, json};
+
+/// An empty project for the program under test.
+pub(crate) fn project() -> TestProject {
+    TestProject::new(env!("CARGO_BIN_EXE_hankweave"))
+}
+
+/// Writes an agent made of shell lines and returns what hank.json says to use it.
+///
+/// It appends its prompt to `done.txt`. Where the prompt says "wait for go" it first waits, as good as for ever,
+/// unless a file `go` is there.
+pub(crate) fn shell_agent(project: &TestProject) -> Value {
+    let script = project.write("agent.sh", SHELL_AGENT);
+    json!({"command": ["sh", script], "stream": "claude"})
+}
+
+const SHELL_AGENT: &str = r#"
+prompt=$(cat)
+session="session-$$"
+say() {
+  printf '{"type":"assistant","session_id":"%s","parent_tool_use_id":null,"message":{"id":"msg-%s-%s","role":"assistant",' "$session" $$ "$1"
+  printf '"model":"shell","content":[{"type":"text","text":"%s"}],"usage":{"input_tokens":10,"output_tokens":1}}}\n' "$1"
+}
+printf '{"type":"system","subtype":"init","session_id":"%s","model":"shell","cwd":"/","tools":[]}\n' "$session"
+say working
+case "$prompt" in
+*"wait for go"*) [ -e go ] || exec sleep 600 ;;
+esac
+printf '%s\n' "$prompt" >> done.txt
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"%s","result":"done","num_turns":1,' "$session"
+printf '"total_cost_usd":0.25,"usage":{"input_tokens":10,"output_tokens":5},"model_usage_since_last_result":'
+printf '{"shell":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":0.25}}}\n'
+"#;
+
+/// Finds the record of a codon in a run.
+#[track_caller]
+pub(crate) fn codon<'s>(run: &'s Value, id: &str) -> &'s Value {
+    let records = run["codons"].as_array().unwrap();
+    records
+        .iter()
+        .find(|record| record["codonId"] == id)
+        .unwrap_or_else(|| panic!("no codon {id} in {run:#}"))
+}
+
+/// Asserts that `sha` names a commit in the checkpoint repository.
+#[track_caller]
+pub(crate) fn assert_checkpoint(project: &TestProject, execution: &Path, sha: &Value) {
+    let commit = format!(
+        "{}^{{commit}}",
+        sha.as_str().unwrap_or_else(|| panic!("not a checkpoint: {sha}"))
+    );
+    project
+        .checkpoints_git(execution, &["cat-file", "-e", &commit])
+        .expect_code(0);
+}
+
+/// Asserts an amount of US dollars, which is never compared exactly (state model, section 1).
+#[track_caller]
+pub(crate) fn assert_usd(amount: &Value, expected: f64) {
+    let amount = amount
+        .as_f64()
+        .unwrap_or_else(|| panic!("not an amount: {amount}"));
+    assert!((amount - expected).abs() < 1e-6, "{amount} is not {expected}");
+}
