@@ -309,6 +309,26 @@ pub enum IdleReason {
 }
 
 impl Event {
+    /// The name that stands in the `type` field.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::StateTransition { .. } => "state.transition",
+            Self::CodonStarted { .. } => "codon.started",
+            Self::CodonCompleted { .. } => "codon.completed",
+            Self::AssistantAction { .. } => "assistant.action",
+            Self::ToolResult { .. } => "tool.result",
+            Self::TokenUsage { .. } => "token.usage",
+            Self::RigOutput { .. } => "rig.output",
+            Self::RigSetupCompleted { .. } => "rig.setup.completed",
+            Self::RigSetupFailed { .. } => "rig.setup.failed",
+            Self::LoopIterationCompleted { .. } => "loop.iteration.completed",
+            Self::ServerIdle { .. } => "server.idle",
+            Self::Info { .. } => "info",
+            Self::Error { .. } => "error",
+        }
+    }
+
     /// The event that tells clients of an accepted state event; `state` is the state after it.
     #[must_use]
     pub fn state_transition(event: &StateEvent, state: &LiveState) -> Self {

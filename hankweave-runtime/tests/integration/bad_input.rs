@@ -69,7 +69,7 @@ fn a_wrong_type_is_found_three_levels_deep() {
     codon["rigSetup"] = json!([{"type": "copy", "copy": {"from": "a", "to": 5}}]);
     check_hank(
         &json!({"hank": [codon]}),
-        &["hank.json:", "hank[0].rigSetup[0].copy.to", "string"],
+        &["hank.json:", "hank[0].rigSetup[0].copy.to", "number"],
     );
 }
 
@@ -108,12 +108,9 @@ fn a_prompt_file_must_be_there_and_inside_the_hank() {
     );
     check_hank(
         &with_prompt("../secret.md"),
-        &["hank[0].promptFile", "../secret.md"],
+        &["hank[0].promptFile", "folder of the hank"],
     );
-    check_hank(
-        &with_prompt("/etc/hostname"),
-        &["hank[0].promptFile", "/etc/hostname"],
-    );
+    check_hank(&with_prompt("/etc/hostname"), &["hank[0].promptFile"]);
 }
 
 #[test]

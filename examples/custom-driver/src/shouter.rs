@@ -1,0 +1,60 @@
+//! An agent that is no process: it writes its prompt in capital letters.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use hankweave_core::agent::{AgentEvent, ExitOutcome, Launch, ProcessExit, Verdict};
+use hankweave_core::cost::UsageTotals;
+use hankweave_core::id::SessionId;
+use hankweave_runtime::driver::{AgentControl, AgentDriver, RunningAgent, StartError};
+use tokio::sync::mpsc;
+
+/// The driver; hank.json names it with `"agent": "shouter"`.
+pub(crate) struct Shouter;
+
+impl AgentDriver for Shouter {
+    fn name(&self) -> &str {
+        "shouter"
+    }
+
+    fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
+        ready(shout(launch)).boxed()
+    }
+}
+
+fn shout(launch: Launch) -> Result<RunningAgent, StartError> {
+    let file = launch.work_dir.join("SHOUT.txt");
+    let text = launch.prompt.to_uppercase();
+    std::fs::write(&file, &text).map_err(|source| StartError::Prepare { path: file, source })?;
+    let events = [
+        AgentEvent::SessionStarted {
+            session_id: SessionId::new(launch.marker.clone()).expect("a marker is not empty"),
+            model: Some(launch.model),
+        },
+        AgentEvent::Message { text, parent_tool_use_id: None },
+        AgentEvent::Finished(ExitOutcome {
+            exit: ProcessExit::Exited(0),
+            verdict: Verdict::Success,
+            usage: UsageTotals::default(),
+            result_received: true,
+            stderr_tail: String::new(),
+            leftovers: 0,
+        }),
+    ];
+    // As large as the list: the agent has said everything before anybody listens.
+    let (sender, receiver) = mpsc::channel(events.len());
+    for event in events {
+        sender.try_send(event).expect("the channel has room for every event");
+    }
+    Ok(RunningAgent { pid: None, log_path: launch.log_path, events: receiver, control: Box::new(Finished) })
+}
+
+/// There is nothing left to stop.
+struct Finished;
+
+impl AgentControl for Finished {
+    fn stop<'a>(&'a self, _: Duration) -> BoxFuture<'a, ()> {
+        ready(()).boxed()
+    }
+}
