@@ -51,7 +51,6 @@ pub struct Receipt {
 
 impl StateManager {
     /// Makes the manager of a loaded state. Nothing happens until the task is run; whoever runs it owns its end.
-    #[must_use]
     pub fn start(parts: Parts, loaded: Loaded) -> (Self, StateManagerTask) {
         let (queue, requests) = mpsc::channel(QUEUE);
         let (published, _) = broadcast::channel(BROADCAST);

@@ -31,7 +31,7 @@ pub(super) enum Step {
     /// It is time to begin.
     Due,
     /// The text is made; its mark must become durable before it may be saved.
-    Rendered(Box<SnapshotWriter>, Rendered),
+    Rendered(SnapshotWriter, Rendered),
     /// state.json was replaced, or not.
     Saved(u64, Result<(), PersistenceError>),
 }
@@ -106,7 +106,7 @@ impl Snapshots {
     /// Begins a snapshot of `state`, which contains everything up to `seq` and was reached when the log had `cut` bytes.
     pub(super) fn begin(&mut self, state: HankweaveState, seq: u64, cut: u64) {
         self.due = None;
-        let mut writer = Box::new(std::mem::take(&mut self.writer));
+        let mut writer = std::mem::take(&mut self.writer);
         let blocking = self.parts.blocking;
         self.work = Some(Box::pin(blocking.run(move || {
             let text = writer.render(&state);
@@ -149,8 +149,8 @@ impl Snapshots {
     }
 
     /// Takes the writer back with the texts it keeps.
-    pub(super) fn keep_writer(&mut self, writer: Box<SnapshotWriter>) {
-        self.writer = *writer;
+    pub(super) fn keep_writer(&mut self, writer: SnapshotWriter) {
+        self.writer = writer;
     }
 
     /// What the saved documents need of the log.

@@ -1,0 +1,194 @@
+//! How long events take until they are durable, beside the bare writes and syncs of the same lines.
+//!
+//! `durable/<codons of history>/<events that wait>` goes through the whole state manager; `raw/<events>` appends as many lines to a
+//! file and syncs it once. The two should differ little, and the history should make no difference.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use futures_util::future::join_all;
+use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::id::{CodonId, Pid, RunId};
+use hankweave_core::state::{HankweaveState, LiveState, StartingConditions, render};
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::journal::{FileJournal, JournalLimits};
+use hankweave_runtime::state_manager::{Parts, StateManager, Strictness, load};
+use hankweave_runtime::store::{LogBatch, StateFiles, StateLog};
+use hankweave_runtime::world::blocking::Blocking;
+use hankweave_runtime::world::clock::SystemClock;
+use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::world::ids::RandomIds;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+const WAITING: [u64; 4] = [1, 16, 64, 256];
+const HISTORY: [usize; 2] = [10, 10_000];
+const CODONS_IN_A_RUN: usize = 100;
+const OPEN_RUN: &str = "open";
+
+fn durable_events(criterion: &mut Criterion) {
+    let runtime = Runtime::new().expect("threads can be started");
+    for history in HISTORY {
+        let folder = tempfile::tempdir().expect("there is a place for temporary files");
+        let (manager, task) = start(&runtime, folder.path(), &document(history));
+        let mut group = criterion.benchmark_group(format!("durable/{history}"));
+        for waiting in WAITING {
+            group.throughput(Throughput::Elements(waiting));
+            group.bench_function(BenchmarkId::from_parameter(waiting), |bencher| {
+                bencher.iter(|| runtime.block_on(record(&manager, waiting)));
+            });
+        }
+        group.finish();
+        runtime
+            .block_on(manager.shutdown())
+            .expect("the last save succeeds");
+        runtime.block_on(task).expect("the task ends");
+    }
+}
+
+fn raw_writes(criterion: &mut Criterion) {
+    let folder = tempfile::tempdir().expect("there is a place for temporary files");
+    let mut log = StateLog::open(&RealDisk, &folder.path().join("raw.log"), 0).expect("the file can be made");
+    let mut group = criterion.benchmark_group("raw");
+    for waiting in WAITING {
+        let mut lines = LogBatch::default();
+        for seq in 1..=waiting {
+            lines.record(&Recorded {
+                seq,
+                at: Timestamp::UNIX_EPOCH,
+                event: cost_event(),
+            });
+        }
+        group.throughput(Throughput::Elements(waiting));
+        group.bench_function(BenchmarkId::from_parameter(waiting), |bencher| {
+            bencher.iter(|| log.append(&lines).expect("the disk has space"));
+        });
+    }
+    group.finish();
+}
+
+async fn record(manager: &StateManager, count: u64) {
+    let mut tickets = Vec::new();
+    for _ in 0..count {
+        tickets.push(manager.transition(cost_event()).await);
+    }
+    for receipt in join_all(tickets).await {
+        receipt.expect("a running codon takes costs");
+    }
+}
+
+fn start(runtime: &Runtime, dir: &Path, state: &HankweaveState) -> (StateManager, JoinHandle<()>) {
+    std::fs::write(dir.join("state.json"), render(state)).expect("the disk has space");
+    let journal = FileJournal::open(Arc::new(RealDisk), &dir.join("events"), JournalLimits::default())
+        .expect("the journal can be made");
+    let parts = Parts {
+        files: StateFiles::new(Arc::new(RealDisk), None, dir.to_owned()),
+        journal: Arc::new(journal),
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
+        blocking: Blocking::Threads,
+    };
+    let loaded = load(&parts, Strictness::Stop).expect("the document was just written");
+    let (manager, task) = StateManager::start(parts, loaded);
+    (manager, runtime.spawn(task.run()))
+}
+
+/// Runs with `codons` skipped codons between them, and an open run with one running codon.
+fn document(codons: usize) -> HankweaveState {
+    let mut live = LiveState::default();
+    let mut events = Vec::new();
+    for first in (0..codons).step_by(CODONS_IN_A_RUN) {
+        let run = format!("run-{first}");
+        events.push(run_started(&run));
+        for number in 0..CODONS_IN_A_RUN.min(codons - first) {
+            let codon = format!("c{number}");
+            events.push(codon_started(&run, &codon));
+            events.push(codon_event(
+                &run,
+                &codon,
+                "preparing",
+                "skipped",
+                r#"{"skippedDuring":"preparing"}"#,
+            ));
+        }
+        events.push(StateEvent::RunCompleted { run_id: run_id(&run) });
+    }
+    events.push(run_started(OPEN_RUN));
+    events.push(codon_started(OPEN_RUN, "write"));
+    for (from, to, metadata) in [
+        ("preparing", "starting", "{}"),
+        (
+            "starting",
+            "initializing",
+            r#"{"claudePid":1,"claudeLogPath":"runs/open/write-claude.log"}"#,
+        ),
+        ("initializing", "running", r#"{"claudeSessionId":"session"}"#),
+    ] {
+        events.push(codon_event(OPEN_RUN, "write", from, to, metadata));
+    }
+    for (seq, event) in (1..).zip(events) {
+        live.apply(&Recorded {
+            seq,
+            at: Timestamp::UNIX_EPOCH,
+            event,
+        })
+        .expect("the story is legal");
+    }
+    live.document().clone()
+}
+
+fn run_id(name: &str) -> RunId {
+    RunId::new(name).expect("the name is a folder name")
+}
+
+fn codon_id(name: &str) -> CodonId {
+    CodonId::new(name).expect("the name is a codon id")
+}
+
+fn run_started(name: &str) -> StateEvent {
+    StateEvent::RunStarted {
+        run_id: run_id(name),
+        run_folder: PathBuf::from("/project/.hankweave/runs").join(name),
+        git_branch: format!("run-{name}"),
+        starting_conditions: StartingConditions::Fresh {
+            initial_checkpoint_sha: None,
+        },
+        server_pid: Pid(1),
+    }
+}
+
+fn codon_started(run: &str, codon: &str) -> StateEvent {
+    StateEvent::CodonStarted {
+        run_id: run_id(run),
+        codon_id: codon_id(codon),
+        loop_context: None,
+    }
+}
+
+fn codon_event(run: &str, codon: &str, from: &str, to: &str, metadata: &str) -> StateEvent {
+    let status = |name: &str| serde_json::from_value(name.into()).expect("the name is a status");
+    StateEvent::CodonTransitioned {
+        run_id: run_id(run),
+        codon_id: codon_id(codon),
+        from: status(from),
+        to: status(to),
+        metadata: Some(serde_json::from_str(metadata).expect("the metadata is an object")),
+    }
+}
+
+fn cost_event() -> StateEvent {
+    StateEvent::CostsIncremented {
+        run_id: run_id(OPEN_RUN),
+        codon_id: codon_id("write"),
+        cost_delta: Usd::from_micros(1),
+        tokens_delta: TokenUsage {
+            output_tokens: 1,
+            ..TokenUsage::ZERO
+        },
+    }
+}
+
+criterion_group!(benches, raw_writes, durable_events);
+criterion_main!(benches);
