@@ -10,8 +10,6 @@ use crate::case::Case;
 pub(crate) struct Ast {
     /// The name given to the attribute, `Codon`.
     pub(crate) name: Ident,
-    /// Where generated tests find sample values.
-    pub(crate) tests: Option<Path>,
     pub(crate) vis: Visibility,
     /// The enum's own name, `CodonExecution`.
     pub(crate) stored: Ident,

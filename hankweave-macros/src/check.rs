@@ -45,7 +45,6 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
     });
     let machine = Machine {
         name: ast.name,
-        tests: ast.tests,
         vis: ast.vis,
         stored: ast.stored,
         docs: ast.docs,

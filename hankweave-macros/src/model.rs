@@ -9,7 +9,6 @@ use crate::case::Case;
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) name: Ident,
-    pub(crate) tests: Option<Path>,
     pub(crate) vis: Visibility,
     pub(crate) stored: Ident,
     pub(crate) docs: Vec<Attribute>,

@@ -7,7 +7,7 @@ mod serde;
 use proc_macro2::TokenStream;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Fields, Ident, ItemEnum, Path, Token, Variant};
+use syn::{Attribute, Fields, Ident, ItemEnum, Token, Variant};
 
 use crate::ast::{Ast, Exit, Field, Names, State};
 use crate::error::Errors;
@@ -32,7 +32,6 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
     let (docs, attrs) = split_docs(attrs);
     let mut ast = Ast {
         name: arguments.name,
-        tests: arguments.tests,
         vis: item.vis,
         stored: item.ident,
         docs,
@@ -55,10 +54,9 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
     Some(ast)
 }
 
-/// `Codon` or `Codon, tests = path::to::samples`.
+/// The name of the machine, `Codon`.
 struct Arguments {
     name: Ident,
-    tests: Option<Path>,
 }
 
 impl Parse for Arguments {
@@ -66,20 +64,10 @@ impl Parse for Arguments {
         let name = input
             .parse()
             .map_err(|error| syn::Error::new(error.span(), "give the machine a name: `#[machine(Door)]`"))?;
-        let mut tests = None;
-        if input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
-            let key: Ident = input.parse()?;
-            if key != "tests" {
-                return Err(syn::Error::new(
-                    key.span(),
-                    format!("unknown argument `{key}`; known: `tests = path::to::samples`"),
-                ));
-            }
-            input.parse::<Token![=]>()?;
-            tests = Some(input.parse()?);
-            input.parse::<Option<Token![,]>>()?;
+        if !input.is_empty() {
+            return Err(input.error("nothing may follow the name of the machine"));
         }
-        Ok(Self { name, tests })
+        Ok(Self { name })
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod cost;
 mod fields;
-mod machine;
+pub mod machine;
 mod sentinels;
 
 pub use machine::codon::*;

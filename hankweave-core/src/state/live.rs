@@ -51,9 +51,8 @@ impl LiveState {
     pub fn apply(&mut self, recorded: &Recorded<StateEvent>) -> Result<Applied, Rejected> {
         let applied = apply(&mut self.document, recorded)?;
         self.totals.total = self.totals.total.saturating_sub(applied.cost_before) + applied.cost_after;
-        if self.document.current_run_id.is_none() {
-            self.totals.current_run = Usd::ZERO;
-        } else if matches!(recorded.event, StateEvent::RunStarted { .. }) {
+        let begins_anew = matches!(recorded.event, StateEvent::RunStarted { .. });
+        if begins_anew || self.document.current_run_id.is_none() {
             self.totals.current_run = Usd::ZERO;
         } else if applied.in_current_run {
             self.totals.current_run =

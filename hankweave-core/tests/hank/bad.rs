@@ -181,7 +181,7 @@ fn references_targets_and_globs_are_checked_by_their_spelling() {
     check_codon(
         r#""rigSetup": [{"type": "copy", "copy": {"from": "/etc", "to": ".git/hooks"}}]"#,
         &[
-            "1:150: error: hank[0].rigSetup[0].copy.from (codon \"a\"): must be relative",
+            "1:150: error: hank[0].rigSetup[0].copy.from (codon \"a\"): `/etc` must be relative",
             "1:164: error: hank[0].rigSetup[0].copy.to (codon \"a\"): must not name or pass through `.git`",
         ],
     );

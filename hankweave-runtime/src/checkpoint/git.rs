@@ -32,6 +32,9 @@ use super::{
 
 const MAIN: &str = "main";
 
+/// The tree of each folder, by its path.
+type FolderIds = HashMap<Box<[u8]>, Oid>;
+
 /// Checkpoints in a bare git repository.
 #[derive(Debug)]
 pub struct GitCheckpoints {
@@ -127,7 +130,7 @@ impl GitCheckpoints {
         cache: &StatCache,
         snapshot: &Snapshot,
         draft: &Draft<'_>,
-    ) -> Result<(Checkpoint, HashMap<Box<[u8]>, Oid>), CheckpointError> {
+    ) -> Result<(Checkpoint, FolderIds), CheckpointError> {
         let store = |action| move |error: git2::Error| CheckpointError::Store(ObjectError::at(action)(error));
         let odb = repository.odb().map_err(store("open the object store"))?;
         let mut trees = TreeWriter::new(&odb, cache, &snapshot.files);

@@ -219,7 +219,7 @@ fn a_missing_file_of_a_checkpoint_is_found_before_anything_changes() {
             .store
             .verify(&[first.sha.clone(), second.sha.clone()])
             .unwrap(),
-        [first.sha.clone()]
+        std::slice::from_ref(&first.sha)
     );
     let error = fixture
         .store

@@ -255,9 +255,12 @@ impl Walker<'_> {
     }
 }
 
+/// A name in a folder and what it names.
+type Named = (Box<[u8]>, FileType);
+
 /// The names in `folder`, ordered, without `.` and `..`.
-fn names(folder: &mut Dir) -> Result<Vec<(Box<[u8]>, FileType)>, Errno> {
-    let mut names: Vec<(Box<[u8]>, FileType)> = Vec::new();
+fn names(folder: &mut Dir) -> Result<Vec<Named>, Errno> {
+    let mut names: Vec<Named> = Vec::new();
     while let Some(entry) = folder.read() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();

@@ -45,7 +45,7 @@ impl RunContext {
     /// Tells clients of something that does not change the state.
     pub(crate) async fn tell(&self, event: wire::Event) {
         // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
-        let _ = self.manager.record(event).await;
+        drop(self.manager.record(event).await);
     }
 
     pub(crate) async fn transition(&self, event: StateEvent) -> Ticket {

@@ -78,7 +78,7 @@ async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Running>, exit: 
         final_cost: cost,
         final_tokens: tokens,
     };
-    let _ = codon.run.transition(final_cost).await;
+    drop(codon.run.transition(final_cost).await);
     let event = wire::Event::TokenUsage {
         codon_id: codon.entry.codon_id.clone(),
         input_tokens: tokens.input_tokens,

@@ -51,6 +51,6 @@ async fn set_up(codon: &CodonRun<'_>) -> Result<CheckpointSha, FailureReason> {
         sha: sha.clone(),
         branch: codon.run.branch.clone(),
     };
-    let _ = codon.run.transition(created).await;
+    drop(codon.run.transition(created).await);
     Ok(sha)
 }

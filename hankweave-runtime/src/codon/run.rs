@@ -205,7 +205,7 @@ impl Listener<'_> {
             cost_delta: usage.usage.cost,
             tokens_delta: usage.usage.tokens,
         };
-        let _ = self.codon.run.transition(costs).await;
+        drop(self.codon.run.transition(costs).await);
         if usage.parent_tool_use_id.is_none() {
             let new_count = self.running.assistant_message_count + 1;
             self.running.set_assistant_message_count(new_count);
@@ -214,7 +214,7 @@ impl Listener<'_> {
                 codon_id: codon_id.clone(),
                 new_count,
             };
-            let _ = self.codon.run.transition(count).await;
+            drop(self.codon.run.transition(count).await);
         }
         let tokens = usage.usage.tokens;
         let event = wire::Event::TokenUsage {
