@@ -5,7 +5,7 @@
 //! durable in one order: objects, one sync of the file system, the branch, the sync of the branch ("reliability and
 //! security", rules G3 and G6).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -19,21 +19,18 @@ use hankweave_core::time::Timestamp;
 use super::history::{self, GitHistory, name_of};
 use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds};
 use super::open::{self, OpenError, OpenReport, OpenRequest};
+use super::restore::{self, Prepared};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::{NextCache, StatCache};
-use super::tree::{ChangeKind, Entry, Listing, changes};
+use super::tree::{ChangeKind, Entry, Folders, Listing, changes};
 use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
     KnownCheckpoints, Patterns, RestoreError, RestorePlan, RestoreReport, RestoreRequest, TreePath, message,
-    restore,
 };
 
 const MAIN: &str = "main";
-
-/// The tree of each folder, by its path.
-type FolderIds = HashMap<Box<[u8]>, Oid>;
 
 /// Checkpoints in a bare git repository.
 #[derive(Debug)]
@@ -130,7 +127,7 @@ impl GitCheckpoints {
         cache: &StatCache,
         snapshot: &Snapshot,
         draft: &Draft<'_>,
-    ) -> Result<(Checkpoint, FolderIds), CheckpointError> {
+    ) -> Result<(Checkpoint, Folders), CheckpointError> {
         let store = |action| move |error: git2::Error| CheckpointError::Store(ObjectError::at(action)(error));
         let odb = repository.odb().map_err(store("open the object store"))?;
         let mut trees = TreeWriter::new(&odb, cache, &snapshot.files);
@@ -189,40 +186,19 @@ impl GitCheckpoints {
         Ok(())
     }
 
-    /// What the restore would change, beside the listing to restore.
     fn prepare_restore(
         &self,
         repository: &Repository,
         cache: &StatCache,
         request: &RestoreRequest,
         blobs: &dyn BlobStore,
-    ) -> Result<(Snapshot, Listing, RestorePlan), RestoreError> {
-        let target = history::load(repository, &request.target)
-            .map_err(RestoreError::History)?
-            .files;
-        let left = match &request.left {
-            Some(left) => {
-                history::load(repository, left)
-                    .map_err(RestoreError::History)?
-                    .files
-            }
-            None => Listing::new(),
-        };
-        let tracked = target
-            .iter()
-            .chain(&left)
-            .map(|(path, entry)| (path.clone(), *entry))
-            .collect();
+    ) -> Result<Prepared, RestoreError> {
+        let load = |sha| history::load(repository, sha).map(|loaded| loaded.files);
+        let target = load(&request.target).map_err(RestoreError::History)?;
+        let left = request.left.as_ref().map(load).transpose();
+        let left = left.map_err(RestoreError::History)?.unwrap_or_default();
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
-        let patterns = Patterns::nothing();
-        let selection = Selection {
-            patterns: &patterns,
-            tracked: &tracked,
-            in_the_way: true,
-        };
-        let current = snapshot::take(&workspace, &selection, cache, blobs).map_err(RestoreError::Safety)?;
-        let plan = restore::plan(&current, &left, &target)?;
-        Ok((current, target, plan))
+        restore::prepare(&workspace, cache, blobs, target, &left)
     }
 
     /// Saves the files as they are before a restore, on a branch of their own.
@@ -240,21 +216,20 @@ impl GitCheckpoints {
             .transpose();
         let parent = parent.map_err(CheckpointError::Parent)?.map(|commit| commit.id());
         let first = format!("recovery/{}-{}", request.at.as_millis(), request.target.short());
-        let branches = std::iter::once(first.clone()).chain((2..).map(|number| format!("{first}-{number}")));
-        for branch in branches {
-            if tip(repository, &branch)?.is_none() {
-                let message = message::safety(&request.target, request.at);
-                let draft = Draft {
-                    branch: &branch,
-                    tip: None,
-                    parent,
-                    message,
-                    at: request.at,
-                };
-                return Ok(self.commit(repository, cache, current, &draft)?.0);
-            }
+        let (mut branch, mut number) = (first.clone(), 1);
+        while tip(repository, &branch)?.is_some() {
+            number += 1;
+            branch = format!("{first}-{number}");
         }
-        unreachable!("the numbers do not end")
+        let message = message::safety(&request.target, request.at);
+        let draft = Draft {
+            branch: &branch,
+            tip: None,
+            parent,
+            message,
+            at: request.at,
+        };
+        Ok(self.commit(repository, cache, current, &draft)?.0)
     }
 }
 
@@ -326,13 +301,17 @@ impl CheckpointStore for GitCheckpoints {
     fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
         let cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
-        Ok(self.prepare_restore(&repository, &cache, request, &OnlyIds)?.2)
+        Ok(self.prepare_restore(&repository, &cache, request, &OnlyIds)?.plan)
     }
 
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
         let cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
-        let (current, target, plan) = self.prepare_restore(&repository, &cache, request, &self.history)?;
+        let Prepared {
+            current,
+            target,
+            plan,
+        } = self.prepare_restore(&repository, &cache, request, &self.history)?;
         if plan.write.is_empty() && plan.delete.is_empty() {
             return Ok(RestoreReport {
                 safety: None,
@@ -379,7 +358,7 @@ struct TreeWriter<'a> {
     /// Folders with a change somewhere beneath them.
     changed: HashSet<Box<[u8]>>,
     /// Ids of all folders, first the cached ones.
-    folders: HashMap<Box<[u8]>, Oid>,
+    folders: Folders,
 }
 
 impl<'a> TreeWriter<'a> {

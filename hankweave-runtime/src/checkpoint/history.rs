@@ -1,6 +1,6 @@
 //! Reading a checkpoint repository: safe beside a live owner, changes nothing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use git2::{BranchType, Commit, ErrorCode, ObjectType, Oid, Repository, Tree};
@@ -8,7 +8,7 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
 use super::object::ObjectError;
-use super::tree::{Entry, FileMode, Listing, changes};
+use super::tree::{Entry, FileMode, Folders, Listing, changes};
 use super::{Change, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, message, open};
 
 /// The checkpoints of a repository, for looking at.
@@ -17,11 +17,11 @@ pub struct GitHistory {
     repository: PathBuf,
 }
 
-/// A checkpoint with all its files, and the ids of its folders; the root has the empty name.
+/// A checkpoint with all its files and folders.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) files: Listing,
-    pub(super) folders: HashMap<Box<[u8]>, Oid>,
+    pub(super) folders: Folders,
 }
 
 impl GitHistory {

@@ -9,6 +9,7 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
 use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds};
+use super::restore::{self, Prepared};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::StatCache;
@@ -17,7 +18,7 @@ use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
     KnownCheckpoint, KnownCheckpoints, Patterns, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
-    message, restore,
+    message,
 };
 
 /// Checkpoints that live as long as this value.
@@ -52,8 +53,18 @@ impl MemoryCheckpoints {
         self.commits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, selection: &Selection<'_>, blobs: &dyn BlobStore) -> Result<Snapshot, CheckpointError> {
-        snapshot::take(&self.open_workspace()?, selection, &StatCache::default(), blobs)
+    fn take(&self, patterns: &Patterns, tracked: &Listing) -> Result<Snapshot, CheckpointError> {
+        let selection = Selection {
+            patterns,
+            tracked,
+            in_the_way: false,
+        };
+        snapshot::take(
+            &self.open_workspace()?,
+            &selection,
+            &StatCache::default(),
+            &self.blobs,
+        )
     }
 
     fn open_workspace(&self) -> Result<Workspace, CheckpointError> {
@@ -68,28 +79,12 @@ impl MemoryCheckpoints {
         commits: &Commits,
         request: &RestoreRequest,
         blobs: &dyn BlobStore,
-    ) -> Result<(Snapshot, Listing, RestorePlan), RestoreError> {
-        let target = commits
-            .files(&request.target)
-            .map_err(RestoreError::History)?
-            .clone();
-        let left = match &request.left {
-            Some(left) => commits.files(left).map_err(RestoreError::History)?.clone(),
-            None => Listing::new(),
-        };
-        let tracked = target
-            .iter()
-            .chain(&left)
-            .map(|(path, entry)| (path.clone(), *entry))
-            .collect();
-        let selection = Selection {
-            patterns: &Patterns::nothing(),
-            tracked: &tracked,
-            in_the_way: true,
-        };
-        let current = self.take(&selection, blobs).map_err(RestoreError::Safety)?;
-        let plan = restore::plan(&current, &left, &target)?;
-        Ok((current, target, plan))
+    ) -> Result<Prepared, RestoreError> {
+        let target = commits.files(&request.target).map_err(RestoreError::History)?;
+        let left = request.left.as_ref().map(|left| commits.files(left)).transpose();
+        let left = left.map_err(RestoreError::History)?.cloned().unwrap_or_default();
+        let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
+        restore::prepare(&workspace, &StatCache::default(), blobs, target.clone(), &left)
     }
 }
 
@@ -144,12 +139,7 @@ impl CheckpointStore for MemoryCheckpoints {
             .and_then(|tip| commits.files.get(tip))
             .cloned()
             .unwrap_or_default();
-        let selection = Selection {
-            patterns: &patterns,
-            tracked: &tracked,
-            in_the_way: false,
-        };
-        let snapshot = self.take(&selection, &self.blobs)?;
+        let snapshot = self.take(&patterns, &tracked)?;
         commits.add(
             "main".to_owned(),
             parent,
@@ -178,12 +168,7 @@ impl CheckpointStore for MemoryCheckpoints {
             Some(parent) => commits.files(parent).map_err(CheckpointError::Parent)?.clone(),
             None => Listing::new(),
         };
-        let selection = Selection {
-            patterns: &patterns,
-            tracked: &tracked,
-            in_the_way: false,
-        };
-        let (snapshot, parent) = (self.take(&selection, &self.blobs)?, parent.cloned());
+        let (snapshot, parent) = (self.take(&patterns, &tracked)?, parent.cloned());
         commits.add(branch, parent, message::codon(request), request.at, snapshot)
     }
 
@@ -210,12 +195,16 @@ impl CheckpointStore for MemoryCheckpoints {
     }
 
     fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
-        Ok(self.prepare_restore(&self.commits(), request, &OnlyIds)?.2)
+        Ok(self.prepare_restore(&self.commits(), request, &OnlyIds)?.plan)
     }
 
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
         let mut commits = self.commits();
-        let (current, target, plan) = self.prepare_restore(&commits, request, &self.blobs)?;
+        let Prepared {
+            current,
+            target,
+            plan,
+        } = self.prepare_restore(&commits, request, &self.blobs)?;
         if plan.write.is_empty() && plan.delete.is_empty() {
             return Ok(RestoreReport {
                 safety: None,

@@ -9,21 +9,53 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::exclude::{RESTORE_TEMPORARY, is_path_excluded};
-use super::object::ObjectError;
-use super::snapshot::Snapshot;
+use super::object::{BlobStore, ObjectError};
+use super::select::Selection;
+use super::snapshot::{self, Snapshot};
+use super::stat_cache::StatCache;
 use super::tree::{Entry, FileMode, Listing, holds_beneath};
 use super::workspace::{Workspace, open_folder};
-use super::{RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
+use super::{Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
+
+/// A restore that is thought out and has changed nothing yet.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// What the restore would replace or delete, to be saved first, and the rest of the tracked files.
+    pub(super) current: Snapshot,
+    pub(super) target: Listing,
+    pub(super) plan: RestorePlan,
+}
+
+/// Compares the workspace with `target`; what is in the way of it goes to `blobs`.
+pub(super) fn prepare(
+    workspace: &Workspace,
+    cache: &StatCache,
+    blobs: &dyn BlobStore,
+    target: Listing,
+    left: &Listing,
+) -> Result<Prepared, RestoreError> {
+    let files = target.iter().chain(left);
+    let tracked = files.map(|(path, entry)| (path.clone(), *entry)).collect();
+    let patterns = Patterns::nothing();
+    let selection = Selection {
+        patterns: &patterns,
+        tracked: &tracked,
+        in_the_way: true,
+    };
+    let current = snapshot::take(workspace, &selection, cache, blobs).map_err(RestoreError::Safety)?;
+    let plan = plan(&current, left, &target)?;
+    Ok(Prepared {
+        current,
+        target,
+        plan,
+    })
+}
 
 /// What has to change so that the tracked files of `current` become those of `target`.
 ///
 /// Deletes only what `left` has and `target` has not (rule G8). Fails when something would be lost that is not in
 /// `current`.
-pub(super) fn plan(
-    current: &Snapshot,
-    left: &Listing,
-    target: &Listing,
-) -> Result<RestorePlan, RestoreError> {
+fn plan(current: &Snapshot, left: &Listing, target: &Listing) -> Result<RestorePlan, RestoreError> {
     let write = target
         .iter()
         .filter(|(path, entry)| current.files.get(*path) != Some(entry))

@@ -96,6 +96,9 @@ struct Walker<'a> {
     selected: Selected,
 }
 
+/// A name in a folder, and what stands there.
+type Name = (Box<[u8]>, FileType);
+
 /// One `.gitignore` on the way down.
 struct IgnoreRules {
     /// Length of the folder's path with its slash.
@@ -255,12 +258,9 @@ impl Walker<'_> {
     }
 }
 
-/// A name in a folder and what it names.
-type Named = (Box<[u8]>, FileType);
-
 /// The names in `folder`, ordered, without `.` and `..`.
-fn names(folder: &mut Dir) -> Result<Vec<Named>, Errno> {
-    let mut names: Vec<Named> = Vec::new();
+fn names(folder: &mut Dir) -> Result<Vec<Name>, Errno> {
+    let mut names: Vec<Name> = Vec::new();
     while let Some(entry) = folder.read() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
@@ -273,7 +273,7 @@ fn names(folder: &mut Dir) -> Result<Vec<Named>, Errno> {
 }
 
 /// The rules of the `.gitignore` in `folder`. One that cannot be read has none, and so has a line that is no pattern.
-fn read_rules(folder: impl AsFd, names: &[(Box<[u8]>, FileType)], prefix: usize) -> Option<IgnoreRules> {
+fn read_rules(folder: impl AsFd, names: &[Name], prefix: usize) -> Option<IgnoreRules> {
     names
         .binary_search_by(|(name, _)| (**name).cmp(b".gitignore"))
         .ok()?;

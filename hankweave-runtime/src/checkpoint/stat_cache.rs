@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use git2::Oid;
 
 use super::TreePath;
-use super::tree::{Entry, FileMode, Listing};
+use super::tree::{Entry, FileMode, Folders, Listing};
 use super::workspace::{FileStat, FileTime};
 
 const MAGIC: &[u8] = b"hankweave stat cache 1\n";
@@ -25,8 +25,8 @@ const MAGIC: &[u8] = b"hankweave stat cache 1\n";
 pub(super) struct StatCache {
     /// All files of the checkpoint.
     pub(super) files: Listing,
-    /// The ids of its folders; the root has the empty name.
-    pub(super) folders: HashMap<Box<[u8]>, Oid>,
+    /// The ids of its folders.
+    pub(super) folders: Folders,
     /// How the files looked that can be trusted.
     pub(super) stats: HashMap<TreePath, (FileStat, Oid)>,
 }

@@ -1,7 +1,7 @@
 //! What a checkpoint holds, as plain data: paths, modes and contents by id.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -169,6 +169,9 @@ pub(super) struct Entry {
 
 /// All files of a checkpoint.
 pub(super) type Listing = BTreeMap<TreePath, Entry>;
+
+/// The ids of the folders of a checkpoint; the root has the empty name.
+pub(super) type Folders = HashMap<Box<[u8]>, Oid>;
 
 /// Whether `listing` has a file somewhere beneath the folder `folder`.
 pub(super) fn holds_beneath(listing: &Listing, folder: &[u8]) -> bool {

@@ -1,0 +1,15 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Open)]
+    Closed,
+    #[cfg(feature = "glass")]
+    #[terminal]
+    Broken,
+    #[terminal]
+    Open,
+}
+
+fn main() {}

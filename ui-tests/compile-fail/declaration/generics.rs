@@ -1,0 +1,12 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord<T> {
+    #[initial]
+    #[to(open => Open)]
+    Closed,
+    #[terminal]
+    Open { visitor: T },
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Open)]
+    Closed,
+    #[terminal]
+    #[keeps(key)]
+    Open,
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Open)]
+    Closed,
+    #[terminal]
+    Open {
+        #[live(start = 0)]
+        visitors: u32,
+    },
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[to(open => Open)]
+    Closed,
+    #[terminal]
+    Open,
+}
+
+fn main() {}

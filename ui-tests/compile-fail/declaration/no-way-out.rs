@@ -1,0 +1,13 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Open, lock => Locked)]
+    Closed,
+    Locked,
+    #[terminal]
+    Open,
+}
+
+fn main() {}

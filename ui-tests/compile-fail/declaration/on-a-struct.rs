@@ -1,0 +1,6 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub struct Door;
+
+fn main() {}

@@ -1,0 +1,14 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Opne)]
+    Closed,
+    #[terminal]
+    #[keeps(key)]
+    Open,
+    Lost,
+}
+
+fn main() {}

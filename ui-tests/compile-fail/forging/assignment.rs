@@ -1,0 +1,8 @@
+use hankweave_core::codon::{Codon, Running};
+use hankweave_core::id::Pid;
+
+fn main() {}
+
+fn forge(mut codon: Codon<Running>) {
+    codon.claude_pid = Pid(1);
+}

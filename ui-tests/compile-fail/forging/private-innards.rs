@@ -1,0 +1,7 @@
+use hankweave_core::codon::{Codon, Completed};
+
+fn main() {}
+
+fn forge(data: Completed) -> Codon<Completed> {
+    Codon(data)
+}

@@ -1,0 +1,7 @@
+use hankweave_core::codon::{Codon, Initialize, Preparing};
+
+fn main() {}
+
+fn step(codon: Codon<Preparing>, metadata: Initialize) {
+    let _ = codon.initialize(metadata);
+}

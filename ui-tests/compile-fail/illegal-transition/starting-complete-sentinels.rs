@@ -1,0 +1,7 @@
+use hankweave_core::codon::{Codon, Starting};
+
+fn main() {}
+
+fn step(codon: Codon<Starting>) {
+    let _ = codon.complete_sentinels();
+}

@@ -1,0 +1,7 @@
+use hankweave_core::codon::{Codon, Complete, Failed};
+
+fn main() {}
+
+fn step(codon: Codon<Failed>, metadata: Complete) {
+    let _ = codon.complete(metadata);
+}

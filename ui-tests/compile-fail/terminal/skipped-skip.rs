@@ -1,0 +1,7 @@
+use hankweave_core::codon::{Codon, Skip, Skipped};
+
+fn main() {}
+
+fn step(codon: Codon<Skipped>, metadata: Skip) {
+    let _ = codon.skip(metadata);
+}

@@ -1,0 +1,30 @@
+//! A codon from its first state to its last; the stored form takes the same way.
+
+use hankweave_core::codon::{Codon, CodonExecution, Complete, Initialize, Run, Start};
+use hankweave_core::id::{CheckpointSha, CodonId, Pid, SessionId};
+use hankweave_core::time::Timestamp;
+
+fn main() {
+    let codon = Codon::new(CodonId::new("draft").unwrap(), Timestamp::UNIX_EPOCH, None);
+    let starting = codon.step(Start { rig_setup_checkpoint: None });
+    let initialize = Initialize {
+        claude_pid: Pid(7),
+        claude_log_path: "runs/r/draft-claude.log".into(),
+        previous_session_id: None,
+    };
+    let initializing = starting.codon.step(initialize);
+    let running = initializing.codon.step(Run { claude_session_id: SessionId::new("s").unwrap() });
+    let complete = Complete {
+        end_time: Timestamp::UNIX_EPOCH,
+        completion_checkpoint: CheckpointSha::new("abc"),
+        result_message_received: true,
+    };
+    let completed = running.codon.step(complete);
+
+    let mut stored: CodonExecution =
+        Codon::new(CodonId::new("draft").unwrap(), Timestamp::UNIX_EPOCH, None).into_execution();
+    for event in [starting.event, initializing.event, running.event, completed.event] {
+        stored = stored.apply(event).unwrap();
+    }
+    assert_eq!(stored, completed.codon.into_execution());
+}
