@@ -43,7 +43,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
         fields: resolved.fields,
         tolerated: resolved.tolerated,
     });
-    let machine = Machine {
+    let mut machine = Machine {
         name: ast.name,
         vis: ast.vis,
         stored: ast.stored,
@@ -57,7 +57,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
         methods: edges.methods,
         initial,
     };
-    names::collisions(&machine, errors);
+    names::collisions(&mut machine, errors);
     Some(machine)
 }
 

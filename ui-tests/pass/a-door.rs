@@ -7,10 +7,10 @@ use hankweave_core::machine;
 pub enum DoorRecord {
     /// Nobody can pass.
     #[initial]
-    #[to(open => Open, wall_up => Gone)]
+    #[to(push => Open, wall_up => Gone)]
     Closed,
     /// Everybody can pass.
-    #[to(close => Closed)]
+    #[to(pull => Closed)]
     Open,
     /// There is no door any more.
     #[terminal]
@@ -18,6 +18,6 @@ pub enum DoorRecord {
 }
 
 fn main() {
-    let gone = Door::new().open().close().wall_up();
-    assert!(gone.into_execution().is_terminal());
+    let gone = Door::new().push().pull().wall_up();
+    assert!(gone.into_record().is_terminal());
 }

@@ -20,9 +20,17 @@ fn every_illegal_step_of_the_codon_has_its_case() {
     let methods: BTreeSet<&str> = CODON.edges.iter().map(|edge| edge.method).collect();
     let mut illegal = 0;
     for status in CodonStatus::ALL {
-        let legal: BTreeSet<&str> =
-            CODON.edges.iter().filter(|edge| edge.from == state_name(status)).map(|edge| edge.method).collect();
-        let folder = if status.is_terminal() { "terminal" } else { "illegal-transition" };
+        let legal: BTreeSet<&str> = CODON
+            .edges
+            .iter()
+            .filter(|edge| edge.from == state_name(status))
+            .map(|edge| edge.method)
+            .collect();
+        let folder = if status.is_terminal() {
+            "terminal"
+        } else {
+            "illegal-transition"
+        };
         for method in methods.difference(&legal) {
             illegal += 1;
             let case = format!("compile-fail/{folder}/{status}-{}.rs", method.replace('_', "-"));
@@ -34,6 +42,9 @@ fn every_illegal_step_of_the_codon_has_its_case() {
 }
 
 fn state_name(status: &CodonStatus) -> &'static str {
-    let found = CODON.states.iter().find(|state| state.stored_name == status.as_str());
+    let found = CODON
+        .states
+        .iter()
+        .find(|state| state.stored_name == status.as_str());
     found.expect("each status is a state of the graph").name
 }

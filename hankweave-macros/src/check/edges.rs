@@ -39,7 +39,8 @@ pub(super) fn resolve(states: &[State], errors: &mut Errors) -> Edges {
     for (index, state) in states.iter().enumerate() {
         check_exits(state, errors);
         let mut exits: Vec<Exit> = Vec::new();
-        for exit in &state.exits {
+        // A terminal state stays one, whatever exits it was given.
+        for exit in state.exits.iter().filter(|_| state.terminal.is_none()) {
             let method = target(states, exit, errors)
                 .and_then(|target| method(&mut edges, exit, target, states, errors));
             let Some(method) = method else {

@@ -4,7 +4,7 @@ use hankweave_core::codon::CodonExecution;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, Pid, RunId};
-use hankweave_core::plan::{Decision, decide, ignores_failure, initial_plan};
+use hankweave_core::plan::{Decision, checkpoint_patterns, decide, ignores_failure, initial_plan};
 use hankweave_core::state::{HankweaveState, StartingConditions};
 use hankweave_core::thread::{self, CheckpointFacts, KnownCheckpoints, Resume};
 
@@ -112,8 +112,10 @@ async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<C
     if let Some(sha) = &state.initial_checkpoint {
         return Ok(sha.clone());
     }
+    let plan = initial_plan(&opened.hank);
+    let patterns = plan.last().map(|last| checkpoint_patterns(&plan, &last.codon_id));
     let request = InitialRequest {
-        patterns: Vec::new(),
+        patterns: patterns.unwrap_or_default(),
         at: opened.world.clock.now(),
     };
     let store = opened.checkpoints.clone();

@@ -3,7 +3,7 @@ use hankweave_core::machine;
 #[machine(Door)]
 pub enum DoorRecord {
     #[initial]
-    #[to(open => Open)]
+    #[to(push => Open)]
     Closed,
     #[cfg(feature = "glass")]
     #[terminal]

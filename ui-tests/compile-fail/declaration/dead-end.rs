@@ -3,7 +3,7 @@ use hankweave_core::machine;
 #[machine(Door)]
 pub enum DoorRecord {
     #[initial]
-    #[to(open => Open, jam => Jammed)]
+    #[to(push => Open, jam => Jammed)]
     Closed,
     #[to(shake => Stuck)]
     Jammed,

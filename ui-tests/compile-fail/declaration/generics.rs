@@ -3,7 +3,7 @@ use hankweave_core::machine;
 #[machine(Door)]
 pub enum DoorRecord<T> {
     #[initial]
-    #[to(open => Open)]
+    #[to(push => Open)]
     Closed,
     #[terminal]
     Open { visitor: T },

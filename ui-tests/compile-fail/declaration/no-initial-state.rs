@@ -2,7 +2,7 @@ use hankweave_core::machine;
 
 #[machine(Door)]
 pub enum DoorRecord {
-    #[to(open => Open)]
+    #[to(push => Open)]
     Closed,
     #[terminal]
     Open,

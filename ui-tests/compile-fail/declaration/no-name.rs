@@ -3,7 +3,7 @@ use hankweave_core::machine;
 #[machine]
 pub enum DoorRecord {
     #[initial]
-    #[to(open => Open)]
+    #[to(push => Open)]
     Closed,
     #[terminal]
     Open,

@@ -3,7 +3,7 @@ use hankweave_core::machine;
 #[machine(Door)]
 pub enum DoorRecord {
     #[initial]
-    #[to(open => Open, lock => Locked)]
+    #[to(push => Open, lock => Locked)]
     Closed,
     Locked,
     #[terminal]

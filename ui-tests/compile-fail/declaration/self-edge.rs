@@ -3,7 +3,7 @@ use hankweave_core::machine;
 #[machine(Door)]
 pub enum DoorRecord {
     #[initial]
-    #[to(knock => Closed, open => Open)]
+    #[to(knock => Closed, push => Open)]
     Closed,
     #[terminal]
     Open,

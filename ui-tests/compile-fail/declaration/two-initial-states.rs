@@ -3,10 +3,10 @@ use hankweave_core::machine;
 #[machine(Door)]
 pub enum DoorRecord {
     #[initial]
-    #[to(open => Open)]
+    #[to(push => Open)]
     Closed,
     #[initial]
-    #[to(open => Open)]
+    #[to(push => Open)]
     Ajar,
     #[terminal]
     Open,

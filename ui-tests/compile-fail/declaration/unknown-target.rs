@@ -3,7 +3,7 @@ use hankweave_core::machine;
 #[machine(Door)]
 pub enum DoorRecord {
     #[initial]
-    #[to(open => Opne)]
+    #[to(push => Opne)]
     Closed,
     #[terminal]
     Open,

@@ -3,9 +3,9 @@ use hankweave_core::machine;
 #[machine(Door)]
 pub enum DoorRecord {
     #[initial]
-    #[to(open => Open)]
+    #[to(push => Open)]
     Closed,
-    #[to(open => Open)]
+    #[to(push => Open)]
     Ajar,
     #[terminal]
     Open,
