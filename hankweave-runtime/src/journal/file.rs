@@ -11,6 +11,9 @@ use super::segment::Segment;
 use super::{EventJournal, JournalError, Page, PageLimit};
 use crate::world::disk::{self, AppendFile, Disk};
 
+/// What the line of a state event takes; only a hint for the size of a buffer.
+const USUAL_LINE_BYTES: usize = 768;
+
 /// A journal of append-only files with one line for each event.
 #[derive(Debug)]
 pub struct FileJournal {
@@ -94,12 +97,12 @@ impl FileJournal {
         while let Some(line) = lines.next_line()? {
             let seq = line.bytes.and_then(lines::seq_of);
             while let Some(entry) = restored.next_if(|entry| seq.is_some_and(|seq| entry.seq < seq)) {
-                content.extend(lines::encode(&entry));
+                lines::append(&mut content, &entry);
             }
             content.extend_from_slice(line.bytes.unwrap_or_default());
             content.push(b'\n');
         }
-        restored.for_each(|entry| content.extend(lines::encode(&entry)));
+        restored.for_each(|entry| lines::append(&mut content, &entry));
         disk::replace(&*self.disk, &segment.path, &content)?;
         writer.file = self.disk.open_append(&segment.path)?;
         Ok(())
@@ -121,7 +124,10 @@ impl EventJournal for FileJournal {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(());
         };
-        let content: Vec<u8> = entries.iter().flat_map(|entry| lines::encode(entry)).collect();
+        let mut content = Vec::with_capacity(entries.len() * USUAL_LINE_BYTES);
+        entries
+            .iter()
+            .for_each(|entry| lines::append(&mut content, entry));
         let mut writer = self.writer();
         self.roll(&mut writer, first.seq)
             .map_err(failed("begin a new file in", &self.dir))?;

@@ -15,9 +15,15 @@ const MAX_LINE: usize = 16 << 20;
 
 /// The line of an entry, with its newline.
 pub(super) fn encode(entry: &JournalEntry) -> Vec<u8> {
-    let mut line = serde_json::to_vec(entry).expect("an entry has text keys");
-    line.push(b'\n');
+    let mut line = Vec::new();
+    append(&mut line, entry);
     line
+}
+
+/// Adds the line of an entry to `content`.
+pub(super) fn append(content: &mut Vec<u8>, entry: &JournalEntry) {
+    serde_json::to_writer(&mut *content, entry).expect("an entry has text keys, and memory takes everything");
+    content.push(b'\n');
 }
 
 /// The entry of a line; `None` when it was not written whole or was damaged.

@@ -188,7 +188,9 @@ fn list(items: &[Arc<str>], indent: usize) -> String {
 /// Puts `content` in the place of the empty list at the end of `hole`, a field at a depth where no other has its name.
 fn fill(text: &mut String, hole: &str, content: &str) {
     let end = text.find(hole).expect("the frame was written with an empty list") + hole.len();
-    text.replace_range(end - 2..end, content);
+    // `replace_range` would go byte by byte.
+    text.drain(end - 2..end);
+    text.insert_str(end - 2, content);
 }
 
 #[cfg(test)]
