@@ -13,10 +13,12 @@ pub(super) fn install(global: &Global) {
         (false, _) => "debug,hankweave_runtime=trace",
     };
     let filter = EnvFilter::try_from_env("HANKWEAVE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    // A second call in one process is a test's affair; the first subscriber stays.
-    let _ = tracing_subscriber::fmt()
+    let stderr = std::io::stderr();
+    let ansi = anstream::AutoStream::choice(&stderr) != anstream::ColorChoice::Never;
+    let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_target(false)
-        .try_init();
+        .with_ansi(ansi);
+    // A second call in one process is a test's affair; the first subscriber stays.
+    let _ = subscriber.with_target(false).try_init();
 }
