@@ -33,6 +33,8 @@ pub(crate) struct RunContext {
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
     pub(crate) shutdown: Shutdown,
     pub(crate) options: RunOptions,
+    /// Patterns that keep the hank's own files out of checkpoints.
+    pub(crate) own_files: Vec<String>,
     pub(crate) run_id: RunId,
     pub(crate) branch: String,
     /// The newest checkpoint of the run, or the one that it started from; the next one builds on it.

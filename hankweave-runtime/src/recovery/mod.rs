@@ -3,8 +3,9 @@
 
 mod crash;
 mod open;
+mod own_files;
 mod preflight;
 
 pub use open::OpenError;
-pub(crate) use open::{Opened, open};
+pub(crate) use open::{Opened, open, without_own_files};
 pub use preflight::PreflightError;

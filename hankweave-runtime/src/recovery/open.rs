@@ -8,6 +8,7 @@ use hankweave_core::hank::Hank;
 use hankweave_core::state::{Source, StateProblem};
 use tokio::task::JoinHandle;
 
+use super::own_files::own_files;
 use super::{PreflightError, crash, preflight};
 use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, OpenReport, OpenRequest};
 use crate::driver::DriverSet;
@@ -65,6 +66,24 @@ pub(crate) struct Opened {
     pub(crate) writer: JoinHandle<()>,
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
     pub(crate) notices: Vec<String>,
+    /// Patterns that keep the hank's own files out of checkpoints.
+    pub(crate) own_files: Vec<String>,
+}
+
+impl Opened {
+    /// The patterns of a checkpoint: those of the hank, or everything, and never the hank's own files.
+    pub(crate) fn patterns(&self, declared: Vec<String>) -> Vec<String> {
+        without_own_files(declared, &self.own_files)
+    }
+}
+
+/// An empty list means every file; as soon as something is left out, that has to be said.
+pub(crate) fn without_own_files(mut patterns: Vec<String>, own_files: &[String]) -> Vec<String> {
+    if patterns.is_empty() && !own_files.is_empty() {
+        patterns.push("**/*".to_owned());
+    }
+    patterns.extend_from_slice(own_files);
+    patterns
 }
 
 /// Brings everything in order; the lock is given out apart, because it is kept and given back by whoever runs the rest.
@@ -78,6 +97,7 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
     } = builder;
     let hank = preflight::check(&loaded, &options, &drivers).map_err(OpenError::Preflight)?;
     let dir = ExecutionDir::new(prepare_directory(&dir)?);
+    let own_files = own_files(&loaded, &hank, dir.root());
     let blocking = world.blocking;
     let (files_world, files_dir, strict) = (world.clone(), dir.clone(), options.strict_state);
     let records = blocking
@@ -126,6 +146,7 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
         writer,
         checkpoints: records.checkpoints,
         notices,
+        own_files,
     };
     Ok((opened, records.lock))
 }

@@ -115,7 +115,7 @@ async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<C
     let plan = initial_plan(&opened.hank);
     let patterns = plan.last().map(|last| checkpoint_patterns(&plan, &last.codon_id));
     let request = InitialRequest {
-        patterns: patterns.unwrap_or_default(),
+        patterns: opened.patterns(patterns.unwrap_or_default()),
         at: opened.world.clock.now(),
     };
     let store = opened.checkpoints.clone();

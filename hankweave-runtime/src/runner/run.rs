@@ -90,6 +90,7 @@ async fn serve(opened: &Opened, shutdown: Shutdown) -> Result<RunOutcome, RunErr
         checkpoints: opened.checkpoints.clone(),
         shutdown,
         options: opened.options.clone(),
+        own_files: opened.own_files.clone(),
         branch: format!("run-{}", begun.run_id),
         run_id: begun.run_id,
         tip: Mutex::new(begun.base),

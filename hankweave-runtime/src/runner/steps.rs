@@ -7,6 +7,7 @@ use hankweave_core::thread::{self, ExecutionThread};
 use super::outcome::RunResult;
 use super::run::RunError;
 use crate::codon::{self, CodonRun, RunContext};
+use crate::recovery::without_own_files;
 
 /// Runs codons until nothing is left, something fails, or the run is asked to stop.
 pub(super) async fn walk(context: &RunContext) -> Result<RunResult, RunError> {
@@ -50,7 +51,7 @@ async fn run_codon(
         entry,
         config,
         session: thread.continuation_session(&state.execution_plan, id).cloned(),
-        patterns: checkpoint_patterns(&state.execution_plan, id),
+        patterns: without_own_files(checkpoint_patterns(&state.execution_plan, id), &context.own_files),
         finished_rig: context.rig.clone().filter(|_| first_of_run),
     };
     let walked = codon::execute(&codon).await?.into_execution();

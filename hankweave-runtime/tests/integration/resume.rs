@@ -99,3 +99,22 @@ fn a_stopped_run_leaves_no_process_and_is_resumed() {
     let done = std::fs::read_to_string(project.directory().join("done.txt")).unwrap();
     assert_eq!(done, "first\nsecond, wait for go\n");
 }
+
+#[test]
+fn what_the_author_corrects_after_a_failure_is_not_taken_back() {
+    let project = project();
+    project.write("first.json", r#"{"turns":[{"text":"done"}]}"#);
+    project.write(
+        "second.json",
+        r#"{"turns":[{"text":"oops"}],"result":{"message":"no"},"exitCode":1}"#,
+    );
+    let codon = |id: &str, script: &str| json!({"id": id, "name": id, "agent": {"script": script}, "continuationMode": "fresh", "promptText": "go"});
+    project.write_hank(&json!({"hank": [codon("one", "first.json"), codon("two", "second.json")]}));
+    project.run(["run", "--headless"]).expect_code(1);
+
+    let corrected = r#"{"turns":[{"text":"better"}]}"#;
+    project.write("second.json", corrected);
+    project.run(["run", "--headless"]).expect_code(0);
+    let kept = std::fs::read_to_string(project.directory().join("second.json")).unwrap();
+    assert_eq!(kept, corrected);
+}

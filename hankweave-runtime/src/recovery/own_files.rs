@@ -1,0 +1,36 @@
+//! The files of the hank itself, when they lie in the workspace.
+//!
+//! They belong to the author: a prompt that was corrected after a failure must not be taken back together with the agent's work,
+//! so checkpoints leave these files out.
+
+use std::path::Path;
+
+use hankweave_core::hank::{Hank, references};
+
+use crate::hank_files::LoadedHank;
+
+/// One pattern for each of them, to be put behind the patterns of a checkpoint; empty when the hank lies elsewhere.
+pub(super) fn own_files(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> Vec<String> {
+    let Ok(root) = loaded.root.canonicalize() else {
+        return Vec::new();
+    };
+    let Ok(folder) = root.strip_prefix(workspace) else {
+        return Vec::new();
+    };
+    let file = loaded.file.file_name().map(Path::new);
+    let named = references(hank);
+    let files = file
+        .into_iter()
+        .chain(named.iter().map(|reference| Path::new(reference.path)));
+    files
+        .filter_map(|file| folder.join(file).to_str().map(exclusion))
+        .collect()
+}
+
+fn exclusion(path: &str) -> String {
+    let plain: Vec<&str> = path
+        .split('/')
+        .filter(|name| !matches!(*name, "" | "."))
+        .collect();
+    format!("!{}", globset::escape(&plain.join("/")))
+}
