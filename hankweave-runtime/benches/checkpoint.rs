@@ -7,11 +7,10 @@ use std::hint::black_box;
 use std::path::Path;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
+use hankweave_core::event::CheckpointType;
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::Timestamp;
-use hankweave_runtime::checkpoint::{
-    CheckpointKind, CheckpointRequest, CheckpointStore, GitCheckpoints, OpenRequest,
-};
+use hankweave_runtime::checkpoint::{CheckpointRequest, CheckpointStore, GitCheckpoints, OpenRequest};
 use tempfile::TempDir;
 
 /// Numbers of files in the workspace.
@@ -75,7 +74,7 @@ fn write(workspace: &Path, number: usize, round: usize) {
 
 fn take(store: &GitCheckpoints) {
     let request = CheckpointRequest {
-        kind: CheckpointKind::Completed,
+        kind: CheckpointType::Completed,
         run_id: RunId::new("1736000000000-a").expect("the id is valid"),
         codon_id: CodonId::new("bench").expect("the id is valid"),
         codon_name: "Bench".to_owned(),

@@ -1,5 +1,6 @@
 //! The events that change the state document ("state model", section 6).
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -188,6 +189,12 @@ impl CheckpointType {
             Self::Error => "error",
             Self::Skipped => "skipped",
         }
+    }
+}
+
+impl fmt::Display for CheckpointType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
     }
 }
 

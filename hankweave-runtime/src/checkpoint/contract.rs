@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use hankweave_core::event::CheckpointType;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
 
@@ -87,7 +88,7 @@ pub(super) fn open_request(workspace: &Path) -> OpenRequest {
 
 pub(super) fn request(patterns: &[&str]) -> CheckpointRequest {
     CheckpointRequest {
-        kind: CheckpointKind::Completed,
+        kind: CheckpointType::Completed,
         run_id: RunId::new("1736000000000-a").unwrap(),
         codon_id: CodonId::new("review").unwrap(),
         codon_name: "Review".to_owned(),

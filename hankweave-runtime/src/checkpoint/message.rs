@@ -80,11 +80,11 @@ mod tests {
     use hankweave_core::id::{CodonId, RunId};
 
     use super::*;
-    use crate::checkpoint::CheckpointKind;
+    use hankweave_core::event::CheckpointType;
 
     fn request(codon_name: &str, duration: Option<Duration>) -> CheckpointRequest {
         CheckpointRequest {
-            kind: CheckpointKind::RigSetup,
+            kind: CheckpointType::RigSetup,
             run_id: RunId::new("1736000000000-abc").unwrap(),
             codon_id: CodonId::new("review#1").unwrap(),
             codon_name: codon_name.to_owned(),

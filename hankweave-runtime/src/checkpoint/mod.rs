@@ -46,8 +46,8 @@ pub use open::{OpenError, OpenReport, OpenRequest};
 pub use pattern::{PatternError, Patterns};
 pub use select::MAX_FILE_BYTES;
 pub use store::{
-    Checkpoint, CheckpointError, CheckpointKind, CheckpointRequest, CheckpointStore, HistoryError,
-    InitialRequest, KnownCheckpoint, KnownCheckpoints, RestoreError, RestorePlan, RestoreReport,
-    RestoreRequest, SkipReason, Skipped,
+    Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
+    KnownCheckpoint, KnownCheckpoints, RestoreError, RestorePlan, RestoreReport, RestoreRequest, SkipReason,
+    Skipped,
 };
 pub use tree::{Change, ChangeKind, InvalidPath, TreePath};

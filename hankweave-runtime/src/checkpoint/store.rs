@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hankweave_core::event::CheckpointType;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
 use serde::Serialize;
@@ -79,51 +80,6 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError>;
 }
 
-/// At which point of a codon's life a checkpoint is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CheckpointKind {
-    /// After the rig was set up, before the agent starts.
-    RigSetup,
-    /// The codon completed.
-    Completed,
-    /// The codon failed.
-    Error,
-    /// The codon was skipped.
-    Skipped,
-}
-
-impl CheckpointKind {
-    /// The word that begins the commit message ("runtime behaviour", section 5).
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::RigSetup => "rig-setup",
-            Self::Completed => "completed",
-            Self::Error => "error",
-            Self::Skipped => "skipped",
-        }
-    }
-}
-
-impl From<hankweave_core::event::CheckpointType> for CheckpointKind {
-    fn from(kind: hankweave_core::event::CheckpointType) -> Self {
-        use hankweave_core::event::CheckpointType as Type;
-        match kind {
-            Type::RigSetup => Self::RigSetup,
-            Type::Completed => Self::Completed,
-            Type::Error => Self::Error,
-            Type::Skipped => Self::Skipped,
-        }
-    }
-}
-
-impl fmt::Display for CheckpointKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// Asks for the checkpoint before any codon.
 #[derive(Debug, Clone)]
 pub struct InitialRequest {
@@ -137,7 +93,7 @@ pub struct InitialRequest {
 #[derive(Debug, Clone)]
 pub struct CheckpointRequest {
     /// The point in the codon's life.
-    pub kind: CheckpointKind,
+    pub kind: CheckpointType,
     /// The run; its checkpoints are on the branch [`branch`](Self::branch).
     pub run_id: RunId,
     /// The codon.

@@ -135,7 +135,7 @@ impl CodonRun<'_> {
     pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
         let tip = || self.run.tip.lock().unwrap_or_else(PoisonError::into_inner);
         let request = CheckpointRequest {
-            kind: kind.into(),
+            kind,
             run_id: self.run.run_id.clone(),
             codon_id: self.entry.codon_id.clone(),
             codon_name: self.config.name.clone(),
