@@ -1,10 +1,11 @@
 //! Identifiers: one newtype for each kind, checked where it is made.
 //!
 //! An identifier that exists has passed its check, so no later code needs to ask whether a codon id may become a file
-//! name. The rules come from "reliability and security", section 8, and from "state model", section 1.
+//! name. They are shared text, so that a copy costs nothing. The rules come from "reliability and security", section 8, and from "state model", section 1.
 
 use std::borrow::Borrow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -27,7 +28,7 @@ macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $kind:literal, $check:path) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Box<str>);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Checks `text` and takes it over.
@@ -35,11 +36,11 @@ macro_rules! text_id {
             /// # Errors
             ///
             /// Returns [`InvalidId`] with the broken rule.
-            pub fn new(text: impl Into<Box<str>>) -> Result<Self, InvalidId> {
+            pub fn new(text: impl Into<Arc<str>>) -> Result<Self, InvalidId> {
                 let text = text.into();
                 match $check(&text) {
                     Ok(()) => Ok(Self(text)),
-                    Err(reason) => Err(InvalidId { kind: $kind, text: text.into(), reason }),
+                    Err(reason) => Err(InvalidId { kind: $kind, text: text.as_ref().to_owned(), reason }),
                 }
             }
 
@@ -84,8 +85,8 @@ macro_rules! text_id {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = Box::<str>::deserialize(deserializer)?;
-                Self::new(text).map_err(serde::de::Error::custom)
+                let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+                Self::new(&*text).map_err(serde::de::Error::custom)
             }
         }
     };
@@ -167,11 +168,11 @@ impl fmt::Display for Pid {
 /// [`is_blank`](Self::is_blank) tells whether it can name a commit at all ("state model", section 10, row 17).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct CheckpointSha(Box<str>);
+pub struct CheckpointSha(Arc<str>);
 
 impl CheckpointSha {
     /// Takes the text as it is.
-    pub fn new(text: impl Into<Box<str>>) -> Self {
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 

@@ -1,6 +1,7 @@
 //! Points in time as data; nothing here reads a clock.
 
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -59,13 +60,42 @@ impl Timestamp {
     }
 }
 
+/// The text of a time, all of it ASCII: `2025-01-04T12:00:00.000Z`.
+struct Text([u8; 24]);
+
+impl Text {
+    fn of(time: Timestamp) -> Self {
+        let time =
+            jiff::Timestamp::from_millisecond(time.0).expect("the constructors keep inside jiff's range");
+        let time = jiff::tz::Offset::UTC.to_datetime(time);
+        let mut text = Self(*b"0000-00-00T00:00:00.000Z");
+        text.digits(0..4, time.year());
+        text.digits(5..7, time.month().into());
+        text.digits(8..10, time.day().into());
+        text.digits(11..13, time.hour().into());
+        text.digits(14..16, time.minute().into());
+        text.digits(17..19, time.second().into());
+        text.digits(20..23, time.millisecond());
+        text
+    }
+
+    /// Puts a number that is not negative into its place.
+    fn digits(&mut self, place: Range<usize>, number: i16) {
+        let mut rest = number.unsigned_abs();
+        for digit in self.0[place].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("digits and punctuation are ASCII")
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The constructors keep the value inside jiff's range.
-        match jiff::Timestamp::from_millisecond(self.0) {
-            Ok(time) => write!(f, "{time:.3}"),
-            Err(_) => Err(fmt::Error),
-        }
+        f.pad(Text::of(*self).as_str())
     }
 }
 
@@ -77,7 +107,7 @@ impl fmt::Debug for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(Text::of(*self).as_str())
     }
 }
 
@@ -98,6 +128,17 @@ mod tests {
             Timestamp::parse("2025-01-04T12:00:00Z").unwrap().to_string(),
             "2025-01-04T12:00:00.000Z"
         );
+    }
+
+    #[test]
+    fn every_text_is_the_one_of_the_time_library() {
+        for millis in (FIRST..=LAST)
+            .step_by(86_399_999_999)
+            .chain([FIRST, -1, 0, 999, LAST])
+        {
+            let expected = jiff::Timestamp::from_millisecond(millis).unwrap();
+            assert_eq!(Timestamp(millis).to_string(), format!("{expected:.3}"));
+        }
     }
 
     #[test]

@@ -1,20 +1,21 @@
 //! How long events take until they are durable, beside the bare writes and syncs of the same lines.
 //!
-//! `durable/<codons of history>/<events that wait>` goes through the whole state manager; `raw/<events>` appends as many lines to a
-//! file and syncs it once. The two should differ little, and the history should make no difference.
+//! Both give the time for each event. `durable/<codons of history>/<events that wait>` goes through the whole state manager while so many
+//! events always wait; `raw/<events>` appends as many lines to a file and syncs it once. The history should make no difference.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use futures_util::future::join_all;
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::event::{Encoded, Recorded, StateEvent};
 use hankweave_core::id::{CodonId, Pid, RunId};
 use hankweave_core::state::{HankweaveState, LiveState, StartingConditions, render};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::journal::{FileJournal, JournalLimits};
-use hankweave_runtime::state_manager::{Parts, StateManager, Strictness, load};
+use hankweave_runtime::state_manager::{Parts, StateManager, Strictness, Ticket, load};
 use hankweave_runtime::store::{LogBatch, StateFiles, StateLog};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::SystemClock;
@@ -23,7 +24,7 @@ use hankweave_runtime::world::ids::RandomIds;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-const WAITING: [u64; 4] = [1, 16, 64, 256];
+const WAITING: [usize; 4] = [1, 16, 64, 256];
 const HISTORY: [usize; 2] = [10, 10_000];
 const CODONS_IN_A_RUN: usize = 100;
 const OPEN_RUN: &str = "open";
@@ -35,9 +36,12 @@ fn durable_events(criterion: &mut Criterion) {
         let (manager, task) = start(&runtime, folder.path(), &document(history));
         let mut group = criterion.benchmark_group(format!("durable/{history}"));
         for waiting in WAITING {
-            group.throughput(Throughput::Elements(waiting));
             group.bench_function(BenchmarkId::from_parameter(waiting), |bencher| {
-                bencher.iter(|| runtime.block_on(record(&manager, waiting)));
+                bencher.iter_custom(|events| {
+                    let begin = Instant::now();
+                    runtime.block_on(record(&manager, waiting, events));
+                    begin.elapsed()
+                });
             });
         }
         group.finish();
@@ -51,31 +55,42 @@ fn durable_events(criterion: &mut Criterion) {
 fn raw_writes(criterion: &mut Criterion) {
     let folder = tempfile::tempdir().expect("there is a place for temporary files");
     let mut log = StateLog::open(&RealDisk, &folder.path().join("raw.log"), 0).expect("the file can be made");
+    let event = Encoded::new(cost_event()).expect("a cost is text");
     let mut group = criterion.benchmark_group("raw");
     for waiting in WAITING {
         let mut lines = LogBatch::default();
-        for seq in 1..=waiting {
-            lines.record(&Recorded {
-                seq,
-                at: Timestamp::UNIX_EPOCH,
-                event: cost_event(),
-            });
-        }
-        group.throughput(Throughput::Elements(waiting));
+        (1..=waiting as u64).for_each(|seq| lines.record(seq, Timestamp::UNIX_EPOCH, &event));
         group.bench_function(BenchmarkId::from_parameter(waiting), |bencher| {
-            bencher.iter(|| log.append(&lines).expect("the disk has space"));
+            bencher.iter_custom(|events| {
+                let begin = Instant::now();
+                for _ in 0..events.div_ceil(waiting as u64) {
+                    log.append(&lines).expect("the disk has space");
+                }
+                begin.elapsed()
+            });
         });
     }
     group.finish();
 }
 
-async fn record(manager: &StateManager, count: u64) {
-    let mut tickets = Vec::new();
-    for _ in 0..count {
-        tickets.push(manager.transition(cost_event()).await);
+/// Records events so that as many always wait: the next one is sent once the oldest is durable.
+async fn record(manager: &StateManager, waiting: usize, events: u64) {
+    let event = cost_event();
+    let mut tickets = VecDeque::with_capacity(waiting);
+    for _ in 0..events {
+        if tickets.len() == waiting {
+            acknowledged(&mut tickets).await;
+        }
+        tickets.push_back(manager.transition(event.clone()).await);
     }
-    for receipt in join_all(tickets).await {
-        receipt.expect("a running codon takes costs");
+    while !tickets.is_empty() {
+        acknowledged(&mut tickets).await;
+    }
+}
+
+async fn acknowledged(tickets: &mut VecDeque<Ticket>) {
+    if let Some(oldest) = tickets.pop_front() {
+        oldest.await.expect("a running codon takes costs");
     }
 }
 
@@ -87,12 +102,13 @@ fn start(runtime: &Runtime, dir: &Path, state: &HankweaveState) -> (StateManager
         files: StateFiles::new(Arc::new(RealDisk), None, dir.to_owned()),
         journal: Arc::new(journal),
         clock: Arc::new(SystemClock),
-        ids: Arc::new(RandomIds),
+        ids: Arc::new(RandomIds::new()),
         blocking: Blocking::Threads,
     };
     let loaded = load(&parts, Strictness::Stop).expect("the document was just written");
     let (manager, task) = StateManager::start(parts, loaded);
-    (manager, runtime.spawn(task.run()))
+    let _inside = runtime.enter();
+    (manager, task.spawn())
 }
 
 /// Runs with `codons` skipped codons between them, and an open run with one running codon.

@@ -1,9 +1,11 @@
 //! The facts that change the state document, and the envelope in which they are recorded.
 
+mod encoded;
 mod metadata;
 mod recorded;
 mod state_event;
 
+pub use encoded::Encoded;
 pub use metadata::{MetadataError, decode_metadata, encode_metadata};
 pub use recorded::Recorded;
 pub use state_event::{CheckpointType, LastCodonStatus, StateEvent};

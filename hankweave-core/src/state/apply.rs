@@ -96,8 +96,16 @@ impl Applied {
 ///
 /// Returns [`Rejected`]; the document is then unchanged.
 pub fn apply(state: &mut HankweaveState, recorded: &Recorded<StateEvent>) -> Result<Applied, Rejected> {
-    let at = recorded.at;
-    match &recorded.event {
+    apply_event(state, &recorded.event, recorded.at)
+}
+
+/// [`apply`] for an event that is recorded at `at`.
+pub(super) fn apply_event(
+    state: &mut HankweaveState,
+    event: &StateEvent,
+    at: Timestamp,
+) -> Result<Applied, Rejected> {
+    match event {
         StateEvent::RunStarted {
             run_id,
             run_folder,

@@ -1,8 +1,10 @@
 //! The document with its running totals.
 
-use super::{Applied, HankweaveState, Rejected, apply};
+use super::apply::apply_event;
+use super::{Applied, HankweaveState, Rejected};
 use crate::cost::Usd;
 use crate::event::{Recorded, StateEvent};
+use crate::time::Timestamp;
 
 /// A document and the cost totals that would be too slow to sum anew for every event.
 #[derive(Debug, Clone, Default)]
@@ -43,15 +45,24 @@ impl LiveState {
         self.totals
     }
 
-    /// Applies one event to the document and keeps the totals; see [`apply`].
+    /// Applies one event to the document and keeps the totals; see [`apply`](super::apply()).
     ///
     /// # Errors
     ///
     /// Returns [`Rejected`]; nothing is then changed.
     pub fn apply(&mut self, recorded: &Recorded<StateEvent>) -> Result<Applied, Rejected> {
-        let applied = apply(&mut self.document, recorded)?;
+        self.apply_event(&recorded.event, recorded.at)
+    }
+
+    /// [`apply`](Self::apply) for an event that is recorded at `at`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Rejected`]; nothing is then changed.
+    pub fn apply_event(&mut self, event: &StateEvent, at: Timestamp) -> Result<Applied, Rejected> {
+        let applied = apply_event(&mut self.document, event, at)?;
         self.totals.total = self.totals.total.saturating_sub(applied.cost_before) + applied.cost_after;
-        let begins_anew = matches!(recorded.event, StateEvent::RunStarted { .. });
+        let begins_anew = matches!(event, StateEvent::RunStarted { .. });
         if begins_anew || self.document.current_run_id.is_none() {
             self.totals.current_run = Usd::ZERO;
         } else if applied.in_current_run {

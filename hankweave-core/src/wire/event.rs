@@ -1,11 +1,13 @@
 //! Server to client events ("WebSocket protocol", "Events").
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::FailureReason;
 use crate::cost::Usd;
-use crate::event::StateEvent;
+use crate::event::{Encoded, StateEvent};
 use crate::id::{CodonId, EventId, LoopId, RunId, SessionId};
 use crate::state::LiveState;
 use crate::time::Timestamp;
@@ -32,7 +34,7 @@ pub enum Event {
     #[serde(rename = "state.transition")]
     StateTransition {
         /// The name of the state event.
-        transition_type: String,
+        transition_type: Cow<'static, str>,
         /// The run that it is about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run_id: Option<RunId>,
@@ -40,7 +42,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         codon_id: Option<CodonId>,
         /// The state event itself.
-        transition: Box<StateEvent>,
+        transition: Box<Encoded<StateEvent>>,
         /// The figures of the document after it.
         resulting_state: CurrentFigures,
     },
@@ -329,21 +331,29 @@ impl Event {
         }
     }
 
-    /// The event that tells clients of an accepted state event; `state` is the state after it.
+    /// The event that tells clients of an accepted state event; `figures` are those after it.
     #[must_use]
-    pub fn state_transition(event: &StateEvent, state: &LiveState) -> Self {
-        let document = state.document();
+    pub fn state_transition(event: Box<Encoded<StateEvent>>, figures: CurrentFigures) -> Self {
         Self::StateTransition {
-            transition_type: event.name().to_owned(),
+            transition_type: Cow::Borrowed(event.name()),
             run_id: event.run_id().cloned(),
             codon_id: event.codon_id().cloned(),
-            transition: Box::new(event.clone()),
-            resulting_state: CurrentFigures {
-                current_run_id: document.current_run_id.clone(),
-                run_count: document.runs.len(),
-                total_cost: state.totals().total,
-                current_run_cost: state.totals().current_run,
-            },
+            transition: event,
+            resulting_state: figures,
+        }
+    }
+}
+
+impl CurrentFigures {
+    /// The figures of a document.
+    #[must_use]
+    pub fn of(state: &LiveState) -> Self {
+        let (document, totals) = (state.document(), state.totals());
+        Self {
+            current_run_id: document.current_run_id.clone(),
+            run_count: document.runs.len(),
+            total_cost: totals.total,
+            current_run_cost: totals.current_run,
         }
     }
 }

@@ -40,7 +40,10 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         .enable_all()
         .build()
         .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
-    runtime.block_on(serve(global, args, builder))
+    let ended = runtime.block_on(serve(global, args, builder));
+    // A thread that waits for a disk that hangs must not keep the process.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn serve(global: &Global, args: &RunArgs, builder: Builder) -> Result<ExitCode, Failure> {

@@ -22,7 +22,7 @@ fn world() -> LockWorld {
     LockWorld {
         disk: Arc::new(RealDisk),
         clock: Arc::new(Noon),
-        ids: Arc::new(RandomIds),
+        ids: Arc::new(RandomIds::new()),
         identity: Arc::new(SystemIdentity),
     }
 }

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use hankweave_core::wire::JournalEntry;
+use hankweave_core::event::{Encoded, StateEvent};
+use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
+use serde::Serialize;
 
 use crate::world::disk::Disk;
 
@@ -22,8 +24,50 @@ pub(super) fn encode(entry: &JournalEntry) -> Vec<u8> {
 
 /// Adds the line of an entry to `content`.
 pub(super) fn append(content: &mut Vec<u8>, entry: &JournalEntry) {
-    serde_json::to_writer(&mut *content, entry).expect("an entry has text keys, and memory takes everything");
+    let written = match &entry.event {
+        Event::StateTransition {
+            transition,
+            resulting_state,
+            ..
+        } => append_transition(content, entry, transition, resulting_state),
+        _ => serde_json::to_writer(&mut *content, entry),
+    };
+    written.expect("an entry has text keys, and memory takes everything");
     content.push(b'\n');
+}
+
+/// The same line as its serialisation gives, put together from the text that the event has already.
+fn append_transition(
+    line: &mut Vec<u8>,
+    entry: &JournalEntry,
+    event: &Encoded<StateEvent>,
+    figures: &CurrentFigures,
+) -> serde_json::Result<()> {
+    append_member(line, b"{\"seq\":", &entry.seq)?;
+    append_member(line, b",\"id\":", &entry.id)?;
+    append_member(line, b",\"timestamp\":", &entry.timestamp)?;
+    line.extend_from_slice(b",\"type\":\"state.transition\",\"data\":");
+    append_member(line, b"{\"transitionType\":", event.name())?;
+    if let Some(run) = event.run_id() {
+        append_member(line, b",\"runId\":", run)?;
+    }
+    if let Some(codon) = event.codon_id() {
+        append_member(line, b",\"codonId\":", codon)?;
+    }
+    line.extend_from_slice(b",\"transition\":");
+    line.extend_from_slice(event.json().as_bytes());
+    append_member(line, b",\"resultingState\":", figures)?;
+    line.extend_from_slice(b"}}");
+    Ok(())
+}
+
+fn append_member(
+    line: &mut Vec<u8>,
+    name: &[u8],
+    value: &(impl Serialize + ?Sized),
+) -> serde_json::Result<()> {
+    line.extend_from_slice(name);
+    serde_json::to_writer(line, value)
 }
 
 /// The entry of a line; `None` when it was not written whole or was damaged.
@@ -109,6 +153,10 @@ impl<'a> Lines<'a> {
 
 #[cfg(test)]
 mod tests {
+    use hankweave_core::cost::Usd;
+    use hankweave_core::id::{CheckpointSha, CodonId, EventId, RunId};
+    use hankweave_core::time::Timestamp;
+
     use super::*;
     use crate::world::disk::RealDisk;
 
@@ -134,6 +182,43 @@ mod tests {
             [(0, Some(CHUNK + 5)), (first + 1, Some(0)), (first + 2, Some(2))]
         );
         assert_eq!(lines_of(b""), []);
+    }
+
+    #[test]
+    fn the_line_of_a_state_event_is_its_serialisation() {
+        let run_id = RunId::new("a").unwrap();
+        let codon_id = CodonId::new("write#1").unwrap();
+        let about_nothing = StateEvent::InitialCheckpointSet {
+            sha: CheckpointSha::new("0"),
+        };
+        let about_a_run = StateEvent::RunCompleted {
+            run_id: run_id.clone(),
+        };
+        let about_a_codon = StateEvent::CodonStarted {
+            run_id: run_id.clone(),
+            codon_id,
+            loop_context: None,
+        };
+        for (event, current) in [
+            (about_nothing, None),
+            (about_a_run, Some(run_id)),
+            (about_a_codon, None),
+        ] {
+            let figures = CurrentFigures {
+                current_run_id: current,
+                run_count: 2,
+                total_cost: Usd::from_micros(1_500),
+                current_run_cost: Usd::ZERO,
+            };
+            let entry = JournalEntry {
+                seq: 12,
+                id: EventId::new("a \"name\"").unwrap(),
+                timestamp: Timestamp::UNIX_EPOCH,
+                event: Event::state_transition(Box::new(Encoded::new(event).unwrap()), figures),
+            };
+            let line = String::from_utf8(encode(&entry)).unwrap();
+            assert_eq!(line, serde_json::to_string(&entry).unwrap() + "\n");
+        }
     }
 
     // covers: F5

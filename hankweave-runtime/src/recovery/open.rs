@@ -112,7 +112,7 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
     }));
     let (manager, task) = StateManager::start(records.parts, records.loaded);
     // Owned by `Opened`, whose run awaits it after `shutdown`.
-    let writer = tokio::spawn(task.run());
+    let writer = task.spawn();
     let state = manager.snapshot();
     for marker in crash::markers(&state) {
         let swept = world.spawner.sweep(&marker).await;

@@ -16,7 +16,7 @@ use crate::codon::RunContext;
 use crate::instance_lock::{InstanceLock, LockError};
 use crate::recovery::Opened;
 use crate::shutdown::{Shutdown, StopCause};
-use crate::state_manager::{StateManager, TransitionError};
+use crate::state_manager::{PersistenceError, StateManager, TransitionError};
 
 /// How often the lock file is refreshed ("runtime behaviour", section 4).
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ pub enum RunError {
     Record(#[from] TransitionError),
     /// The last save failed.
     #[error("failed to save the state at the end")]
-    Save(#[source] std::sync::Arc<crate::state_manager::PersistenceError>),
+    Save(#[source] std::sync::Arc<PersistenceError>),
     /// The checkpoints cannot be read, so nobody knows where to go on.
     #[error("failed to read the checkpoints")]
     History(#[source] HistoryError),
@@ -62,8 +62,12 @@ pub(crate) async fn run(
         never = beat(&mut lock, &opened.manager, &shutdown) => match never {},
     };
     let saved = opened.manager.shutdown().await;
-    // The writer ends with `shutdown`; a panic in it is passed on.
-    if let Err(error) = opened.writer.await
+    // The writer ends with `shutdown`, unless its disk hangs; a panic in it is passed on.
+    let hangs = saved
+        .as_ref()
+        .is_err_and(|error| matches!(**error, PersistenceError::TimedOut { .. }));
+    if !hangs
+        && let Err(error) = opened.writer.await
         && error.is_panic()
     {
         std::panic::resume_unwind(error.into_panic());

@@ -1,40 +1,37 @@
 //! The task that owns the document.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::state::{HankweaveState, LiveState};
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::{Event, JournalEntry};
+use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::task::JoinHandle;
 
-use super::load::{SEQ_GAP, journal_entry};
+use super::journaling::{Content, Journaling, News};
 use super::snapshots::{Snapshots, Step};
 use super::{Loaded, Parts, PersistenceError, Receipt, TransitionError};
-use crate::journal::EventJournal;
 use crate::store::{LogBatch, StateLog};
 
 /// Events that share one sync at most.
 const MAX_BATCH: usize = 1_024;
 
-/// How long the journal may lack the sync ("reliability and security", rule D5).
-const JOURNAL_PATIENCE: Duration = Duration::from_millis(200);
-
-/// The log is cut once it is longer.
-const LOG_BYTES: u64 = 4 << 20;
+/// The log is cut once it is longer: rarely enough that copying what is kept costs little, and short enough to be read
+/// in a fraction of a second.
+pub(super) const LOG_BYTES: u64 = 16 << 20;
 
 /// How long the last save may take ("reliability and security", rule D8).
-const LAST_SAVE: Duration = Duration::from_secs(5);
+pub(super) const LAST_SAVE: Duration = Duration::from_secs(5);
 
-type Reply = oneshot::Sender<Result<Receipt, TransitionError>>;
+pub(super) type Reply = oneshot::Sender<Result<Receipt, TransitionError>>;
 type ShutdownReply = oneshot::Sender<Result<(), Arc<PersistenceError>>>;
 
 /// What the handle asks for.
 #[derive(Debug)]
 pub(super) enum Request {
-    Transition(StateEvent, Reply),
+    Transition(Box<Encoded<StateEvent>>, Reply),
     Record(Event, Reply),
     Shutdown(ShutdownReply),
 }
@@ -43,6 +40,7 @@ pub(super) enum Request {
 #[derive(Debug, Clone)]
 pub(super) struct Visible {
     pub(super) state: Arc<HankweaveState>,
+    /// The number of the last event that was published.
     pub(super) last_seq: u64,
 }
 
@@ -57,32 +55,42 @@ impl Visible {
 
 /// The single writer; see the module's documentation.
 #[derive(Debug)]
-#[must_use = "the state manager does nothing unless its task is run"]
+#[must_use = "the state manager does nothing unless its task is spawned"]
 pub struct StateManagerTask {
     parts: Parts,
     live: LiveState,
     next_seq: u64,
-    log: Arc<Mutex<StateLog>>,
+    log: StateLog,
     snapshots: Snapshots,
+    journaling: Journaling,
     requests: mpsc::Receiver<Request>,
     /// Requests that were taken from the queue together.
     waiting: Vec<Request>,
     visible: watch::Sender<Visible>,
     degraded: watch::Sender<Option<Arc<PersistenceError>>>,
-    published: broadcast::Sender<Arc<JournalEntry>>,
-    journal_due: Option<Instant>,
-    unsynced_entries: u64,
 }
 
 /// The accepted part of a batch, in queue order.
 #[derive(Default)]
 struct Accepted {
     lines: LogBatch,
-    entries: Vec<Arc<JournalEntry>>,
     recorded: Vec<(Reply, Receipt)>,
-    journaled: Vec<(Reply, Receipt)>,
-    changed: bool,
+    news: Vec<News>,
+    /// Whether a run or a codon changed its state.
     transition: bool,
+}
+
+impl Accepted {
+    fn refuse(self, error: &Arc<PersistenceError>) {
+        let journaled = self.news.into_iter().filter_map(|news| match news.content {
+            Content::Transition(..) => None,
+            Content::Other(_, reply) => Some(reply),
+        });
+        refuse(
+            self.recorded.into_iter().map(|(reply, _)| reply).chain(journaled),
+            error,
+        );
+    }
 }
 
 impl StateManagerTask {
@@ -96,30 +104,34 @@ impl StateManagerTask {
     ) -> Self {
         Self {
             snapshots: Snapshots::new(parts.clone(), loaded.cuts),
+            journaling: Journaling::new(parts.clone(), published),
             parts,
             live: loaded.live,
             next_seq: loaded.next_seq,
-            log: Arc::new(Mutex::new(loaded.log)),
+            log: loaded.log,
             requests,
             waiting: Vec::with_capacity(MAX_BATCH),
             visible,
             degraded,
-            published,
-            journal_due: None,
-            unsynced_entries: 0,
         }
     }
 
-    /// Works until [`shutdown`](super::StateManager::shutdown) or until every handle is dropped.
-    pub async fn run(mut self) {
+    /// Starts the work, on a thread of its own since it waits for the disk; it ends with
+    /// [`shutdown`](super::StateManager::shutdown) or when every handle is dropped. Whoever spawns it awaits its end.
+    #[must_use = "nobody would notice a panic of the writer"]
+    pub fn spawn(self) -> JoinHandle<()> {
+        self.parts.blocking.spawn(self.run())
+    }
+
+    async fn run(mut self) {
         loop {
             // Short work first: a busy queue must not keep a snapshot or a sync from its time.
             tokio::select! {
                 biased;
-                step = self.snapshots.step() => self.advance(step).await,
-                () = wait_until(self.journal_due) => self.sync_journal().await,
+                step = self.snapshots.step() => self.advance(step),
+                () = self.journaling.due() => self.sync_journal(),
                 count = self.requests.recv_many(&mut self.waiting, MAX_BATCH) => {
-                    let shutdown = self.commit().await;
+                    let shutdown = self.commit();
                     if count == 0 || shutdown.is_some() {
                         return self.stop(shutdown).await;
                     }
@@ -129,54 +141,46 @@ impl StateManagerTask {
     }
 
     /// Carries out the waiting requests up to a shutdown, which it returns.
-    async fn commit(&mut self) -> Option<ShutdownReply> {
+    fn commit(&mut self) -> Option<ShutdownReply> {
         let (mut accepted, mut shutdown) = (Accepted::default(), None);
         let at = self.parts.clock.now();
-        for request in std::mem::take(&mut self.waiting) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for request in waiting.drain(..) {
             match request {
+                // Behind a shutdown nothing is taken: the dropped reply says so.
+                _ if shutdown.is_some() => {}
                 Request::Transition(event, reply) => self.judge(event, at, reply, &mut accepted),
                 Request::Record(event, reply) => self.take(event, at, reply, &mut accepted),
-                Request::Shutdown(reply) => {
-                    shutdown = Some(reply);
-                    break;
-                }
+                Request::Shutdown(reply) => shutdown = Some(reply),
             }
         }
-        if !accepted.entries.is_empty() {
-            self.persist(accepted).await;
-        }
+        self.waiting = waiting;
+        self.persist(accepted);
         shutdown
     }
 
     /// Lets the reducer judge one state event; a rejected one concerns nobody else.
-    fn judge(&mut self, event: StateEvent, at: Timestamp, reply: Reply, accepted: &mut Accepted) {
+    fn judge(
+        &mut self,
+        event: Box<Encoded<StateEvent>>,
+        at: Timestamp,
+        reply: Reply,
+        accepted: &mut Accepted,
+    ) {
         if let Some(error) = self.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
-        let recorded = Recorded {
-            seq: self.next_seq,
-            at,
-            event,
-        };
-        match self.live.apply(&recorded) {
+        match self.live.apply_event(&event, at) {
             Ok(applied) => {
-                self.next_seq += 1;
-                accepted.lines.record(&recorded);
-                accepted
-                    .entries
-                    .push(Arc::new(journal_entry(&recorded, &self.live, &*self.parts.ids)));
-                accepted.recorded.push((
-                    reply,
-                    Receipt {
-                        seq: recorded.seq,
-                        at,
-                    },
-                ));
-                accepted.changed = true;
+                let seq = self.take_number();
+                accepted.lines.record(seq, at, &event);
+                accepted.recorded.push((reply, Receipt { seq, at }));
+                let content = Content::Transition(event, CurrentFigures::of(&self.live));
+                accepted.news.push(News { seq, at, content });
                 accepted.transition |= applied.transition;
             }
             Err(rejected) => {
-                tracing::error!(error = %rejected, event = ?recorded.event, "a state event was rejected; please report this bug");
+                tracing::error!(error = %rejected, ?event, "a state event was rejected; please report this bug");
                 answer(reply, Err(TransitionError::Rejected(rejected)));
             }
         }
@@ -187,157 +191,89 @@ impl StateManagerTask {
         if let Some(error) = self.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
+        let (seq, content) = (self.take_number(), Content::Other(event, reply));
+        accepted.news.push(News { seq, at, content });
+    }
+
+    fn take_number(&mut self) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
-        let id = self.parts.ids.event_id();
-        accepted.entries.push(Arc::new(JournalEntry {
-            seq,
-            id,
-            timestamp: at,
-            event,
-        }));
-        accepted.journaled.push((reply, Receipt { seq, at }));
+        seq
     }
 
-    /// Makes the accepted events durable, then visible, then known.
-    async fn persist(&mut self, accepted: Accepted) {
-        let Accepted {
-            lines,
-            entries,
-            recorded,
-            journaled,
-            changed,
-            transition,
-        } = accepted;
-        let (log, journal) = (Arc::clone(&self.log), Arc::clone(&self.parts.journal));
-        let count = entries.len() as u64;
-        // Numbers that subscribers have seen must not be given out again after a crash.
-        let sync_journal = self.unsynced_entries + count > SEQ_GAP;
-        let (entries, written) = self
-            .parts
-            .blocking
-            .run(move || {
-                let written = write(&log, &*journal, &lines, &entries, sync_journal);
-                (entries, written)
-            })
-            .await;
-        self.unsynced_entries = if sync_journal {
-            0
-        } else {
-            self.unsynced_entries + count
-        };
-        self.journal_due
-            .get_or_insert_with(|| Instant::now() + JOURNAL_PATIENCE);
-        let journal_failed = match written {
-            Ok(()) => None,
-            Err(PersistenceError::Journal(error)) => Some(self.degrade(PersistenceError::Journal(error))),
-            Err(error) => {
-                let error = self.degrade(error);
-                return refuse(recorded.into_iter().chain(journaled), &error);
+    /// Makes the accepted events durable, then visible, then known to those who wait; then tells everybody else.
+    fn persist(&mut self, accepted: Accepted) {
+        if !accepted.lines.is_empty() {
+            if let Err(error) = self.append(&accepted.lines) {
+                return accepted.refuse(&error);
             }
-        };
-        if changed {
-            self.snapshots.changed(transition);
+            self.snapshots.changed(accepted.transition);
+            self.visible
+                .send_modify(|visible| visible.state = Arc::new(self.live.document().clone()));
         }
-        self.show(changed);
-        recorded
-            .into_iter()
-            .for_each(|(reply, receipt)| answer(reply, Ok(receipt)));
-        match journal_failed {
-            // The state events are durable in the log and reach the journal at the next start.
-            Some(error) => refuse(journaled, &error),
-            None => {
-                journaled
-                    .into_iter()
-                    .for_each(|(reply, receipt)| answer(reply, Ok(receipt)));
-                self.publish(entries);
-            }
+        // The newest first: whoever awaits several tickets in order is woken once, by the last reply, and not for each of them.
+        for (reply, receipt) in accepted.recorded.into_iter().rev() {
+            answer(reply, Ok(receipt));
+        }
+        match self.journaling.tell(accepted.news) {
+            Ok(()) => self
+                .visible
+                .send_modify(|visible| visible.last_seq = self.next_seq - 1),
+            Err(error) => self.degrade(error),
         }
     }
 
-    fn show(&self, changed: bool) {
-        self.visible.send_modify(|visible| {
-            visible.last_seq = self.next_seq - 1;
-            if changed {
-                visible.state = Arc::new(self.live.document().clone());
-            }
-        });
-    }
-
-    fn publish(&self, entries: Vec<Arc<JournalEntry>>) {
-        for entry in entries {
-            // An error only says that nobody listens.
-            let _ = self.published.send(entry);
+    fn sync_journal(&mut self) {
+        if let Err(error) = self.journaling.sync() {
+            self.degrade(error);
         }
-    }
-
-    fn begin_snapshot(&mut self) {
-        let length = self.with_log(|log| log.length());
-        self.snapshots
-            .begin(self.live.document().clone(), self.next_seq - 1, length);
     }
 
     /// Takes the snapshot in progress one step on.
-    async fn advance(&mut self, step: Step) {
+    fn advance(&mut self, step: Step) {
         if self.failure().is_some() {
             return self.snapshots.abandon();
         }
         match step {
-            Step::Due => self.begin_snapshot(),
+            Step::Due => {
+                let (document, length) = (self.live.document().clone(), self.log.length());
+                self.snapshots.begin(document, self.next_seq - 1, length);
+            }
             Step::Rendered(writer, rendered) => {
                 self.snapshots.keep_writer(writer);
                 let mut batch = LogBatch::default();
                 batch.mark(&rendered.mark);
-                match self.append(batch).await {
-                    Ok(()) => self.snapshots.save(rendered),
-                    Err(error) => drop(self.degrade(error)),
+                if self.append(&batch).is_ok() {
+                    self.snapshots.save(rendered);
                 }
             }
             Step::Saved(cut, Ok(())) => {
                 self.snapshots.cuts().saved(cut, true);
-                self.trim_log().await;
+                self.trim_log();
             }
-            Step::Saved(_, Err(error)) => drop(self.degrade(error)),
+            Step::Saved(_, Err(error)) => self.degrade(Arc::new(error)),
         }
     }
 
     /// Cuts off what neither state.json nor its backup needs, once that is worth it.
-    async fn trim_log(&mut self) {
-        if self.with_log(|log| log.length()) <= LOG_BYTES {
+    fn trim_log(&mut self) {
+        if self.log.length() <= LOG_BYTES {
             return;
         }
         let cut = self.snapshots.cuts().take_unneeded();
-        let (log, files) = (Arc::clone(&self.log), self.parts.files.clone());
-        let trimmed = self
-            .parts
-            .blocking
-            .run(move || {
-                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-                files.trim_log(&log, cut).map(|trimmed| *log = trimmed)
-            })
-            .await;
-        if let Err(error) = trimmed {
-            self.degrade(PersistenceError::Files(error));
+        match self.parts.files.trim_log(&self.log, cut) {
+            Ok(trimmed) => self.log = trimmed,
+            Err(error) => self.degrade(Arc::new(PersistenceError::Files(error))),
         }
     }
 
-    async fn sync_journal(&mut self) {
-        self.journal_due = None;
-        self.unsynced_entries = 0;
-        let journal = Arc::clone(&self.parts.journal);
-        if let Err(error) = self.parts.blocking.run(move || journal.sync()).await {
-            self.degrade(PersistenceError::Journal(error));
-        }
-    }
-
-    async fn append(&mut self, batch: LogBatch) -> Result<(), PersistenceError> {
-        let log = Arc::clone(&self.log);
-        let append = move || log.lock().unwrap_or_else(PoisonError::into_inner).append(&batch);
-        self.parts
-            .blocking
-            .run(append)
-            .await
-            .map_err(PersistenceError::Log)
+    /// Makes lines of the log durable; a failure is noted before it is returned.
+    fn append(&mut self, batch: &LogBatch) -> Result<(), Arc<PersistenceError>> {
+        self.log.append(batch).map_err(|error| {
+            let error = Arc::new(PersistenceError::Log(error));
+            self.degrade(Arc::clone(&error));
+            error
+        })
     }
 
     /// Ends the task: what waits behind the shutdown is answered by its closed ticket.
@@ -345,9 +281,11 @@ impl StateManagerTask {
         self.requests.close();
         let saved = tokio::time::timeout(LAST_SAVE, self.save_for_good()).await;
         let outcome = saved.unwrap_or_else(|_| {
-            Err(self.degrade(PersistenceError::TimedOut {
+            let error = Arc::new(PersistenceError::TimedOut {
                 limit_seconds: LAST_SAVE.as_secs(),
-            }))
+            });
+            self.degrade(Arc::clone(&error));
+            Err(error)
         });
         match shutdown {
             // Who asked may have gone away meanwhile.
@@ -361,17 +299,17 @@ impl StateManagerTask {
         self.snapshots.hurry();
         while self.failure().is_none() && !self.snapshots.is_idle() {
             let step = self.snapshots.step().await;
-            self.advance(step).await;
+            self.advance(step);
         }
         if self.failure().is_none() {
-            self.sync_journal().await;
+            self.sync_journal();
         }
         if let Some(error) = self.failure() {
             return Err(error);
         }
         let mut batch = LogBatch::default();
         batch.closed(self.next_seq - 1);
-        self.append(batch).await.map_err(|error| self.degrade(error))
+        self.append(&batch)
     }
 
     fn failure(&self) -> Option<Arc<PersistenceError>> {
@@ -379,56 +317,24 @@ impl StateManagerTask {
     }
 
     /// Notes the first failure, after which nothing is written any more ("reliability and security", promise P5).
-    fn degrade(&self, error: PersistenceError) -> Arc<PersistenceError> {
+    fn degrade(&self, error: Arc<PersistenceError>) {
         tracing::error!(%error, source = ?std::error::Error::source(&error), "the disk failed; no more work is recorded");
-        let error = Arc::new(error);
         self.degraded.send_if_modified(|first| {
             let is_first = first.is_none();
-            first.get_or_insert_with(|| Arc::clone(&error));
+            first.get_or_insert(error);
             is_first
         });
-        error
-    }
-
-    fn with_log<T>(&self, look: impl FnOnce(&StateLog) -> T) -> T {
-        look(&self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Writes the log with its sync, then the journal, which is derived from it.
-fn write(
-    log: &Mutex<StateLog>,
-    journal: &dyn EventJournal,
-    lines: &LogBatch,
-    entries: &[Arc<JournalEntry>],
-    sync_journal: bool,
-) -> Result<(), PersistenceError> {
-    if !lines.is_empty() {
-        // A panic while the log was held ended the actor, the only one who comes here.
-        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.append(lines).map_err(PersistenceError::Log)?;
-    }
-    journal.append(entries).map_err(PersistenceError::Journal)?;
-    if sync_journal {
-        journal.sync().map_err(PersistenceError::Journal)?;
-    }
-    Ok(())
-}
-
-fn refuse(replies: impl IntoIterator<Item = (Reply, Receipt)>, error: &Arc<PersistenceError>) {
-    for (reply, _) in replies {
+/// Tells everybody that the disk failed.
+pub(super) fn refuse(replies: impl IntoIterator<Item = Reply>, error: &Arc<PersistenceError>) {
+    for reply in replies {
         answer(reply, Err(TransitionError::NotDurable(Arc::clone(error))));
     }
 }
 
-fn answer(reply: Reply, result: Result<Receipt, TransitionError>) {
+pub(super) fn answer(reply: Reply, result: Result<Receipt, TransitionError>) {
     // Whoever dropped the ticket does not want to know.
     let _ = reply.send(result);
-}
-
-async fn wait_until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
-    }
 }

@@ -13,6 +13,9 @@ pub enum TransitionError {
     /// The reducer refused it: a bug in the caller. The state is unchanged and later events are judged as if it had not been.
     #[error("the event does not fit the state")]
     Rejected(#[source] Rejected),
+    /// It cannot be written down; the state is unchanged.
+    #[error("the event cannot be written as JSON")]
+    NotText(#[source] Arc<serde_json::Error>),
     /// The disk did not take it; the manager is degraded and takes nothing more.
     #[error("the event could not be made durable")]
     NotDurable(#[source] Arc<PersistenceError>),

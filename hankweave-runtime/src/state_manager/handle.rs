@@ -4,15 +4,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use hankweave_core::event::StateEvent;
+use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::plan::PlanEntry;
 use hankweave_core::state::HankweaveState;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use super::actor::{Request, Visible};
+use super::actor::{LAST_SAVE, Request, Visible};
 use super::{Loaded, Parts, PersistenceError, StateManagerTask, Subscription, TransitionError};
 use crate::journal::EventJournal;
 use crate::world::blocking::Blocking;
@@ -23,6 +24,9 @@ const QUEUE: usize = 4_096;
 
 /// Published events that a subscriber may be behind before it has to read the journal.
 const BROADCAST: usize = 4_096;
+
+/// What the writer gets beyond the time for its last save; after it a disk is taken to hang.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Sends events to the single writer; cheap to clone.
 #[derive(Debug, Clone)]
@@ -81,7 +85,14 @@ impl StateManager {
     ///
     /// A call that is dropped before it returns has put nothing in the queue.
     pub async fn transition(&self, event: StateEvent) -> Ticket {
-        self.send(|reply| Request::Transition(event, reply)).await
+        // Encoded here, on the thread of the sender, because the single writer is what everybody waits for.
+        match Encoded::new(event) {
+            Ok(event) => {
+                self.send(|reply| Request::Transition(Box::new(event), reply))
+                    .await
+            }
+            Err(error) => Ticket::refused(TransitionError::NotText(Arc::new(error))),
+        }
     }
 
     /// Replaces the execution plan, in order with the transitions.
@@ -102,7 +113,7 @@ impl StateManager {
         Arc::clone(&self.visible.borrow().state)
     }
 
-    /// The number of the last event that was published.
+    /// The number of the last event that was published; its ticket may have resolved before.
     #[must_use]
     pub fn last_seq(&self) -> u64 {
         self.visible.borrow().last_seq
@@ -142,8 +153,13 @@ impl StateManager {
         if self.queue.send(Request::Shutdown(reply)).await.is_err() {
             return Ok(());
         }
-        // A reply that never comes means that another shutdown stopped the task first.
-        done.await.unwrap_or(Ok(()))
+        match tokio::time::timeout(LAST_SAVE + GRACE, done).await {
+            // A reply that never comes means that another shutdown stopped the task first.
+            Ok(reply) => reply.unwrap_or(Ok(())),
+            Err(_) => Err(Arc::new(PersistenceError::TimedOut {
+                limit_seconds: LAST_SAVE.as_secs(),
+            })),
+        }
     }
 
     async fn send(
@@ -154,6 +170,16 @@ impl StateManager {
         // A queue that is closed drops the reply, which the ticket reports.
         let _ = self.queue.send(request(reply)).await;
         Ticket(ticket)
+    }
+}
+
+impl Ticket {
+    fn refused(error: TransitionError) -> Self {
+        let (reply, ticket) = oneshot::channel();
+        reply
+            .send(Err(error))
+            .expect("the ticket is held until it is returned");
+        Self(ticket)
     }
 }
 

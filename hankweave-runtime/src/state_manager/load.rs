@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::event::{Encoded, Recorded, StateEvent};
 use hankweave_core::state::{
     Candidate, HankweaveState, LiveState, RecoverError, Recovered, Source, StateProblem, parse, recover,
 };
-use hankweave_core::wire::{Event, JournalEntry};
+use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 
 use super::snapshots::Cuts;
 use super::{LoadError, Parts};
@@ -226,17 +226,15 @@ fn complete_journal(parts: &Parts, found: &FoundState, source: Source) -> Result
     Ok(restored)
 }
 
-/// The entry that tells of an accepted event; `live` is the state after it.
-pub(super) fn journal_entry(
-    recorded: &Recorded<StateEvent>,
-    live: &LiveState,
-    ids: &dyn IdSource,
-) -> JournalEntry {
+/// The entry that tells of an event that was read from the log; `live` is the state after it.
+fn journal_entry(recorded: &Recorded<StateEvent>, live: &LiveState, ids: &dyn IdSource) -> JournalEntry {
+    let event =
+        Encoded::new(recorded.event.clone()).expect("an event that was read as JSON can be written as JSON");
     JournalEntry {
         seq: recorded.seq,
         id: ids.event_id(),
         timestamp: recorded.at,
-        event: Event::state_transition(&recorded.event, live),
+        event: Event::state_transition(Box::new(event), CurrentFigures::of(live)),
     }
 }
 

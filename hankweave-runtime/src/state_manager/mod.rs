@@ -1,17 +1,18 @@
 //! The single writer of the state document.
 //!
 //! Events wait in a queue. One task takes all that wait, lets the reducer judge each, makes the accepted ones durable with one
-//! write and one sync of `state.log`, and only then shows the new state, resolves the tickets and publishes. Snapshots
-//! of the whole document are written beside that, never on the path of the next event.
+//! write and one sync of `state.log`, and only then shows the new state and resolves the tickets. The journal and its
+//! subscribers come after those who wait, and snapshots of the whole document are written beside all that.
 //!
 //! ```text
-//! handle ── queue ──► actor: judge ──► log + sync ──► journal ──► state visible ──► tickets ──► subscribers
-//!                       └── snapshots: render ──► mark in the log ──► state.json
+//! handle: encode ── queue ──► actor: judge ──► log + sync ──► state visible ──► tickets ──► journal ──► subscribers
+//!                               └── snapshots: render ──► mark in the log ──► state.json
 //! ```
 
 mod actor;
 mod error;
 mod handle;
+mod journaling;
 mod load;
 mod publish;
 mod snapshots;

@@ -47,7 +47,7 @@ fn parts(disk: &Arc<dyn Disk>, dir: &Path) -> Option<Parts> {
         files: StateFiles::new(Arc::clone(disk), None, dir.to_owned()),
         journal: Arc::new(journal),
         clock: Arc::new(Noon),
-        ids: Arc::new(RandomIds),
+        ids: Arc::new(RandomIds::new()),
         blocking: Blocking::Inline,
     })
 }
@@ -59,7 +59,7 @@ fn try_start(disk: &Arc<dyn Disk>, dir: &Path) -> Option<Life> {
     let (manager, task) = StateManager::start(parts, loaded);
     Some(Life {
         manager,
-        task: tokio::spawn(task.run()),
+        task: task.spawn(),
     })
 }
 
@@ -408,14 +408,14 @@ async fn a_long_log_is_cut_and_still_continues_both_documents() {
         }]
     };
     let life = start(folder.path());
-    for number in 0..8 {
+    for number in 0..20 {
         life.manager.replace_plan(plan(number)).await.await.unwrap();
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
     }
     life.kill().await;
-    assert!(std::fs::metadata(folder.path().join("state.log")).unwrap().len() < 6 << 20);
+    assert!(std::fs::metadata(folder.path().join("state.log")).unwrap().len() < actor::LOG_BYTES);
     let expected = fold(&[StateEvent::PlanReplaced {
-        execution_plan: plan(7),
+        execution_plan: plan(19),
     }]);
     std::fs::write(folder.path().join("state.json"), "damaged").unwrap();
     let (_, loaded) = reload(folder.path());

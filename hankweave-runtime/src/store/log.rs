@@ -5,13 +5,14 @@
 //! synced, the space proves that everything in front of it was durable. So a bad line without such a proof behind it is the torn end of
 //! the last write, which nobody was told about; with one it is damage to acknowledged history.
 //!
-//! Three kinds of JSON occur: a recorded event `{"seq","at","type","data"}`, the mark of a snapshot `{"snapshot":{…}}`, and
+//! Three kinds of JSON occur: a recorded event `{"seq","at","event":{"type","data"}}`, the mark of a snapshot `{"snapshot":{…}}`, and
 //! `{"closed":seq}`, the last line of a clean end with the highest number in use.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 
-use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::event::{Encoded, Recorded, StateEvent};
+use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::SnapshotMark;
@@ -67,21 +68,30 @@ pub struct LogBatch {
 }
 
 impl LogBatch {
-    /// Adds a recorded event.
-    pub fn record(&mut self, recorded: &Recorded<StateEvent>) {
-        self.line(recorded);
+    /// Adds an event that is recorded under the number `seq` at the time `at`.
+    pub fn record(&mut self, seq: u64, at: Timestamp, event: &Encoded<StateEvent>) {
+        // Put together from its parts, since it is the line that everybody waits for.
+        self.line(|bytes| {
+            bytes.extend_from_slice(b"{\"seq\":");
+            serde_json::to_writer(&mut *bytes, &seq)?;
+            bytes.extend_from_slice(b",\"at\":");
+            serde_json::to_writer(&mut *bytes, &at)?;
+            bytes.extend_from_slice(b",\"event\":");
+            bytes.extend_from_slice(event.json().as_bytes());
+            bytes.push(b'}');
+            Ok(())
+        });
     }
 
     /// Adds the mark of the snapshot that is about to become state.json.
     pub fn mark(&mut self, mark: &SnapshotMark) {
-        self.line(&MarkLine {
-            snapshot: mark.clone(),
-        });
+        let snapshot = mark.clone();
+        self.line(|bytes| serde_json::to_writer(bytes, &MarkLine { snapshot }));
     }
 
     /// Adds the end of a clean life; `seq` is the highest number in use.
     pub fn closed(&mut self, seq: u64) {
-        self.line(&ClosedLine { closed: seq });
+        self.line(|bytes| serde_json::to_writer(bytes, &ClosedLine { closed: seq }));
     }
 
     /// Whether there is nothing to write.
@@ -96,15 +106,14 @@ impl LogBatch {
         &self.bytes
     }
 
-    fn line(&mut self, content: &impl Serialize) {
+    fn line(&mut self, write_json: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) {
         let start = self.bytes.len();
         let separator = if start == 0 { b' ' } else { b'+' };
         self.bytes.extend_from_slice(b"00000000");
         self.bytes.push(separator);
-        serde_json::to_writer(&mut self.bytes, content)
-            .expect("log lines have text keys and writing to memory succeeds");
-        let checksum = format!("{:08x}", crc32fast::hash(&self.bytes[start + PREFIX..]));
-        self.bytes[start..start + 8].copy_from_slice(checksum.as_bytes());
+        write_json(&mut self.bytes).expect("lines have text keys, and memory takes everything");
+        let checksum = crc32fast::hash(&self.bytes[start + PREFIX..]);
+        write!(&mut self.bytes[start..start + 8], "{checksum:08x}").expect("eight digits fit");
         self.bytes.push(b'\n');
     }
 }
@@ -145,7 +154,10 @@ impl LogContents {
     #[must_use]
     pub fn to_batch(&self) -> LogBatch {
         let mut batch = LogBatch::default();
-        self.records.iter().for_each(|record| batch.record(record));
+        for Recorded { seq, at, event } in &self.records {
+            let event = Encoded::new(event.clone()).expect("what was read as JSON can be written as JSON");
+            batch.record(*seq, *at, &event);
+        }
         self.marks.iter().for_each(|mark| batch.mark(mark));
         batch
     }
@@ -227,6 +239,13 @@ enum Content {
     Closed(u64),
 }
 
+#[derive(Deserialize)]
+struct EventLine {
+    seq: u64,
+    at: Timestamp,
+    event: StateEvent,
+}
+
 #[derive(Serialize, Deserialize)]
 struct MarkLine {
     snapshot: SnapshotMark,
@@ -261,16 +280,14 @@ fn decode_json(json: &[u8]) -> Option<Content> {
         let line: ClosedLine = serde_json::from_slice(json).ok()?;
         Some(Content::Closed(line.closed))
     } else {
-        serde_json::from_slice(json)
-            .ok()
-            .map(|record| Content::Record(Box::new(record)))
+        let EventLine { seq, at, event } = serde_json::from_slice(json).ok()?;
+        Some(Content::Record(Box::new(Recorded { seq, at, event })))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use hankweave_core::id::CheckpointSha;
-    use hankweave_core::time::Timestamp;
     use proptest::prelude::*;
 
     use super::*;
@@ -286,10 +303,15 @@ mod tests {
         }
     }
 
+    fn add(batch: &mut LogBatch, seq: u64) {
+        let Recorded { seq, at, event } = record(seq);
+        batch.record(seq, at, &Encoded::new(event).unwrap());
+    }
+
     fn batch(seqs: impl IntoIterator<Item = u64>) -> Vec<u8> {
         let mut batch = LogBatch::default();
         for seq in seqs {
-            batch.record(&record(seq));
+            add(&mut batch, seq);
         }
         batch.bytes
     }
@@ -301,11 +323,11 @@ mod tests {
     #[test]
     fn the_bytes_of_a_line_are_documented() {
         let mut lines = LogBatch::default();
-        lines.record(&record(7));
+        add(&mut lines, 7);
         lines.mark(&SnapshotMark::of(7, b"{}\n"));
         lines.closed(9);
         insta::assert_snapshot!(String::from_utf8(lines.bytes).unwrap(), @r#"
-        93397ec0 {"seq":7,"at":"1970-01-01T00:00:00.000Z","type":"InitialCheckpointSet","data":{"sha":"0000000000000000000000000000000000000007"}}
+        e1083c2c {"seq":7,"at":"1970-01-01T00:00:00.000Z","event":{"type":"InitialCheckpointSet","data":{"sha":"0000000000000000000000000000000000000007"}}}
         985d91c9+{"snapshot":{"seq":7,"bytes":3,"crc":"dda1b006"}}
         934da84d+{"closed":9}
         "#);
@@ -366,10 +388,10 @@ mod tests {
     #[test]
     fn the_tail_begins_behind_the_mark_that_fits() {
         let mut lines = LogBatch::default();
-        lines.record(&record(1));
-        lines.record(&record(2));
+        add(&mut lines, 1);
+        add(&mut lines, 2);
         lines.mark(&SnapshotMark::of(1, b"old"));
-        lines.record(&record(3));
+        add(&mut lines, 3);
         lines.mark(&SnapshotMark::of(3, b"new"));
         let contents = read_log(lines.as_bytes());
         let tail = |bytes: &[u8]| contents.tail_of(bytes).iter().map(|r| r.seq).collect::<Vec<_>>();
@@ -384,7 +406,7 @@ mod tests {
         let mut lines = LogBatch::default();
         lines.closed(8);
         assert_eq!(read_log(lines.as_bytes()).closed_at, Some(8));
-        lines.record(&record(9));
+        add(&mut lines, 9);
         assert_eq!(
             (
                 read_log(lines.as_bytes()).closed_at,
@@ -404,7 +426,7 @@ mod tests {
             .unwrap();
         let mut log = StateLog::open(&RealDisk, &path, good.len() as u64).unwrap();
         let mut more = LogBatch::default();
-        more.record(&record(2));
+        add(&mut more, 2);
         log.append(&more).unwrap();
         assert_eq!(seqs(&read_log(&RealDisk.read(&path, 10_000).unwrap())), [1, 2]);
     }
@@ -415,7 +437,7 @@ mod tests {
         let disk = FaultyDisk::new(std::sync::Arc::new(RealDisk), Fault::None);
         let mut log = StateLog::open(&disk, &folder.path().join("state.log"), 0).unwrap();
         let mut many = LogBatch::default();
-        (1..=64).for_each(|seq| many.record(&record(seq)));
+        (1..=64).for_each(|seq| add(&mut many, seq));
         log.append(&many).unwrap();
         assert_eq!(disk.syncs(), 1);
     }

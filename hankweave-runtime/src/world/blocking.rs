@@ -1,5 +1,9 @@
 //! Where calls run that wait for the disk.
 
+use std::future::Future;
+
+use tokio::task::JoinHandle;
+
 /// How blocking work is carried out.
 ///
 /// The runtime hands it to threads, so that a slow fsync never delays a socket. A simulation runs it at once on its
@@ -31,6 +35,26 @@ impl Blocking {
                 // Only a tokio runtime that is going away cancels the work, and then it drops this future as well.
                 Err(_) => std::future::pending().await,
             },
+        }
+    }
+}
+
+impl Blocking {
+    /// Starts a task that waits for the disk itself: on a thread of its own, where that delays nobody else, or, in a
+    /// simulation, beside the calling task.
+    ///
+    /// The handle must be awaited; aborting it ends only a task that is beside its caller.
+    pub fn spawn(self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        match self {
+            Self::Inline => tokio::spawn(task),
+            Self::Threads => tokio::task::spawn_blocking(|| {
+                // Of its own, so that the task's timers still work while the runtime of the caller goes away.
+                tokio::runtime::Builder::new_current_thread()
+                    .enable_time()
+                    .build()
+                    .expect("a runtime without I/O needs nothing of the system")
+                    .block_on(task);
+            }),
         }
     }
 }

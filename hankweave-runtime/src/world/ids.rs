@@ -1,5 +1,7 @@
 //! Where new identifiers come from.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use hankweave_core::id::{EventId, RunId};
 use hankweave_core::time::Timestamp;
 use uuid::Uuid;
@@ -19,8 +21,31 @@ pub trait IdSource: Send + Sync + std::fmt::Debug {
 }
 
 /// Identifiers from the random generator of the operating system.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RandomIds;
+///
+/// Event ids are made by the million, so only their beginning is random, and the rest counts.
+#[derive(Debug)]
+pub struct RandomIds {
+    /// What the ids of all events begin with.
+    events: String,
+    next_event: AtomicU64,
+}
+
+impl RandomIds {
+    /// A source that shares no id with any other.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            events: format!("{}-", Uuid::new_v4().simple()),
+            next_event: AtomicU64::new(1),
+        }
+    }
+}
+
+impl Default for RandomIds {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl IdSource for RandomIds {
     fn run_id(&self, now: Timestamp) -> RunId {
@@ -31,7 +56,9 @@ impl IdSource for RandomIds {
     }
 
     fn event_id(&self) -> EventId {
-        EventId::new(Uuid::now_v7().to_string()).expect("a UUID is not empty")
+        let number = self.next_event.fetch_add(1, Ordering::Relaxed);
+        let id = EventId::new([self.events.as_str(), &number.to_string()].concat());
+        id.expect("the text is not empty")
     }
 
     fn nonce(&self) -> String {
@@ -57,8 +84,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_event_id_comes_twice() {
+        let (one, other) = (RandomIds::new(), RandomIds::new());
+        let ids = [one.event_id(), one.event_id(), other.event_id(), other.event_id()];
+        assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), 4);
+    }
+
+    #[test]
     fn a_run_id_has_the_documented_form() {
-        let id = RandomIds.run_id(Timestamp::from_millis(1_736_000_000_000));
+        let id = RandomIds::new().run_id(Timestamp::from_millis(1_736_000_000_000));
         let parts: Vec<&str> = id.as_str().split('-').collect();
         assert_eq!(
             (parts[0], parts[1].len(), parts[2].len(), parts.len()),

@@ -46,7 +46,7 @@ impl World {
         Ok(Self {
             clock: Arc::new(SystemClock),
             disk: Arc::new(RealDisk),
-            ids: Arc::new(RandomIds),
+            ids: Arc::new(RandomIds::new()),
             identity: Arc::new(SystemIdentity),
             spawner: Arc::new(ChildSpawner::adopting_orphans()?),
             blocking: Blocking::Threads,

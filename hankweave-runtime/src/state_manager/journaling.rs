@@ -1,0 +1,138 @@
+//! From the log into the journal and to the subscribers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::event::{Encoded, StateEvent};
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+use super::actor::{Reply, answer, refuse};
+use super::load::SEQ_GAP;
+use super::{Parts, PersistenceError, Receipt};
+use crate::journal::JournalError;
+
+/// How long the journal may lack the sync ("reliability and security", rule D5).
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Brings accepted events into the journal in the order of their numbers, then publishes them.
+#[derive(Debug)]
+pub(super) struct Journaling {
+    parts: Parts,
+    published: broadcast::Sender<Arc<JournalEntry>>,
+    sync_due: Option<Instant>,
+    /// Events in a row that neither the log nor a sync of the journal made durable.
+    unsynced: u64,
+}
+
+/// An accepted event on its way into the journal.
+pub(super) struct News {
+    pub(super) seq: u64,
+    pub(super) at: Timestamp,
+    pub(super) content: Content,
+}
+
+/// What happened.
+pub(super) enum Content {
+    /// The document changed: the event, durable in the log, and the figures after it.
+    Transition(Box<Encoded<StateEvent>>, CurrentFigures),
+    /// Something else, and who waits until it is in the journal.
+    Other(Event, Reply),
+}
+
+impl Journaling {
+    pub(super) fn new(parts: Parts, published: broadcast::Sender<Arc<JournalEntry>>) -> Self {
+        Self {
+            parts,
+            published,
+            sync_due: None,
+            unsynced: 0,
+        }
+    }
+
+    /// Journals and publishes; whoever waits for the journal is told.
+    ///
+    /// # Errors
+    ///
+    /// [`PersistenceError::Journal`]: nothing was published. State events are durable in the log and reach the journal at
+    /// the next start.
+    pub(super) fn tell(&mut self, news: Vec<News>) -> Result<(), Arc<PersistenceError>> {
+        if news.is_empty() {
+            return Ok(());
+        }
+        let mut entries = Vec::with_capacity(news.len());
+        let mut replies = Vec::new();
+        for News { seq, at, content } in news {
+            let event = match content {
+                Content::Transition(event, figures) => {
+                    self.unsynced = 0;
+                    Event::state_transition(event, figures)
+                }
+                Content::Other(event, reply) => {
+                    self.unsynced += 1;
+                    replies.push((reply, Receipt { seq, at }));
+                    event
+                }
+            };
+            let id = self.parts.ids.event_id();
+            entries.push(Arc::new(JournalEntry {
+                seq,
+                id,
+                timestamp: at,
+                event,
+            }));
+        }
+        if let Err(error) = self.append(&entries) {
+            let error = Arc::new(PersistenceError::Journal(error));
+            refuse(replies.into_iter().map(|(reply, _)| reply), &error);
+            return Err(error);
+        }
+        for (reply, receipt) in replies.into_iter().rev() {
+            answer(reply, Ok(receipt));
+        }
+        for entry in entries {
+            // An error only says that nobody listens.
+            let _ = self.published.send(entry);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, entries: &[Arc<JournalEntry>]) -> Result<(), JournalError> {
+        self.parts.journal.append(entries)?;
+        self.sync_due.get_or_insert_with(|| Instant::now() + PATIENCE);
+        if self.unsynced > SEQ_GAP {
+            // Numbers that subscribers have seen must not be given out again after a crash.
+            self.unsynced = 0;
+            self.parts.journal.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the journal must be synced.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub(super) async fn due(&self) {
+        match self.sync_due {
+            Some(due) => tokio::time::sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Makes everything in the journal durable.
+    ///
+    /// # Errors
+    ///
+    /// [`PersistenceError::Journal`].
+    pub(super) fn sync(&mut self) -> Result<(), Arc<PersistenceError>> {
+        self.sync_due = None;
+        self.unsynced = 0;
+        self.parts
+            .journal
+            .sync()
+            .map_err(|error| Arc::new(PersistenceError::Journal(error)))
+    }
+}
