@@ -267,7 +267,10 @@ fn costs_count_while_sentinels_drain_and_become_final() {
         panic!("{:?}", stage.codon())
     };
     assert_eq!(
-        (codon.final_cost.as_dollars(), codon.final_tokens.input_tokens),
+        (
+            codon.final_cost.as_dollars(),
+            codon.final_tokens.usage.input_tokens
+        ),
         (0.5, 9)
     );
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use hankweave_core::cost::Usd;
 use hankweave_core::state;
-use hankweave_core::thread::{self, CheckpointFacts, KnownCheckpoints};
+use hankweave_core::thread::{self, CheckpointFacts, CheckpointTable};
 use serde_json::{Value, json};
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -21,7 +21,7 @@ fn expected() -> serde_json::Map<String, Value> {
 }
 
 /// Every SHA of the full document exists, as the expected values assume.
-fn known() -> KnownCheckpoints {
+fn known() -> CheckpointTable {
     let full = state::parse(&fixture("full-state.json")).unwrap();
     full.checkpoints()
         .map(|sha| (sha.clone(), CheckpointFacts::default()))

@@ -168,9 +168,7 @@ fn run_started(name: &str) -> StateEvent {
         run_id: run_id(name),
         run_folder: PathBuf::from("/project/.hankweave/runs").join(name),
         git_branch: format!("run-{name}"),
-        starting_conditions: StartingConditions::Fresh {
-            initial_checkpoint_sha: None,
-        },
+        starting_conditions: StartingConditions::fresh(None),
         server_pid: Pid(1),
     }
 }

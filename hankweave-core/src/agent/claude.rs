@@ -118,9 +118,7 @@ impl ClaudeDecoder {
         Verdict::Failure {
             reason: FailureReason {
                 kind: class.kind,
-                retriable: class.retriable && !context_exceeded,
-                message: Some(message),
-                sentinel_refs: None,
+                ..FailureReason::unknown(class.retriable && !context_exceeded, message)
             },
             context_exceeded,
             retry_after: class.retry_after,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::Extra;
+
 /// The reason of a failed codon ("state model", section 3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,6 +19,9 @@ pub struct FailureReason {
     /// The sentinels that did not load, as hank.json names them; only for [`FailureKind::SentinelLoadFailure`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel_refs: Option<Vec<String>>,
+    /// Names that other versions wrote; kept as they are.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 impl FailureReason {
@@ -27,6 +32,7 @@ impl FailureReason {
             retriable,
             message: Some(message.into()),
             sentinel_refs: None,
+            extra: Extra::default(),
         }
     }
 }
@@ -58,6 +64,7 @@ mod tests {
             retriable: false,
             message: None,
             sentinel_refs: Some(vec!["watch.json".to_owned()]),
+            extra: Extra::default(),
         };
         let json = r#"{"type":"sentinel-load-failure","retriable":false,"sentinelRefs":["watch.json"]}"#;
         assert_eq!(serde_json::to_string(&reason).unwrap(), json);

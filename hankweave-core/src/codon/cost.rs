@@ -1,6 +1,6 @@
 //! What a codon has cost, whatever its state ("state model", section 9).
 
-use super::CodonExecution;
+use super::{CodonExecution, SentinelState};
 use crate::cost::{TokenUsage, Usd};
 
 impl CodonExecution {
@@ -32,6 +32,21 @@ impl CodonExecution {
         self.codon_cost() + skipped + self.sentinel_cost()
     }
 
+    /// The sentinels that watch or watched the codon, in the order in which they were loaded.
+    #[must_use]
+    pub fn sentinels(&self) -> &[SentinelState] {
+        match self {
+            Self::Preparing(_) => &[],
+            Self::Starting(codon) => codon.sentinels.list(),
+            Self::Initializing(codon) => codon.sentinels.list(),
+            Self::Running(codon) => codon.sentinels.list(),
+            Self::CompletingSentinels(codon) => codon.sentinels.list(),
+            Self::Completed(codon) => codon.sentinels.list(),
+            Self::Failed(codon) => codon.sentinels.list(),
+            Self::Skipped(codon) => codon.sentinels.list(),
+        }
+    }
+
     /// What the sentinels of the codon cost together, as recorded.
     #[must_use]
     pub fn sentinel_cost(&self) -> Usd {
@@ -54,10 +69,10 @@ impl CodonExecution {
             Self::Preparing(_) | Self::Starting(_) | Self::Initializing(_) | Self::Skipped(_) => {
                 TokenUsage::ZERO
             }
-            Self::Running(codon) => codon.current_tokens,
-            Self::CompletingSentinels(codon) => codon.current_tokens,
-            Self::Completed(codon) => codon.final_tokens,
-            Self::Failed(codon) => codon.partial_tokens,
+            Self::Running(codon) => codon.current_tokens.usage,
+            Self::CompletingSentinels(codon) => codon.current_tokens.usage,
+            Self::Completed(codon) => codon.final_tokens.usage,
+            Self::Failed(codon) => codon.partial_tokens.usage,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::sentinels::{Executed, Loaded, Sentinels};
 use crate::agent::FailureReason;
-use crate::cost::{TokenUsage, Usd};
+use crate::cost::{RecordedTokens, Usd};
 use crate::id::{CheckpointSha, CodonId, Pid, SessionId};
 use crate::machine;
 use crate::machine::Extra;
@@ -80,8 +80,8 @@ pub enum CodonExecution {
         #[live(start = Usd::ZERO, add)]
         current_cost: Usd,
         /// The tokens used so far.
-        #[live(start = TokenUsage::ZERO, add)]
-        current_tokens: TokenUsage,
+        #[live(start = RecordedTokens::default(), add)]
+        current_tokens: RecordedTokens,
         /// The messages that the agent has written so far.
         #[live(start = 0)]
         assistant_message_count: u64,
@@ -108,7 +108,7 @@ pub enum CodonExecution {
         final_cost: Usd,
         /// The tokens that the codon used.
         #[carry(current_tokens)]
-        final_tokens: TokenUsage,
+        final_tokens: RecordedTokens,
         /// The sentinels that watched this codon.
         #[carry]
         #[serde(default, skip_serializing_if = "Sentinels::is_none")]
@@ -153,7 +153,7 @@ pub enum CodonExecution {
         partial_cost: Usd,
         /// The tokens used until the codon failed.
         #[carry(current_tokens)]
-        partial_tokens: TokenUsage,
+        partial_tokens: RecordedTokens,
         /// The sentinels that watched this codon.
         #[carry]
         #[serde(default, skip_serializing_if = "Sentinels::is_none")]
@@ -190,7 +190,7 @@ pub enum CodonExecution {
         partial_cost: Usd,
         /// The tokens used until the codon was skipped.
         #[carry(current_tokens)]
-        partial_tokens: TokenUsage,
+        partial_tokens: RecordedTokens,
         /// The messages that the agent had written, if it ran.
         #[carry]
         assistant_message_count: Option<u64>,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::ser::SerializeStruct;
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cost::Usd;
@@ -42,10 +42,12 @@ pub struct Sentinels<P> {
     phase: PhantomData<P>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 struct Record {
     sentinels: Vec<SentinelState>,
     total_cost: Usd,
+    /// Names that other versions wrote; kept as they are.
+    extra: Extra,
 }
 
 impl<P> Sentinels<P> {
@@ -65,9 +67,16 @@ impl<P> Sentinels<P> {
             record: Some(Box::new(Record {
                 sentinels,
                 total_cost,
+                extra: Extra::default(),
             })),
             phase: PhantomData,
         }
+    }
+
+    /// Replaces the sentinels and what they cost together; names of other versions stay.
+    pub fn replace(&mut self, sentinels: Vec<SentinelState>, total_cost: Usd) {
+        let record = self.record.get_or_insert_default();
+        (record.sentinels, record.total_cost) = (sentinels, total_cost);
     }
 
     /// Whether the field is absent.
@@ -130,9 +139,12 @@ impl<P: SentinelPhase> Serialize for Sentinels<P> {
         let Some(record) = &self.record else {
             return serializer.serialize_none();
         };
-        let mut object = serializer.serialize_struct("Sentinels", 2)?;
-        object.serialize_field(P::KEY, &record.sentinels)?;
-        object.serialize_field("totalCost", &record.total_cost)?;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry(P::KEY, &record.sentinels)?;
+        object.serialize_entry("totalCost", &record.total_cost)?;
+        for (name, value) in record.extra.iter() {
+            object.serialize_entry(name, value)?;
+        }
         object.end()
     }
 }
@@ -149,7 +161,15 @@ impl<'de, P: SentinelPhase> Deserialize<'de> for Sentinels<P> {
             (_, _, None) => return Err(D::Error::missing_field("executed")),
             _ => return Err(D::Error::custom("`loaded` and `executed` exclude each other")),
         };
-        Ok(Self::new(list, stored.total_cost))
+        let record = Record {
+            sentinels: list,
+            total_cost: stored.total_cost,
+            extra: stored.extra,
+        };
+        Ok(Self {
+            record: Some(Box::new(record)),
+            phase: PhantomData,
+        })
     }
 }
 
@@ -159,6 +179,8 @@ struct Stored {
     loaded: Option<Vec<SentinelState>>,
     executed: Option<Vec<SentinelState>>,
     total_cost: Usd,
+    #[serde(flatten)]
+    extra: Extra,
 }
 
 /// The record of one sentinel ("state model", section 3).

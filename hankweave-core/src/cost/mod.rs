@@ -6,5 +6,5 @@ mod tokens;
 mod usd;
 
 pub use accounting::{ModelUsage, ProcessUsage, ReportedUsage, UsageTotals};
-pub use tokens::TokenUsage;
+pub use tokens::{RecordedTokens, TokenUsage};
 pub use usd::{InvalidUsd, Usd};

@@ -5,6 +5,8 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::Extra;
+
 /// Tokens of one message, one codon or one run; sums stop at the largest number ("reliability and security", rule D10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,6 +37,69 @@ impl TokenUsage {
             .saturating_add(self.output_tokens)
             .saturating_add(self.cache_creation_tokens)
             .saturating_add(self.cache_read_tokens)
+    }
+}
+
+/// Token counts as a record holds them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "StoredTokens", into = "StoredTokens")]
+pub struct RecordedTokens {
+    /// The counts.
+    pub usage: TokenUsage,
+    /// Names that other versions wrote; kept as they are.
+    pub extra: Extra,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredTokens {
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_creation_tokens: u64,
+    cache_read_tokens: u64,
+    #[serde(flatten)]
+    extra: Extra,
+}
+
+impl From<StoredTokens> for RecordedTokens {
+    fn from(stored: StoredTokens) -> Self {
+        Self {
+            usage: TokenUsage {
+                input_tokens: stored.input_tokens,
+                output_tokens: stored.output_tokens,
+                cache_creation_tokens: stored.cache_creation_tokens,
+                cache_read_tokens: stored.cache_read_tokens,
+            },
+            extra: stored.extra,
+        }
+    }
+}
+
+impl From<RecordedTokens> for StoredTokens {
+    fn from(RecordedTokens { usage, extra }: RecordedTokens) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cache_creation_tokens: usage.cache_creation_tokens,
+            cache_read_tokens: usage.cache_read_tokens,
+            extra,
+        }
+    }
+}
+
+impl From<TokenUsage> for RecordedTokens {
+    fn from(usage: TokenUsage) -> Self {
+        Self {
+            usage,
+            extra: Extra::default(),
+        }
+    }
+}
+
+impl AddAssign for RecordedTokens {
+    /// Adds the counts; the names of other versions stay those of the left side.
+    fn add_assign(&mut self, other: Self) {
+        self.usage += other.usage;
     }
 }
 

@@ -8,7 +8,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 /// Unknown fields of a stored value, in the order in which they were read; written back as they are.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Extra(Vec<(String, Value)>);
 
 impl Extra {
@@ -67,6 +67,9 @@ impl<'de> Deserialize<'de> for Extra {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Extra, A::Error> {
                 let mut extra = Extra::default();
                 while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    if extra.get(&name).is_some() {
+                        return Err(serde::de::Error::custom(format_args!("duplicate field `{name}`")));
+                    }
                     extra.insert(name, value);
                 }
                 Ok(extra)

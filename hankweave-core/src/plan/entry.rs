@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::hank::CodonConfig;
 use crate::id::{CodonId, LoopId};
+use crate::machine::Extra;
 
 /// One step of the plan ("state model", section 8).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,9 @@ pub struct LoopContext {
     pub iteration: u32,
     /// Position in the loop's list of codons, counted from 0.
     pub codon_index_in_loop: u32,
+    /// Names that other versions wrote; kept as they are.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// The configuration of a codon as the plan keeps it: the JSON object word for word, so that a plan written by another

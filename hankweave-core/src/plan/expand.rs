@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::entry::{LoopContext, PlanEntry, PlannedCodon};
 use crate::hank::{CodonConfig, Hank, HankItem, LoopConfig, TerminateOn};
 use crate::id::{CodonId, LoopId};
+use crate::machine::Extra;
 
 /// A contextExceeded loop ends after this many iterations even if no context was ever full, so that an agent that does
 /// nothing cannot run up costs without end.
@@ -179,6 +180,7 @@ fn iteration(found: &LoopConfig, iteration: u32) -> Option<Vec<PlanEntry>> {
             loop_id: found.id.clone(),
             iteration,
             codon_index_in_loop,
+            extra: Extra::default(),
         };
         Some(entry(codon, codon_id, Some(context)))
     });

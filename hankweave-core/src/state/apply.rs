@@ -398,8 +398,10 @@ fn change_costs(
         return Err(not_working(codon, "costs"));
     }
     let (cost, tokens) = match Arc::make_mut(codon) {
-        CodonExecution::Running(codon) => (&mut codon.current_cost, &mut codon.current_tokens),
-        CodonExecution::CompletingSentinels(codon) => (&mut codon.current_cost, &mut codon.current_tokens),
+        CodonExecution::Running(codon) => (&mut codon.current_cost, &mut codon.current_tokens.usage),
+        CodonExecution::CompletingSentinels(codon) => {
+            (&mut codon.current_cost, &mut codon.current_tokens.usage)
+        }
         other => return Err(not_working(other, "costs")),
     };
     let cost_before = *cost;

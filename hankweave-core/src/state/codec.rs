@@ -1,44 +1,19 @@
-//! Bytes to document and back ("state model", sections 2, 3 and 7).
+//! Bytes to document and back ("state model", sections 2, 3 and 7; "reliability and security", rule D3).
+//!
+//! A good file is read once, straight into its types. Only when that fails the text is read again as a tree, in which
+//! every problem is looked for; files that are merely unusual, such as those with `null` for an absent field, come through there.
 
-use std::fmt;
-
-use super::HankweaveState;
+use super::check::{SCHEMA_VERSION_FIELD, check};
+use super::depth::is_deeper_than;
+use super::outline::Outline;
+use super::tree;
+use super::{HankweaveState, ProblemKind, StateProblem};
 
 /// Larger files are refused before they are parsed ("reliability and security", rule D3).
 pub const MAX_STATE_BYTES: usize = 64 << 20;
 
-/// The kinds of problem that keep a document from being used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProblemKind {
-    /// Not JSON, or not the shape of a state document.
-    CorruptedData,
-    /// `currentRunId` names no run.
-    MissingRun,
-    /// A codon does not have the fields of its status.
-    InvalidCodon,
-}
-
-impl fmt::Display for ProblemKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::CorruptedData => "corrupted_data",
-            Self::MissingRun => "missing_run",
-            Self::InvalidCodon => "invalid_codon",
-        })
-    }
-}
-
-/// One reason why a document cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{kind} at {path}: {message}")]
-pub struct StateProblem {
-    /// The kind.
-    pub kind: ProblemKind,
-    /// Where: a JSON path such as `runs[0].codons[2].completionCheckpoint`, `$` for the whole document.
-    pub path: String,
-    /// What is wrong there.
-    pub message: String,
-}
+/// Objects and lists may be nested so deep ("reliability and security", rule D3).
+pub const MAX_STATE_DEPTH: usize = 64;
 
 /// Reads and checks a document.
 ///
@@ -47,22 +22,19 @@ pub struct StateProblem {
 /// Returns every reason why the document cannot be used; never an empty list.
 pub fn parse(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
     if bytes.len() > MAX_STATE_BYTES {
-        return Err(vec![corrupted(
-            "$",
-            format!("larger than {} MiB", MAX_STATE_BYTES >> 20),
-        )]);
+        return Err(vec![corrupted(format!(
+            "larger than {} MiB",
+            MAX_STATE_BYTES >> 20
+        ))]);
     }
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let state: HankweaveState =
-        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| vec![problem(&error)])?;
-    deserializer
-        .end()
-        .map_err(|error| vec![corrupted("$", error.to_string())])?;
-    let problems: Vec<StateProblem> = missing_run(&state).into_iter().collect();
-    if problems.is_empty() {
-        Ok(state)
-    } else {
-        Err(problems)
+    if is_deeper_than(bytes, MAX_STATE_DEPTH) {
+        return Err(vec![corrupted(format!(
+            "nested deeper than {MAX_STATE_DEPTH} levels"
+        ))]);
+    }
+    match serde_json::from_slice::<HankweaveState>(bytes) {
+        Ok(state) if is_whole(&state) => Ok(state),
+        _ => parse_slowly(bytes),
     }
 }
 
@@ -75,37 +47,39 @@ pub fn render(state: &HankweaveState) -> String {
     text
 }
 
-/// Text that is not JSON is corrupted wherever it breaks off; a codon that JSON can hold and the table cannot is invalid.
-fn problem(error: &serde_path_to_error::Error<serde_json::Error>) -> StateProblem {
-    let path = error.path().to_string();
-    if !error.inner().is_data() || path == "." {
-        return corrupted("$", error.inner().to_string());
-    }
-    let kind = if path.contains("].codons[") {
-        ProblemKind::InvalidCodon
-    } else {
-        ProblemKind::CorruptedData
-    };
-    StateProblem {
-        kind,
-        path,
-        message: error.inner().to_string(),
-    }
+/// Whether the parts fit together, and nothing hints at another format.
+fn is_whole(state: &HankweaveState) -> bool {
+    state.extra.get(SCHEMA_VERSION_FIELD).is_none() && Outline::of(state).problems().is_empty()
 }
 
-fn missing_run(state: &HankweaveState) -> Option<StateProblem> {
-    let id = state.current_run_id.as_ref()?;
-    state.run(id).is_none().then(|| StateProblem {
-        kind: ProblemKind::MissingRun,
-        path: "currentRunId".to_owned(),
-        message: format!("run `{id}` does not exist"),
+/// Finds every problem; where there is none after all, the document.
+fn parse_slowly(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
+    let (mut tree, mut problems) = tree::read(bytes).map_err(|error| vec![not_json(&error)])?;
+    problems.extend(check(&mut tree));
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    // The check knows every rule of the types, so this is not expected to fail; if it does, the reason still has a place.
+    serde_path_to_error::deserialize(&tree).map_err(|error| {
+        vec![StateProblem {
+            kind: ProblemKind::CorruptedData,
+            path: error.path().to_string(),
+            message: error.inner().to_string(),
+        }]
     })
 }
 
-fn corrupted(path: &str, message: String) -> StateProblem {
+fn not_json(error: &serde_json::Error) -> StateProblem {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let message = text.strip_suffix(&place).unwrap_or(&text);
+    corrupted(format!("{}:{}: {message}", error.line(), error.column()))
+}
+
+fn corrupted(message: String) -> StateProblem {
     StateProblem {
         kind: ProblemKind::CorruptedData,
-        path: path.to_owned(),
+        path: "$".to_owned(),
         message,
     }
 }

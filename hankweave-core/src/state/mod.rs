@@ -1,16 +1,24 @@
 //! The state document, `.hankweave/state.json`, and the reducer that changes it.
 
 mod apply;
+mod check;
 mod codec;
+mod depth;
 mod document;
 mod live;
+mod outline;
+mod problem;
 mod query;
 mod recover;
 mod run;
+mod tree;
+mod warnings;
 
 pub use apply::{Applied, Rejected, apply};
-pub use codec::{MAX_STATE_BYTES, ProblemKind, StateProblem, parse, render};
+pub use codec::{MAX_STATE_BYTES, MAX_STATE_DEPTH, parse, render};
 pub use document::HankweaveState;
 pub use live::{LiveState, Totals};
+pub use problem::{ProblemKind, StateProblem, StateWarning, WarningKind};
 pub use recover::{Candidate, RecoverError, Recovered, Source, recover};
 pub use run::{ContinuationReason, ContinuationSource, Run, RunStatus, StartingConditions};
+pub use warnings::{Surroundings, warnings};

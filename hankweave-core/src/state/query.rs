@@ -34,6 +34,7 @@ impl HankweaveState {
             let source = match &run.starting_conditions {
                 super::StartingConditions::Fresh {
                     initial_checkpoint_sha,
+                    ..
                 } => initial_checkpoint_sha.as_ref(),
                 super::StartingConditions::Continuation { source, .. } => Some(&source.checkpoint_sha),
             };

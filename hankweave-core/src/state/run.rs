@@ -1,10 +1,12 @@
 //! One run: one life of the server.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::codon::CodonExecution;
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
@@ -85,6 +87,9 @@ pub enum StartingConditions {
         /// The commit of the clean project.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initial_checkpoint_sha: Option<CheckpointSha>,
+        /// Names that other versions wrote; kept as they are.
+        #[serde(flatten)]
+        extra: Extra,
     },
     /// From a point of an earlier run.
     Continuation {
@@ -93,7 +98,40 @@ pub enum StartingConditions {
         /// Why the earlier run is continued.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<ContinuationReason>,
+        /// Names that other versions wrote; kept as they are.
+        #[serde(flatten)]
+        extra: Extra,
     },
+}
+
+impl StartingConditions {
+    /// A run that begins from nothing, or from the commit of the clean project.
+    #[must_use]
+    pub fn fresh(initial_checkpoint_sha: Option<CheckpointSha>) -> Self {
+        Self::Fresh {
+            initial_checkpoint_sha,
+            extra: Extra::default(),
+        }
+    }
+
+    /// A run that goes on at `source`.
+    #[must_use]
+    pub fn continuation(source: ContinuationSource, reason: Option<ContinuationReason>) -> Self {
+        Self::Continuation {
+            source,
+            reason,
+            extra: Extra::default(),
+        }
+    }
+
+    /// Where the run goes on, unless it is a fresh one.
+    #[must_use]
+    pub fn source(&self) -> Option<&ContinuationSource> {
+        match self {
+            Self::Fresh { .. } => None,
+            Self::Continuation { source, .. } => Some(source),
+        }
+    }
 }
 
 /// The point of an earlier run at which another run goes on.
@@ -103,10 +141,21 @@ pub struct ContinuationSource {
     /// The earlier run.
     pub run_id: RunId,
     /// The codon behind which the new run goes on; `None` means from the beginning of the earlier run.
-    #[serde(deserialize_with = "Option::deserialize")]
+    #[serde(deserialize_with = "codon_or_beginning")]
     pub after_codon: Option<CodonId>,
     /// The commit whose files the new run begins with; blank for "the files as they are".
     pub checkpoint_sha: CheckpointSha,
+    /// Names that other versions wrote; kept as they are.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// `null` and an empty text both mean the beginning of the run ("execution thread", step 6).
+fn codon_or_beginning<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CodonId>, D::Error> {
+    match Option::<Cow<'de, str>>::deserialize(deserializer)? {
+        Some(text) if !text.is_empty() => CodonId::new(text).map(Some).map_err(D::Error::custom),
+        _ => Ok(None),
+    }
 }
 
 /// Why an earlier run is continued.

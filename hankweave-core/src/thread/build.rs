@@ -1,6 +1,7 @@
 //! Walking back from a run to the fresh run that it came from.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -24,7 +25,26 @@ pub struct CheckpointFacts {
 }
 
 /// The commits that exist.
-pub type KnownCheckpoints = HashMap<CheckpointSha, CheckpointFacts>;
+pub trait KnownCheckpoints: fmt::Debug {
+    /// What is known about the commit `sha`; `None` when it does not exist.
+    fn find(&self, sha: &CheckpointSha) -> Option<CheckpointFacts>;
+}
+
+/// Commits with what is known about them.
+pub type CheckpointTable = HashMap<CheckpointSha, CheckpointFacts>;
+
+impl KnownCheckpoints for CheckpointTable {
+    fn find(&self, sha: &CheckpointSha) -> Option<CheckpointFacts> {
+        self.get(sha).cloned()
+    }
+}
+
+/// Commits of which nothing but the name is known.
+impl KnownCheckpoints for HashSet<CheckpointSha> {
+    fn find(&self, sha: &CheckpointSha) -> Option<CheckpointFacts> {
+        self.contains(sha).then(CheckpointFacts::default)
+    }
+}
 
 /// One history out of many runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -95,7 +115,7 @@ pub struct ValidatedCheckpoint {
 pub fn build(
     state: &HankweaveState,
     target: Option<&RunId>,
-    known: Option<&KnownCheckpoints>,
+    known: Option<&dyn KnownCheckpoints>,
 ) -> ExecutionThread {
     let start = match target {
         Some(id) => state.run(id),
@@ -117,7 +137,7 @@ pub fn build(
         .map(|run| (&run.run_id, run.as_ref()))
         .collect();
     let mut codons = Vec::new();
-    let mut visited = std::collections::HashSet::new();
+    let mut visited = HashSet::new();
     let mut next = Some((start, start.codons.len()));
     while let Some((run, end)) = next.take() {
         if !visited.insert(&run.run_id) {
@@ -202,7 +222,7 @@ fn thread_codon(
     global_index: usize,
     run_index: usize,
     codon_index_in_run: usize,
-    known: Option<&KnownCheckpoints>,
+    known: Option<&dyn KnownCheckpoints>,
 ) -> ThreadCodon {
     ThreadCodon {
         codon: Arc::clone(codon),
@@ -219,15 +239,15 @@ fn thread_codon(
     }
 }
 
-fn validated(codon: &CodonExecution, known: &KnownCheckpoints) -> Vec<ValidatedCheckpoint> {
+fn validated(codon: &CodonExecution, known: &dyn KnownCheckpoints) -> Vec<ValidatedCheckpoint> {
     let exists = |(checkpoint_type, sha): (CheckpointType, &CheckpointSha)| {
-        let facts = known.get(sha)?;
+        let facts = known.find(sha)?;
         Some(ValidatedCheckpoint {
             checkpoint_type,
             sha: sha.clone(),
-            message: facts.message.clone(),
+            message: facts.message,
             timestamp: facts.timestamp,
-            branch: facts.branch.clone(),
+            branch: facts.branch,
         })
     };
     codon.checkpoints().filter_map(exists).collect()

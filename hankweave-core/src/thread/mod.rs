@@ -6,6 +6,7 @@ mod resume;
 mod session;
 
 pub use build::{
-    CheckpointFacts, ExecutionThread, KnownCheckpoints, ThreadCodon, ValidatedCheckpoint, build,
+    CheckpointFacts, CheckpointTable, ExecutionThread, KnownCheckpoints, ThreadCodon, ValidatedCheckpoint,
+    build,
 };
 pub use resume::Resume;

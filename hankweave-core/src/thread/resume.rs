@@ -4,6 +4,7 @@ use super::{ExecutionThread, ThreadCodon, ValidatedCheckpoint};
 use crate::codon::CodonStatus;
 use crate::event::CheckpointType;
 use crate::id::CheckpointSha;
+use crate::machine::Extra;
 use crate::state::{ContinuationReason, ContinuationSource};
 
 /// How a new run begins.
@@ -99,5 +100,6 @@ fn source(entry: &ThreadCodon, checkpoint_sha: CheckpointSha) -> ContinuationSou
         run_id: entry.run_id.clone(),
         after_codon: Some(entry.codon.codon_id().clone()),
         checkpoint_sha,
+        extra: Extra::default(),
     }
 }

@@ -67,11 +67,11 @@ pub(super) async fn finish(
 /// Replaces the sum over messages by what the agent itself reports in the end, which also knows the output tokens.
 async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Running>, exit: &ExitOutcome) {
     let UsageTotals { tokens, cost, .. } = exit.usage;
-    if (running.current_cost, running.current_tokens) == (cost, tokens) {
+    if (running.current_cost, running.current_tokens.usage) == (cost, tokens) {
         return;
     }
     running.set_current_cost(cost);
-    running.set_current_tokens(tokens);
+    running.set_current_tokens(tokens.into());
     let final_cost = StateEvent::CodonFinalCostSet {
         run_id: codon.run.run_id.clone(),
         codon_id: codon.entry.codon_id.clone(),

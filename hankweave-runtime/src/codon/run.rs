@@ -198,7 +198,7 @@ impl Listener<'_> {
         let codon_id = self.codon.entry.codon_id.clone();
         let run_id = self.codon.run.run_id.clone();
         self.running.add_current_cost(usage.usage.cost);
-        self.running.add_current_tokens(usage.usage.tokens);
+        self.running.add_current_tokens(usage.usage.tokens.into());
         let costs = StateEvent::CostsIncremented {
             run_id: run_id.clone(),
             codon_id: codon_id.clone(),

@@ -6,7 +6,7 @@ use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, Pid, RunId};
 use hankweave_core::plan::{Decision, checkpoint_patterns, decide, ignores_failure, initial_plan};
 use hankweave_core::state::{HankweaveState, StartingConditions};
-use hankweave_core::thread::{self, CheckpointFacts, KnownCheckpoints, Resume};
+use hankweave_core::thread::{self, CheckpointFacts, CheckpointTable, Resume};
 
 use super::RunError;
 use crate::checkpoint::{InitialRequest, RestoreRequest};
@@ -36,13 +36,7 @@ pub(super) async fn begin(opened: &Opened) -> Result<Option<Begun>, RunError> {
     let (conditions, base, rig) = match resume {
         None | Some(Resume::Fresh) => {
             let sha = initial_checkpoint(opened, &state).await?;
-            (
-                StartingConditions::Fresh {
-                    initial_checkpoint_sha: Some(sha.clone()),
-                },
-                Some(sha),
-                None,
-            )
+            (StartingConditions::fresh(Some(sha.clone())), Some(sha), None)
         }
         Some(resume) => {
             let reason = resume.reason();
@@ -56,7 +50,7 @@ pub(super) async fn begin(opened: &Opened) -> Result<Option<Begun>, RunError> {
                 Resume::Fresh => unreachable!("matched above"),
             };
             let base = Some(source.checkpoint_sha.clone()).filter(|sha| !sha.is_blank());
-            (StartingConditions::Continuation { source, reason }, base, rig)
+            (StartingConditions::continuation(source, reason), base, rig)
         }
     };
     let run_id = start_run(opened, &state, conditions).await?;
@@ -83,7 +77,7 @@ async fn resume(opened: &Opened, state: &HankweaveState) -> Result<Option<Resume
 }
 
 /// "Could not read" must never look like "there are none" ("runtime behaviour", section 2).
-async fn known_checkpoints(opened: &Opened) -> Result<KnownCheckpoints, RunError> {
+async fn known_checkpoints(opened: &Opened) -> Result<CheckpointTable, RunError> {
     let store = opened.checkpoints.clone();
     let known = opened
         .world

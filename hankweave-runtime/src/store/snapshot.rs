@@ -228,9 +228,7 @@ mod tests {
                 run_id: run_id.clone(),
                 run_folder: PathBuf::from("/x/\n  \"codons\": []/y").join(name),
                 git_branch: format!("run-{name}"),
-                starting_conditions: StartingConditions::Fresh {
-                    initial_checkpoint_sha: None,
-                },
+                starting_conditions: StartingConditions::fresh(None),
                 server_pid: Pid(1),
             });
             for number in 0..codons {

@@ -1,0 +1,111 @@
+//! What the parts of a document must be to one another ("reliability and security", rule D3).
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::{HankweaveState, ProblemKind, StateProblem};
+use crate::codon::CodonStatus;
+use crate::machine::Name;
+
+/// The ids and open codons of a document, of one that was read or of a tree that may be no document.
+#[derive(Debug, Default)]
+pub(super) struct Outline<'a> {
+    current: Option<&'a str>,
+    runs: Vec<RunOutline<'a>>,
+    plan: Vec<Option<&'a str>>,
+}
+
+#[derive(Debug)]
+struct RunOutline<'a> {
+    id: Option<&'a str>,
+    /// The positions of the codons that have not ended.
+    open: Vec<usize>,
+}
+
+impl<'a> Outline<'a> {
+    pub(super) fn of(state: &'a HankweaveState) -> Self {
+        let runs = state.runs.iter().map(|run| RunOutline {
+            id: Some(run.run_id.as_str()),
+            open: positions(run.codons.iter().map(|codon| !codon.is_terminal())),
+        });
+        let plan = state.execution_plan.iter();
+        Self {
+            current: state.current_run_id.as_ref().map(|id| id.as_str()),
+            runs: runs.collect(),
+            plan: plan.map(|entry| Some(entry.codon_id.as_str())).collect(),
+        }
+    }
+
+    /// Takes what has the right shape.
+    pub(super) fn of_tree(tree: &'a Value) -> Self {
+        let is_open = |codon: &Value| {
+            let status = codon.get("status").and_then(Value::as_str);
+            status
+                .and_then(CodonStatus::parse)
+                .is_some_and(|status| !status.is_terminal())
+        };
+        let runs = items(tree.get("runs")).map(|run| RunOutline {
+            id: run.get("runId").and_then(Value::as_str),
+            open: positions(items(run.get("codons")).map(is_open)),
+        });
+        let plan = items(tree.get("executionPlan"));
+        Self {
+            current: tree.get("currentRunId").and_then(Value::as_str),
+            runs: runs.collect(),
+            plan: plan
+                .map(|entry| entry.get("codonId").and_then(Value::as_str))
+                .collect(),
+        }
+    }
+
+    /// Ids that stand twice, a current run that does not exist, and open codons beside another open one.
+    pub(super) fn problems(&self) -> Vec<StateProblem> {
+        let mut problems = Vec::new();
+        let mut report = |kind, path: String, message: String| {
+            problems.push(StateProblem { kind, path, message });
+        };
+        let mut runs = HashSet::new();
+        for (index, run) in self.runs.iter().enumerate() {
+            if let Some(id) = run.id.filter(|id| !runs.insert(*id)) {
+                let path = format!("runs[{index}].runId");
+                report(
+                    ProblemKind::CorruptedData,
+                    path,
+                    format!("run `{id}` is in the document twice"),
+                );
+            }
+            for codon in run.open.iter().skip(1) {
+                let path = format!("runs[{index}].codons[{codon}].status");
+                let first = run.open[0];
+                let message = format!("codons[{first}] of the same run is open already");
+                report(ProblemKind::InvalidCodon, path, message);
+            }
+        }
+        if let Some(id) = self.current.filter(|id| !runs.contains(id)) {
+            let message = format!("run `{id}` does not exist");
+            report(ProblemKind::MissingRun, "currentRunId".to_owned(), message);
+        }
+        let mut planned = HashSet::new();
+        for (index, id) in self.plan.iter().enumerate() {
+            if let Some(id) = id.filter(|id| !planned.insert(*id)) {
+                let path = format!("executionPlan[{index}].codonId");
+                report(
+                    ProblemKind::CorruptedData,
+                    path,
+                    format!("codon `{id}` is in the plan twice"),
+                );
+            }
+        }
+        problems
+    }
+}
+
+fn positions(open: impl Iterator<Item = bool>) -> Vec<usize> {
+    let open = open.enumerate().filter(|(_, open)| *open);
+    open.map(|(position, _)| position).collect()
+}
+
+fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
+    list.and_then(Value::as_array).into_iter().flatten()
+}

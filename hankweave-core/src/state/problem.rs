@@ -1,0 +1,106 @@
+//! What can be wrong with a document: reasons not to use it, and warnings that never block ("state model", section 7).
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// The kinds of problem that keep a document from being used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProblemKind {
+    /// Not JSON, or not the shape of a state document.
+    CorruptedData,
+    /// `currentRunId` names no run.
+    MissingRun,
+    /// A codon does not have the fields of its status.
+    InvalidCodon,
+}
+
+impl ProblemKind {
+    /// The name that stands in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CorruptedData => "corrupted_data",
+            Self::MissingRun => "missing_run",
+            Self::InvalidCodon => "invalid_codon",
+        }
+    }
+}
+
+/// The kinds of warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WarningKind {
+    /// A folder under `runs/` belongs to no run.
+    OrphanedFolder,
+    /// A commit that the document names does not exist.
+    MissingCheckpoint,
+    /// A recorded sum is not the sum of its parts.
+    CostMismatch,
+}
+
+impl WarningKind {
+    /// The name that stands in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OrphanedFolder => "orphaned_folder",
+            Self::MissingCheckpoint => "missing_checkpoint",
+            Self::CostMismatch => "cost_mismatch",
+        }
+    }
+}
+
+/// One reason why a document cannot be used. As JSON: `{type, message, path}`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[error("{kind} at {path}: {message}")]
+pub struct StateProblem {
+    /// The kind; JSON `type`.
+    #[serde(rename = "type")]
+    pub kind: ProblemKind,
+    /// What is wrong there. Where the text is no JSON, it begins with line and column, both counted from 1.
+    pub message: String,
+    /// Where: a JSON path such as `runs[0].codons[2].completionCheckpoint`, `$` for the whole document.
+    pub path: String,
+}
+
+/// One thing about a document that a person should know. As JSON: `{type, message, path}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StateWarning {
+    /// The kind; JSON `type`.
+    #[serde(rename = "type")]
+    pub kind: WarningKind,
+    /// What is odd there.
+    pub message: String,
+    /// Where: a JSON path, or the folder relative to `.hankweave`.
+    pub path: String,
+}
+
+impl fmt::Display for ProblemKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Serialize for ProblemKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl fmt::Display for WarningKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Serialize for WarningKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl fmt::Display for StateWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}: {}", self.kind, self.path, self.message)
+    }
+}

@@ -1,0 +1,126 @@
+//! What a person should know about a document that can be used ("state model", section 7).
+
+use super::{HankweaveState, Run, StartingConditions, StateWarning, WarningKind};
+use crate::codon::CodonExecution;
+use crate::cost::Usd;
+use crate::event::CheckpointType;
+use crate::id::CheckpointSha;
+use crate::thread::KnownCheckpoints;
+
+/// Two sums closer than this are the same amount ("state model", section 1).
+const COST_TOLERANCE: Usd = Usd::from_micros(1);
+
+/// What is known about the surroundings of a document; what is not known gives no warnings.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Surroundings<'a> {
+    /// The commits that exist.
+    pub checkpoints: Option<&'a dyn KnownCheckpoints>,
+    /// The names of the folders under `runs/`.
+    pub run_folders: &'a [String],
+}
+
+/// Every warning about a document.
+#[must_use]
+pub fn warnings(state: &HankweaveState, surroundings: Surroundings<'_>) -> Vec<StateWarning> {
+    let mut warnings = Vec::new();
+    let exists = |sha: &CheckpointSha| {
+        surroundings
+            .checkpoints
+            .is_none_or(|known| known.find(sha).is_some())
+    };
+    let mut checkpoint = |path: String, sha: &CheckpointSha| {
+        if !sha.is_blank() && !exists(sha) {
+            warnings.push(missing(path, format!("commit `{sha}` is not in the repository")));
+        }
+    };
+    if let Some(sha) = &state.initial_checkpoint {
+        checkpoint("initialCheckpoint".to_owned(), sha);
+    }
+    for (index, run) in state.runs.iter().enumerate() {
+        run_checkpoints(run, &format!("runs[{index}]"), &mut checkpoint);
+    }
+    for (run_index, run) in state.runs.iter().enumerate() {
+        for (index, codon) in run.codons.iter().enumerate() {
+            let path = format!("runs[{run_index}].codons[{index}]");
+            warnings.extend(blank_completion(codon, &path));
+            warnings.extend(cost_mismatch(codon, &path));
+        }
+    }
+    warnings.extend(orphaned_folders(state, surroundings.run_folders));
+    warnings
+}
+
+fn run_checkpoints(run: &Run, path: &str, checkpoint: &mut impl FnMut(String, &CheckpointSha)) {
+    let conditions = format!("{path}.startingConditions");
+    match &run.starting_conditions {
+        StartingConditions::Fresh {
+            initial_checkpoint_sha: Some(sha),
+            ..
+        } => checkpoint(format!("{conditions}.initialCheckpointSha"), sha),
+        StartingConditions::Fresh { .. } => {}
+        StartingConditions::Continuation { source, .. } => {
+            checkpoint(
+                format!("{conditions}.source.checkpointSha"),
+                &source.checkpoint_sha,
+            );
+        }
+    }
+    for (index, codon) in run.codons.iter().enumerate() {
+        for (checkpoint_type, sha) in codon.checkpoints() {
+            let field = match checkpoint_type {
+                CheckpointType::RigSetup => "rigSetupCheckpoint",
+                CheckpointType::Completed => "completionCheckpoint",
+                CheckpointType::Error => "errorCheckpoint",
+                CheckpointType::Skipped => "skipCheckpoint",
+            };
+            checkpoint(format!("{path}.codons[{index}].{field}"), sha);
+        }
+    }
+}
+
+/// The older system wrote a blank SHA when git failed ("state model", section 10, row 17).
+fn blank_completion(codon: &CodonExecution, path: &str) -> Option<StateWarning> {
+    let (checkpoint_type, sha) = codon.end_checkpoint()?;
+    let blank = checkpoint_type == CheckpointType::Completed && sha.is_blank();
+    blank.then(|| {
+        missing(
+            format!("{path}.completionCheckpoint"),
+            "the codon completed without a checkpoint".to_owned(),
+        )
+    })
+}
+
+fn cost_mismatch(codon: &CodonExecution, path: &str) -> Option<StateWarning> {
+    let recorded = codon.sentinel_cost();
+    let sum: Usd = codon.sentinels().iter().map(|sentinel| sentinel.total_cost).sum();
+    let difference = recorded.saturating_sub(sum).max(sum.saturating_sub(recorded));
+    (difference > COST_TOLERANCE).then(|| StateWarning {
+        kind: WarningKind::CostMismatch,
+        path: format!("{path}.sentinels.totalCost"),
+        message: format!(
+            "is {}, and the sentinels add up to {}",
+            recorded.as_dollars(),
+            sum.as_dollars()
+        ),
+    })
+}
+
+fn orphaned_folders(state: &HankweaveState, folders: &[String]) -> Vec<StateWarning> {
+    let known: std::collections::HashSet<&str> = state.runs.iter().map(|run| run.run_id.as_str()).collect();
+    let orphaned = folders.iter().filter(|folder| !known.contains(folder.as_str()));
+    orphaned
+        .map(|folder| StateWarning {
+            kind: WarningKind::OrphanedFolder,
+            path: format!("runs/{folder}"),
+            message: "no run in the document has this folder".to_owned(),
+        })
+        .collect()
+}
+
+fn missing(path: String, message: String) -> StateWarning {
+    StateWarning {
+        kind: WarningKind::MissingCheckpoint,
+        path,
+        message,
+    }
+}
