@@ -2,10 +2,12 @@
 
 mod encoded;
 mod metadata;
+mod read;
 mod recorded;
 mod state_event;
 
 pub use encoded::Encoded;
 pub use metadata::{MetadataError, decode_metadata, encode_metadata};
+pub use read::InvalidEvent;
 pub use recorded::Recorded;
 pub use state_event::{CheckpointType, LastCodonStatus, StateEvent};

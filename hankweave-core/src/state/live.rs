@@ -39,6 +39,12 @@ impl LiveState {
         &self.document
     }
 
+    /// Gives the document back.
+    #[must_use]
+    pub fn into_document(self) -> HankweaveState {
+        self.document
+    }
+
     /// The totals of the document.
     #[must_use]
     pub fn totals(&self) -> Totals {

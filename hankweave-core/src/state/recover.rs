@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{HankweaveState, LiveState, StateProblem, parse};
+use super::{HankweaveState, LiveState, ProblemKind, StateProblem, parse};
 use crate::event::{Recorded, StateEvent};
 
 /// A state file as it was found.
@@ -45,7 +45,7 @@ pub struct Recovered {
     pub state: HankweaveState,
     /// Where it comes from.
     pub source: Source,
-    /// Why `state.json` could not be used; empty when it could, or when there is none.
+    /// Why `state.json` could not be used; empty when it could, or when there never was one.
     pub primary_problems: Vec<StateProblem>,
     /// Why `state.json.bak` could not be used; empty when it was not looked at.
     pub backup_problems: Vec<StateProblem>,
@@ -77,29 +77,28 @@ pub fn recover(
         history_was_reset: false,
     };
     let damaged = primary.is_some() || backup.is_some() || history_exists;
-    if let Some(found) = primary {
-        match load(found) {
-            Ok(state) => {
-                return Recovered {
-                    state,
-                    source: Source::Primary,
-                    ..recovered
-                };
-            }
-            Err(problems) => recovered.primary_problems = problems,
+    match primary.map(load) {
+        Some(Ok(state)) => {
+            return Recovered {
+                state,
+                source: Source::Primary,
+                ..recovered
+            };
         }
+        Some(Err(problems)) => recovered.primary_problems = problems,
+        None if damaged => recovered.primary_problems = vec![absent()],
+        None => {}
     }
-    if let Some(found) = backup {
-        match load(found) {
-            Ok(state) => {
-                return Recovered {
-                    state,
-                    source: Source::Backup,
-                    ..recovered
-                };
-            }
-            Err(problems) => recovered.backup_problems = problems,
+    match backup.map(load) {
+        Some(Ok(state)) => {
+            return Recovered {
+                state,
+                source: Source::Backup,
+                ..recovered
+            };
         }
+        Some(Err(problems)) => recovered.backup_problems = problems,
+        None => {}
     }
     if !damaged {
         return recovered;
@@ -123,13 +122,22 @@ fn load(found: Candidate<'_>) -> Result<HankweaveState, Vec<StateProblem>> {
         // Only accepted events are logged, so a refusal means that these bytes are not what the log continues.
         if let Err(refused) = live.apply(recorded) {
             return Err(vec![StateProblem {
-                kind: super::ProblemKind::CorruptedData,
+                kind: ProblemKind::CorruptedData,
                 path: "$".to_owned(),
                 message: format!("event {} of the log does not fit: {refused}", recorded.seq),
             }]);
         }
     }
-    Ok(live.document().clone())
+    Ok(live.into_document())
+}
+
+/// A document that is gone is damage, not a first start ("reliability and security", promise P6).
+fn absent() -> StateProblem {
+    StateProblem {
+        kind: ProblemKind::CorruptedData,
+        path: "$".to_owned(),
+        message: "the file is gone, and others show that it was there".to_owned(),
+    }
 }
 
 /// Folds the events; `None` when not a single run comes out of them.
@@ -139,6 +147,6 @@ fn rebuild(events: &[Recorded<StateEvent>]) -> Option<HankweaveState> {
         // A damaged journal may lack lines; what still fits is kept.
         let _ = live.apply(recorded);
     }
-    let state = live.document().clone();
+    let state = live.into_document();
     (!state.runs.is_empty()).then_some(state)
 }

@@ -1,5 +1,7 @@
 //! Which conversation a codon goes on with ("execution thread", "Which session to continue").
 
+use std::collections::{BTreeMap, HashMap};
+
 use super::ExecutionThread;
 use crate::codon::CodonExecution;
 use crate::id::{CodonId, SessionId};
@@ -19,6 +21,28 @@ impl ExecutionThread {
             .map(|entry| entry.codon.as_ref())
             .filter(|codon| codon.codon_id() == previous)
             .find_map(resumable_session)
+    }
+}
+
+impl ExecutionThread {
+    /// The same for every codon of `plan`, in one pass over the thread.
+    #[must_use]
+    pub fn continuation_sessions<'a>(
+        &'a self,
+        plan: &'a [PlanEntry],
+    ) -> BTreeMap<&'a CodonId, Option<&'a SessionId>> {
+        let mut newest = HashMap::new();
+        for codon in self.codons.iter().map(|entry| entry.codon.as_ref()) {
+            if let Some(session) = resumable_session(codon) {
+                newest.entry(codon.codon_id()).or_insert(session);
+            }
+        }
+        let previous = std::iter::once(None).chain(plan.iter().map(|entry| Some(&entry.codon_id)));
+        let session = |(entry, previous): (&'a PlanEntry, Option<&CodonId>)| {
+            let previous = previous.filter(|_| entry.codon.continues_previous());
+            (&entry.codon_id, previous.and_then(|id| newest.get(id).copied()))
+        };
+        plan.iter().zip(previous).map(session).collect()
     }
 }
 

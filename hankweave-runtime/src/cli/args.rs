@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use hankweave_core::id::RunId;
+use hankweave_core::time::Timestamp;
 
 /// Runs AI coding agents one after another: durable, checkpointed, resumable.
 ///
@@ -74,6 +76,8 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     /// Show where a run stands, what it cost and what comes next
     Status(Execution),
+    /// Show the execution thread: one history out of many runs, newest first
+    Thread(ThreadArgs),
     /// Look into the recorded state
     #[command(subcommand)]
     State(StateCommand),
@@ -158,13 +162,74 @@ pub(crate) struct ValidateArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum StateCommand {
     /// Print the state document
-    Show {
-        #[command(flatten)]
-        execution: Execution,
-        /// Read this file instead of the one of an execution directory.
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        state: Option<PathBuf>,
-    },
+    Show(Document),
+    /// Check the state files; changes nothing unless asked to
+    Validate(StateValidateArgs),
+    /// Fold events into a document and print the result; writes nothing
+    Apply(StateApplyArgs),
+    /// Show what was spent, by run, codon and sentinel
+    Cost(StateCostArgs),
+    /// List all runs with their codons
+    History(Document),
+}
+
+/// Which state document a command looks at.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Document {
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// Read this file instead of the one of an execution directory.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) state: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ThreadArgs {
+    #[command(flatten)]
+    pub(crate) document: Document,
+    /// End with this run instead of the newest one.
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<RunId>,
+    /// Do not look for the checkpoints in the repository.
+    #[arg(long)]
+    pub(crate) no_checkpoint_validation: bool,
+    /// A JSON list of SHAs that stands in for the repository.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) known_checkpoints: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StateValidateArgs {
+    #[command(flatten)]
+    pub(crate) document: Document,
+    /// A JSON list of SHAs that stands in for the repository.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) known_checkpoints: Option<PathBuf>,
+    /// Do to the files what a start would do: keep damaged ones aside, write the recovered document.
+    #[arg(long, conflicts_with = "state")]
+    pub(crate) repair: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StateApplyArgs {
+    /// The events: a JSON list, or one JSON object a line.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) events: PathBuf,
+    /// The document to begin with [default: an empty one].
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) state: Option<PathBuf>,
+    /// The time of every event, such as 2025-01-04T12:00:00.000Z [default: its own, or now].
+    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    pub(crate) now: Option<Timestamp>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StateCostArgs {
+    #[command(flatten)]
+    pub(crate) document: Document,
+    /// Count this run and all newer ones only.
+    #[arg(long, value_name = "RUN")]
+    pub(crate) since: Option<RunId>,
 }
 
 #[derive(Debug, Args)]

@@ -9,13 +9,14 @@ mod logging;
 mod run;
 mod state;
 mod status;
+mod thread;
 mod validate;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use self::args::{Cli, Color, Command, StateCommand};
+use self::args::{Cli, Color, Command};
 use self::exit::Failure;
 
 /// Runs the program and returns its exit code.
@@ -40,9 +41,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Init(args) => init::init(&global, &args),
         Command::Validate(args) => validate::validate(&global, &args),
         Command::Status(args) => status::status(&global, &args),
-        Command::State(StateCommand::Show { execution, state }) => {
-            state::show(&global, &execution, state.as_deref())
-        }
+        Command::State(command) => state::state(&global, &command),
+        Command::Thread(args) => thread::thread(&global, &args),
         Command::Diagram(args) => diagram::diagram(&args),
         Command::Completions { shell } => completions::completions(shell),
         Command::ScriptedAgent { arguments } => Ok(crate::driver::play(arguments)),

@@ -116,22 +116,29 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
     Ok(loaded)
 }
 
-/// Finds out which document a start would load, without changing anything and without the journal: for commands that only look.
+/// Finds out which document a start would load, without changing anything: for commands that only look.
+///
+/// `journal_exists` and `journaled` stand in for the journal, which cannot be opened without mending it; the state events in it are asked for only when both
+/// files fail.
 ///
 /// # Errors
 ///
 /// [`StateFileError`] when a file is there and the system does not give its bytes.
-pub fn peek(files: &StateFiles) -> Result<Recovered, StateFileError> {
+pub fn peek(
+    files: &StateFiles,
+    journal_exists: bool,
+    journaled: impl FnOnce() -> Vec<Recorded<StateEvent>>,
+) -> Result<Recovered, StateFileError> {
     let found = files.find()?;
     let (primary, backup) = (
         candidate(&found.primary, &found),
         candidate(&found.backup, &found),
     );
-    let history_exists = found.traces || found.log.last_seq() > 0;
+    let history_exists = found.traces || found.log.last_seq() > 0 || journal_exists;
     Ok(recover(
         primary,
         backup,
-        || found.log.records.clone(),
+        || merged(found.log.records.clone(), journaled()),
         history_exists,
     ))
 }
@@ -259,20 +266,30 @@ fn recorded_events(
     journal: &dyn EventJournal,
     found: &FoundState,
 ) -> Result<Vec<Recorded<StateEvent>>, JournalError> {
-    let mut events = found.log.records.clone();
+    let mut journaled = Vec::new();
     for_each_entry(journal, 0, |entry| {
         if let Event::StateTransition { transition, .. } = &entry.event {
             let event = StateEvent::clone(transition);
-            events.push(Recorded {
+            journaled.push(Recorded {
                 seq: entry.seq,
                 at: entry.timestamp,
                 event,
             });
         }
     })?;
+    Ok(merged(found.log.records.clone(), journaled))
+}
+
+/// What log and journal tell together, oldest first.
+fn merged(
+    logged: Vec<Recorded<StateEvent>>,
+    journaled: Vec<Recorded<StateEvent>>,
+) -> Vec<Recorded<StateEvent>> {
+    let mut events = logged;
+    events.extend(journaled);
     events.sort_by_key(|event| event.seq);
     events.dedup_by_key(|event| event.seq);
-    Ok(events)
+    events
 }
 
 fn for_each_entry(

@@ -9,4 +9,5 @@ mod cli_surface;
 mod first_hank;
 mod real_claude;
 mod resume;
+mod state_commands;
 mod support;

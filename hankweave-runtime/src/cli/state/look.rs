@@ -1,0 +1,136 @@
+//! Reading a state document without changing anything; needs no lock.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::state::{Candidate, HankweaveState, Recovered, parse, recover};
+use hankweave_core::thread::{CheckpointFacts, CheckpointTable, KnownCheckpoints};
+
+use super::journal;
+use crate::checkpoint::{GitHistory, KnownCheckpoint};
+use crate::cli::args::Document;
+use crate::cli::exit::{Failure, FailureKind};
+use crate::cli::run::existing_state_dir;
+use crate::error::chain;
+use crate::paths::ExecutionDir;
+use crate::state_manager::peek;
+use crate::store::StateFiles;
+use crate::world::disk::{Disk, RealDisk};
+
+/// The document that a command is about. A file that was named must be whole; an execution directory is looked at as a start would do it.
+pub(in crate::cli) fn read(document: &Document) -> Result<HankweaveState, Failure> {
+    match &document.state {
+        None => read_execution(&document.execution.execution),
+        Some(file) => parse(&bytes_of(file)?).map_err(|problems| {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let message = format!("`{}` is no state document: {}", file.display(), lines.join("; "));
+            Failure::new(FailureKind::Input, message)
+        }),
+    }
+}
+
+/// The document of an execution directory as a start would find it.
+pub(in crate::cli) fn read_execution(execution: &Path) -> Result<HankweaveState, Failure> {
+    Ok(recovered(&existing_state_dir(execution)?)?.state)
+}
+
+/// What a command finds, with what it had to pass over.
+pub(super) fn found(document: &Document) -> Result<Recovered, Failure> {
+    match &document.state {
+        None => recovered(&existing_state_dir(&document.execution.execution)?),
+        Some(file) => {
+            let bytes = bytes_of(file)?;
+            let candidate = Candidate {
+                bytes: &bytes,
+                tail: &[],
+            };
+            Ok(recover(Some(candidate), None, Vec::new, true))
+        }
+    }
+}
+
+fn recovered(state_dir: &Path) -> Result<Recovered, Failure> {
+    let disk = RealDisk;
+    let segments = journal::segments(&disk, &state_dir.join("events"));
+    let files = StateFiles::new(Arc::new(RealDisk), None, state_dir.to_owned());
+    peek(&files, !segments.is_empty(), || {
+        journal::state_events(&disk, &segments)
+    })
+    .map_err(|error| Failure::from_error(FailureKind::Io, &error))
+}
+
+/// The names of the run folders of an execution directory; none for a lonely file.
+pub(super) fn run_folders(document: &Document) -> Vec<String> {
+    if document.state.is_some() {
+        return Vec::new();
+    }
+    let runs = state_dir(document).join("runs");
+    // A folder that is not there or cannot be listed tells nothing, and this command only warns.
+    let names = RealDisk.list_dir(&runs).unwrap_or_default();
+    let is_dir = |name: &str| runs.join(name).is_dir();
+    let mut names: Vec<String> = names
+        .into_iter()
+        .filter_map(|name| name.into_string().ok())
+        .filter(|name| is_dir(name))
+        .collect();
+    names.sort();
+    names
+}
+
+pub(super) fn state_dir(document: &Document) -> PathBuf {
+    ExecutionDir::new(document.execution.execution.clone()).state_dir()
+}
+
+/// The commits that exist: from the list in `file`, or from the repository of the execution directory; `None` when there is neither.
+pub(in crate::cli) fn known_checkpoints(
+    document: &Document,
+    file: Option<&Path>,
+) -> Result<Option<Box<dyn KnownCheckpoints>>, Failure> {
+    if let Some(file) = file {
+        let listed: HashSet<CheckpointSha> = serde_json::from_slice(&bytes_of(file)?).map_err(|error| {
+            let message = format!("`{}` is no JSON list of SHAs: {error}", file.display());
+            Failure::new(FailureKind::Input, message)
+        })?;
+        return Ok(Some(Box::new(listed)));
+    }
+    match &document.state {
+        Some(_) => Ok(None),
+        None => Ok(repository(&document.execution.execution).map(|known| Box::new(known) as _)),
+    }
+}
+
+/// The commits of the checkpoint repository; `None` when there is none. One that cannot be read is told about and left out.
+fn repository(execution: &Path) -> Option<CheckpointTable> {
+    let path = ExecutionDir::new(execution.to_owned()).checkpoints();
+    let known =
+        GitHistory::open(&path).and_then(|history| history.map(|history| history.known()).transpose());
+    match known {
+        Ok(known) => known.map(|known| {
+            known
+                .into_iter()
+                .map(|(sha, found)| (sha, facts(found)))
+                .collect()
+        }),
+        Err(error) => {
+            anstream::eprintln!("note: checkpoints are not checked: {}", chain(&error));
+            None
+        }
+    }
+}
+
+fn facts(found: KnownCheckpoint) -> CheckpointFacts {
+    CheckpointFacts {
+        message: found.message,
+        timestamp: Some(found.timestamp),
+        branch: found.branch,
+    }
+}
+
+pub(super) fn bytes_of(file: &Path) -> Result<Vec<u8>, Failure> {
+    RealDisk.read(file, u64::MAX).map_err(|error| {
+        let message = format!("failed to read `{}`: {error}", file.display());
+        Failure::new(FailureKind::Input, message)
+    })
+}

@@ -1,0 +1,74 @@
+//! `hankweave thread`
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use hankweave_core::id::{CheckpointSha, CodonId, SessionId};
+use hankweave_core::thread::{self, ExecutionThread};
+use serde::Serialize;
+
+use super::args::{Global, ThreadArgs};
+use super::exit::Failure;
+use super::state;
+use crate::report::codon_line;
+use crate::runner::CodonSummary;
+
+pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Failure> {
+    let document = state::read(&args.document)?;
+    let known = match args.no_checkpoint_validation {
+        true => None,
+        false => state::known_checkpoints(&args.document, args.known_checkpoints.as_deref())?,
+    };
+    let thread = thread::build(&document, args.run.as_ref(), known.as_deref());
+    let sessions = thread.continuation_sessions(&document.execution_plan);
+    if global.json() {
+        return state::print_json(&Report {
+            thread: &thread,
+            sessions,
+        });
+    }
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(&mut text, &thread);
+    super::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `--format json` prints ("command line and on-disk contract", "JSON of the inspection commands").
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    thread: &'a ExecutionThread,
+    sessions: BTreeMap<&'a CodonId, Option<&'a SessionId>>,
+}
+
+fn write(text: &mut String, thread: &ExecutionThread) -> std::fmt::Result {
+    let (codons, runs) = (thread.codons.len(), thread.total_runs);
+    writeln!(text, "{codons} codons of {runs} runs, newest first")?;
+    let mut run = None;
+    for entry in &thread.codons {
+        if run != Some(&entry.run_id) {
+            writeln!(text, "run {} {}", entry.run_id, entry.run_status)?;
+            run = Some(&entry.run_id);
+        }
+        let codon = CodonSummary::of(&entry.codon);
+        let line = codon_line(codon.status, codon.duration, codon.tokens.total(), codon.cost);
+        write!(text, "  {:<24} {line}", codon.codon_id.as_str())?;
+        for checkpoint in &entry.validated_checkpoints {
+            write!(
+                text,
+                "  {} {}",
+                checkpoint.checkpoint_type,
+                CheckpointSha::short(&checkpoint.sha)
+            )?;
+        }
+        writeln!(text)?;
+    }
+    match (&thread.next_codon_id, thread.failed, thread.has_running_codon) {
+        (Some(next), ..) => writeln!(text, "next: {next}"),
+        (None, true, _) => writeln!(text, "nothing is next: the newest codon failed"),
+        (None, false, true) => writeln!(text, "nothing is next: a codon is running"),
+        (None, false, false) => writeln!(text, "nothing is next"),
+    }
+}
