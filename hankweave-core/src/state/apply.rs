@@ -1,14 +1,16 @@
 //! The reducer: state and event in, changed state or a reason out ("state model", sections 4 to 6).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::index::{Index, Place};
 use super::{HankweaveState, Run, RunStatus};
 use crate::agent::FailureReason;
-use crate::codon::{Codon, CodonExecution, CodonPhase, CodonStatus, CodonTransition, Fail, Sentinels};
+use crate::codon::{Codon, CodonExecution, CodonPhase, CodonStatus, CodonTransition, Fail, SentinelState};
 use crate::cost::{TokenUsage, Usd};
-use crate::event::{CheckpointType, MetadataError, Recorded, StateEvent, decode_metadata};
+use crate::event::{CheckpointType, MetadataError, StateEvent, decode_metadata};
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::plan::PlanEntry;
 use crate::time::Timestamp;
@@ -52,6 +54,13 @@ impl Rejected {
         }
     }
 
+    pub(super) fn not_found(what: &'static str, id: &str) -> Self {
+        Self::NotFound {
+            what,
+            id: id.to_owned(),
+        }
+    }
+
     /// The metadata names that are missing or invalid.
     #[must_use]
     pub fn fields(&self) -> Vec<&'static str> {
@@ -88,23 +97,20 @@ impl Applied {
     };
 }
 
-/// Applies one event: everything of it, or nothing.
+/// Applies one event that is recorded at `at`: everything of it, or nothing.
 ///
-/// The cost does not depend on the length of history: only the run and the codon that the event is about are touched, and both are looked for from their newest end.
+/// The cost does not depend on the length of history: `index` tells where the run and the codon are, and only those two are touched.
 ///
 /// # Errors
 ///
 /// Returns [`Rejected`]; the document is then unchanged.
-pub fn apply(state: &mut HankweaveState, recorded: &Recorded<StateEvent>) -> Result<Applied, Rejected> {
-    apply_event(state, &recorded.event, recorded.at)
-}
-
-/// [`apply`] for an event that is recorded at `at`.
 pub(super) fn apply_event(
     state: &mut HankweaveState,
+    index: &mut Index,
     event: &StateEvent,
     at: Timestamp,
 ) -> Result<Applied, Rejected> {
+    let mut reducer = Reducer { state, index };
     match event {
         StateEvent::RunStarted {
             run_id,
@@ -112,35 +118,32 @@ pub(super) fn apply_event(
             git_branch,
             starting_conditions,
             server_pid,
-        } => start_run(
-            state,
-            Run {
-                run_id: run_id.clone(),
-                run_folder: run_folder.clone(),
-                git_branch: git_branch.clone(),
-                starting_conditions: starting_conditions.clone(),
-                codons: Vec::new(),
-                status: RunStatus::Running,
-                start_time: at,
-                end_time: None,
-                server_pid: *server_pid,
-                extra: Default::default(),
-            },
-        ),
-        StateEvent::RunCompleted { run_id } => end_run(state, run_id, RunStatus::Completed, at),
-        StateEvent::RunFailed { run_id } => end_run(state, run_id, RunStatus::Failed, at),
+        } => reducer.start_run(Run {
+            run_id: run_id.clone(),
+            run_folder: run_folder.clone(),
+            git_branch: git_branch.clone(),
+            starting_conditions: starting_conditions.clone(),
+            codons: Vec::new(),
+            status: RunStatus::Running,
+            start_time: at,
+            end_time: None,
+            server_pid: *server_pid,
+            extra: Default::default(),
+        }),
+        StateEvent::RunCompleted { run_id } => reducer.end_run(run_id, RunStatus::Completed, at),
+        StateEvent::RunFailed { run_id } => reducer.end_run(run_id, RunStatus::Failed, at),
         StateEvent::RunCrashed {
             run_id,
             detected_at,
             last_codon_status: _,
-        } => crash_run(state, run_id, *detected_at),
+        } => reducer.crash_run(run_id, *detected_at),
         StateEvent::CodonStarted {
             run_id,
             codon_id,
             loop_context,
         } => {
             let opened = Codon::new(codon_id.clone(), at, loop_context.clone()).into_execution();
-            start_codon(state, run_id, opened)
+            reducer.start_codon(run_id, opened)
         }
         StateEvent::CodonTransitioned {
             run_id,
@@ -149,25 +152,8 @@ pub(super) fn apply_event(
             to,
             metadata,
         } => {
-            let current = state.current_run_id.as_ref() == Some(run_id);
-            let codon = find_codon(state, run_id, codon_id)?;
-            let before = codon.codon_cost();
-            let (transition, phase) = check_transition(codon, *from, *to, metadata.as_ref(), at)?;
-            let mut changed = advance(Arc::clone(codon), transition, phase)?;
-            if metadata
-                .as_ref()
-                .is_some_and(|metadata| metadata.get("contextExceeded") == Some(&Value::Bool(true)))
-            {
-                changed.set_context_exceeded();
-            }
-            let after = changed.codon_cost();
-            *codon = Arc::new(changed);
-            Ok(Applied {
-                cost_before: before,
-                cost_after: after,
-                in_current_run: current,
-                transition: true,
-            })
+            let place = reducer.place(run_id, codon_id)?;
+            reducer.step(place, *from, *to, metadata.as_ref(), at)
         }
         StateEvent::CostsUpdated {
             run_id,
@@ -180,27 +166,26 @@ pub(super) fn apply_event(
             codon_id,
             final_cost: cost,
             final_tokens: tokens,
-        } => change_costs(state, run_id, codon_id, |_, _| (*cost, *tokens)),
+        } => {
+            let place = reducer.place(run_id, codon_id)?;
+            reducer.change_costs(place, |_, _| (*cost, *tokens))
+        }
         StateEvent::CostsIncremented {
             run_id,
             codon_id,
             cost_delta,
             tokens_delta,
-        } => change_costs(state, run_id, codon_id, |cost, tokens| {
-            (cost + *cost_delta, tokens + *tokens_delta)
-        }),
+        } => {
+            let place = reducer.place(run_id, codon_id)?;
+            reducer.change_costs(place, |cost, tokens| (cost + *cost_delta, tokens + *tokens_delta))
+        }
         StateEvent::AssistantMessageCountUpdated {
             run_id,
             codon_id,
             new_count,
         } => {
-            let codon = find_codon(state, run_id, codon_id)?;
-            match Arc::make_mut(codon) {
-                CodonExecution::Running(codon) => codon.assistant_message_count = *new_count,
-                CodonExecution::CompletingSentinels(codon) => codon.assistant_message_count = *new_count,
-                other => return Err(not_working(other, "a message count")),
-            }
-            Ok(Applied::NOTHING)
+            let place = reducer.place(run_id, codon_id)?;
+            reducer.count_messages(place, *new_count)
         }
         StateEvent::SentinelStatesUpdated {
             run_id,
@@ -208,16 +193,8 @@ pub(super) fn apply_event(
             sentinel_states,
             total_cost,
         } => {
-            let codon = find_codon(state, run_id, codon_id)?;
-            let sentinels = Sentinels::new(sentinel_states.clone(), *total_cost);
-            match Arc::make_mut(codon) {
-                CodonExecution::Starting(codon) => codon.sentinels = sentinels,
-                CodonExecution::Initializing(codon) => codon.sentinels = sentinels,
-                CodonExecution::Running(codon) => codon.sentinels = sentinels,
-                CodonExecution::CompletingSentinels(codon) => codon.sentinels = sentinels,
-                other => return Err(not_working(other, "sentinels")),
-            }
-            Ok(Applied::NOTHING)
+            let place = reducer.place(run_id, codon_id)?;
+            reducer.replace_sentinels(place, sentinel_states, *total_cost)
         }
         StateEvent::CheckpointCreated {
             run_id,
@@ -225,9 +202,12 @@ pub(super) fn apply_event(
             checkpoint_type,
             sha,
             branch: _,
-        } => record_checkpoint(find_codon(state, run_id, codon_id)?, *checkpoint_type, sha),
+        } => {
+            let place = reducer.place(run_id, codon_id)?;
+            Ok(reducer.record_checkpoint(place, *checkpoint_type, sha))
+        }
         StateEvent::InitialCheckpointSet { sha } => {
-            state.initial_checkpoint = Some(sha.clone());
+            reducer.state.initial_checkpoint = Some(sha.clone());
             Ok(Applied::NOTHING)
         }
         StateEvent::ExtensionCountUpdated {
@@ -235,103 +215,257 @@ pub(super) fn apply_event(
             codon_id,
             extension_count,
         } => {
-            let codon = find_codon(state, run_id, codon_id)?;
-            if codon.is_terminal() {
-                return Err(not_working(codon, "an extension count"));
-            }
-            Arc::make_mut(codon)
-                .extra_mut()
-                .insert("extensionCount", Value::from(*extension_count));
-            Ok(Applied::NOTHING)
+            let place = reducer.place(run_id, codon_id)?;
+            reducer.count_extensions(place, *extension_count)
         }
-        StateEvent::PlanReplaced { execution_plan } => replace_plan(state, execution_plan),
+        StateEvent::PlanReplaced { execution_plan } => reducer.replace_plan(execution_plan),
     }
 }
 
-fn start_run(state: &mut HankweaveState, run: Run) -> Result<Applied, Rejected> {
-    if state.run(&run.run_id).is_some() {
-        return Err(Rejected::Conflict(format!("run `{}` exists already", run.run_id)));
-    }
-    if let Some(running) = state.running_runs().next() {
-        return Err(Rejected::Conflict(format!(
-            "run `{}` is still running",
-            running.run_id
-        )));
-    }
-    state.current_run_id = Some(run.run_id.clone());
-    state.runs.push_front(Arc::new(run));
-    Ok(Applied::TRANSITION)
+/// A document that is being changed, with the places of its parts. Every method checks first and changes then.
+struct Reducer<'a> {
+    state: &'a mut HankweaveState,
+    index: &'a mut Index,
 }
 
-fn end_run(
-    state: &mut HankweaveState,
-    id: &RunId,
-    status: RunStatus,
-    at: Timestamp,
-) -> Result<Applied, Rejected> {
-    let run = find_run(state, id)?;
-    if run.status != RunStatus::Running {
-        return Err(Rejected::Conflict(format!(
-            "run `{id}` has already ended: {}",
-            run.status
-        )));
+impl Reducer<'_> {
+    fn place(&mut self, run_id: &RunId, codon_id: &CodonId) -> Result<Place, Rejected> {
+        self.index.codon(self.state, run_id, codon_id)
     }
-    run.status = status;
-    run.end_time = Some(at);
-    leave_current(state, id);
-    Ok(Applied::TRANSITION)
-}
 
-/// Marks a run as crashed and closes what it left open, in one step ("reliability and security", rule L4).
-fn crash_run(state: &mut HankweaveState, id: &RunId, detected_at: Timestamp) -> Result<Applied, Rejected> {
-    let run = find_run(state, id)?;
-    if run.status != RunStatus::Running {
-        return Err(Rejected::Conflict(format!(
-            "run `{id}` has already ended: {}",
-            run.status
-        )));
+    fn codon(&self, place: Place) -> &CodonExecution {
+        &self.state.runs[place.run].codons[place.codon]
     }
-    for codon in run.codons.iter_mut().rev() {
-        let Ok(phase) = CodonPhase::try_from(codon.status()) else {
-            continue;
+
+    /// The record for changing; copies only what a snapshot shares.
+    fn codon_mut(&mut self, place: Place) -> &mut CodonExecution {
+        Arc::make_mut(&mut self.run_mut(place.run).codons[place.codon])
+    }
+
+    fn run_mut(&mut self, position: usize) -> &mut Run {
+        Arc::make_mut(&mut self.state.runs[position])
+    }
+
+    fn is_current(&self, run: usize) -> bool {
+        self.state.current_run_id.as_ref() == Some(&self.state.runs[run].run_id)
+    }
+
+    fn start_run(&mut self, run: Run) -> Result<Applied, Rejected> {
+        if self.index.run(self.state, &run.run_id).is_some() {
+            return Err(Rejected::Conflict(format!("run `{}` exists already", run.run_id)));
+        }
+        if let Some(running) = self.index.running_run(self.state) {
+            return Err(Rejected::Conflict(format!(
+                "run `{}` is still running",
+                running.run_id
+            )));
+        }
+        self.state.current_run_id = Some(run.run_id.clone());
+        self.state.runs.push_front(Arc::new(run));
+        self.index.run_started(self.state);
+        Ok(Applied::TRANSITION)
+    }
+
+    /// The position of a run that goes on.
+    fn running(&self, id: &RunId) -> Result<usize, Rejected> {
+        let position = self.index.run(self.state, id);
+        let position = position.ok_or_else(|| Rejected::not_found("run", id.as_str()))?;
+        match self.state.runs[position].status {
+            RunStatus::Running => Ok(position),
+            status @ (RunStatus::Completed | RunStatus::Failed | RunStatus::Crashed) => Err(
+                Rejected::Conflict(format!("run `{id}` has already ended: {status}")),
+            ),
+        }
+    }
+
+    fn end_run(&mut self, id: &RunId, status: RunStatus, at: Timestamp) -> Result<Applied, Rejected> {
+        let position = self.running(id)?;
+        if self.is_current(position) {
+            self.state.current_run_id = None;
+        }
+        let run = self.run_mut(position);
+        run.status = status;
+        run.end_time = Some(at);
+        self.index.run_ended(self.state, position);
+        Ok(Applied::TRANSITION)
+    }
+
+    /// Marks a run as crashed and closes what it left open, in one step ("reliability and security", rule L4).
+    fn crash_run(&mut self, id: &RunId, detected_at: Timestamp) -> Result<Applied, Rejected> {
+        let run = self.running(id)?;
+        let open = self.index.open_codon(self.state, run);
+        if let Some(place) = open.map(|codon| Place { run, codon })
+            && let Ok(phase) = CodonPhase::try_from(self.codon(place).status())
+        {
+            let crash = CodonTransition::Fail(Fail {
+                end_time: detected_at,
+                exit_code: -1,
+                failure_reason: FailureReason::unknown(false, "Server crashed"),
+                error_checkpoint: None,
+            });
+            let changed = advance(self.codon(place), crash, phase)?;
+            self.replace(place, changed);
+        }
+        self.end_run(id, RunStatus::Crashed, detected_at)
+    }
+
+    fn start_codon(&mut self, id: &RunId, opened: CodonExecution) -> Result<Applied, Rejected> {
+        let position = self.running(id)?;
+        if let Some(open) = self.index.open_codon(self.state, position) {
+            let open = &self.state.runs[position].codons[open];
+            return Err(Rejected::Conflict(format!(
+                "codon `{}` of run `{id}` is still {}",
+                open.codon_id(),
+                open.status()
+            )));
+        }
+        self.run_mut(position).codons.push(Arc::new(opened));
+        self.index.codon_started(self.state, position);
+        Ok(Applied::TRANSITION)
+    }
+
+    fn step(
+        &mut self,
+        place: Place,
+        from: CodonStatus,
+        to: CodonStatus,
+        metadata: Option<&Map<String, Value>>,
+        at: Timestamp,
+    ) -> Result<Applied, Rejected> {
+        let codon = self.codon(place);
+        let (transition, phase) = check_transition(codon, from, to, metadata, at)?;
+        let mut changed = advance(codon, transition, phase)?;
+        let context_exceeded = metadata.and_then(|metadata| metadata.get("contextExceeded"));
+        if context_exceeded == Some(&Value::Bool(true)) {
+            changed.set_context_exceeded();
+        }
+        let applied = Applied {
+            cost_before: codon.codon_cost(),
+            cost_after: changed.codon_cost(),
+            in_current_run: self.is_current(place.run),
+            transition: true,
         };
-        let crash = CodonTransition::Fail(Fail {
-            end_time: detected_at,
-            exit_code: -1,
-            failure_reason: FailureReason::unknown(false, "Server crashed"),
-            error_checkpoint: None,
-        });
-        *codon = Arc::new(advance(Arc::clone(codon), crash, phase)?);
+        self.replace(place, changed);
+        Ok(applied)
     }
-    run.status = RunStatus::Crashed;
-    run.end_time = Some(detected_at);
-    leave_current(state, id);
-    Ok(Applied::TRANSITION)
-}
 
-fn leave_current(state: &mut HankweaveState, id: &RunId) {
-    if state.current_run_id.as_ref() == Some(id) {
-        state.current_run_id = None;
+    /// Puts the next state of a record in its place.
+    fn replace(&mut self, place: Place, changed: CodonExecution) {
+        let ended = changed.is_terminal();
+        self.run_mut(place.run).codons[place.codon] = Arc::new(changed);
+        if ended {
+            self.index.codon_ended(self.state, place.run);
+        }
     }
-}
 
-fn start_codon(state: &mut HankweaveState, id: &RunId, opened: CodonExecution) -> Result<Applied, Rejected> {
-    let run = find_run(state, id)?;
-    if run.status != RunStatus::Running {
-        return Err(Rejected::Conflict(format!(
-            "run `{id}` has already ended: {}",
-            run.status
-        )));
+    /// Absolute values while the agent works and while its sentinels finish, or a late report would lose its cost
+    /// ("state model", section 10, row 9).
+    fn change_costs(
+        &mut self,
+        place: Place,
+        change: impl FnOnce(Usd, TokenUsage) -> (Usd, TokenUsage),
+    ) -> Result<Applied, Rejected> {
+        self.must_work(place, "costs")?;
+        let in_current_run = self.is_current(place.run);
+        let (cost, tokens) = match self.codon_mut(place) {
+            CodonExecution::Running(codon) => (&mut codon.current_cost, &mut codon.current_tokens.usage),
+            CodonExecution::CompletingSentinels(codon) => {
+                (&mut codon.current_cost, &mut codon.current_tokens.usage)
+            }
+            other => return Err(not_working(other, "costs")),
+        };
+        let cost_before = *cost;
+        (*cost, *tokens) = change(*cost, *tokens);
+        Ok(Applied {
+            cost_before,
+            cost_after: *cost,
+            in_current_run,
+            transition: false,
+        })
     }
-    if let Some(open) = run.open_codon() {
-        return Err(Rejected::Conflict(format!(
-            "codon `{}` of run `{id}` is still {}",
-            open.codon_id(),
-            open.status()
-        )));
+
+    fn count_messages(&mut self, place: Place, new_count: u64) -> Result<Applied, Rejected> {
+        self.must_work(place, "a message count")?;
+        match self.codon_mut(place) {
+            CodonExecution::Running(codon) => codon.assistant_message_count = new_count,
+            CodonExecution::CompletingSentinels(codon) => codon.assistant_message_count = new_count,
+            other => return Err(not_working(other, "a message count")),
+        }
+        Ok(Applied::NOTHING)
     }
-    run.codons.push(Arc::new(opened));
-    Ok(Applied::TRANSITION)
+
+    fn must_work(&self, place: Place, what: &str) -> Result<(), Rejected> {
+        match self.codon(place) {
+            CodonExecution::Running(_) | CodonExecution::CompletingSentinels(_) => Ok(()),
+            other => Err(not_working(other, what)),
+        }
+    }
+
+    fn replace_sentinels(
+        &mut self,
+        place: Place,
+        states: &[SentinelState],
+        total_cost: Usd,
+    ) -> Result<Applied, Rejected> {
+        if matches!(self.codon(place), CodonExecution::Preparing(_)) || self.codon(place).is_terminal() {
+            return Err(not_working(self.codon(place), "sentinels"));
+        }
+        let sentinels = match self.codon_mut(place) {
+            CodonExecution::Starting(codon) => &mut codon.sentinels,
+            CodonExecution::Initializing(codon) => &mut codon.sentinels,
+            CodonExecution::Running(codon) => &mut codon.sentinels,
+            CodonExecution::CompletingSentinels(codon) => &mut codon.sentinels,
+            other => return Err(not_working(other, "sentinels")),
+        };
+        sentinels.replace(states.to_vec(), total_cost);
+        Ok(Applied::NOTHING)
+    }
+
+    /// A checkpoint of a codon that has ended is in its record already, or comes with the transition that ends it; its event then changes nothing
+    /// ("state model", section 10, row 8).
+    fn record_checkpoint(
+        &mut self,
+        place: Place,
+        checkpoint_type: CheckpointType,
+        sha: &CheckpointSha,
+    ) -> Applied {
+        if checkpoint_type != CheckpointType::RigSetup || self.codon(place).is_terminal() {
+            return Applied::NOTHING;
+        }
+        let field = match self.codon_mut(place) {
+            CodonExecution::Preparing(codon) => &mut codon.rig_setup_checkpoint,
+            CodonExecution::Starting(codon) => &mut codon.rig_setup_checkpoint,
+            CodonExecution::Initializing(codon) => &mut codon.rig_setup_checkpoint,
+            CodonExecution::Running(codon) => &mut codon.rig_setup_checkpoint,
+            CodonExecution::CompletingSentinels(codon) => &mut codon.rig_setup_checkpoint,
+            CodonExecution::Completed(_) | CodonExecution::Failed(_) | CodonExecution::Skipped(_) => {
+                return Applied::NOTHING;
+            }
+        };
+        *field = Some(sha.clone());
+        Applied::NOTHING
+    }
+
+    fn count_extensions(&mut self, place: Place, count: u64) -> Result<Applied, Rejected> {
+        if self.codon(place).is_terminal() {
+            return Err(not_working(self.codon(place), "an extension count"));
+        }
+        let extra = self.codon_mut(place).extra_mut();
+        extra.insert("extensionCount", Value::from(count));
+        Ok(Applied::NOTHING)
+    }
+
+    fn replace_plan(&mut self, plan: &[PlanEntry]) -> Result<Applied, Rejected> {
+        let mut seen = HashSet::new();
+        if let Some(twice) = plan.iter().find(|entry| !seen.insert(&entry.codon_id)) {
+            return Err(Rejected::Conflict(format!(
+                "codon `{}` is in the plan twice",
+                twice.codon_id
+            )));
+        }
+        self.state.execution_plan = Arc::new(plan.to_vec());
+        Ok(Applied::TRANSITION)
+    }
 }
 
 /// First the edge, then the metadata ("state model", section 5).
@@ -339,7 +473,7 @@ fn check_transition(
     codon: &CodonExecution,
     from: CodonStatus,
     to: CodonStatus,
-    metadata: Option<&serde_json::Map<String, Value>>,
+    metadata: Option<&Map<String, Value>>,
     at: Timestamp,
 ) -> Result<(CodonTransition, CodonPhase), Rejected> {
     let actual = codon.status();
@@ -359,12 +493,12 @@ fn check_transition(
 
 /// Takes the step of the codon machine, and corrects the phase where an event names an earlier one than the codon is in.
 fn advance(
-    codon: Arc<CodonExecution>,
+    codon: &CodonExecution,
     transition: CodonTransition,
     phase: CodonPhase,
 ) -> Result<CodonExecution, Rejected> {
-    let codon = Arc::unwrap_or_clone(codon);
     let mut changed = codon
+        .clone()
         .apply(transition)
         .map_err(|refused| Rejected::InvalidTransition {
             from: refused.from,
@@ -381,114 +515,6 @@ fn advance(
         | CodonExecution::Completed(_) => {}
     }
     Ok(changed)
-}
-
-fn change_costs(
-    state: &mut HankweaveState,
-    run_id: &RunId,
-    codon_id: &CodonId,
-    change: impl FnOnce(Usd, TokenUsage) -> (Usd, TokenUsage),
-) -> Result<Applied, Rejected> {
-    let in_current_run = state.current_run_id.as_ref() == Some(run_id);
-    let codon = find_codon(state, run_id, codon_id)?;
-    if !matches!(
-        codon.status(),
-        CodonStatus::Running | CodonStatus::CompletingSentinels
-    ) {
-        return Err(not_working(codon, "costs"));
-    }
-    let (cost, tokens) = match Arc::make_mut(codon) {
-        CodonExecution::Running(codon) => (&mut codon.current_cost, &mut codon.current_tokens.usage),
-        CodonExecution::CompletingSentinels(codon) => {
-            (&mut codon.current_cost, &mut codon.current_tokens.usage)
-        }
-        other => return Err(not_working(other, "costs")),
-    };
-    let cost_before = *cost;
-    (*cost, *tokens) = change(*cost, *tokens);
-    Ok(Applied {
-        cost_before,
-        cost_after: *cost,
-        in_current_run,
-        transition: false,
-    })
-}
-
-/// A checkpoint of a codon that has ended is in its record already; the event then changes nothing ("state model", section 10, row 8).
-fn record_checkpoint(
-    codon: &mut Arc<CodonExecution>,
-    checkpoint_type: CheckpointType,
-    sha: &CheckpointSha,
-) -> Result<Applied, Rejected> {
-    if checkpoint_type != CheckpointType::RigSetup || codon.is_terminal() {
-        return Ok(Applied::NOTHING);
-    }
-    let field = match Arc::make_mut(codon) {
-        CodonExecution::Preparing(codon) => &mut codon.rig_setup_checkpoint,
-        CodonExecution::Starting(codon) => &mut codon.rig_setup_checkpoint,
-        CodonExecution::Initializing(codon) => &mut codon.rig_setup_checkpoint,
-        CodonExecution::Running(codon) => &mut codon.rig_setup_checkpoint,
-        CodonExecution::CompletingSentinels(codon) => &mut codon.rig_setup_checkpoint,
-        CodonExecution::Completed(_) | CodonExecution::Failed(_) | CodonExecution::Skipped(_) => {
-            return Ok(Applied::NOTHING);
-        }
-    };
-    *field = Some(sha.clone());
-    Ok(Applied::NOTHING)
-}
-
-fn replace_plan(state: &mut HankweaveState, plan: &[PlanEntry]) -> Result<Applied, Rejected> {
-    let mut seen = std::collections::HashSet::new();
-    if let Some(twice) = plan.iter().find(|entry| !seen.insert(&entry.codon_id)) {
-        return Err(Rejected::Conflict(format!(
-            "codon `{}` is in the plan twice",
-            twice.codon_id
-        )));
-    }
-    state.execution_plan = Arc::new(plan.to_vec());
-    Ok(Applied::TRANSITION)
-}
-
-fn find_run<'a>(state: &'a mut HankweaveState, id: &RunId) -> Result<&'a mut Run, Rejected> {
-    state
-        .runs
-        .iter_mut()
-        .find(|run| run.run_id == *id)
-        .map(Arc::make_mut)
-        .ok_or_else(|| not_found("run", id.as_str()))
-}
-
-/// The open record with that id, otherwise the newest one ("state model", section 5).
-fn find_codon<'a>(
-    state: &'a mut HankweaveState,
-    run_id: &RunId,
-    codon_id: &CodonId,
-) -> Result<&'a mut Arc<CodonExecution>, Rejected> {
-    let position = {
-        let run = state
-            .run(run_id)
-            .ok_or_else(|| not_found("run", run_id.as_str()))?;
-        let newest_first = || {
-            run.codons
-                .iter()
-                .enumerate()
-                .rev()
-                .filter(|(_, codon)| codon.codon_id() == codon_id)
-        };
-        newest_first()
-            .find(|(_, codon)| !codon.is_terminal())
-            .or_else(|| newest_first().next())
-            .map(|(position, _)| position)
-            .ok_or_else(|| not_found("codon", codon_id.as_str()))?
-    };
-    Ok(&mut find_run(state, run_id)?.codons[position])
-}
-
-fn not_found(what: &'static str, id: &str) -> Rejected {
-    Rejected::NotFound {
-        what,
-        id: id.to_owned(),
-    }
 }
 
 fn not_working(codon: &CodonExecution, what: &str) -> Rejected {

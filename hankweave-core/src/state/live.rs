@@ -1,16 +1,18 @@
 //! The document with its running totals.
 
 use super::apply::apply_event;
+use super::index::Index;
 use super::{Applied, HankweaveState, Rejected};
 use crate::cost::Usd;
 use crate::event::{Recorded, StateEvent};
 use crate::time::Timestamp;
 
-/// A document and the cost totals that would be too slow to sum anew for every event.
+/// A document with what would be too slow to find out anew for every event: the cost totals, and where its parts are.
 #[derive(Debug, Clone, Default)]
 pub struct LiveState {
     document: HankweaveState,
     totals: Totals,
+    index: Index,
 }
 
 /// The cost figures that go out with every state event.
@@ -30,7 +32,12 @@ impl LiveState {
             total: document.total_cost(),
             current_run: document.current_run().map_or(Usd::ZERO, super::Run::codon_cost),
         };
-        Self { document, totals }
+        let index = Index::of(&document);
+        Self {
+            document,
+            totals,
+            index,
+        }
     }
 
     /// The document.
@@ -51,7 +58,7 @@ impl LiveState {
         self.totals
     }
 
-    /// Applies one event to the document and keeps the totals; see [`apply`](super::apply()).
+    /// Applies one recorded event: everything of it, or nothing.
     ///
     /// # Errors
     ///
@@ -66,7 +73,7 @@ impl LiveState {
     ///
     /// Returns [`Rejected`]; nothing is then changed.
     pub fn apply_event(&mut self, event: &StateEvent, at: Timestamp) -> Result<Applied, Rejected> {
-        let applied = apply_event(&mut self.document, event, at)?;
+        let applied = apply_event(&mut self.document, &mut self.index, event, at)?;
         self.totals.total = self.totals.total.saturating_sub(applied.cost_before) + applied.cost_after;
         let begins_anew = matches!(event, StateEvent::RunStarted { .. });
         if begins_anew || self.document.current_run_id.is_none() {

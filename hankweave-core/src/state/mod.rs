@@ -5,6 +5,7 @@ mod check;
 mod codec;
 mod depth;
 mod document;
+mod index;
 mod live;
 mod outline;
 mod problem;
@@ -14,7 +15,7 @@ mod run;
 mod tree;
 mod warnings;
 
-pub use apply::{Applied, Rejected, apply};
+pub use apply::{Applied, Rejected};
 pub use codec::{MAX_STATE_BYTES, MAX_STATE_DEPTH, parse, render};
 pub use document::HankweaveState;
 pub use live::{LiveState, Totals};
