@@ -23,6 +23,8 @@ pub mod id;
 pub mod plan;
 #[cfg(feature = "serde")]
 pub mod state;
+#[cfg(all(feature = "serde", feature = "testing"))]
+pub mod testing;
 #[cfg(feature = "serde")]
 pub mod thread;
 #[cfg(feature = "serde")]

@@ -1,4 +1,4 @@
-//! Walking back from a run to the fresh run that it came from.
+//! The thread as a whole.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -7,10 +7,11 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::next::next_codon_id;
+use super::walk::{WalkedCodon, walk};
 use crate::codon::{CodonExecution, CodonStatus};
 use crate::event::CheckpointType;
 use crate::id::{CheckpointSha, CodonId, RunId, SessionId};
-use crate::state::{ContinuationSource, HankweaveState, Run, RunStatus, StartingConditions};
+use crate::state::{HankweaveState, RunStatus};
 use crate::time::Timestamp;
 
 /// What the checkpoint repository tells about one commit.
@@ -117,97 +118,21 @@ pub fn build(
     target: Option<&RunId>,
     known: Option<&dyn KnownCheckpoints>,
 ) -> ExecutionThread {
+    let mut walk = walk(state, target);
+    let codons: Vec<ThreadCodon> = walk.by_ref().map(|walked| thread_codon(walked, known)).collect();
     let start = match target {
         Some(id) => state.run(id),
         None => state.runs.front().map(Arc::as_ref),
     };
-    let Some(start) = start else {
-        return ExecutionThread {
-            codons: Vec::new(),
-            total_runs: 0,
-            has_running_codon: false,
-            failed: false,
-            next_codon_id: None,
-        };
-    };
-    let by_id: HashMap<&RunId, &Run> = state
-        .runs
-        .iter()
-        .rev()
-        .map(|run| (&run.run_id, run.as_ref()))
-        .collect();
-    let mut codons = Vec::new();
-    let mut visited = HashSet::new();
-    let mut next = Some((start, start.codons.len()));
-    while let Some((run, end)) = next.take() {
-        if !visited.insert(&run.run_id) {
-            break;
-        }
-        for (index, codon) in run.codons.iter().enumerate().take(end).rev() {
-            codons.push(thread_codon(
-                run,
-                codon,
-                codons.len(),
-                visited.len() - 1,
-                index,
-                known,
-            ));
-        }
-        if let StartingConditions::Continuation { source, .. } = &run.starting_conditions {
-            next = by_id
-                .get(&source.run_id)
-                .map(|parent| (*parent, inherited(parent, source)));
-        }
-    }
-    let failed = codons.first().is_some_and(is_failed);
-    let has_running_codon = codons
-        .iter()
-        .any(|entry: &ThreadCodon| !entry.codon.is_terminal());
     let mut thread = ExecutionThread {
-        total_runs: visited.len(),
-        codons,
-        has_running_codon,
-        failed,
+        total_runs: walk.runs_visited(),
+        has_running_codon: codons.iter().any(|entry| !entry.codon.is_terminal()),
+        failed: codons.first().is_some_and(is_failed),
         next_codon_id: None,
+        codons,
     };
-    thread.next_codon_id = next_codon_id(state, start, &thread);
+    thread.next_codon_id = start.and_then(|start| next_codon_id(state, start, &thread));
     thread
-}
-
-/// How many codons of `parent`, from its first, belong to the thread of a run that continues it at `source`
-/// ("execution thread", step 6 and "Repeated ids in one run").
-fn inherited(parent: &Run, source: &ContinuationSource) -> usize {
-    let Some(after) = &source.after_codon else {
-        return 0;
-    };
-    let same_id = |codon: &Arc<CodonExecution>| codon.codon_id() == after;
-    if let Some(rerun) = rig_setup_target(parent, source) {
-        return rerun;
-    }
-    let ended_there = |codon: &Arc<CodonExecution>| {
-        same_id(codon)
-            && !source.checkpoint_sha.is_blank()
-            && codon
-                .end_checkpoint()
-                .is_some_and(|(_, sha)| *sha == source.checkpoint_sha)
-    };
-    let last = parent
-        .codons
-        .iter()
-        .rposition(ended_there)
-        .or_else(|| parent.codons.iter().rposition(same_id));
-    last.map_or(parent.codons.len(), |index| index + 1)
-}
-
-/// The position of the codon that is run again from its rig-setup checkpoint, if `source` is such a continuation.
-pub(super) fn rig_setup_target(parent: &Run, source: &ContinuationSource) -> Option<usize> {
-    let after = source.after_codon.as_ref()?;
-    if source.checkpoint_sha.is_blank() {
-        return None;
-    }
-    parent.codons.iter().position(|codon| {
-        codon.codon_id() == after && codon.rig_setup_checkpoint() == Some(&source.checkpoint_sha)
-    })
 }
 
 /// A codon that failed, or that was still open when its run ended badly.
@@ -216,14 +141,8 @@ fn is_failed(entry: &ThreadCodon) -> bool {
     entry.codon.status() == CodonStatus::Failed || (!entry.codon.is_terminal() && run_broke)
 }
 
-fn thread_codon(
-    run: &Run,
-    codon: &Arc<CodonExecution>,
-    global_index: usize,
-    run_index: usize,
-    codon_index_in_run: usize,
-    known: Option<&dyn KnownCheckpoints>,
-) -> ThreadCodon {
+fn thread_codon(walked: WalkedCodon<'_>, known: Option<&dyn KnownCheckpoints>) -> ThreadCodon {
+    let WalkedCodon { codon, run, .. } = walked;
     ThreadCodon {
         codon: Arc::clone(codon),
         run_id: run.run_id.clone(),
@@ -231,9 +150,9 @@ fn thread_codon(
         run_start_time: run.start_time,
         run_end_time: run.end_time,
         git_branch: run.git_branch.clone(),
-        global_index,
-        run_index,
-        codon_index_in_run,
+        global_index: walked.global_index,
+        run_index: walked.run_index,
+        codon_index_in_run: walked.codon_index_in_run,
         validated_checkpoints: known.map(|known| validated(codon, known)).unwrap_or_default(),
         continuation_session_id: codon.previous_session_id().cloned(),
     }

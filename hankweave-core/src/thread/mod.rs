@@ -4,9 +4,13 @@ mod build;
 mod next;
 mod resume;
 mod session;
+mod target;
+mod walk;
 
 pub use build::{
     CheckpointFacts, CheckpointTable, ExecutionThread, KnownCheckpoints, ThreadCodon, ValidatedCheckpoint,
     build,
 };
 pub use resume::Resume;
+pub use target::{CodonPoint, TargetError, can_continue_from, continuation_checkpoint};
+pub use walk::{Walk, WalkedCodon, walk};

@@ -1,9 +1,9 @@
 //! What runs next ("execution thread", "`nextCodonId`").
 
 use super::ExecutionThread;
-use super::build::rig_setup_target;
+use super::walk::rig_setup_target;
 use crate::id::CodonId;
-use crate::state::{HankweaveState, Run, RunStatus, StartingConditions};
+use crate::state::{HankweaveState, Run, RunStatus};
 
 /// The eight rules in their order; the first that applies decides.
 pub(super) fn next_codon_id(
@@ -14,10 +14,7 @@ pub(super) fn next_codon_id(
     if start.status == RunStatus::Failed || thread.failed || thread.has_running_codon {
         return None;
     }
-    let source = match &start.starting_conditions {
-        StartingConditions::Fresh { .. } => None,
-        StartingConditions::Continuation { source, .. } => Some(source),
-    };
+    let source = start.starting_conditions.source();
     let parent = source.and_then(|source| state.run(&source.run_id));
     if start.codons.is_empty()
         && let (Some(source), Some(parent)) = (source, parent)

@@ -95,7 +95,7 @@ impl ThreadCodon {
 }
 
 /// The codon's id is written for a rig-setup target as well: the thread needs it ("execution thread", "Choosing where to go back").
-fn source(entry: &ThreadCodon, checkpoint_sha: CheckpointSha) -> ContinuationSource {
+pub(super) fn source(entry: &ThreadCodon, checkpoint_sha: CheckpointSha) -> ContinuationSource {
     ContinuationSource {
         run_id: entry.run_id.clone(),
         after_codon: Some(entry.codon.codon_id().clone()),

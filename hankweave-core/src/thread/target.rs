@@ -1,0 +1,173 @@
+//! Points of history that a new run can go on from ("execution thread", "Choosing where to go back").
+
+use std::sync::Arc;
+
+use super::{ExecutionThread, KnownCheckpoints, ValidatedCheckpoint, resume::source};
+use crate::codon::CodonExecution;
+use crate::event::CheckpointType;
+use crate::id::{CheckpointSha, CodonId, RunId};
+use crate::machine::Extra;
+use crate::state::{ContinuationSource, HankweaveState};
+
+/// A point in the life of a codon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodonPoint {
+    /// Its first checkpoint.
+    Start,
+    /// Its last checkpoint.
+    End,
+    /// Its checkpoint of this type.
+    At(CheckpointType),
+}
+
+/// Why there is no way back to where someone wants to go.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// The codon is not part of the thread.
+    #[error("codon `{0}` is not in the execution thread")]
+    UnknownCodon(CodonId),
+    /// The codon has no checkpoint there, or none that still exists.
+    #[error("codon `{0}` has no such checkpoint that still exists")]
+    NoCheckpoint(CodonId),
+    /// No checkpoint of any run begins like that.
+    #[error("no checkpoint begins with `{0}`")]
+    UnknownSha(String),
+    /// Several do.
+    #[error("`{prefix}` fits several checkpoints: {}", list(matches))]
+    Ambiguous {
+        /// What was asked for.
+        prefix: String,
+        /// Every checkpoint that begins like that, newest first.
+        matches: Vec<CheckpointSha>,
+    },
+}
+
+fn list(shas: &[CheckpointSha]) -> String {
+    let shas: Vec<&str> = shas.iter().map(CheckpointSha::as_str).collect();
+    shas.join(", ")
+}
+
+impl ExecutionThread {
+    /// The way back to a codon, to its newest record in the thread. The thread must have been built with the commits that exist.
+    ///
+    /// # Errors
+    ///
+    /// [`TargetError::UnknownCodon`] and [`TargetError::NoCheckpoint`].
+    pub fn codon_target(&self, id: &CodonId, point: CodonPoint) -> Result<ContinuationSource, TargetError> {
+        let entry = self.codons.iter().find(|entry| entry.codon.codon_id() == id);
+        let entry = entry.ok_or_else(|| TargetError::UnknownCodon(id.clone()))?;
+        let checkpoint: Option<&ValidatedCheckpoint> = match point {
+            CodonPoint::Start => entry.validated_checkpoints.first(),
+            CodonPoint::End => entry.validated_checkpoints.last(),
+            CodonPoint::At(checkpoint_type) => entry.checkpoint(checkpoint_type),
+        };
+        let checkpoint = checkpoint.ok_or_else(|| TargetError::NoCheckpoint(id.clone()))?;
+        Ok(source(entry, checkpoint.sha.clone()))
+    }
+
+    /// The way back to the commit that begins with `prefix`: looked for in the thread, and then in all runs of `state`.
+    ///
+    /// # Errors
+    ///
+    /// [`TargetError::UnknownSha`] and [`TargetError::Ambiguous`].
+    pub fn sha_target(
+        &self,
+        state: &HankweaveState,
+        known: &dyn KnownCheckpoints,
+        prefix: &str,
+    ) -> Result<ContinuationSource, TargetError> {
+        let fits = |sha: &CheckpointSha| !prefix.is_empty() && sha.as_str().starts_with(prefix);
+        let in_thread = self.codons.iter().flat_map(|entry| {
+            let checkpoints = entry.validated_checkpoints.iter();
+            checkpoints.map(|checkpoint| source(entry, checkpoint.sha.clone()))
+        });
+        let in_thread: Vec<_> = in_thread.filter(|target| fits(&target.checkpoint_sha)).collect();
+        if !in_thread.is_empty() {
+            return only(in_thread, prefix);
+        }
+        let everywhere = state.runs.iter().flat_map(|run| {
+            let codons = run.codons.iter().rev();
+            let checkpoints = codons.flat_map(|codon| codon.checkpoints().map(move |(_, sha)| (codon, sha)));
+            checkpoints.map(|(codon, sha)| point(&run.run_id, codon, sha))
+        });
+        let exists = |target: &ContinuationSource| {
+            fits(&target.checkpoint_sha) && known.find(&target.checkpoint_sha).is_some()
+        };
+        only(everywhere.filter(exists).collect(), prefix)
+    }
+}
+
+/// The newest of the targets, if all of them are the same commit.
+fn only(targets: Vec<ContinuationSource>, prefix: &str) -> Result<ContinuationSource, TargetError> {
+    let mut matches: Vec<CheckpointSha> = Vec::new();
+    for target in &targets {
+        if !matches.contains(&target.checkpoint_sha) {
+            matches.push(target.checkpoint_sha.clone());
+        }
+    }
+    match targets.into_iter().next() {
+        None => Err(TargetError::UnknownSha(prefix.to_owned())),
+        Some(newest) if matches.len() == 1 => Ok(newest),
+        Some(_) => Err(TargetError::Ambiguous {
+            prefix: prefix.to_owned(),
+            matches,
+        }),
+    }
+}
+
+fn point(run: &RunId, codon: &Arc<CodonExecution>, sha: &CheckpointSha) -> ContinuationSource {
+    ContinuationSource {
+        run_id: run.clone(),
+        after_codon: Some(codon.codon_id().clone()),
+        checkpoint_sha: sha.clone(),
+        extra: Extra::default(),
+    }
+}
+
+/// Whether a run can go on from there: the run exists, and the codon, if one is named, completed in it.
+#[must_use]
+pub fn can_continue_from(state: &HankweaveState, run: &RunId, after: Option<&CodonId>) -> bool {
+    match (state.run(run), after) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(_), Some(codon)) => completion_checkpoint(state, run, codon).is_some(),
+    }
+}
+
+/// The commit to begin with when a run goes on from there: the completion checkpoint of the codon, or without one the rig-setup checkpoint of the
+/// first codon. `None` when there is none, or when it cannot go on from there.
+#[must_use]
+pub fn continuation_checkpoint<'a>(
+    state: &'a HankweaveState,
+    run: &RunId,
+    after: Option<&CodonId>,
+) -> Option<&'a CheckpointSha> {
+    match after {
+        None => state.run(run)?.codons.first()?.rig_setup_checkpoint(),
+        Some(codon) => completion_checkpoint(state, run, codon),
+    }
+    .filter(|sha| !sha.is_blank())
+}
+
+fn completion_checkpoint<'a>(
+    state: &'a HankweaveState,
+    run: &RunId,
+    codon: &CodonId,
+) -> Option<&'a CheckpointSha> {
+    let same_id = state
+        .run(run)?
+        .codons
+        .iter()
+        .rev()
+        .filter(|record| record.codon_id() == codon);
+    same_id.map(AsRef::as_ref).find_map(|record| match record {
+        CodonExecution::Completed(completed) => Some(&completed.completion_checkpoint),
+        CodonExecution::Preparing(_)
+        | CodonExecution::Starting(_)
+        | CodonExecution::Initializing(_)
+        | CodonExecution::Running(_)
+        | CodonExecution::CompletingSentinels(_)
+        | CodonExecution::Failed(_)
+        | CodonExecution::Skipped(_) => None,
+    })
+}

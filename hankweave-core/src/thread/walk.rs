@@ -1,0 +1,131 @@
+//! Walking back from a run to the fresh run that it came from ("execution thread", "Building, step by step").
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::codon::CodonExecution;
+use crate::id::RunId;
+use crate::state::{ContinuationSource, HankweaveState, Run};
+
+/// The codons of a thread, newest first, one at a time; made by [`walk`].
+///
+/// An unknown target gives nothing, a missing parent ends the walk, and a run that continues itself is visited once.
+#[derive(Debug, Clone)]
+pub struct Walk<'a> {
+    state: &'a HankweaveState,
+    /// Made when the walk leaves the first run.
+    by_id: Option<HashMap<&'a RunId, &'a Run>>,
+    visited: HashSet<&'a RunId>,
+    /// The run and how many of its codons, from its first, are still to come.
+    here: Option<(&'a Run, usize)>,
+    passed: usize,
+}
+
+/// One codon with its place in history.
+#[derive(Debug, Clone, Copy)]
+pub struct WalkedCodon<'a> {
+    /// The record.
+    pub codon: &'a Arc<CodonExecution>,
+    /// The run that executed it.
+    pub run: &'a Run,
+    /// The position in the thread; 0 is the newest.
+    pub global_index: usize,
+    /// How many continuations back the run lies; 0 is the newest run.
+    pub run_index: usize,
+    /// The position in the run.
+    pub codon_index_in_run: usize,
+}
+
+/// Walks the thread that ends in `target`, or in the newest run.
+#[must_use]
+pub fn walk<'a>(state: &'a HankweaveState, target: Option<&RunId>) -> Walk<'a> {
+    let start = match target {
+        Some(id) => state.run(id),
+        None => state.runs.front().map(Arc::as_ref),
+    };
+    Walk {
+        state,
+        by_id: None,
+        visited: start.iter().map(|run| &run.run_id).collect(),
+        here: start.map(|run| (run, run.codons.len())),
+        passed: 0,
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// How many runs the walk has come to, those without a codon of their own included.
+    #[must_use]
+    pub fn runs_visited(&self) -> usize {
+        self.visited.len()
+    }
+
+    /// The run that `run` continues, unless the walk was there already, and how much of it belongs to the thread.
+    fn parent(&mut self, run: &Run) -> Option<(&'a Run, usize)> {
+        let source = run.starting_conditions.source()?;
+        let by_id = self.by_id.get_or_insert_with(|| {
+            let runs = self.state.runs.iter().map(Arc::as_ref);
+            runs.map(|run| (&run.run_id, run)).collect()
+        });
+        let parent = *by_id.get(&source.run_id)?;
+        self.visited
+            .insert(&parent.run_id)
+            .then(|| (parent, inherited(parent, source)))
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = WalkedCodon<'a>;
+
+    fn next(&mut self) -> Option<WalkedCodon<'a>> {
+        loop {
+            let (run, left) = self.here?;
+            let Some(index) = left.checked_sub(1) else {
+                self.here = self.parent(run);
+                continue;
+            };
+            self.here = Some((run, index));
+            let global_index = self.passed;
+            self.passed += 1;
+            return Some(WalkedCodon {
+                codon: &run.codons[index],
+                run,
+                global_index,
+                run_index: self.visited.len() - 1,
+                codon_index_in_run: index,
+            });
+        }
+    }
+}
+
+/// How many codons of `parent`, from its first, belong to the thread of a run that continues it at `source`
+/// ("execution thread", step 6 and "Repeated ids in one run").
+fn inherited(parent: &Run, source: &ContinuationSource) -> usize {
+    let Some(after) = &source.after_codon else {
+        return 0;
+    };
+    if let Some(rerun) = rig_setup_target(parent, source) {
+        return rerun;
+    }
+    let same_id = |codon: &Arc<CodonExecution>| codon.codon_id() == after;
+    let ended_there = |codon: &Arc<CodonExecution>| {
+        let end = codon.end_checkpoint();
+        same_id(codon) && end.is_some_and(|(_, sha)| !sha.is_blank() && *sha == source.checkpoint_sha)
+    };
+    let last = parent
+        .codons
+        .iter()
+        .rposition(ended_there)
+        .or_else(|| parent.codons.iter().rposition(same_id));
+    last.map_or(parent.codons.len(), |index| index + 1)
+}
+
+/// The position of the codon that is run again from its rig-setup checkpoint, if `source` is such a continuation.
+pub(super) fn rig_setup_target(parent: &Run, source: &ContinuationSource) -> Option<usize> {
+    let after = source.after_codon.as_ref()?;
+    if source.checkpoint_sha.is_blank() {
+        return None;
+    }
+    parent.codons.iter().position(|codon| {
+        codon.codon_id() == after && codon.rig_setup_checkpoint() == Some(&source.checkpoint_sha)
+    })
+}

@@ -1,0 +1,434 @@
+//! The execution thread, rule by rule ("execution thread").
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::collections::HashSet;
+
+use hankweave_core::codon::CodonStatus;
+use hankweave_core::event::CheckpointType;
+use hankweave_core::id::{CheckpointSha, CodonId, RunId};
+use hankweave_core::state::HankweaveState;
+use hankweave_core::testing::{Ending, Story, states};
+use hankweave_core::thread::{
+    CodonPoint, ExecutionThread, KnownCheckpoints, TargetError, build, can_continue_from,
+    continuation_checkpoint, walk,
+};
+use proptest::prelude::*;
+
+use Ending::{Completed, Failed, Open, Skipped};
+
+const PLAN: [&str; 4] = ["a", ">b", ">c", ">d"];
+
+fn story() -> Story {
+    Story::new().plan(&PLAN)
+}
+
+fn codon_id(text: &str) -> CodonId {
+    CodonId::new(text).unwrap()
+}
+
+fn run_id(text: &str) -> RunId {
+    RunId::new(text).unwrap()
+}
+
+fn thread(story: &Story) -> ExecutionThread {
+    build(story.state(), None, None)
+}
+
+/// The codons as `run/codon`, and what is next.
+#[track_caller]
+fn check(story: &Story, codons: &[&str], next: Option<&str>) -> ExecutionThread {
+    let thread = thread(story);
+    let found: Vec<String> = thread
+        .codons
+        .iter()
+        .map(|entry| format!("{}/{}", entry.run_id, entry.codon.codon_id()))
+        .collect();
+    assert_eq!(found, codons);
+    assert_eq!(thread.next_codon_id.as_ref().map(CodonId::as_str), next);
+    thread
+}
+
+/// Two codons completed, the third failed, and so did the run.
+fn broken() -> Story {
+    story()
+        .fresh("r1")
+        .codon("a", Completed)
+        .codon("b", Completed)
+        .codon("c", Failed)
+        .run_fails()
+}
+
+// Building, step 1; edge cases, first row.
+#[test]
+fn without_a_run_the_thread_is_empty() {
+    let empty = check(&story(), &[], None);
+    assert_eq!(
+        (empty.total_runs, empty.failed, empty.has_running_codon),
+        (0, false, false)
+    );
+    let unknown = build(broken().state(), Some(&run_id("nobody")), None);
+    assert_eq!((unknown.total_runs, unknown.next_codon_id), (0, None));
+}
+
+// Building, steps 2 to 5.
+#[test]
+fn a_fresh_run_is_its_own_thread_newest_first() {
+    let story = story()
+        .fresh("r0")
+        .run_completes()
+        .fresh("r1")
+        .codon("a", Completed)
+        .codon("b", Completed);
+    let thread = check(&story, &["r1/b", "r1/a"], Some("c"));
+    let places: Vec<_> = thread
+        .codons
+        .iter()
+        .map(|entry| (entry.global_index, entry.run_index, entry.codon_index_in_run))
+        .collect();
+    assert_eq!((thread.total_runs, places), (1, vec![(0, 0, 1), (1, 0, 0)]));
+    let older = build(story.state(), Some(&run_id("r0")), None);
+    assert_eq!((older.total_runs, older.codons.len()), (1, 0));
+}
+
+// Building, step 6: the four cases.
+#[test]
+fn a_continuation_takes_over_what_came_before_its_point() {
+    let normal = broken()
+        .continues("r2", "r1", Some("b"), "b-end")
+        .codon("c", Completed);
+    check(&normal, &["r2/c", "r1/b", "r1/a"], Some("d"));
+    let rig = broken()
+        .continues("r2", "r1", Some("c"), "c-rig")
+        .codon("c", Completed);
+    check(&rig, &["r2/c", "r1/b", "r1/a"], Some("d"));
+    let beginning = broken()
+        .continues("r2", "r1", None, "a-rig")
+        .codon("a", Completed);
+    assert_eq!(check(&beginning, &["r2/a"], Some("b")).total_runs, 2);
+    let broken_reference = broken().continues("r2", "r1", Some("zzz"), "b-end");
+    check(&broken_reference, &["r1/c", "r1/b", "r1/a"], None);
+}
+
+// Building, steps 3 and 8: a run is visited once. No story can tell this, so the document is bent.
+#[test]
+fn runs_that_continue_each_other_are_visited_once() {
+    let story = broken()
+        .continues("r2", "r1", Some("b"), "b-end")
+        .codon("c", Completed);
+    let mut document = serde_json::to_value(story.state()).unwrap();
+    document["runs"][1]["startingConditions"] = serde_json::json!({"type": "continuation",
+        "source": {"runId": "r2", "afterCodon": "c", "checkpointSha": "x"}});
+    let state: HankweaveState = serde_json::from_value(document).unwrap();
+    let thread = build(&state, None, None);
+    assert_eq!((thread.codons.len(), thread.total_runs), (3, 2));
+    let mut document = serde_json::to_value(story.state()).unwrap();
+    document["runs"][0]["startingConditions"]["source"]["runId"] = "r2".into();
+    let state: HankweaveState = serde_json::from_value(document).unwrap();
+    let thread = build(&state, None, None);
+    assert_eq!((thread.codons.len(), thread.total_runs), (1, 1));
+}
+
+// "Repeated ids in one run".
+#[test]
+fn a_retry_in_a_run_belongs_to_the_thread() {
+    let retried = story()
+        .fresh("r1")
+        .codon("a", Completed)
+        .codon("b", Failed)
+        .codon("b retry", Completed)
+        .run_fails();
+    let after = retried.clone().continues("r2", "r1", Some("b"), "b-retry-end");
+    check(&after, &["r1/b", "r1/b", "r1/a"], Some("c"));
+    let after_the_failure = retried.clone().continues("r2", "r1", Some("b"), "b-end");
+    let thread = check(&after_the_failure, &["r1/b", "r1/a"], None);
+    assert!(thread.failed, "an error checkpoint leads behind the failed codon");
+    let without_files = retried.clone().continues("r2", "r1", Some("b"), "");
+    check(&without_files, &["r1/b", "r1/b", "r1/a"], Some("c"));
+    let rig_of_the_first = retried.clone().continues("r2", "r1", Some("b"), "b-rig");
+    check(&rig_of_the_first, &["r1/a"], Some("b"));
+    let rig_of_the_second = retried.continues("r2", "r1", Some("b"), "b-retry-rig");
+    assert!(check(&rig_of_the_second, &["r1/b", "r1/a"], None).failed);
+}
+
+// "`hasRunningCodon`" and "`failed`".
+#[test]
+fn only_the_newest_codon_decides_whether_the_thread_failed() {
+    let ignored = story().fresh("r1").codon("a", Failed).codon("b", Completed);
+    assert!(!check(&ignored, &["r1/b", "r1/a"], Some("c")).failed);
+    let running = story().fresh("r1").codon("a", Open(CodonStatus::Starting));
+    let thread = check(&running, &["r1/a"], None);
+    assert_eq!((thread.failed, thread.has_running_codon), (false, true));
+    let failed_run = story().fresh("r1").codon("a", Completed).run_fails();
+    assert!(
+        !check(&failed_run, &["r1/a"], None).failed,
+        "rule 1: a failed run has no next codon"
+    );
+    let skipped = story().fresh("r1").codon("a", Skipped).run_crashes();
+    assert!(!check(&skipped, &["r1/a"], Some("b")).failed);
+}
+
+// Edge cases: a crash, before and after recovery.
+#[test]
+fn a_crash_is_a_failure_converted_or_not() {
+    let open = story().fresh("r1").codon("a", Open(CodonStatus::Running));
+    let converted = open.clone().run_crashes();
+    let found = check(&converted, &["r1/a"], None);
+    assert_eq!((found.failed, found.has_running_codon), (true, false));
+    let mut document = serde_json::to_value(open.state()).unwrap();
+    document["runs"][0]["status"] = "crashed".into();
+    let state: HankweaveState = serde_json::from_value(document).unwrap();
+    let found = build(&state, None, None);
+    assert_eq!(
+        (found.failed, found.has_running_codon, found.next_codon_id),
+        (true, true, None)
+    );
+}
+
+// "`nextCodonId`", rules 4 to 8.
+#[test]
+fn what_is_next_follows_the_eight_rules() {
+    check(&story().fresh("r1"), &[], Some("a"));
+    check(&Story::new().fresh("r1"), &[], None);
+    let rig_of_the_first = broken().continues("r2", "r1", Some("a"), "a-rig");
+    assert_eq!(check(&rig_of_the_first, &[], Some("a")).total_runs, 2);
+    check(
+        &broken().continues("r2", "r1", Some("c"), "c-rig"),
+        &["r1/b", "r1/a"],
+        Some("c"),
+    );
+    check(
+        &broken().continues("r2", "r1", Some("b"), "b-end"),
+        &["r1/b", "r1/a"],
+        Some("c"),
+    );
+    check(&broken().continues("r2", "r1", None, ""), &[], Some("a"));
+    check(
+        &story()
+            .fresh("r1")
+            .run_fails()
+            .continues("r2", "gone", Some("b"), "x"),
+        &[],
+        None,
+    );
+    check(
+        &story()
+            .fresh("r1")
+            .run_fails()
+            .continues("r2", "r1", Some("b"), "x"),
+        &[],
+        Some("c"),
+    );
+    check(&story().fresh("r1").codon("d", Completed), &["r1/d"], None);
+    check(
+        &story().fresh("r1").codon("stranger", Completed),
+        &["r1/stranger"],
+        None,
+    );
+    check(&story().fresh("r1").codon("a", Skipped), &["r1/a"], Some("b"));
+    let same_sha = broken().continues("r2", "r1", Some("c"), "c-rig").run_fails();
+    check(&same_sha, &["r1/b", "r1/a"], None);
+}
+
+// Rule 4 with a gap in the plan: the codon itself, not the successor of the newest one.
+#[test]
+fn a_rig_setup_continuation_runs_its_codon_again_whatever_the_plan_says() {
+    let story = Story::new()
+        .plan(&["a", "x", "b"])
+        .fresh("r1")
+        .codon("a", Completed)
+        .codon("b", Failed)
+        .run_fails()
+        .continues("r2", "r1", Some("b"), "b-rig");
+    check(&story, &["r1/a"], Some("b"));
+}
+
+// Edge cases: `afterCodon: null` of a run that is itself a continuation.
+#[test]
+fn a_continuation_from_the_beginning_of_a_continuation_shows_the_grandparent() {
+    let story = broken()
+        .continues("r2", "r1", Some("b"), "b-end")
+        .codon("c retry", Failed)
+        .run_fails()
+        .continues("r3", "r2", None, "");
+    let thread = check(&story, &["r1/b", "r1/a"], Some("c"));
+    assert_eq!((thread.total_runs, thread.codons[0].run_index), (3, 2));
+}
+
+// "Which session to continue".
+#[test]
+fn a_session_is_taken_up_from_the_newest_record_that_has_one() {
+    let session = |story: &Story, id: &str| {
+        let thread = thread(story);
+        let plan = story.state().execution_plan.clone();
+        let one = thread
+            .continuation_session(&plan, &codon_id(id))
+            .map(ToString::to_string);
+        let all = thread.continuation_sessions(&plan);
+        assert_eq!(
+            all.get(&codon_id(id)).copied().flatten().map(ToString::to_string),
+            one
+        );
+        one
+    };
+    let story = story()
+        .fresh("r1")
+        .codon("a", Completed)
+        .codon("b first", Completed)
+        .codon("b second", Failed)
+        .codon("c", Skipped);
+    assert_eq!(session(&story, "a"), None, "a fresh codon");
+    assert_eq!(session(&story, "b").as_deref(), Some("a-session"));
+    assert_eq!(
+        session(&story, "c").as_deref(),
+        Some("b-first-session"),
+        "a failed one is passed over"
+    );
+    assert_eq!(session(&story, "d"), None, "nothing was said before the skip");
+    assert_eq!(session(&story, "stranger"), None);
+    let count = serde_json::json!({"type": "AssistantMessageCountUpdated",
+        "data": {"runId": "r1", "codonId": "c", "newCount": 1}});
+    let talked = Story::new()
+        .plan(&PLAN)
+        .fresh("r1")
+        .codon("c", Open(CodonStatus::Running))
+        .tell(serde_json::from_value(count).unwrap())
+        .tell(
+            serde_json::from_value(serde_json::json!({"type": "CodonTransitioned",
+            "data": {"runId": "r1", "codonId": "c", "from": "running", "to": "skipped", "metadata": {"skippedDuring": "running"}}}))
+            .unwrap(),
+        );
+    assert_eq!(session(&talked, "d").as_deref(), Some("c-session"));
+}
+
+fn known(shas: &[&str]) -> HashSet<CheckpointSha> {
+    shas.iter().map(|sha| CheckpointSha::new(*sha)).collect()
+}
+
+// "Validated checkpoints".
+#[test]
+fn checkpoints_are_listed_in_order_and_only_those_that_exist() {
+    let story = broken();
+    let all = known(&["a-rig", "a-end", "c-rig", "c-end"]);
+    let thread = build(story.state(), None, Some(&all));
+    let types = |index: usize| -> Vec<CheckpointType> {
+        let checkpoints = thread.codons[index].validated_checkpoints.iter();
+        checkpoints.map(|checkpoint| checkpoint.checkpoint_type).collect()
+    };
+    assert_eq!(types(0), [CheckpointType::RigSetup, CheckpointType::Error]);
+    assert_eq!(types(1), []);
+    assert_eq!(types(2), [CheckpointType::RigSetup, CheckpointType::Completed]);
+    let without = build(story.state(), None, None);
+    assert!(
+        without
+            .codons
+            .iter()
+            .all(|entry| entry.validated_checkpoints.is_empty())
+    );
+}
+
+// "Choosing where to go back": the last success.
+#[test]
+fn the_last_success_is_the_newest_completed_codon_with_its_checkpoint() {
+    let place = |shas: &[&str]| {
+        let all = known(shas);
+        let target = build(broken().state(), None, Some(&all)).last_success();
+        target.map(|target| target.checkpoint_sha.to_string())
+    };
+    assert_eq!(place(&["a-end", "b-end", "c-rig"]).as_deref(), Some("b-end"));
+    assert_eq!(
+        place(&["a-end", "c-rig", "c-end"]).as_deref(),
+        Some("c-rig"),
+        "a failed codon prefers its rig"
+    );
+    assert_eq!(place(&["a-end", "b-rig"]).as_deref(), Some("b-rig"));
+    assert_eq!(place(&[]), None);
+}
+
+// "Choosing where to go back": to a codon, to a SHA.
+#[test]
+fn the_way_back_leads_to_a_codon_or_a_commit() {
+    let story = broken().fresh("r2").codon("a other", Completed);
+    let all = known(&["a-rig", "a-end", "b-end", "a-other-end", "a-other-rig"]);
+    let thread = build(story.state(), Some(&run_id("r1")), Some(&all));
+    let to = |id: &str, point| {
+        let target = thread.codon_target(&codon_id(id), point);
+        target.map(|target| target.checkpoint_sha.to_string())
+    };
+    assert_eq!(to("a", CodonPoint::Start).as_deref(), Ok("a-rig"));
+    assert_eq!(to("a", CodonPoint::End).as_deref(), Ok("a-end"));
+    assert_eq!(
+        to("a", CodonPoint::At(CheckpointType::Completed)).as_deref(),
+        Ok("a-end")
+    );
+    assert_eq!(
+        to("b", CodonPoint::At(CheckpointType::RigSetup)),
+        Err(TargetError::NoCheckpoint(codon_id("b")))
+    );
+    assert_eq!(
+        to("d", CodonPoint::End),
+        Err(TargetError::UnknownCodon(codon_id("d")))
+    );
+    let by_sha = |prefix: &str| thread.sha_target(story.state(), &all as &dyn KnownCheckpoints, prefix);
+    let found = by_sha("b").unwrap();
+    assert_eq!(
+        (found.run_id.as_str(), found.after_codon),
+        ("r1", Some(codon_id("b")))
+    );
+    assert_eq!(
+        by_sha("a-o").unwrap_err().to_string().matches("a-other").count(),
+        2
+    );
+    assert_eq!(
+        by_sha("a-other-e").unwrap().run_id.as_str(),
+        "r2",
+        "other runs come second"
+    );
+    assert!(matches!(by_sha("a-"), Err(TargetError::Ambiguous { matches, .. }) if matches.len() == 2));
+    for nothing in ["", "c", "x"] {
+        assert_eq!(by_sha(nothing), Err(TargetError::UnknownSha(nothing.to_owned())));
+    }
+}
+
+// "Choosing where to go back": can continue from.
+#[test]
+fn a_run_can_be_continued_from_its_beginning_and_from_what_completed() {
+    let story = broken();
+    let can = |run: &str, codon: Option<&str>| {
+        let codon = codon.map(codon_id);
+        let (state, run) = (story.state(), run_id(run));
+        let sha = continuation_checkpoint(state, &run, codon.as_ref());
+        (
+            can_continue_from(state, &run, codon.as_ref()),
+            sha.map(CheckpointSha::as_str),
+        )
+    };
+    assert_eq!(can("r1", None), (true, Some("a-rig")));
+    assert_eq!(can("r1", Some("b")), (true, Some("b-end")));
+    assert_eq!(can("r1", Some("c")), (false, None));
+    assert_eq!(can("r1", Some("d")), (false, None));
+    assert_eq!(can("r9", None), (false, None));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_walk_and_the_thread_are_the_same(state in states(60)) {
+        for run in &state.runs {
+            let thread = build(&state, Some(&run.run_id), None);
+            let mut steps = walk(&state, Some(&run.run_id));
+            for (entry, step) in thread.codons.iter().zip(steps.by_ref()) {
+                prop_assert_eq!(&entry.codon, step.codon);
+                prop_assert_eq!(entry.global_index, step.global_index);
+            }
+            prop_assert!(steps.next().is_none());
+            prop_assert_eq!(steps.runs_visited(), thread.total_runs);
+            prop_assert!(thread.total_runs <= state.runs.len());
+            prop_assert_eq!(thread.has_running_codon, thread.codons.iter().any(|entry| !entry.codon.is_terminal()));
+            if thread.failed || thread.has_running_codon {
+                prop_assert_eq!(thread.next_codon_id, None);
+            }
+        }
+    }
+}
