@@ -61,6 +61,16 @@ pub enum ExpandError {
         /// The loop it names.
         loop_id: LoopId,
     },
+    /// The plan gives the codon a place that its loop does not have, because hank.json has changed.
+    #[error("codon `{codon_id}` is codon {index} of loop `{loop_id}`, which has fewer")]
+    OutsideLoop {
+        /// The codon that ended.
+        codon_id: CodonId,
+        /// The loop it names.
+        loop_id: LoopId,
+        /// Its place there, counted from 0.
+        index: u32,
+    },
     /// The next iteration would put an id into the plan that is there already.
     #[error("codon `{0}` would be in the execution plan twice")]
     DuplicateCodon(CodonId),
@@ -120,6 +130,13 @@ pub fn advance_loop(
         codon_id: finished.clone(),
         loop_id: loop_id.clone(),
     })?;
+    if found.codons.len() <= context.codon_index_in_loop as usize {
+        return Err(ExpandError::OutsideLoop {
+            codon_id: finished.clone(),
+            loop_id,
+            index: context.codon_index_in_loop,
+        });
+    }
     let rest = index + 1..index + 1 + count_same_loop(&plan[index + 1..], &loop_id);
     let ends_by_context = context_exceeded && found.terminate_on == TerminateOn::ContextExceeded;
     match (rest.is_empty(), ends_by_context) {
@@ -359,6 +376,11 @@ mod tests {
             advance_loop(&hank, &plan, &id("z"), false),
             Err(ExpandError::UnknownCodon(id("z")))
         );
+        plan[1].loop_context.as_mut().unwrap().codon_index_in_loop = 2;
+        assert!(matches!(
+            advance_loop(&hank, &plan, &id("b#0"), false),
+            Err(ExpandError::OutsideLoop { index: 2, .. })
+        ));
         plan[2].loop_context.as_mut().unwrap().loop_id = LoopId::new("gone").unwrap();
         assert!(matches!(
             advance_loop(&hank, &plan, &id("c#0"), false),

@@ -1,0 +1,195 @@
+//! What runs next, decided from the document ("state model", section 8; "runtime behaviour", section 7).
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use hankweave_core::codon::CodonStatus;
+use hankweave_core::event::StateEvent;
+use hankweave_core::hank::{Hank, parse};
+use hankweave_core::plan::{BlockedBy, Decision, decide, initial_plan};
+use hankweave_core::testing::{Ending, Story};
+use hankweave_core::thread;
+use serde_json::{Value, json};
+
+use Ending::{Completed, Failed, Open, Skipped};
+
+fn codon(id: &str, mode: &str) -> Value {
+    json!({"id": id, "name": id, "model": "sonnet", "continuationMode": mode, "promptText": "x"})
+}
+
+/// `a`, then a loop of `b` and `c`, then `d`.
+fn hank(terminate_on: &Value) -> Hank {
+    let codons = [codon("b", "continue-previous"), codon("c", "continue-previous")];
+    let items = [
+        codon("a", "fresh"),
+        json!({"type": "loop", "id": "l", "name": "L", "terminateOn": terminate_on, "codons": codons}),
+        codon("d", "fresh"),
+    ];
+    parse(&json!({"hank": items}).to_string()).hank.unwrap()
+}
+
+fn twice() -> Hank {
+    hank(&json!({"type": "iterationLimit", "limit": 2}))
+}
+
+fn until_full() -> Hank {
+    hank(&json!({"type": "contextExceeded"}))
+}
+
+fn begun(hank: &Hank) -> Story {
+    let execution_plan = initial_plan(hank);
+    Story::new().tell(StateEvent::PlanReplaced { execution_plan })
+}
+
+fn ask(story: &Story, hank: &Hank) -> Decision {
+    decide(story.state(), &thread::build(story.state(), None, None), hank)
+}
+
+/// Lets the plan run, every codon with the ending that `ending` gives it; returns the ids in order and the last decision.
+fn play(mut story: Story, hank: &Hank, ending: impl Fn(&str) -> Ending) -> (Story, Vec<String>, Decision) {
+    let mut ran = Vec::new();
+    loop {
+        match ask(&story, hank) {
+            Decision::Start(entry) => {
+                story = story.codon(entry.codon_id.as_str(), ending(entry.codon_id.as_str()));
+                ran.push(entry.codon_id.to_string());
+            }
+            Decision::Replan(execution_plan) => {
+                story = story.tell(StateEvent::PlanReplaced { execution_plan })
+            }
+            end @ (Decision::Wait | Decision::Done | Decision::Blocked(_)) => return (story, ran, end),
+        }
+    }
+}
+
+fn planned(story: &Story) -> Vec<&str> {
+    story
+        .state()
+        .execution_plan
+        .iter()
+        .map(|entry| entry.codon_id.as_str())
+        .collect()
+}
+
+#[test]
+fn a_loop_is_expanded_one_iteration_at_a_time_up_to_its_limit() {
+    let hank = twice();
+    let story = begun(&hank).fresh("r1");
+    assert_eq!(planned(&story), ["a", "b#0", "c#0", "d"]);
+    let (story, ran, end) = play(story, &hank, |_| Completed);
+    assert_eq!(ran, ["a", "b#0", "c#0", "b#1", "c#1", "d"]);
+    assert_eq!((planned(&story).len(), end), (6, Decision::Done));
+}
+
+#[test]
+fn skipped_codons_advance_a_loop_like_completed_ones() {
+    let hank = twice();
+    let (_, ran, end) = play(begun(&hank).fresh("r1"), &hank, |_| Skipped);
+    assert_eq!((ran.len(), end), (6, Decision::Done));
+}
+
+#[test]
+fn a_full_context_ends_its_loop_and_drops_the_rest_of_the_iteration() {
+    let hank = until_full();
+    let mut story = begun(&hank).fresh("r1");
+    for id in ["a", "b#0", "c#0"] {
+        let Decision::Start(entry) = ask(&story, &hank) else {
+            panic!("{:?}", ask(&story, &hank));
+        };
+        assert_eq!(entry.codon_id.as_str(), id);
+        story = story.codon(id, Completed);
+    }
+    let Decision::Replan(execution_plan) = ask(&story, &hank) else {
+        panic!("the loop goes on");
+    };
+    story = story
+        .tell(StateEvent::PlanReplaced { execution_plan })
+        .codon("b#1", Open(CodonStatus::Running));
+    let full = json!({"type": "CodonTransitioned", "data": {"runId": "r1", "codonId": "b#1", "from": "running", "to": "completed",
+        "metadata": {"checkpointSha": "x", "contextExceeded": true}}});
+    story = story.tell(serde_json::from_value(full).unwrap());
+    let (story, ran, end) = play(story, &hank, |_| Completed);
+    assert_eq!((ran, end), (vec!["d".to_owned()], Decision::Done));
+    assert_eq!(planned(&story), ["a", "b#0", "c#0", "b#1", "d"]);
+}
+
+#[test]
+fn a_failure_blocks_unless_the_hank_says_to_ignore_it() {
+    let hank = twice();
+    let fails = |id: &str| if id == "c#0" { Failed } else { Completed };
+    let (_, ran, end) = play(begun(&hank).fresh("r1"), &hank, fails);
+    assert_eq!(ran, ["a", "b#0", "c#0"]);
+    let Decision::Blocked(BlockedBy::FailedCodon(id)) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!(id.as_str(), "c#0");
+    let mut ignoring = codon("c", "continue-previous");
+    ignoring["onFailure"] = json!("ignore");
+    let items = [
+        codon("a", "fresh"),
+        json!({"type": "loop", "id": "l", "name": "L", "terminateOn": {"type": "iterationLimit", "limit": 2},
+               "codons": [codon("b", "fresh"), ignoring]}),
+        codon("d", "fresh"),
+    ];
+    let hank = parse(&json!({"hank": items}).to_string()).hank.unwrap();
+    let (_, ran, end) = play(begun(&hank).fresh("r1"), &hank, fails);
+    assert_eq!(ran, ["a", "b#0", "c#0", "b#1", "c#1", "d"]);
+    assert_eq!(end, Decision::Done);
+}
+
+#[test]
+fn an_open_codon_is_waited_for() {
+    let hank = twice();
+    let story = begun(&hank)
+        .fresh("r1")
+        .codon("a", Open(CodonStatus::Initializing));
+    assert_eq!(ask(&story, &hank), Decision::Wait);
+}
+
+// State model, section 8: "saved with the state and reused as it is by a continuation".
+#[test]
+fn a_continuation_keeps_the_plan_as_far_as_it_had_come() {
+    let hank = twice();
+    let fails = |id: &str| if id == "b#1" { Failed } else { Completed };
+    let (story, ..) = play(begun(&hank).fresh("r1"), &hank, fails);
+    let expanded = planned(&story).len();
+    let story = story.run_fails().continues("r2", "r1", Some("b#1"), "b#1-rig");
+    assert_eq!(planned(&story).len(), expanded);
+    let (_, ran, end) = play(story, &hank, |_| Completed);
+    assert_eq!(
+        (ran, end),
+        (
+            vec!["b#1".to_owned(), "c#1".to_owned(), "d".to_owned()],
+            Decision::Done
+        )
+    );
+}
+
+#[test]
+fn what_nobody_can_know_blocks_with_its_reason() {
+    let hank = twice();
+    let orphan = begun(&hank)
+        .fresh("r0")
+        .run_completes()
+        .continues("r1", "gone", Some("a"), "x");
+    assert_eq!(ask(&orphan, &hank), Decision::Blocked(BlockedBy::MissingParent));
+    let changed = begun(&hank).fresh("r1").codon("stranger", Completed);
+    assert!(matches!(
+        ask(&changed, &hank),
+        Decision::Blocked(BlockedBy::ChangedHank(_))
+    ));
+    assert_eq!(ask(&Story::new().fresh("r1"), &hank), Decision::Done);
+}
+
+/// The answer depends on the document alone, so a restart decides as the runner before it would have done.
+#[test]
+fn a_document_that_was_saved_and_loaded_gets_the_same_answer() {
+    let hank = twice();
+    let mut story = begun(&hank).fresh("r1");
+    for id in ["a", "b#0", "c#0"] {
+        story = story.codon(id, Completed);
+        let loaded =
+            hankweave_core::state::parse(hankweave_core::state::render(story.state()).as_bytes()).unwrap();
+        let again = decide(&loaded, &thread::build(&loaded, None, None), &hank);
+        assert_eq!(again, ask(&story, &hank));
+    }
+}

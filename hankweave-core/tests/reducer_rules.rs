@@ -1,0 +1,478 @@
+//! Each rule of the reducer by its number ("state model", sections 4 to 6, 9 and 10).
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::event::StateEvent;
+use hankweave_core::state::{Rejected, RunStatus, render};
+use hankweave_core::testing::{Ending, Story};
+use serde_json::{Value, json};
+
+use Ending::{Completed, Failed, Open, Skipped};
+
+const RUN: &str = "r1";
+
+fn event(kind: &str, mut data: Value) -> StateEvent {
+    data.as_object_mut().unwrap().entry("runId").or_insert(json!(RUN));
+    StateEvent::from_json(json!({"type": kind, "data": data})).unwrap()
+}
+
+fn step(from: &str, to: &str, metadata: Value) -> StateEvent {
+    event(
+        "CodonTransitioned",
+        json!({"codonId": "a", "from": from, "to": to, "metadata": metadata}),
+    )
+}
+
+fn in_status(status: CodonStatus) -> Story {
+    let ending = match status {
+        CodonStatus::Completed => Completed,
+        CodonStatus::Failed => Failed,
+        CodonStatus::Skipped => Skipped,
+        open => Open(open),
+    };
+    Story::new().fresh(RUN).codon("a", ending)
+}
+
+/// The newest record as JSON.
+fn record(story: &Story) -> Value {
+    serde_json::to_value(story.state().runs[0].codons.last().unwrap()).unwrap()
+}
+
+/// Refused, with every byte as it was.
+#[track_caller]
+fn refused(story: &Story, event: StateEvent) -> Rejected {
+    let mut story = story.clone();
+    let before = render(story.state());
+    let rejected = story.try_tell(event).unwrap_err();
+    assert_eq!(render(story.state()), before);
+    rejected
+}
+
+#[track_caller]
+fn refused_as(story: &Story, event: StateEvent, kind: &str, fields: &[&str]) {
+    let rejected = refused(story, event);
+    assert_eq!(
+        (rejected.kind(), rejected.fields()),
+        (kind, fields.to_vec()),
+        "{rejected}"
+    );
+}
+
+fn tokens(count: u64) -> Value {
+    json!({"inputTokens": count, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0})
+}
+
+// Section 5: "`from` different from the actual status"; the edge is checked before the metadata.
+#[test]
+fn an_edge_that_is_not_there_is_refused_before_its_metadata_are_looked_at() {
+    let story = in_status(CodonStatus::Starting);
+    for event in [
+        step("starting", "running", json!({})),
+        step("preparing", "starting", json!({})),
+        step("starting", "starting", json!({})),
+        step("completed", "running", json!({})),
+    ] {
+        refused_as(&story, event, "invalid_transition", &[]);
+    }
+    let done = in_status(CodonStatus::Completed);
+    let rejected = refused(
+        &done,
+        step("completed", "running", json!({"claudeSessionId": "s"})),
+    );
+    assert_eq!(
+        rejected.to_string(),
+        "Invalid transition from completed to running"
+    );
+}
+
+// Section 5, the table; section 10, rows 4, 5, 17 and 20.
+#[test]
+fn metadata_that_are_missing_or_wrong_are_all_named() {
+    let initializing = in_status(CodonStatus::Initializing);
+    let rejected = refused(&initializing, step("initializing", "running", Value::Null));
+    assert_eq!(
+        rejected.to_string(),
+        "Missing required metadata for transition to running: claudeSessionId"
+    );
+    let starting = in_status(CodonStatus::Starting);
+    refused_as(
+        &starting,
+        step("starting", "initializing", json!({})),
+        "metadata",
+        &["claudePid", "claudeLogPath"],
+    );
+    let wrong = json!({"claudePid": "9", "claudeLogPath": null, "previousSessionId": 4});
+    refused_as(
+        &starting,
+        step("starting", "initializing", wrong),
+        "metadata",
+        &["claudeLogPath", "claudePid", "previousSessionId"],
+    );
+    let running = in_status(CodonStatus::Running);
+    for blank in ["", " \n"] {
+        let metadata = json!({"checkpointSha": blank});
+        refused_as(
+            &running,
+            step("running", "completed", metadata),
+            "metadata",
+            &["checkpointSha"],
+        );
+    }
+    refused_as(
+        &running,
+        step("running", "failed", json!({})),
+        "metadata",
+        &["exitCode", "failureReason", "failedDuring"],
+    );
+    refused_as(
+        &running,
+        step("running", "skipped", json!({})),
+        "metadata",
+        &["skippedDuring"],
+    );
+    for during in ["completed", "completing-sentinels", "failed", "nowhere"] {
+        let metadata = json!({"skippedDuring": during});
+        refused_as(
+            &running,
+            step("running", "skipped", metadata),
+            "metadata",
+            &["skippedDuring"],
+        );
+    }
+    let draining = in_status(CodonStatus::CompletingSentinels);
+    let story = draining.tell(step(
+        "completing_sentinels",
+        "skipped",
+        json!({"skippedDuring": "completing_sentinels"}),
+    ));
+    assert_eq!(record(&story)["skippedDuring"], "completing-sentinels");
+}
+
+// Section 5: "Unknown metadata keys are ignored".
+#[test]
+fn unknown_metadata_are_ignored() {
+    let metadata = json!({"checkpointSha": "x", "checkpointBranch": "b", "extensionCount": 3, "exitCode": 9});
+    let story = in_status(CodonStatus::Running).tell(step("running", "completed", metadata));
+    assert_eq!(
+        (&record(&story)["exitCode"], &record(&story)["extensionCount"]),
+        (&json!(0), &Value::Null)
+    );
+}
+
+// Section 5, "Effect on the record".
+#[test]
+fn current_figures_become_final_or_partial() {
+    let costs = event(
+        "CostsUpdated",
+        json!({"codonId": "a", "cost": 0.5, "tokens": tokens(7)}),
+    );
+    let story = in_status(CodonStatus::Running).tell(costs);
+    let end = |to: &str, metadata: Value| record(&story.clone().tell(step("running", to, metadata)));
+    let completed = end("completed", json!({"checkpointSha": "x"}));
+    assert_eq!(
+        (&completed["finalCost"], &completed["finalTokens"]["inputTokens"]),
+        (&json!(0.5), &json!(7))
+    );
+    assert_eq!(
+        (&completed["resultMessageReceived"], &completed["currentCost"]),
+        (&json!(false), &Value::Null)
+    );
+    let reason = json!({"type": "unknown", "retriable": false});
+    let failed = end(
+        "failed",
+        json!({"exitCode": -1, "failureReason": reason, "failedDuring": "starting"}),
+    );
+    assert_eq!(
+        (&failed["partialCost"], &failed["failedDuring"]),
+        (&json!(0.5), &json!("starting"))
+    );
+    let skipped = end(
+        "skipped",
+        json!({"skippedDuring": "running", "checkpointSha": "s"}),
+    );
+    assert_eq!(
+        (&skipped["partialCost"], &skipped["skipCheckpoint"]),
+        (&json!(0.5), &json!("s"))
+    );
+    assert_eq!(skipped["assistantMessageCount"], 0);
+    let early = in_status(CodonStatus::Preparing).tell(step(
+        "preparing",
+        "skipped",
+        json!({"skippedDuring": "preparing"}),
+    ));
+    assert_eq!(
+        (
+            &record(&early)["partialCost"],
+            &record(&early)["assistantMessageCount"]
+        ),
+        (&json!(0), &Value::Null)
+    );
+}
+
+// Section 5, row `starting`: "`rigSetupCheckpoint` set if given (or already known)"; section 10, row 6.
+#[test]
+fn a_rig_checkpoint_comes_by_event_or_with_the_step() {
+    let preparing = in_status(CodonStatus::Preparing);
+    let rig = event(
+        "CheckpointCreated",
+        json!({"codonId": "a", "checkpointType": "rig-setup", "sha": "rig", "branch": "b"}),
+    );
+    let known = preparing
+        .clone()
+        .tell(rig)
+        .tell(step("preparing", "starting", Value::Null));
+    assert_eq!(record(&known)["rigSetupCheckpoint"], "rig");
+    let given = preparing
+        .clone()
+        .tell(step("preparing", "starting", json!({"checkpointSha": "given"})));
+    assert_eq!(record(&given)["rigSetupCheckpoint"], "given");
+    let none = preparing.tell(step("preparing", "starting", json!({})));
+    assert_eq!(record(&none)["rigSetupCheckpoint"], Value::Null);
+}
+
+// Section 6, `CheckpointCreated`; section 10, row 8.
+#[test]
+fn a_checkpoint_event_changes_no_record_that_has_ended() {
+    for status in [CodonStatus::Completed, CodonStatus::Failed, CodonStatus::Skipped] {
+        for kind in ["rig-setup", "completed", "error", "skipped"] {
+            let story = in_status(status);
+            let before = render(story.state());
+            let told = story.tell(event(
+                "CheckpointCreated",
+                json!({"codonId": "a", "checkpointType": kind, "sha": "late", "branch": "b"}),
+            ));
+            assert_eq!(render(told.state()), before, "{status} {kind}");
+        }
+    }
+}
+
+// Section 6, `RunStarted`; "Extra rules": one running run at a time.
+#[test]
+fn a_run_begins_in_front_and_alone() {
+    let story = Story::new().fresh(RUN);
+    let run = &story.state().runs[0];
+    assert_eq!(
+        (run.status, run.codons.len(), run.end_time),
+        (RunStatus::Running, 0, None)
+    );
+    assert_eq!(story.state().current_run_id.as_ref().unwrap().as_str(), RUN);
+    let start = |id: &str| {
+        event(
+            "RunStarted",
+            json!({"runId": id, "runFolder": "/x", "gitBranch": "b", "startingConditions": {"type": "fresh"}, "serverPid": 1}),
+        )
+    };
+    refused_as(&story, start("r2"), "conflict", &[]);
+    let ended = story.run_fails();
+    refused_as(&ended, start(RUN), "conflict", &[]);
+    let both = ended.fresh("r2");
+    assert_eq!(both.state().runs[0].run_id.as_str(), "r2", "newest first");
+}
+
+// Section 6, `RunCompleted`, `RunFailed`, `RunCrashed`; "Extra rules": a run leaves `running` once.
+#[test]
+fn a_run_ends_once() {
+    for story in [
+        Story::new().fresh(RUN).run_completes(),
+        Story::new().fresh(RUN).run_fails(),
+        Story::new().fresh(RUN).run_crashes(),
+    ] {
+        assert_eq!(story.state().current_run_id, None);
+        assert!(story.state().runs[0].end_time.is_some());
+        let crash = json!({"detectedAt": "2025-01-05T00:00:00Z", "lastCodonStatus": "unknown"});
+        for event in [
+            event("RunCompleted", json!({})),
+            event("RunFailed", json!({})),
+            event("RunCrashed", crash),
+            event("CodonStarted", json!({"codonId": "b"})),
+        ] {
+            refused_as(&story, event, "conflict", &[]);
+        }
+    }
+}
+
+// Section 6, `RunCrashed`.
+#[test]
+fn a_crash_closes_the_open_codon_where_it_stood() {
+    for status in [
+        CodonStatus::Preparing,
+        CodonStatus::Starting,
+        CodonStatus::Initializing,
+        CodonStatus::Running,
+        CodonStatus::CompletingSentinels,
+    ] {
+        let crash = json!({"detectedAt": "2025-01-05T00:00:00Z", "lastCodonStatus": status});
+        let story = in_status(status).tell(event("RunCrashed", crash));
+        let codon = record(&story);
+        assert_eq!(
+            (&codon["status"], &codon["failedDuring"]),
+            (&json!("failed"), &json!(status))
+        );
+        assert_eq!(
+            (&codon["exitCode"], &codon["endTime"]),
+            (&json!(-1), &json!("2025-01-05T00:00:00.000Z"))
+        );
+        assert_eq!(
+            codon["failureReason"],
+            json!({"type": "unknown", "retriable": false, "message": "Server crashed"})
+        );
+        assert_eq!(story.state().runs[0].status, RunStatus::Crashed);
+    }
+}
+
+// Section 6, "Extra rules": one open codon in a run; an unknown run or codon is refused instead of ignored.
+#[test]
+fn what_does_not_exist_is_not_found_and_a_second_open_codon_is_a_conflict() {
+    let story = in_status(CodonStatus::Running);
+    refused_as(
+        &story,
+        event("CodonStarted", json!({"codonId": "b"})),
+        "conflict",
+        &[],
+    );
+    refused_as(
+        &story,
+        event("RunFailed", json!({"runId": "gone"})),
+        "not_found",
+        &[],
+    );
+    for (run, codon) in [("gone", "a"), (RUN, "gone")] {
+        let costs = json!({"runId": run, "codonId": codon, "cost": 1, "tokens": tokens(1)});
+        refused_as(&story, event("CostsUpdated", costs), "not_found", &[]);
+        let checkpoint =
+            json!({"runId": run, "codonId": codon, "checkpointType": "error", "sha": "x", "branch": "b"});
+        refused_as(&story, event("CheckpointCreated", checkpoint), "not_found", &[]);
+    }
+}
+
+// Section 6, the cost events; section 10, row 9.
+#[test]
+fn costs_are_taken_while_the_agent_works_and_while_sentinels_drain() {
+    let updates = [
+        event(
+            "CostsUpdated",
+            json!({"codonId": "a", "cost": 0.5, "tokens": tokens(5)}),
+        ),
+        event(
+            "CostsIncremented",
+            json!({"codonId": "a", "costDelta": 0.5, "tokensDelta": tokens(5)}),
+        ),
+        event(
+            "CodonFinalCostSet",
+            json!({"codonId": "a", "finalCost": 0.5, "finalTokens": tokens(5)}),
+        ),
+        event(
+            "AssistantMessageCountUpdated",
+            json!({"codonId": "a", "newCount": 4}),
+        ),
+    ];
+    for status in CodonStatus::ALL {
+        let takes = matches!(status, CodonStatus::Running | CodonStatus::CompletingSentinels);
+        for update in &updates {
+            let story = in_status(*status);
+            if takes {
+                let told = story.tell(update.clone());
+                assert_eq!(told.live().totals().total, told.state().total_cost());
+            } else {
+                refused_as(&story, update.clone(), "conflict", &[]);
+            }
+        }
+    }
+    let twice = in_status(CodonStatus::Running)
+        .tell(updates[0].clone())
+        .tell(updates[1].clone());
+    assert_eq!(record(&twice)["currentCost"], json!(1));
+    assert_eq!(
+        record(&twice.tell(updates[2].clone()))["currentCost"],
+        json!(0.5),
+        "absolute"
+    );
+}
+
+// Section 6, `SentinelStatesUpdated`; section 10, row 10: renamed from every active state.
+#[test]
+fn sentinels_are_replaced_while_the_codon_is_open_and_renamed_when_it_ends() {
+    let sentinel = json!({"id": "s", "model": "m", "loadedAt": "2025-01-04T12:00:00Z", "llmCallCount": 1,
+        "failedLLMCalls": 0, "totalTriggers": 1, "totalCost": 0.25, "status": "active"});
+    let update = event(
+        "SentinelStatesUpdated",
+        json!({"codonId": "a", "sentinelStates": [sentinel], "totalCost": 0.25}),
+    );
+    for status in CodonStatus::ALL {
+        let story = in_status(*status);
+        if *status == CodonStatus::Preparing || status.is_terminal() {
+            refused_as(&story, update.clone(), "conflict", &[]);
+            continue;
+        }
+        let loaded = story.tell(update.clone());
+        assert_eq!(
+            record(&loaded)["sentinels"]["loaded"].as_array().unwrap().len(),
+            1
+        );
+        let metadata = json!({"skippedDuring": status});
+        let ended = record(&loaded.tell(step(status.as_str(), "skipped", metadata)));
+        assert_eq!(
+            ended["sentinels"]["executed"].as_array().unwrap().len(),
+            1,
+            "{status}"
+        );
+        assert_eq!(
+            (&ended["sentinels"]["totalCost"], &ended["sentinels"]["loaded"]),
+            (&json!(0.25), &Value::Null)
+        );
+    }
+}
+
+// Section 5, "Which record an event means".
+#[test]
+fn after_a_retry_events_mean_the_open_record_and_then_the_newest() {
+    let story = Story::new()
+        .fresh(RUN)
+        .codon("a first", Failed)
+        .codon("a second", Open(CodonStatus::Running));
+    let costs = event(
+        "CostsUpdated",
+        json!({"codonId": "a", "cost": 0.5, "tokens": tokens(5)}),
+    );
+    let told = story.tell(costs.clone());
+    let CodonExecution::Failed(first) = &*told.state().runs[0].codons[0] else {
+        panic!("the first try failed");
+    };
+    assert_eq!(first.partial_cost.as_dollars(), 0.0);
+    assert_eq!(record(&told)["currentCost"], json!(0.5));
+    let ended = told.tell(step("running", "completed", json!({"checkpointSha": "x"})));
+    refused_as(&ended, costs, "conflict", &[]);
+    let rejected = refused(&ended, step("failed", "running", json!({})));
+    assert!(
+        rejected.to_string().contains("from completed"),
+        "the newest one is meant: {rejected}"
+    );
+}
+
+// Section 6, last paragraph but one: the 14th event of the older system.
+#[test]
+fn the_fourteenth_event_is_tolerated() {
+    let extended = event(
+        "ExtensionCountUpdated",
+        json!({"codonId": "a", "extensionCount": 2}),
+    );
+    let story = in_status(CodonStatus::Running).tell(extended.clone());
+    assert_eq!(record(&story)["extensionCount"], 2);
+    refused_as(&in_status(CodonStatus::Completed), extended, "conflict", &[]);
+}
+
+// Section 6, `InitialCheckpointSet`; section 8: ids in the plan are unique.
+#[test]
+fn the_document_as_a_whole_changes_by_two_events() {
+    let story = Story::new()
+        .plan(&["a", "b"])
+        .tell(event("InitialCheckpointSet", json!({"sha": "zero"})));
+    assert_eq!(
+        story.state().initial_checkpoint.as_ref().unwrap().as_str(),
+        "zero"
+    );
+    let entry = json!({"codon": {}, "codonId": "a"});
+    let twice = event("PlanReplaced", json!({"executionPlan": [entry, entry]}));
+    refused_as(&story, twice, "conflict", &[]);
+}
