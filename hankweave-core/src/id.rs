@@ -153,6 +153,7 @@ impl SessionId {
 
 /// The number of an operating system process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Pid(pub u32);
 
@@ -167,6 +168,7 @@ impl fmt::Display for Pid {
 /// Files of the older system hold abbreviated and even blank values, so any text is read; only
 /// [`is_blank`](Self::is_blank) tells whether it can name a commit at all ("state model", section 10, row 17).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CheckpointSha(Arc<str>);
 

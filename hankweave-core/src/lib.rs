@@ -21,6 +21,8 @@ pub mod hank;
 pub mod id;
 #[cfg(feature = "serde")]
 pub mod plan;
+#[cfg(feature = "schema")]
+pub mod schema;
 #[cfg(feature = "serde")]
 pub mod state;
 #[cfg(all(feature = "serde", feature = "testing"))]

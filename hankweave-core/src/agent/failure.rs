@@ -6,6 +6,7 @@ use crate::machine::Extra;
 
 /// The reason of a failed codon ("state model", section 3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FailureReason {
     /// What sort of failure it was; JSON `type`.
@@ -21,6 +22,7 @@ pub struct FailureReason {
     pub sentinel_refs: Option<Vec<String>>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
 }
 
@@ -39,6 +41,7 @@ impl FailureReason {
 
 /// The five sorts of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
     /// A request or a connection took too long.

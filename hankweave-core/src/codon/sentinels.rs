@@ -185,6 +185,7 @@ struct Stored {
 
 /// The record of one sentinel ("state model", section 3).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SentinelState {
     /// Which sentinel.
@@ -216,11 +217,13 @@ pub struct SentinelState {
     pub unload_reason: Option<UnloadReason>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
 }
 
 /// Whether a sentinel still watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SentinelStatus {
     /// It watches.
@@ -231,6 +234,7 @@ pub enum SentinelStatus {
 
 /// Why a sentinel was taken out of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum UnloadReason {
     /// Its codon ended.

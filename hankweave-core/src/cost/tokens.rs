@@ -9,6 +9,7 @@ use crate::machine::Extra;
 
 /// Tokens of one message, one codon or one run; sums stop at the largest number ("reliability and security", rule D10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
     /// Tokens of the prompt that were neither written to nor read from a cache.

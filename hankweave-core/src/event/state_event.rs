@@ -20,6 +20,7 @@ use crate::time::Timestamp;
 /// [`PlanReplaced`](Self::PlanReplaced) is ours: the documented events do not tell how a loop grew the plan, and a log without that could not
 /// rebuild the document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
 pub enum StateEvent {
     /// A run begins; it becomes the current run.
@@ -71,8 +72,10 @@ pub enum StateEvent {
         /// The codon.
         codon_id: CodonId,
         /// The state it leaves.
+        #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::status"))]
         from: CodonStatus,
         /// The state it enters.
+        #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::status"))]
         to: CodonStatus,
         /// What that state demands; see [`decode_metadata`](super::decode_metadata).
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,6 +170,7 @@ pub enum StateEvent {
 
 /// When in the life of a codon a checkpoint is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckpointType {
     /// After rig set-up.
@@ -200,16 +204,18 @@ impl fmt::Display for CheckpointType {
 
 /// The state of the codon that was open when a run crashed; the older system also writes `unknown`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", untagged)]
 pub enum LastCodonStatus {
     /// A codon was open in this state, or the newest one had ended in it.
-    Known(CodonStatus),
+    Known(#[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::status"))] CodonStatus),
     /// There was no codon.
     Unknown(UnknownStatus),
 }
 
 /// The word `unknown`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownStatus {
     /// `unknown`

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// The value of a codon's field `agent` ("command line", section "run").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum AgentChoice {
     /// An agent by name: `claude`, `codex`, `pi`, `scripted`, or one that an embedder registered.
@@ -19,6 +20,7 @@ pub enum AgentChoice {
 
 /// A program that speaks the stream of a known agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentCommand {
     /// The program and its arguments, at least the program; no shell is involved.
     pub command: Vec<String>,

@@ -8,6 +8,8 @@ use crate::cost::Usd;
 
 /// Limits of one codon; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 pub struct CodonBudget {
     /// Above 0.
@@ -29,6 +31,8 @@ pub struct CodonBudget {
 
 /// Limits of a loop or of a whole hank, and how its children share them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerBudget {
     /// Above 0.
@@ -50,6 +54,7 @@ pub struct ContainerBudget {
 
 /// How the children of a container share its dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocation {
     /// Whoever comes first uses what is left.
@@ -62,6 +67,7 @@ pub enum Allocation {
 
 /// What happens when a limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum OnExceeded {
     /// The codon counts as completed.

@@ -15,6 +15,8 @@ use crate::id::{CodonId, LoopId};
 ///
 /// Serialising it gives a hank.json again, without comments and with defaults left out.
 #[derive(Debug, Clone, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 pub struct Hank {
     /// A hint for editors; hankweave does not read it.
@@ -31,9 +33,14 @@ pub struct Hank {
     pub requirements: Requirements,
     /// Put before every codon's own system prompt (`globalSystemPromptFile` or `globalSystemPromptText`).
     #[serde(flatten, serialize_with = "global_system_prompt")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "crate::schema::global_system_prompt")
+    )]
     pub global_system_prompt: Option<PromptSource>,
     /// Codons and loops in the order they are executed, at least one (`hank`).
     #[serde(rename = "hank")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::items"))]
     pub items: Vec<HankItem>,
     /// Where the values stand in the text; empty for a hank that was not read from text.
     #[serde(skip)]
@@ -85,6 +92,8 @@ impl Hank {
 
 /// Name and version of a hank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 pub struct Meta {
     /// Not empty.
     pub name: String,
@@ -100,6 +109,8 @@ pub struct Meta {
 
 /// Settings of the runtime that a hank brings along ("hank configuration", section 1.1).
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 pub struct Overrides {
     /// The model of every codon.
@@ -121,6 +132,8 @@ pub struct Overrides {
 
 /// What must be there before a run begins; all names are trimmed and not empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 pub struct Requirements {
     /// Environment variables that must be set and not empty, as `X` or as `HANKWEAVE_X`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -170,6 +183,7 @@ impl HankItem {
 
 /// One codon as it is configured ("hank configuration", section 2).
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CodonConfig {
     /// Unique in the whole hank, without an iteration suffix.
@@ -189,9 +203,14 @@ pub struct CodonConfig {
     pub continuation_mode: ContinuationMode,
     /// What the agent is asked to do (`promptFile` or `promptText`).
     #[serde(flatten, serialize_with = "prompt")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::prompt"))]
     pub prompt: PromptSource,
     /// Added to the agent's system prompt (`appendSystemPromptFile` or `appendSystemPromptText`).
     #[serde(flatten, serialize_with = "append_system_prompt")]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(schema_with = "crate::schema::append_system_prompt")
+    )]
     pub append_system_prompt: Option<PromptSource>,
     /// Prepares the workspace, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -256,6 +275,7 @@ impl CodonConfig {
 
 /// Whether a codon starts a new conversation or resumes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ContinuationMode {
     /// A new conversation.
@@ -266,6 +286,7 @@ pub enum ContinuationMode {
 
 /// What follows when a codon fails ("hank configuration", section 6.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum OnFailure {
     /// The run stops.
@@ -278,6 +299,8 @@ pub enum OnFailure {
 
 /// How a failed codon is tried again; absent fields mean 3 attempts, 1,000 ms and 60,000 ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 pub struct RetryConfig {
     /// 1 to 10.
@@ -302,6 +325,7 @@ pub enum PromptSource {
 
 /// Codons that are repeated ("hank configuration", section 3).
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoopConfig {
     /// Unique in the whole hank.
@@ -314,6 +338,7 @@ pub struct LoopConfig {
     /// When the loop ends.
     pub terminate_on: TerminateOn,
     /// The codons of one iteration, at least one.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::inner_codons"))]
     pub codons: Vec<CodonConfig>,
     /// What all iterations together may use.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -325,6 +350,7 @@ pub struct LoopConfig {
 
 /// When a loop ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum TerminateOn {
     /// After a fixed number of iterations.
@@ -338,6 +364,8 @@ pub enum TerminateOn {
 
 /// One step that prepares the workspace ("hank configuration", section 4.1).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 pub struct RigItem {
     /// What is done.
@@ -350,6 +378,7 @@ pub struct RigItem {
 
 /// What a rig item does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum RigAction {
     /// Copies a file or folder of the hank into the workspace.
@@ -366,6 +395,8 @@ pub enum RigAction {
 
 /// From where to where a rig copies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 pub struct CopyStep {
     /// Relative to the folder of hank.json.
     pub from: String,
@@ -375,6 +406,8 @@ pub struct CopyStep {
 
 /// A shell command of a rig.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 pub struct RigCommand {
     /// Text for the shell, not empty.
@@ -386,6 +419,7 @@ pub struct RigCommand {
 
 /// Where a rig command runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum WorkingDirectory {
     /// The agent's workspace.
@@ -404,17 +438,22 @@ impl WorkingDirectory {
 
 /// One group of files for the output directory ("hank configuration", section 4.3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 pub struct OutputItem {
     /// Globs in the agent's workspace, at least one.
     pub copy: Vec<String>,
     /// Commands that run first.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "tagged_commands")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<RigAction>"))]
     pub before_copy: Vec<RigCommand>,
 }
 
 /// A sentinel of a codon ("hank configuration", section 9).
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 pub struct SentinelEntry {
     /// Where its configuration is.
@@ -426,6 +465,7 @@ pub struct SentinelEntry {
 
 /// Where the configuration of a sentinel is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum SentinelSource {
     /// In a file, relative to the folder of hank.json.

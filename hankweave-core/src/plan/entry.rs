@@ -9,6 +9,7 @@ use crate::machine::Extra;
 
 /// One step of the plan ("state model", section 8).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanEntry {
     /// The configuration of the codon, never of a loop.
@@ -20,11 +21,13 @@ pub struct PlanEntry {
     pub loop_context: Option<LoopContext>,
     /// Fields that this version does not know; kept and written back.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Map<String, Value>,
 }
 
 /// Where in a loop a codon stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoopContext {
     /// The loop, as it is named in hank.json.
@@ -35,12 +38,14 @@ pub struct LoopContext {
     pub codon_index_in_loop: u32,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
 }
 
 /// The configuration of a codon as the plan keeps it: the JSON object word for word, so that a plan written by another
 /// version survives being read and written.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct PlannedCodon(Map<String, Value>);
 

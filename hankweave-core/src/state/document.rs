@@ -15,6 +15,7 @@ use crate::plan::PlanEntry;
 /// Runs, codons and the plan are shared behind [`Arc`], so a clone is a cheap snapshot: it copies one pointer for each run, and the reducer copies
 /// only what it changes afterwards.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HankweaveState {
     /// All runs, newest first; none is ever removed.
@@ -29,5 +30,6 @@ pub struct HankweaveState {
     pub execution_plan: Arc<Vec<PlanEntry>>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
 }

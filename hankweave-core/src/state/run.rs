@@ -15,6 +15,7 @@ use crate::time::Timestamp;
 
 /// One life of the server, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     /// Its id.
@@ -26,6 +27,7 @@ pub struct Run {
     /// How it began.
     pub starting_conditions: StartingConditions,
     /// Its codons in the order in which they were started; another try of a codon is another record with the same id.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::codons"))]
     pub codons: Vec<Arc<CodonExecution>>,
     /// Whether it goes on, and how it ended.
     pub status: RunStatus,
@@ -38,6 +40,7 @@ pub struct Run {
     pub server_pid: Pid,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
 }
 
@@ -55,6 +58,7 @@ impl Run {
 
 /// Whether a run goes on, and how it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RunStatus {
     /// A server works on it, or did so until it crashed unnoticed.
@@ -80,6 +84,7 @@ impl fmt::Display for RunStatus {
 
 /// How a run began.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum StartingConditions {
     /// From nothing.
@@ -89,6 +94,7 @@ pub enum StartingConditions {
         initial_checkpoint_sha: Option<CheckpointSha>,
         /// Names that other versions wrote; kept as they are.
         #[serde(flatten)]
+        #[cfg_attr(feature = "schema", schemars(skip))]
         extra: Extra,
     },
     /// From a point of an earlier run.
@@ -100,6 +106,7 @@ pub enum StartingConditions {
         reason: Option<ContinuationReason>,
         /// Names that other versions wrote; kept as they are.
         #[serde(flatten)]
+        #[cfg_attr(feature = "schema", schemars(skip))]
         extra: Extra,
     },
 }
@@ -136,6 +143,7 @@ impl StartingConditions {
 
 /// The point of an earlier run at which another run goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ContinuationSource {
     /// The earlier run.
@@ -147,6 +155,7 @@ pub struct ContinuationSource {
     pub checkpoint_sha: CheckpointSha,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
 }
 
@@ -160,6 +169,7 @@ fn codon_or_beginning<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
 
 /// Why an earlier run is continued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ContinuationReason {
     /// A codon is run again.

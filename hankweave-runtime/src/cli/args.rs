@@ -83,6 +83,8 @@ pub(crate) enum Command {
     State(StateCommand),
     /// Draw a state machine from the code
     Diagram(DiagramArgs),
+    /// Print the JSON Schema of a document, from the code
+    Schema(SchemaArgs),
     /// Print a completion script for a shell
     ///
     /// For example: hankweave completions bash > ~/.local/share/bash-completion/completions/hankweave
@@ -258,4 +260,21 @@ pub(crate) enum DiagramFormat {
     Plantuml,
     /// JSON.
     Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Of what.
+    #[arg(value_enum)]
+    pub(crate) document: SchemaName,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaName {
+    /// hank.json
+    Hank,
+    /// .hankweave/state.json
+    State,
+    /// One state event, as state.log and the journal hold it.
+    Event,
 }

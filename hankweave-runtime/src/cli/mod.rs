@@ -7,6 +7,7 @@ mod exit;
 mod init;
 mod logging;
 mod run;
+mod schema;
 mod state;
 mod status;
 mod thread;
@@ -44,6 +45,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::State(command) => state::state(&global, &command),
         Command::Thread(args) => thread::thread(&global, &args),
         Command::Diagram(args) => diagram::diagram(&args),
+        Command::Schema(args) => schema::schema(&args),
         Command::Completions { shell } => completions::completions(shell),
         Command::ScriptedAgent { arguments } => Ok(crate::driver::play(arguments)),
     }

@@ -105,6 +105,18 @@ fn the_codon_diagram_shows_all_sixteen_edges_in_every_form() {
 }
 
 #[test]
+fn schemas_are_printed_as_json_schema() {
+    let project = project();
+    for name in ["hank", "state", "event"] {
+        let schema = project.run(["schema", name]).expect_code(0).json_document();
+        assert_eq!(
+            schema["$schema"], "https://json-schema.org/draft/2020-12/schema",
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn nothing_is_coloured_where_nobody_sees_colours() {
     let mut project = project();
     let plain = project.run(["run", "--headless"]);

@@ -1,0 +1,196 @@
+//! JSON Schemas of what people and tools write and read, from the types (feature `schema`).
+//!
+//! They describe what is written. What is only tolerated on reading (older spellings, `null` for an absent name, comments in hank.json) is left
+//! out, so that an editor leads to the present form.
+
+use std::borrow::Cow;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use crate::agent::FailureReason;
+use crate::codon::{CODON, CodonPhase, CodonStatus, SentinelState};
+use crate::cost::{TokenUsage, Usd};
+use crate::event::StateEvent;
+use crate::hank::{CodonConfig, Hank, LoopConfig};
+use crate::id::{CheckpointSha, CodonId, EventId, LoopId, Pid, RunId, SentinelId, SessionId};
+use crate::plan::LoopContext;
+use crate::state::HankweaveState;
+use crate::time::Timestamp;
+
+/// The schema of hank.json.
+#[must_use]
+pub fn hank() -> Value {
+    of::<Hank>("hank.json")
+}
+
+/// The schema of state.json.
+#[must_use]
+pub fn state() -> Value {
+    of::<HankweaveState>("state.json")
+}
+
+/// The schema of one state event, `{type, data}`.
+#[must_use]
+pub fn event() -> Value {
+    of::<StateEvent>("state event")
+}
+
+fn of<T: JsonSchema>(title: &str) -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), json!(title));
+    schema.to_value()
+}
+
+macro_rules! text {
+    ($($type:ty, $name:literal, $schema:tt;)*) => {
+        $(impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        })*
+    };
+}
+
+text! {
+    RunId, "RunId", {"type": "string", "minLength": 1, "maxLength": 200};
+    CodonId, "CodonId", {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(#[0-9]{1,9})?$"};
+    LoopId, "LoopId", {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"};
+    SessionId, "SessionId", {"type": "string", "minLength": 1};
+    SentinelId, "SentinelId", {"type": "string", "minLength": 1};
+    EventId, "EventId", {"type": "string", "minLength": 1};
+    Timestamp, "Timestamp", {"type": "string", "format": "date-time"};
+    Usd, "Usd", {"type": "number", "minimum": 0, "description": "US dollars"};
+}
+
+/// An entry of the list `hank`; a codon may leave out its type.
+pub(crate) fn items(generator: &mut SchemaGenerator) -> Schema {
+    let (codon, found) = (
+        generator.subschema_for::<CodonConfig>(),
+        generator.subschema_for::<LoopConfig>(),
+    );
+    json_schema!({
+        "type": "array",
+        "minItems": 1,
+        "items": {
+            "if": {"properties": {"type": {"const": "loop"}}, "required": ["type"]},
+            "then": tagged(found, "loop", true),
+            "else": tagged(codon, "codon", false),
+        },
+    })
+}
+
+/// The codons of a loop; loops do not nest.
+pub(crate) fn inner_codons(generator: &mut SchemaGenerator) -> Schema {
+    let codon = generator.subschema_for::<CodonConfig>();
+    json_schema!({"type": "array", "minItems": 1, "items": tagged(codon, "codon", false)})
+}
+
+fn tagged(schema: Schema, tag: &str, required: bool) -> Value {
+    let required: &[&str] = if required { &["type"] } else { &[] };
+    json!({
+        "allOf": [schema, {"properties": {"type": {"const": tag}}, "required": required}],
+        "unevaluatedProperties": false,
+    })
+}
+
+pub(crate) fn prompt(_: &mut SchemaGenerator) -> Schema {
+    let mut schema = one_of("promptFile", "promptText");
+    schema.insert(
+        "anyOf".to_owned(),
+        json!([{"required": ["promptFile"]}, {"required": ["promptText"]}]),
+    );
+    schema
+}
+
+pub(crate) fn append_system_prompt(_: &mut SchemaGenerator) -> Schema {
+    one_of("appendSystemPromptFile", "appendSystemPromptText")
+}
+
+pub(crate) fn global_system_prompt(_: &mut SchemaGenerator) -> Schema {
+    one_of("globalSystemPromptFile", "globalSystemPromptText")
+}
+
+/// Text from files or in place, not both.
+fn one_of(file: &str, text: &str) -> Schema {
+    let path = json!({"type": "string", "minLength": 1});
+    let files = json!({"anyOf": [path, {"type": "array", "items": path, "minItems": 1}]});
+    let mut properties = Map::new();
+    properties.insert(file.to_owned(), files);
+    properties.insert(text.to_owned(), json!({"type": "string"}));
+    json_schema!({
+        "type": "object",
+        "properties": properties,
+        "not": {"required": [file, text]},
+    })
+}
+
+/// The states of a codon.
+pub(crate) fn status(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"enum": CodonStatus::ALL})
+}
+
+/// The records of a run: for each status the fields that the codon machine gives it ("state model", section 3).
+pub(crate) fn codons(generator: &mut SchemaGenerator) -> Schema {
+    let states = CODON.states.iter().map(|state| {
+        let mut properties = Map::new();
+        properties.insert(CODON.tag.to_owned(), json!({"const": state.stored_name}));
+        let mut required = vec![CODON.tag];
+        for field in state.fields {
+            let schema = match (field.stored_name, state.terminal) {
+                ("exitCode", _) if state.stored_name == CodonStatus::Completed.as_str() => {
+                    json!({"const": 0})
+                }
+                ("sentinels", true) => sentinels(generator, "executed"),
+                ("sentinels", false) => sentinels(generator, "loaded"),
+                (name, _) => field_schema(generator, name),
+            };
+            properties.insert(field.stored_name.to_owned(), schema);
+            if field.required {
+                required.push(field.stored_name);
+            }
+        }
+        json!({"type": "object", "description": state.docs, "properties": properties, "required": required})
+    });
+    let states: Vec<Value> = states.collect();
+    json_schema!({"type": "array", "items": {"oneOf": states}})
+}
+
+fn sentinels(generator: &mut SchemaGenerator, list: &str) -> Value {
+    let sentinel = generator.subschema_for::<SentinelState>();
+    let cost = generator.subschema_for::<Usd>();
+    let mut properties = Map::new();
+    properties.insert(list.to_owned(), json!({"type": "array", "items": sentinel}));
+    properties.insert("totalCost".to_owned(), json!(cost));
+    json!({"type": "object", "properties": properties, "required": [list, "totalCost"]})
+}
+
+/// The type behind a name of a codon; it is the same in every status.
+fn field_schema(generator: &mut SchemaGenerator, name: &str) -> Value {
+    let schema = match name {
+        "codonId" => generator.subschema_for::<CodonId>(),
+        "startTime" | "endTime" => generator.subschema_for::<Timestamp>(),
+        "loopContext" => generator.subschema_for::<LoopContext>(),
+        "rigSetupCheckpoint" | "completionCheckpoint" | "errorCheckpoint" | "skipCheckpoint" => {
+            generator.subschema_for::<CheckpointSha>()
+        }
+        "claudePid" => generator.subschema_for::<Pid>(),
+        "claudeLogPath" => generator.subschema_for::<String>(),
+        "claudeSessionId" | "previousSessionId" => generator.subschema_for::<SessionId>(),
+        "currentCost" | "finalCost" | "partialCost" => generator.subschema_for::<Usd>(),
+        "currentTokens" | "finalTokens" | "partialTokens" => generator.subschema_for::<TokenUsage>(),
+        "assistantMessageCount" => generator.subschema_for::<u64>(),
+        "exitCode" => generator.subschema_for::<i64>(),
+        "resultMessageReceived" => generator.subschema_for::<bool>(),
+        "failedDuring" | "skippedDuring" => json_schema!({"enum": CodonPhase::ALL}),
+        "failureReason" => generator.subschema_for::<FailureReason>(),
+        _ => json_schema!(true),
+    };
+    schema.to_value()
+}
