@@ -105,6 +105,49 @@ fn the_codon_diagram_shows_all_sixteen_edges_in_every_form() {
 }
 
 #[test]
+fn validate_shows_what_would_be_started_and_starts_nothing() {
+    let project = project();
+    let rig = json!({"type": "command", "command": {"run": "touch started"}});
+    let first = json!({"id": "a", "name": "A", "agent": {"command": ["my-agent", "--json"], "stream": "claude"},
+        "continuationMode": "fresh", "promptText": "hello", "rigSetup": [rig], "checkpointedFiles": ["*.md"],
+        "env": {"HTTPS_PROXY": "http://x"}});
+    let inner = json!({"id": "b", "name": "B", "agent": "scripted", "continuationMode": "fresh", "promptText": "x",
+        "onFailure": "ignore"});
+    let found = json!({"type": "loop", "id": "l", "name": "L", "terminateOn": {"type": "iterationLimit", "limit": 2},
+        "codons": [inner]});
+    project.write_hank(&json!({"hank": [first, found]}));
+    let before = project.files();
+    let shown = project.run(["validate"]);
+    let tree: Vec<&str> = shown.expect_code(0).stdout.lines().take(8).collect();
+    assert_eq!(
+        tree,
+        [
+            "hank",
+            "├─ a  command, prompt 5 B, fresh",
+            "│     starts sh -c \"touch started\"",
+            "│     starts my-agent --json",
+            "│     checkpoints *.md",
+            "│     sets HTTPS_PROXY, which redirects programs or traffic",
+            "└─ l  loop, 2 times",
+            "   └─ b  scripted, prompt 1 B, fresh",
+        ]
+    );
+    let document = project.run(["validate", "--json"]).expect_code(0).json_document();
+    assert_eq!(
+        document["codons"][0]["spawns"],
+        json!(["sh -c \"touch started\"", "my-agent --json"])
+    );
+    assert_eq!(
+        (
+            &document["codons"][1]["loopId"],
+            &document["codons"][1]["onFailure"]
+        ),
+        (&json!("l"), &json!("ignore"))
+    );
+    assert_eq!(project.files(), before);
+}
+
+#[test]
 fn schemas_are_printed_as_json_schema() {
     let project = project();
     for name in ["hank", "state", "event"] {

@@ -1,0 +1,103 @@
+//! The hank as a tree.
+
+use std::fmt::{Result, Write};
+
+use hankweave_core::hank::{Hank, HankItem, OnFailure, TerminateOn};
+
+use super::view::CodonView;
+use crate::report::printable;
+
+/// Draws the hank; `codons` are its codons in the order in which they are written.
+pub(super) fn write(text: &mut String, hank: &Hank, codons: &[CodonView<'_>]) -> Result {
+    match &hank.meta {
+        Some(meta) => writeln!(text, "{} {}", printable(&meta.name), printable(&meta.version))?,
+        None => writeln!(text, "hank")?,
+    }
+    let mut codons = codons.iter();
+    for (index, item) in hank.items.iter().enumerate() {
+        let last = index + 1 == hank.items.len();
+        let count = item.codons().len();
+        match item {
+            HankItem::Codon(_) => branch(text, "", last, codons.by_ref().take(count))?,
+            HankItem::Loop(found) => {
+                let until = match found.terminate_on {
+                    TerminateOn::IterationLimit { limit } => format!("{limit} times"),
+                    TerminateOn::ContextExceeded => "until the context is full".to_owned(),
+                };
+                writeln!(text, "{} {}  loop, {until}", fork(last), found.id)?;
+                branch(text, stem(last), true, codons.by_ref().take(count))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Codons below one stem; `last` tells whether nothing follows them there.
+fn branch<'v, 'a: 'v>(
+    text: &mut String,
+    indent: &str,
+    last: bool,
+    codons: impl Iterator<Item = &'v CodonView<'a>>,
+) -> Result {
+    let mut codons = codons.peekable();
+    while let Some(codon) = codons.next() {
+        let last = last && codons.peek().is_none();
+        writeln!(text, "{indent}{} {}", fork(last), headline(codon))?;
+        for line in details(codon) {
+            writeln!(text, "{indent}{}   {}", stem(last), printable(&line))?;
+        }
+    }
+    Ok(())
+}
+
+const fn fork(last: bool) -> &'static str {
+    if last { "└─" } else { "├─" }
+}
+
+const fn stem(last: bool) -> &'static str {
+    if last { "   " } else { "│  " }
+}
+
+fn headline(codon: &CodonView<'_>) -> String {
+    let model = codon
+        .model
+        .map(|model| format!(" with {model}"))
+        .unwrap_or_default();
+    let prompt = match codon.prompt_bytes {
+        Some(bytes) => format!("prompt {bytes} B"),
+        None => "prompt unreadable".to_owned(),
+    };
+    let ids: Vec<&str> = codon.continues.iter().map(|id| id.as_str()).collect();
+    let conversation = match ids.as_slice() {
+        [] => "fresh".to_owned(),
+        ids => format!("continues {}", ids.join(", then ")),
+    };
+    printable(&format!(
+        "{}  {}{model}, {prompt}, {conversation}",
+        codon.codon_id, codon.agent
+    ))
+}
+
+fn details(codon: &CodonView<'_>) -> Vec<String> {
+    let copies = codon.copies.iter().map(|copy| format!("copies {copy}"));
+    let spawns = codon.spawns.iter().map(|command| format!("starts {command}"));
+    let redirects = codon
+        .redirects
+        .iter()
+        .map(|name| format!("sets {name}, which redirects programs or traffic"));
+    let files = match codon.checkpointed_files {
+        [] => None,
+        patterns => Some(format!("checkpoints {}", patterns.join(", "))),
+    };
+    let policy = match codon.on_failure {
+        OnFailure::Abort => None,
+        OnFailure::Retry => Some("tries again when it fails".to_owned()),
+        OnFailure::Ignore => Some("goes on when it fails".to_owned()),
+    };
+    copies
+        .chain(spawns)
+        .chain(files)
+        .chain(policy)
+        .chain(redirects)
+        .collect()
+}
