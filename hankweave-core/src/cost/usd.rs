@@ -114,7 +114,7 @@ impl Sum for Usd {
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rounded = self.0.saturating_add(50_000) / 100_000;
-        write!(f, "${}.{:04}", rounded / 10_000, rounded % 10_000)
+        f.pad(&format!("${}.{:04}", rounded / 10_000, rounded % 10_000))
     }
 }
 
@@ -174,5 +174,6 @@ mod tests {
     fn people_see_four_decimals() {
         assert_eq!(Usd::from_micros(6_930).to_string(), "$0.0069");
         assert_eq!(Usd::from_dollars(12.34567).unwrap().to_string(), "$12.3457");
+        assert_eq!(format!("{:>9}", Usd::from_micros(6_930)), "  $0.0069");
     }
 }

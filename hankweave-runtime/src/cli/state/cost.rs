@@ -178,9 +178,7 @@ impl Report<'_> {
                     writeln!(
                         text,
                         "{name:<38} {:>20} {:>10} {:>10}",
-                        "",
-                        "",
-                        sentinel.total_cost.to_string()
+                        "", "", sentinel.total_cost
                     )?;
                 }
             }
@@ -191,7 +189,7 @@ impl Report<'_> {
 }
 
 fn line(text: &mut String, name: &str, status: &str, figures: Figures) -> std::fmt::Result {
-    let (cost, spend) = (figures.codon_cost.to_string(), figures.spend.to_string());
+    let (cost, spend) = (figures.codon_cost, figures.spend);
     let tokens = figures.tokens.total();
     writeln!(
         text,
