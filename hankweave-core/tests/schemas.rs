@@ -1,7 +1,5 @@
 //! The schemas as they are given out. A change of a snapshot is a change of what editors and tools rely on.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use hankweave_core::codon::CODON;
 use hankweave_core::schema;
 use serde_json::Value;
