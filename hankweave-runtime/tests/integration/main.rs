@@ -7,6 +7,7 @@
 mod bad_input;
 mod cli_surface;
 mod first_hank;
+mod public_hank;
 mod real_claude;
 mod resume;
 mod state_commands;

@@ -62,6 +62,15 @@ impl Asked {
         matches!(self.kind, AskedKind::Model { .. })
     }
 
+    /// Returns what a model call asked, as far as it was kept.
+    #[must_use]
+    pub fn body(&self) -> Option<&Value> {
+        match &self.kind {
+            AskedKind::Model { body, .. } => Some(body).filter(|body| !body.is_null()),
+            AskedKind::CountTokens | AskedKind::Scenario | AskedKind::Probe | AskedKind::Unknown => None,
+        }
+    }
+
     /// Returns the lane that answered a model call.
     #[must_use]
     pub fn lane(&self) -> Option<&str> {
