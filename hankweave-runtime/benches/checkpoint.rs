@@ -2,6 +2,8 @@
 //!
 //! Each result is durable, so the figures include the syncs of the disk they run on.
 
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures the real world")]
+
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;

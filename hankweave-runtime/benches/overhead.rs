@@ -5,6 +5,12 @@
 //!
 //! `cargo bench -p hankweave-runtime --bench overhead`
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a benchmark measures the real world"
+)]
+
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};

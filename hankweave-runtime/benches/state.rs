@@ -3,6 +3,12 @@
 //! Both give the time for each event. `durable/<codons of history>/<events that wait>` goes through the whole state manager while so many
 //! events always wait; `raw/<events>` appends as many lines to a file and syncs it once. The history should make no difference.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a benchmark measures the real world"
+)]
+
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -121,7 +121,10 @@ impl Hankweave {
     /// Returns the error of the operating system when this process cannot be told to adopt the orphans of its agents.
     pub fn builder(hank: LoadedHank) -> std::io::Result<Builder> {
         let world = World::real()?;
-        let drivers = DriverSet::built_in(&ProcessHost::new(Arc::clone(&world.spawner)));
+        let drivers = DriverSet::built_in(&ProcessHost::new(
+            Arc::clone(&world.spawner),
+            Arc::clone(&world.environment),
+        ));
         let dir = hank.root.clone();
         Ok(Builder {
             hank,

@@ -3,12 +3,40 @@
 //! [`Hankweave`] is the way in for programs that embed it; the `hankweave` binary is one of them. Everything that decides is in
 //! [`hankweave_core`]; here is what touches the world.
 
+#![cfg_attr(
+    test,
+    expect(
+        clippy::disallowed_methods,
+        reason = "tests look at the real world themselves"
+    )
+)]
+
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "git itself works on real files; `CheckpointStore` is the seam, and its memory form the replacement"
+)]
 pub mod checkpoint;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "commands read what the user names and write templates; a run goes through `World`"
+)]
 pub mod cli;
 mod codon;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "real agents have real files and programs; `AgentDriver` is the seam, and another driver the replacement"
+)]
 pub mod driver;
 mod embed;
 mod error;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the author's files are read by descriptors beneath their folder, which `Disk` does not know; nothing is written"
+)]
 pub mod hank_files;
 pub mod instance_lock;
 pub mod journal;
@@ -20,6 +48,11 @@ mod runner;
 mod shutdown;
 pub mod state_manager;
 pub mod store;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the real world stands here, beside its traits"
+)]
 pub mod world;
 
 pub use embed::{Builder, Hankweave, RunOptions};

@@ -17,8 +17,9 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
     let run = codon.run;
     let rig = Rig {
         spawner: run.world.spawner.clone(),
+        blocking: run.world.blocking,
         workspace: run.dir.root().to_owned(),
-        env: environment(std::env::vars_os(), &codon.config.env),
+        env: environment(&run.world.environment, &codon.config.env),
         marker: codon.marker(),
         deadline: Rig::DEFAULT_DEADLINE,
         grace: run.options.grace,

@@ -150,6 +150,7 @@ mod tests {
     use hankweave_core::id::SessionId;
 
     use super::*;
+    use crate::world::environment::Environment;
     use crate::world::process::ChildSpawner;
 
     fn launch() -> Launch {
@@ -200,7 +201,10 @@ mod tests {
     // covers: S7
     #[tokio::test]
     async fn a_model_that_looks_like_an_option_is_refused() {
-        let driver = ClaudeDriver::new(ProcessHost::new(Arc::new(ChildSpawner::new())));
+        let driver = ClaudeDriver::new(ProcessHost::new(
+            Arc::new(ChildSpawner::new()),
+            Arc::new(Environment::default()),
+        ));
         let mut launch = launch();
         launch.model = "--help".to_owned();
         let error = driver.start(launch).await.unwrap_err();
@@ -215,8 +219,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_program_is_explained() {
-        let host = ProcessHost::new(Arc::new(ChildSpawner::new()))
-            .with_environment([("PATH".into(), "/nowhere/bin".into())]);
+        let host = ProcessHost::new(
+            Arc::new(ChildSpawner::new()),
+            Arc::new(Environment::from_iter([("PATH", "/nowhere/bin")])),
+        );
         let error = ClaudeDriver::new(host).start(launch()).await.unwrap_err();
         assert_eq!(
             error.to_string(),

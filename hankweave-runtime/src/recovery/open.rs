@@ -20,6 +20,7 @@ use crate::paths::ExecutionDir;
 use crate::state_manager::{self, LoadError, Loaded, Parts, StateManager, Strictness, TransitionError};
 use crate::store::StateFiles;
 use crate::world::World;
+use crate::world::disk::Disk;
 
 /// Why an execution directory could not be taken into possession.
 #[derive(Debug, thiserror::Error)]
@@ -95,8 +96,9 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
         drivers,
         world,
     } = builder;
-    let hank = preflight::check(&loaded, &options, &drivers).map_err(OpenError::Preflight)?;
-    let dir = ExecutionDir::new(prepare_directory(&dir)?);
+    let hank =
+        preflight::check(&loaded, &options, &drivers, &world.environment).map_err(OpenError::Preflight)?;
+    let dir = ExecutionDir::new(prepare_directory(&*world.disk, &dir)?);
     let own_files = own_files(&loaded, &hank, dir.root());
     let blocking = world.blocking;
     let (files_world, files_dir, strict) = (world.clone(), dir.clone(), options.strict_state);
@@ -152,13 +154,16 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
 }
 
 /// Makes the directory when it does not exist, and finds out its real place.
-fn prepare_directory(dir: &Path) -> Result<PathBuf, OpenError> {
-    std::fs::create_dir_all(dir)
-        .and_then(|()| dir.canonicalize())
-        .map_err(|source| OpenError::Directory {
-            path: dir.to_owned(),
-            source,
-        })
+fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenError> {
+    let failed = |source| OpenError::Directory {
+        path: dir.to_owned(),
+        source,
+    };
+    if dir.to_str().is_none() {
+        let reason = "state.json is text and cannot hold a path that is not UTF-8";
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidFilename, reason)));
+    }
+    disk.make_dirs(dir).map_err(failed)
 }
 
 struct Records {

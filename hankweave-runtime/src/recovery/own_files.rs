@@ -11,10 +11,7 @@ use crate::hank_files::LoadedHank;
 
 /// One pattern for each of them, to be put behind the patterns of a checkpoint; empty when the hank lies elsewhere.
 pub(super) fn own_files(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> Vec<String> {
-    let Ok(root) = loaded.root.canonicalize() else {
-        return Vec::new();
-    };
-    let Ok(folder) = root.strip_prefix(workspace) else {
+    let Ok(folder) = loaded.root.strip_prefix(workspace) else {
         return Vec::new();
     };
     let file = loaded.file.file_name().map(Path::new);

@@ -5,6 +5,7 @@ use hankweave_core::hank::{AgentChoice, CodonConfig, Hank, unsupported};
 use crate::driver::{DriverSet, StartError, find_program};
 use crate::embed::RunOptions;
 use crate::hank_files::LoadedHank;
+use crate::world::environment::Environment;
 
 /// Why a hank cannot be run here; nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,7 @@ pub(super) fn check(
     loaded: &LoadedHank,
     options: &RunOptions,
     drivers: &DriverSet,
+    environment: &Environment,
 ) -> Result<Hank, PreflightError> {
     let file = loaded.file.display().to_string();
     let Some(hank) = loaded.hank.as_ref().filter(|_| !loaded.problems.has_errors()) else {
@@ -56,7 +58,7 @@ pub(super) fn check(
             .collect();
         return Err(PreflightError::Hank(lines.join("\n")));
     }
-    let missing = missing_requirements(hank);
+    let missing = missing_requirements(hank, environment);
     if !missing.is_empty() {
         return Err(PreflightError::Requirements(missing.join(", ")));
     }
@@ -102,19 +104,19 @@ fn check_agent(codon: &CodonConfig, drivers: &DriverSet) -> Result<(), Preflight
 }
 
 /// All missing variables and programs ("hank configuration", section 1).
-fn missing_requirements(hank: &Hank) -> Vec<String> {
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+fn missing_requirements(hank: &Hank, environment: &Environment) -> Vec<String> {
+    let set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
     let variables = hank
         .requirements
         .env
         .iter()
         .filter(|name| !set(name) && !set(&format!("HANKWEAVE_{name}")));
-    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = environment.get("PATH").unwrap_or_default();
     let programs = hank
         .requirements
         .tools
         .iter()
-        .filter(|tool| find_program(tool, &path).is_none());
+        .filter(|tool| find_program(tool, path).is_none());
     variables
         .map(|name| format!("the environment variable {name}"))
         .chain(programs.map(|tool| format!("the program {tool}")))

@@ -16,6 +16,7 @@ use super::command::{CommandEnd, CommandRunner};
 use super::copy::{self, CopyError};
 use super::target::{self, TargetError};
 use super::{RigAction, RigStep, WorkingDirectory};
+use crate::world::blocking::Blocking;
 use crate::world::process::Spawner;
 
 /// Everything around the steps of one rig.
@@ -23,6 +24,8 @@ use crate::world::process::Spawner;
 pub struct Rig {
     /// Starts the commands.
     pub spawner: Arc<dyn Spawner>,
+    /// Where copies wait for the disk.
+    pub blocking: Blocking,
     /// The agent's workspace: where copies go and commands run.
     pub workspace: PathBuf,
     /// The whole environment of the commands; see [`environment`](crate::world::process::environment).
@@ -253,14 +256,12 @@ impl Rig {
     /// Copies on a thread that may wait for the disk, and returns the target.
     async fn copy(&self, from: &Path, to: &Path) -> Result<PathBuf, RigFailure> {
         let (workspace, from, to) = (self.workspace.clone(), from.to_owned(), to.to_owned());
-        let copied = tokio::task::spawn_blocking(move || {
+        let copy = move || {
             let target = target::resolve(&workspace, &to)?;
             copy::replace(&from, &target)?;
             Ok(target)
-        });
-        copied
-            .await
-            .unwrap_or_else(|error| Err(RigFailure::Spawn(error.into())))
+        };
+        self.blocking.run(copy).await
     }
 
     fn command_end(&self, end: io::Result<CommandEnd>) -> Result<(), StepEnd> {
@@ -297,6 +298,7 @@ mod tests {
             std::fs::create_dir(folder.path().join("template")).unwrap();
             std::fs::write(folder.path().join("template/a.txt"), "hello").unwrap();
             let rig = Rig {
+                blocking: Blocking::Threads,
                 spawner: Arc::new(ChildSpawner::new()),
                 workspace: folder.path().join("workspace"),
                 env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),

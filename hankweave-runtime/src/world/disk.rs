@@ -88,6 +88,13 @@ pub trait Disk: Send + Sync + Debug {
     /// What the system says, also when it exists.
     fn create_dir_private(&self, path: &Path) -> io::Result<()>;
 
+    /// Makes a directory of the user's, with the parents that it lacks, unless it is there, and returns its real place.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn make_dirs(&self, path: &Path) -> io::Result<PathBuf>;
+
     /// The names in a directory, sorted.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 pub mod blocking;
 pub mod clock;
 pub mod disk;
+pub mod environment;
 pub mod identity;
 pub mod ids;
 pub mod process;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use self::blocking::Blocking;
 use self::clock::{Clock, SystemClock};
 use self::disk::{Disk, RealDisk};
+use self::environment::Environment;
 use self::identity::{Identity, SystemIdentity};
 use self::ids::{IdSource, RandomIds};
 use self::process::{ChildSpawner, Spawner};
@@ -30,6 +32,8 @@ pub struct World {
     pub ids: Arc<dyn IdSource>,
     /// Which process and which boot this is.
     pub identity: Arc<dyn Identity>,
+    /// The variables that the program was started with.
+    pub environment: Arc<Environment>,
     /// Child processes.
     pub spawner: Arc<dyn Spawner>,
     /// Where calls run that wait for the disk.
@@ -48,6 +52,7 @@ impl World {
             disk: Arc::new(RealDisk),
             ids: Arc::new(RandomIds::new()),
             identity: Arc::new(SystemIdentity),
+            environment: Arc::new(Environment::of_process()),
             spawner: Arc::new(ChildSpawner::adopting_orphans()?),
             blocking: Blocking::Threads,
         })

@@ -2,6 +2,12 @@
 //!
 //! A test binary of its own, because its spawner adopts orphans and reaps every child of the process.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a story is told in the real world"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +20,7 @@ use hankweave_core::id::SessionId;
 use hankweave_runtime::driver::{
     AgentDriver, CommandDriver, DriverSet, ProcessHost, RunningAgent, ScriptedDriver, StartError,
 };
+use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::process::{ChildSpawner, sweep_marked};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -26,7 +33,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 static HOST: LazyLock<ProcessHost> = LazyLock::new(|| {
     let spawner = ChildSpawner::adopting_orphans().expect("Linux has subreapers");
-    ProcessHost::new(Arc::new(spawner))
+    ProcessHost::new(Arc::new(spawner), Arc::new(Environment::of_process()))
 });
 
 struct Stage {
@@ -388,9 +395,10 @@ async fn a_full_context_is_told_apart_from_other_failures() {
 async fn the_agent_does_not_see_the_token_of_the_server() {
     let stage = Stage::new();
     let inherited = [("PATH", "/usr/bin:/bin"), ("HANKWEAVE_TOKEN", "secret")];
-    let host = HOST
-        .clone()
-        .with_environment(inherited.map(|(name, value)| (name.into(), value.into())));
+    let host = ProcessHost::new(
+        Arc::new(ChildSpawner::new()),
+        Arc::new(Environment::from_iter(inherited)),
+    );
     let driver = ScriptedDriver::new(host).with_program(BINARY);
     let mut launch = stage.launch(&json!({"turns": [
         {"tools": [{"bash": {"command": "echo [$HANKWEAVE_TOKEN] [$GREETING] [${TMPDIR##*/}]"}}]}]}));

@@ -1,4 +1,6 @@
 //! Stories about the built program: real files, real git, real processes. One module a story.
+
+#![expect(clippy::disallowed_methods, reason = "a story is told in the real world")]
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, its helpers as well"

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::log::{Log, private_folder};
 use super::supervise::{Supervisor, supervise};
 use crate::driver::{RunningAgent, StartError};
+use crate::world::environment::Environment;
 use crate::world::process::{CommandSpec, Spawner, Stdin, environment};
 
 /// Events that may wait for a slow reader. Few, because one may be as large as a line; the agent waits in its pipe.
@@ -21,7 +22,7 @@ const EVENT_QUEUE: usize = 32;
 #[derive(Debug, Clone)]
 pub struct ProcessHost {
     spawner: Arc<dyn Spawner>,
-    inherited: BTreeMap<OsString, OsString>,
+    inherited: Arc<Environment>,
     limits: ProcessLimits,
 }
 
@@ -56,20 +57,14 @@ pub(in crate::driver) struct Invocation {
 }
 
 impl ProcessHost {
-    /// A host whose agents inherit the environment of this process, but for what [`environment`] leaves out.
-    pub fn new(spawner: Arc<dyn Spawner>) -> Self {
+    /// A host whose agents inherit `inherited`, but for what [`environment`] leaves out; it is also where
+    /// `HANKWEAVE_CLAUDE_PATH` is looked up.
+    pub fn new(spawner: Arc<dyn Spawner>, inherited: Arc<Environment>) -> Self {
         Self {
             spawner,
-            inherited: std::env::vars_os().collect(),
+            inherited,
             limits: ProcessLimits::default(),
         }
-    }
-
-    /// The same host with another environment to inherit from; it is also where `HANKWEAVE_CLAUDE_PATH` is looked up.
-    #[must_use]
-    pub fn with_environment(mut self, inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        self.inherited = inherited.into_iter().collect();
-        self
     }
 
     /// The same host with other limits.
@@ -81,7 +76,7 @@ impl ProcessHost {
 
     /// A variable of this process, before anything is left out.
     pub(in crate::driver) fn variable(&self, name: &str) -> Option<&OsStr> {
-        self.inherited.get(OsStr::new(name)).map(OsString::as_os_str)
+        self.inherited.get(name)
     }
 
     /// Where an agent with this environment looks for programs.
@@ -140,11 +135,10 @@ impl ProcessHost {
             own.insert("HANKWEAVE_ITERATION".to_owned(), iteration.to_string());
         }
         own.extend(launch.env);
-        let inherited = self.inherited.iter();
         CommandSpec {
             program: invocation.program,
             args: invocation.args,
-            env: environment(inherited.map(|(name, value)| (name.clone(), value.clone())), &own),
+            env: environment(&self.inherited, &own),
             work_dir: launch.work_dir,
             stdin: Stdin::Bytes(launch.prompt.into_bytes()),
             marker: launch.marker,

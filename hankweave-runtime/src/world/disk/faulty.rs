@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -148,6 +148,11 @@ impl Disk for FaultyDisk {
     fn create_dir_private(&self, path: &Path) -> io::Result<()> {
         self.faults.step()?;
         self.inner.create_dir_private(path)
+    }
+
+    fn make_dirs(&self, path: &Path) -> io::Result<PathBuf> {
+        self.faults.step()?;
+        self.inner.make_dirs(path)
     }
 
     fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {

@@ -84,6 +84,11 @@ impl Disk for RealDisk {
         fs::DirBuilder::new().mode(0o700).create(path)
     }
 
+    fn make_dirs(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::create_dir_all(path)?;
+        fs::canonicalize(path)
+    }
+
     fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
         let mut names = fs::read_dir(path)?
             .map(|entry| entry.map(|entry| entry.file_name()))

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+use crate::world::environment::Environment;
+
 /// The environment of a child: everything inherited that is not on the deny list, and `own` laid over it.
 ///
 /// Not passed on ("reliability and security", rule S8): `HANKWEAVE_*`, among it the server's token; `GIT_*`, which would
 /// point the child's git at another repository; `LD_PRELOAD`. What `own` says applies as written.
-pub fn environment(
-    inherited: impl IntoIterator<Item = (OsString, OsString)>,
-    own: &BTreeMap<String, String>,
-) -> BTreeMap<OsString, OsString> {
-    let inherited = inherited.into_iter().filter(|(name, _)| !is_denied(name));
+pub fn environment(inherited: &Environment, own: &BTreeMap<String, String>) -> BTreeMap<OsString, OsString> {
+    let inherited = inherited.iter().filter(|(name, _)| !is_denied(name));
+    let inherited = inherited.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let own = own.iter().map(|(name, value)| (name.into(), value.into()));
     inherited.chain(own).collect()
 }
@@ -35,16 +35,16 @@ mod tests {
             ("LD_PRELOAD", "x.so"),
             ("GITHUB_ACTOR", "me"),
         ];
-        let inherited = inherited.map(|(name, value)| (name.into(), value.into()));
+        let inherited = Environment::from_iter(inherited);
         let own = BTreeMap::from([("GIT_PAGER".to_owned(), "cat".to_owned())]);
-        let names: Vec<OsString> = environment(inherited, &own).into_keys().collect();
+        let names: Vec<OsString> = environment(&inherited, &own).into_keys().collect();
         assert_eq!(names, ["GITHUB_ACTOR", "GIT_PAGER", "PATH"]);
     }
 
     #[test]
     fn the_codons_own_values_win() {
         let own = BTreeMap::from([("PATH".to_owned(), "/own".to_owned())]);
-        let env = environment([("PATH".into(), "/bin".into())], &own);
+        let env = environment(&Environment::from_iter([("PATH", "/bin")]), &own);
         assert_eq!(env[OsStr::new("PATH")], "/own");
     }
 }
