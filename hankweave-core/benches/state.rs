@@ -1,0 +1,161 @@
+//! The state document: one event, loading, the thread, and hank.json.
+//!
+//! `apply/<codons>` records one cost event in a document with so much history; `apply-copied/<codons>` does it the way the older
+//! system does, with a copy of the document and totals summed anew. `load/ours` reads and checks a state.json of about 50 MB;
+//! `load/value` only parses the same bytes into a tree of values. `thread` goes through 1,000 runs with 10,000 codons,
+//! and `hank` parses and checks 1,000 codons.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::event::StateEvent;
+use hankweave_core::hank;
+use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::state::{HankweaveState, LiveState, parse, render};
+use hankweave_core::testing::{Ending, Story};
+use hankweave_core::thread::build;
+use hankweave_core::time::Timestamp;
+use serde_json::{Value, json};
+
+const CODONS_IN_A_RUN: usize = 10;
+const LOADED_BYTES: usize = 50 << 20;
+
+/// Finished runs with so many codons together, each run continuing the one before, and an open one in which `work` is running.
+fn history(codons: usize) -> LiveState {
+    let mut story = Story::new();
+    for run in 0..codons.div_ceil(CODONS_IN_A_RUN) {
+        story = begin(story, run);
+        for codon in 0..CODONS_IN_A_RUN.min(codons - run * CODONS_IN_A_RUN) {
+            story = story.codon(&format!("c{codon}"), Ending::Completed);
+        }
+        story = story.run_completes();
+    }
+    let runs = codons.div_ceil(CODONS_IN_A_RUN);
+    let story = begin(story, runs).codon("work", Ending::Open(CodonStatus::Running));
+    story.live().clone()
+}
+
+fn begin(story: Story, run: usize) -> Story {
+    if run == 0 {
+        return story.fresh("r0");
+    }
+    let last = format!("c{}", CODONS_IN_A_RUN - 1);
+    story.continues(&format!("r{run}"), &format!("r{}", run - 1), Some(&last), "none")
+}
+
+fn cost_event(live: &LiveState) -> StateEvent {
+    let current = live.document().current_run_id.clone();
+    StateEvent::CostsIncremented {
+        run_id: current.expect("a run is open"),
+        codon_id: CodonId::new("work").expect("the text is an id"),
+        cost_delta: Usd::from_micros(1),
+        tokens_delta: TokenUsage::ZERO,
+    }
+}
+
+fn apply(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("apply");
+    for codons in [10, 100, 10_000, 100_000] {
+        let mut live = history(codons);
+        let event = cost_event(&live);
+        group.bench_function(BenchmarkId::from_parameter(codons), |bencher| {
+            bencher.iter(|| {
+                let applied = live.apply_event(&event, Timestamp::UNIX_EPOCH);
+                black_box(applied.expect("the codon is running"))
+            });
+        });
+    }
+    group.finish();
+    let live = history(10_000);
+    let mut state = live.document().clone();
+    let mut group = criterion.benchmark_group("apply-copied");
+    group.sample_size(10);
+    group.bench_function("10000", |bencher| {
+        bencher.iter(|| {
+            let (next, total) = copied(&state);
+            state = next;
+            black_box(total)
+        });
+    });
+    group.finish();
+}
+
+/// The published algorithm of the older system: a deep copy of everything, the change, and all costs summed anew.
+fn copied(state: &HankweaveState) -> (HankweaveState, Usd) {
+    let mut next = state.clone();
+    for run in &mut next.runs {
+        let mut copy = (**run).clone();
+        for codon in &mut copy.codons {
+            *codon = (**codon).clone().into();
+        }
+        *run = copy.into();
+    }
+    let open = next.runs.iter_mut().find(|run| run.open_codon().is_some());
+    let run = std::sync::Arc::make_mut(open.expect("a run is open"));
+    for codon in &mut run.codons {
+        if let CodonExecution::Running(running) = std::sync::Arc::make_mut(codon) {
+            running.current_cost += Usd::from_micros(1);
+        }
+    }
+    let total = next.total_cost();
+    (next, total)
+}
+
+/// Bytes of about the wanted size, with equal runs under different names.
+fn document(bytes: usize) -> Vec<u8> {
+    let piece = history(1_000);
+    let mut state = piece.document().clone();
+    let runs: Vec<_> = state.runs.iter().skip(1).cloned().collect();
+    let one = render(&state).len();
+    for copy in 1..bytes / one {
+        for run in &runs {
+            let mut run = (**run).clone();
+            run.run_id = RunId::new(format!("{}-{copy}", run.run_id)).expect("the text is an id");
+            state.runs.push_back(run.into());
+        }
+    }
+    render(&state).into_bytes()
+}
+
+fn load(criterion: &mut Criterion) {
+    let bytes = document(LOADED_BYTES);
+    let mut group = criterion.benchmark_group("load");
+    group
+        .sample_size(10)
+        .throughput(Throughput::Bytes(bytes.len() as u64));
+    group.bench_function("ours", |bencher| {
+        bencher.iter(|| parse(&bytes).expect("the document is good"));
+    });
+    group.bench_function("value", |bencher| {
+        bencher.iter(|| serde_json::from_slice::<Value>(&bytes).expect("the document is JSON"));
+    });
+    group.finish();
+}
+
+fn thread(criterion: &mut Criterion) {
+    let live = history(10_000);
+    let thread = build(live.document(), None, None);
+    assert!(thread.codons.len() > 10_000 && thread.total_runs == 1_001);
+    criterion.bench_function("thread", |bencher| {
+        bencher.iter(|| build(live.document(), None, None));
+    });
+}
+
+fn parse_hank(criterion: &mut Criterion) {
+    let codons: Vec<Value> = (0..1_000)
+        .map(|number| {
+            json!({
+                "id": format!("codon-{number}"), "name": format!("Codon {number}"), "model": "sonnet",
+                "continuationMode": "fresh", "promptText": "Do it.", "checkpointedFiles": ["src/**", "docs/*.md"],
+            })
+        })
+        .collect();
+    let text = json!({ "hank": codons }).to_string();
+    assert!(!hank::parse(&text).problems.has_errors());
+    criterion.bench_function("hank", |bencher| bencher.iter(|| hank::parse(&text)));
+}
+
+criterion_group!(benches, apply, load, thread, parse_hank);
+criterion_main!(benches);
