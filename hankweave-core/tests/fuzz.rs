@@ -1,0 +1,178 @@
+//! Every parser of core against damaged input: the committed corpus, and a fixed series of mutations of it.
+//!
+//! `HANKWEAVE_TEST_MUTATIONS` sets how many mutations each file of the corpus gets, and `HANKWEAVE_TEST_SEED` where their
+//! series begins. A failure names file, seed and number of the mutation, so that it can be repeated.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::path::{Path, PathBuf};
+
+use hankweave_core::agent::{ClaudeDecoder, ProcessExit};
+use hankweave_core::cost::Usd;
+use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::hank;
+use hankweave_core::id::{CodonId, LoopId, RunId, SessionId};
+use hankweave_core::state::{LiveState, parse, render};
+use hankweave_core::thread;
+use hankweave_core::time::Timestamp;
+use serde_json::Value;
+
+const MUTATIONS: u64 = 300;
+
+/// Parsers see a whole file, so this finds most of what there is within a few seconds.
+fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().unwrap())
+}
+
+#[test]
+fn no_damage_to_a_state_document_goes_unnoticed_or_panics() {
+    feed("state", |bytes| match parse(bytes) {
+        Ok(state) => {
+            assert_eq!(parse(render(&state).as_bytes()).as_ref(), Ok(&state));
+            let _ = thread::build(&state, None, None);
+        }
+        Err(problems) => assert!(!problems.is_empty()),
+    });
+}
+
+#[test]
+fn no_damage_to_a_hank_goes_unnoticed_or_panics() {
+    feed("hank", |bytes| {
+        let parsed = hank::parse_bytes(bytes);
+        assert_eq!(parsed.hank.is_none(), parsed.problems.has_errors());
+        let _ = parsed.problems.display_in("hank.json").to_string();
+        if let Some(hank) = &parsed.hank {
+            let _ = (hank::references(hank), hank::unsupported(hank));
+        }
+    });
+}
+
+#[test]
+fn no_damage_to_events_changes_half_a_document_or_panics() {
+    feed("events", |bytes| {
+        let mut live = LiveState::default();
+        for (seq, event) in (1..).zip(events_in(bytes)) {
+            let before = live.document().clone();
+            let at = Timestamp::UNIX_EPOCH;
+            if live.apply(&Recorded { seq, at, event }).is_err() {
+                assert_eq!(*live.document(), before);
+            }
+        }
+        assert_eq!(
+            parse(render(live.document()).as_bytes()).as_ref(),
+            Ok(live.document())
+        );
+    });
+}
+
+fn events_in(bytes: &[u8]) -> Vec<StateEvent> {
+    let values: Vec<Value> = serde_json::from_slice(bytes).unwrap_or_default();
+    let events = values.into_iter().map(StateEvent::from_json);
+    events.filter_map(Result::ok).collect()
+}
+
+#[test]
+fn no_damage_to_an_agents_stream_panics() {
+    feed("claude", |bytes| {
+        let mut decoder = ClaudeDecoder::new(false);
+        let text = String::from_utf8_lossy(bytes);
+        for line in text.split('\n') {
+            let _ = decoder.line(line);
+        }
+        let _ = decoder.finish(ProcessExit::Exited(0), String::new(), 0);
+    });
+}
+
+#[test]
+fn no_damage_to_a_short_text_panics() {
+    feed("text", |bytes| {
+        for text in String::from_utf8_lossy(bytes).split('\n') {
+            if let Ok(time) = Timestamp::parse(text) {
+                assert_eq!(Timestamp::parse(&time.to_string()), Ok(time));
+            }
+            if let Ok(id) = CodonId::new(text) {
+                assert!(!id.file_stem().contains(['/', '#']), "{id}");
+            }
+            let _ = (RunId::new(text), LoopId::new(text), SessionId::new(text));
+            let _ = text.parse().map(Usd::from_dollars);
+        }
+    });
+}
+
+/// Gives the target every file of its corpus, whole and then damaged.
+#[track_caller]
+fn feed(corpus: &str, target: impl Fn(&[u8]) + std::panic::RefUnwindSafe) {
+    let (mutations, seed) = (
+        number("HANKWEAVE_TEST_MUTATIONS", MUTATIONS),
+        number("HANKWEAVE_TEST_SEED", 1),
+    );
+    let files = files_of(corpus);
+    assert!(!files.is_empty());
+    for file in files {
+        let whole = std::fs::read(&file).unwrap();
+        target(&whole);
+        for number in 0..mutations {
+            let mut damaged = whole.clone();
+            damage(&mut damaged, &mut Random::new(seed.wrapping_add(number)));
+            let survived = std::panic::catch_unwind(|| target(&damaged)).is_ok();
+            assert!(survived, "{} seed {seed} mutation {number}", file.display());
+        }
+    }
+}
+
+fn files_of(corpus: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/corpus")
+        .join(corpus);
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// One to four changes: a byte, a cut, a part that stands twice, or a value that parsers stumble over.
+fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+    const STUMBLES: [&[u8]; 8] = [
+        b"null",
+        b"-1",
+        b"1e999",
+        b"\"\"",
+        b"[[[[",
+        b"{}",
+        b"\xff\xfe",
+        b"\"\\ud800\"",
+    ];
+    for _ in 0..=random.below(3) {
+        let place = random.below(bytes.len());
+        let end = place + random.below((bytes.len() - place).min(40));
+        match random.below(5) {
+            0 if place < bytes.len() => bytes[place] ^= 1 << random.below(7),
+            1 => bytes.truncate(place),
+            2 => drop(bytes.drain(place..end)),
+            3 => {
+                let part = bytes[place..end].to_vec();
+                bytes.splice(place..place, part);
+            }
+            _ => drop(bytes.splice(place..end, STUMBLES[random.below(7)].iter().copied())),
+        }
+    }
+}
+
+/// The SplitMix64 generator: the same seed, the same numbers, on every machine.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number from 0 to `limit`, both included.
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        usize::try_from(mixed % (limit as u64 + 1)).unwrap()
+    }
+}
