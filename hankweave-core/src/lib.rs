@@ -1,4 +1,68 @@
 //! Everything in hankweave that decides, as pure functions over plain data.
+//!
+//! Nothing here reads a file, starts a process, asks for the time or draws a random number: what a function needs comes in as an
+//! argument. So other programs can link this crate to understand what hankweave wrote, and get the same answers.
+//!
+//! # What a project did
+//!
+//! [`state::parse`] reads a `state.json`, or says everything that is wrong with it and where. [`thread::build`] makes one
+//! history out of its runs:
+//!
+//! ```
+//! use hankweave_core::{codon::CodonExecution, state::parse, thread::build};
+//!
+//! # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/state/full-state.json"));
+//! let state = parse(bytes).map_err(|problems| problems[0].to_string())?;
+//! let thread = build(&state, None, None);
+//! assert_eq!(thread.codons[0].codon.codon_id().as_str(), "review#1");
+//!
+//! let records = state.runs.iter().flat_map(|run| &run.codons);
+//! let failed = records.filter_map(|codon| match codon.as_ref() {
+//!     CodonExecution::Failed(failed) => Some((failed.codon_id.as_str(), failed.failed_during.as_str())),
+//!     _ => None,
+//! });
+//! assert_eq!(failed.collect::<Vec<_>>(), [("review#0", "running")]);
+//! # Ok::<(), String>(())
+//! ```
+//!
+//! A document that cannot be used is no dead end: every problem has a kind, a place and a sentence.
+//!
+//! ```
+//! use hankweave_core::state::parse;
+//!
+//! let text = r#"{"runs": {}, "currentRunId": "gone", "executionPlan": []}"#;
+//! let problems = parse(text.as_bytes()).unwrap_err();
+//! assert_eq!(problems[0].to_string(), "corrupted_data at runs: must be a list, not an object");
+//! assert_eq!(problems[1].path, "currentRunId");
+//! ```
+//!
+//! # What happened, step by step
+//!
+//! The document is what is left of its [events](event::StateEvent). [`state::LiveState`] takes one after the other; an event that
+//! does not fit is refused with a reason, and nothing has then changed:
+//!
+//! ```
+//! use hankweave_core::event::StateEvent;
+//! use hankweave_core::state::{LiveState, render};
+//! use hankweave_core::time::Timestamp;
+//! use serde_json::json;
+//!
+//! let noon = Timestamp::parse("2025-01-04T12:00:00Z").unwrap();
+//! let begin = StateEvent::from_json(json!({"type": "RunStarted", "data": {
+//!     "runId": "r1", "runFolder": "/p/.hankweave/runs/r1", "gitBranch": "run-r1",
+//!     "startingConditions": {"type": "fresh"}, "serverPid": 7}})).unwrap();
+//! let mut live = LiveState::default();
+//! live.apply_event(&begin, noon).unwrap();
+//! let refused = live.apply_event(&begin, noon).unwrap_err();
+//! assert_eq!(refused.to_string(), "run `r1` exists already");
+//! assert!(render(live.document()).contains("\"currentRunId\": \"r1\""));
+//! ```
+//!
+//! # What may come next
+//!
+//! Codons, runs, tasks and locks are state machines, each written down once with [`machine`](macro@machine): in Rust an illegal step does
+//! not compile, and what comes from outside is checked against the same table. See the [`machine`](mod@machine) module for
+//! machines of your own, [`plan`] for what a hank does next, [`hank`] for reading hank.json, and [`cost`] for prices.
 
 #![cfg_attr(not(feature = "serde"), no_std)]
 
