@@ -84,6 +84,15 @@ fn no_damage_to_an_agents_stream_panics() {
 }
 
 #[test]
+fn no_damage_to_a_prompt_loses_text_or_panics() {
+    feed("prompt", |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        let (_, rest) = hank::prompt::split_front_matter(&text);
+        assert!(text.ends_with(rest));
+    });
+}
+
+#[test]
 fn no_damage_to_a_short_text_panics() {
     feed("text", |bytes| {
         for text in String::from_utf8_lossy(bytes).split('\n') {
@@ -94,6 +103,7 @@ fn no_damage_to_a_short_text_panics() {
                 assert!(!id.file_stem().contains(['/', '#']), "{id}");
             }
             let _ = (RunId::new(text), LoopId::new(text), SessionId::new(text));
+            let _ = hank::paths::check_glob(text);
             let _ = text.parse().map(Usd::from_dollars);
         }
     });
