@@ -117,6 +117,15 @@ text_id! {
     EventId, "event id", check_not_empty
 }
 
+text_id! {
+    /// A task of the task system; it is also a folder name ("task system", section 1).
+    TaskId, "task id", check_task_id
+}
+text_id! {
+    /// An agent that works on a task, as it calls itself.
+    AgentId, "agent id", check_not_empty
+}
+
 impl CodonId {
     /// The id of iteration `iteration` (counted from 0) of the codon configured as `configured`.
     ///
@@ -235,10 +244,7 @@ pub fn check_configured_id(text: &str) -> Result<(), &'static str> {
     if !text.starts_with(|first: char| first.is_ascii_alphanumeric()) {
         return Err("it must begin with a letter or a digit");
     }
-    if !text
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-    {
+    if !text.bytes().all(is_plain) {
         return Err("only letters, digits, `.`, `_` and `-` are allowed");
     }
     if is_device_name(text) {
@@ -258,6 +264,25 @@ fn check_codon_id(text: &str) -> Result<(), &'static str> {
             check_configured_id(configured)
         }
     }
+}
+
+fn check_task_id(text: &str) -> Result<(), &'static str> {
+    match text.len() {
+        0 => return Err("it is empty"),
+        length if length > MAX_ID_BYTES => return Err("it is longer than 128 characters"),
+        _ => {}
+    }
+    if !text.starts_with(|first: char| first.is_ascii_alphanumeric()) {
+        return Err("it must begin with a letter or a digit");
+    }
+    if !text.bytes().all(is_plain) {
+        return Err("only letters, digits, `.`, `_` and `-` are allowed");
+    }
+    Ok(())
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._-".contains(&byte)
 }
 
 fn check_folder_name(text: &str) -> Result<(), &'static str> {

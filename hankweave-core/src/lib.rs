@@ -74,6 +74,8 @@ pub mod machine;
 #[cfg(feature = "serde")]
 pub mod agent;
 #[cfg(feature = "serde")]
+pub mod attempt;
+#[cfg(feature = "serde")]
 pub mod codon;
 #[cfg(feature = "serde")]
 pub mod cost;
@@ -84,11 +86,17 @@ pub mod hank;
 #[cfg(feature = "serde")]
 pub mod id;
 #[cfg(feature = "serde")]
+pub mod lock;
+#[cfg(feature = "serde")]
 pub mod plan;
+#[cfg(feature = "serde")]
+pub mod run;
 #[cfg(feature = "schema")]
 pub mod schema;
 #[cfg(feature = "serde")]
 pub mod state;
+#[cfg(feature = "serde")]
+pub mod task;
 #[cfg(all(feature = "serde", feature = "testing"))]
 pub mod testing;
 #[cfg(feature = "serde")]

@@ -16,7 +16,7 @@ use crate::event::StateEvent;
 use crate::hank::{CodonConfig, Hank, LoopConfig};
 use crate::id::{CheckpointSha, CodonId, EventId, LoopId, Pid, RunId, SentinelId, SessionId};
 use crate::plan::LoopContext;
-use crate::state::HankweaveState;
+use crate::state::{HankweaveState, RunStatus};
 use crate::time::Timestamp;
 
 /// The schema of hank.json.
@@ -129,6 +129,11 @@ fn one_of(file: &str, text: &str) -> Schema {
         "properties": properties,
         "not": {"required": [file, text]},
     })
+}
+
+/// The states of a run.
+pub(crate) fn run_status(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"enum": RunStatus::ALL})
 }
 
 /// The states of a codon.

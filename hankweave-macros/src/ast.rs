@@ -42,7 +42,7 @@ pub(crate) struct State {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) attrs: Vec<Attribute>,
     pub(crate) names: Names,
-    pub(crate) initial: Option<Attribute>,
+    pub(crate) initial: Option<Initial>,
     pub(crate) terminal: Option<Attribute>,
     /// Whether an edge may lead back to the state it leaves.
     pub(crate) again: bool,
@@ -51,6 +51,13 @@ pub(crate) struct State {
     pub(crate) same_as: Option<Ident>,
     pub(crate) tolerates: Vec<Ident>,
     pub(crate) fields: Vec<Field>,
+}
+
+/// `#[initial]` or `#[initial("label")]`.
+#[derive(Debug)]
+pub(crate) struct Initial {
+    pub(crate) attr: Attribute,
+    pub(crate) label: Option<LitStr>,
 }
 
 /// `method("label") => Target`.
@@ -104,8 +111,8 @@ pub(crate) enum Mark {
     Carry(Option<Ident>),
     /// From the source state itself.
     Origin,
-    /// From this expression; setters change it later.
-    Live { start: Expr, add: bool },
+    /// From this expression, or from the caller when there is none; setters change it later.
+    Live { start: Option<Expr>, add: bool },
     /// From this expression, for ever.
     Fixed(Expr),
 }

@@ -26,6 +26,10 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
     let edges = edges::resolve(&ast.states, errors);
     let initial = reach::check(&ast, &edges, errors);
     let fields = fields::resolve(&ast, &edges, initial, errors);
+    let start_label = ast.states[initial]
+        .initial
+        .as_ref()
+        .and_then(|mark| mark.label.clone());
     let states = ast.states.into_iter().zip(edges.exits).zip(fields.states);
     let states = states.map(|((state, exits), resolved)| State {
         stored_name: stored_name(
@@ -56,6 +60,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
         states: states.collect(),
         methods: edges.methods,
         initial,
+        start_label,
     };
     names::collisions(&mut machine, errors);
     Some(machine)

@@ -23,6 +23,8 @@ pub(crate) struct Machine {
     pub(crate) methods: Vec<Method>,
     /// Index of the state in which values start.
     pub(crate) initial: usize,
+    /// What diagrams print on the way into it.
+    pub(crate) start_label: Option<LitStr>,
 }
 
 /// One state.

@@ -7,9 +7,9 @@ mod serde;
 use proc_macro2::TokenStream;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Fields, Ident, ItemEnum, Token, Variant};
+use syn::{Attribute, Fields, Ident, ItemEnum, Meta, Token, Variant};
 
-use crate::ast::{Ast, Exit, Field, Names, State};
+use crate::ast::{Ast, Exit, Field, Initial, Names, State};
 use crate::error::Errors;
 
 use attribute::{derives, idents, refuse_cfg, split_docs};
@@ -120,8 +120,11 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
     match name.as_str() {
         "doc" => state.docs.push(attr),
         "initial" => {
-            attr.meta.require_path_only()?;
-            state.initial = Some(attr);
+            let label = match &attr.meta {
+                Meta::Path(_) => None,
+                _ => Some(attr.parse_args()?),
+            };
+            state.initial = Some(Initial { attr, label });
         }
         "terminal" => {
             attr.meta.require_path_only()?;

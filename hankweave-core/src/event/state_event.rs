@@ -11,6 +11,7 @@ use crate::codon::{CodonPhase, CodonStatus, CodonTransition, SentinelState};
 use crate::cost::{TokenUsage, Usd};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::plan::{LoopContext, PlanEntry};
+use crate::run::RunTransition;
 use crate::state::StartingConditions;
 use crate::time::Timestamp;
 
@@ -244,6 +245,20 @@ impl StateEvent {
             from: from.into(),
             to: transition.target(),
             metadata: (!metadata.is_empty()).then_some(metadata),
+        }
+    }
+
+    /// The event of a step of the run machine; `open` is the state of the codon that was open then, which only a crash tells.
+    #[must_use]
+    pub fn run_ended(run_id: RunId, transition: &RunTransition, open: Option<CodonStatus>) -> Self {
+        match transition {
+            RunTransition::Complete(_) => Self::RunCompleted { run_id },
+            RunTransition::Fail(_) => Self::RunFailed { run_id },
+            RunTransition::Crash(crash) => Self::RunCrashed {
+                run_id,
+                detected_at: crash.end_time,
+                last_codon_status: open.into(),
+            },
         }
     }
 

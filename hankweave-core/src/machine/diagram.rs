@@ -42,7 +42,8 @@ impl Machine {
     /// Mermaid and PlantUML agree on the lines between their head and foot.
     fn arrows(&self, out: &mut String, indent: &str) -> fmt::Result {
         for state in self.states.iter().filter(|state| state.initial) {
-            writeln!(out, "{indent}[*] --> {}", state.name)?;
+            let colon = if self.start_label.is_empty() { "" } else { " : " };
+            writeln!(out, "{indent}[*] --> {}{colon}{}", state.name, self.start_label)?;
         }
         for Edge { from, to, label, .. } in self.edges {
             writeln!(out, "{indent}{from} --> {to} : {label}")?;

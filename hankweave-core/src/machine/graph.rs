@@ -14,6 +14,8 @@ pub struct Machine {
     pub edges: &'static [Edge],
     /// Whether stored values keep fields that the machine does not name.
     pub open: bool,
+    /// What diagrams print on the way into the initial state; may be empty.
+    pub start_label: &'static str,
 }
 
 /// One state.

@@ -13,6 +13,7 @@ use crate::cost::{TokenUsage, Usd};
 use crate::event::{CheckpointType, MetadataError, StateEvent, decode_metadata};
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::plan::PlanEntry;
+use crate::run::{self, RunTransition};
 use crate::time::Timestamp;
 
 /// Why an event was refused; the document is as it was.
@@ -130,8 +131,8 @@ pub(super) fn apply_event(
             server_pid: *server_pid,
             extra: Default::default(),
         }),
-        StateEvent::RunCompleted { run_id } => reducer.end_run(run_id, RunStatus::Completed, at),
-        StateEvent::RunFailed { run_id } => reducer.end_run(run_id, RunStatus::Failed, at),
+        StateEvent::RunCompleted { run_id } => reducer.end_run(run_id, run::Complete { end_time: at }.into()),
+        StateEvent::RunFailed { run_id } => reducer.end_run(run_id, run::Fail { end_time: at }.into()),
         StateEvent::RunCrashed {
             run_id,
             detected_at,
@@ -270,22 +271,22 @@ impl Reducer<'_> {
     fn running(&self, id: &RunId) -> Result<usize, Rejected> {
         let position = self.index.run(self.state, id);
         let position = position.ok_or_else(|| Rejected::not_found("run", id.as_str()))?;
-        match self.state.runs[position].status {
-            RunStatus::Running => Ok(position),
-            status @ (RunStatus::Completed | RunStatus::Failed | RunStatus::Crashed) => Err(
-                Rejected::Conflict(format!("run `{id}` has already ended: {status}")),
-            ),
+        let status = self.state.runs[position].status;
+        if status.is_terminal() {
+            return Err(already_ended(id, status));
         }
+        Ok(position)
     }
 
-    fn end_run(&mut self, id: &RunId, status: RunStatus, at: Timestamp) -> Result<Applied, Rejected> {
+    /// Takes the last step of the run machine.
+    fn end_run(&mut self, id: &RunId, how: RunTransition) -> Result<Applied, Rejected> {
         let position = self.running(id)?;
+        self.run_mut(position)
+            .end(how)
+            .map_err(|refused| already_ended(id, refused.from))?;
         if self.is_current(position) {
             self.state.current_run_id = None;
         }
-        let run = self.run_mut(position);
-        run.status = status;
-        run.end_time = Some(at);
         self.index.run_ended(self.state, position);
         Ok(Applied::TRANSITION)
     }
@@ -306,7 +307,10 @@ impl Reducer<'_> {
             let changed = advance(self.codon(place), crash, phase)?;
             self.replace(place, changed);
         }
-        self.end_run(id, RunStatus::Crashed, detected_at)
+        let crash = run::Crash {
+            end_time: detected_at,
+        };
+        self.end_run(id, crash.into())
     }
 
     fn start_codon(&mut self, id: &RunId, opened: CodonExecution) -> Result<Applied, Rejected> {
@@ -515,6 +519,10 @@ fn advance(
         | CodonExecution::Completed(_) => {}
     }
     Ok(changed)
+}
+
+fn already_ended(id: &RunId, status: RunStatus) -> Rejected {
+    Rejected::Conflict(format!("run `{id}` has already ended: {status}"))
 }
 
 fn not_working(codon: &CodonExecution, what: &str) -> Rejected {

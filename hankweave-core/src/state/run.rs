@@ -1,7 +1,6 @@
 //! One run: one life of the server.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,7 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::codon::CodonExecution;
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::machine::Extra;
+use crate::run::{self, InvalidTransition, RunLife, RunTransition};
 use crate::time::Timestamp;
+
+pub use crate::run::RunStatus;
 
 /// One life of the server, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +32,7 @@ pub struct Run {
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::codons"))]
     pub codons: Vec<Arc<CodonExecution>>,
     /// Whether it goes on, and how it ended.
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::run_status"))]
     pub status: RunStatus,
     /// When it began.
     pub start_time: Timestamp,
@@ -54,31 +57,40 @@ impl Run {
             .map(Arc::as_ref)
             .find(|codon| !codon.is_terminal())
     }
-}
 
-/// Whether a run goes on, and how it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum RunStatus {
-    /// A server works on it, or did so until it crashed unnoticed.
-    Running,
-    /// Everything was done.
-    Completed,
-    /// It stopped before everything was done.
-    Failed,
-    /// Its server vanished.
-    Crashed,
-}
+    /// The life of the run as a value of its machine.
+    ///
+    /// An ended run of a damaged file that lacks its end is taken to have ended when it began.
+    #[must_use]
+    pub fn life(&self) -> RunLife {
+        let (run_id, start_time) = (self.run_id.clone(), self.start_time);
+        let end_time = self.end_time.unwrap_or(start_time);
+        match self.status {
+            RunStatus::Running => RunLife::Running(run::Running { run_id, start_time }),
+            RunStatus::Completed => RunLife::Completed(run::Completed {
+                run_id,
+                start_time,
+                end_time,
+            }),
+            RunStatus::Failed => RunLife::Failed(run::Failed {
+                run_id,
+                start_time,
+                end_time,
+            }),
+            RunStatus::Crashed => RunLife::Crashed(run::Crashed {
+                run_id,
+                start_time,
+                end_time,
+            }),
+        }
+    }
 
-impl fmt::Display for RunStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Crashed => "crashed",
-        })
+    /// Takes a step of the run machine; a run that has ended has none.
+    pub(super) fn end(&mut self, transition: RunTransition) -> Result<(), InvalidTransition> {
+        let ended = self.life().apply(transition)?;
+        self.status = ended.status();
+        self.end_time = ended.end_time();
+        Ok(())
     }
 }
 

@@ -139,7 +139,7 @@ impl Resolver<'_> {
             Mark::Carry(from) => (self.carried(state, field, from.as_ref(), errors), None),
             Mark::Origin => (self.origin(state, field, errors), None),
             Mark::Live { start, add } => (
-                Entry::Start(start.clone()),
+                start.clone().map_or(Entry::Caller, Entry::Start),
                 self.setters(state, field, *add, errors),
             ),
             Mark::Fixed(value) => (Entry::Fixed(value.clone()), None),

@@ -34,9 +34,9 @@ fn initial(ast: &Ast, errors: &mut Errors) -> Option<usize> {
         );
         return None;
     };
-    for (_, attr) in marked {
+    for (_, second) in marked {
         let message = format!("there is already an initial state, `{}`", ast.states[first].ident);
-        errors.at(attr, message);
+        errors.at(&second.attr, message);
     }
     Some(first)
 }

@@ -15,6 +15,7 @@ pub(super) fn graph(machine: &Machine, out: &Names) -> TokenStream {
         vis, typed, graph, ..
     } = out;
     let (name, tag, open) = (typed.to_string(), &machine.tag, machine.extra().is_some());
+    let start_label = start_label(machine);
     let docs = format!("The graph of the `{typed}` machine.");
     let states = machine.states.iter().enumerate().map(|(index, state)| {
         let (name, stored_name, docs) = (state.ident.to_string(), &state.stored_name, state.docs_text());
@@ -47,7 +48,7 @@ pub(super) fn graph(machine: &Machine, out: &Names) -> TokenStream {
         #[doc = #docs]
         #vis const #graph: ::hankweave_core::machine::Machine = {
             use ::hankweave_core::machine::{Edge, Field, Machine, State};
-            Machine { name: #name, tag: #tag, open: #open, states: &[#(#states),*], edges: &[#(#edges),*] }
+            Machine { name: #name, tag: #tag, open: #open, start_label: #start_label, states: &[#(#states),*], edges: &[#(#edges),*] }
         };
     }
 }
@@ -69,12 +70,20 @@ fn label(method: &Method, exit: &Exit) -> String {
         .map_or_else(|| method.ident.to_string(), syn::LitStr::value)
 }
 
+/// What diagrams print on the way into the initial state; may be empty.
+fn start_label(machine: &Machine) -> String {
+    machine
+        .start_label
+        .as_ref()
+        .map_or_else(String::new, syn::LitStr::value)
+}
+
 /// The diagram for the documentation; the text is the one of `Machine::to_mermaid`.
 pub(super) fn mermaid(machine: &Machine) -> String {
-    let mut text = format!(
-        "stateDiagram-v2\n    [*] --> {}\n",
-        machine.states[machine.initial].ident
-    );
+    let mut text = String::from("stateDiagram-v2\n");
+    let (start, words) = (&machine.states[machine.initial].ident, start_label(machine));
+    let colon = if words.is_empty() { "" } else { " : " };
+    let _ = writeln!(text, "    [*] --> {start}{colon}{words}");
     for (from, method, exit) in machine.edges() {
         let to = &machine.target(method).ident;
         let _ = writeln!(text, "    {} --> {to} : {}", from.ident, label(method, exit));

@@ -60,42 +60,41 @@ fn mark(name: &str, attr: &Attribute) -> syn::Result<Mark> {
             _ => Mark::Carry(Some(attr.parse_args()?)),
         },
         "live" => {
-            let Live { start, add } = attr.parse_args()?;
+            let Live { start, add } = match &attr.meta {
+                Meta::Path(_) => Live::default(),
+                _ => attr.parse_args()?,
+            };
             Mark::Live { start, add }
         }
         _ => Mark::Fixed(attr.parse_args()?),
     })
 }
 
-/// `start = expression` or `start = expression, add`.
+/// `start = expression` and `add`, each of them optional.
+#[derive(Default)]
 struct Live {
-    start: Expr,
+    start: Option<Expr>,
     add: bool,
 }
 
 impl Parse for Live {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        expect_word(
-            input,
-            "start",
-            "a live field needs a first value: `#[live(start = value)]`",
-        )?;
-        input.parse::<Token![=]>()?;
-        let start = input.parse()?;
-        let mut add = false;
-        if input.parse::<Option<Token![,]>>()?.is_some() && !input.is_empty() {
-            expect_word(input, "add", "after the first value only `add` may stand")?;
-            add = true;
-            input.parse::<Option<Token![,]>>()?;
+        let mut live = Self::default();
+        while !input.is_empty() {
+            let word: Ident = input.parse()?;
+            if word == "start" {
+                input.parse::<Token![=]>()?;
+                live.start = Some(input.parse()?);
+            } else if word == "add" {
+                live.add = true;
+            } else {
+                let message = "a live field takes a first value and an adder: `#[live(start = value, add)]`";
+                return Err(syn::Error::new(word.span(), message));
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
         }
-        Ok(Self { start, add })
-    }
-}
-
-fn expect_word(input: ParseStream<'_>, word: &str, otherwise: &str) -> syn::Result<()> {
-    match input.parse::<Option<Ident>>()? {
-        Some(found) if found == word => Ok(()),
-        Some(found) => Err(syn::Error::new(found.span(), otherwise)),
-        None => Err(input.error(otherwise)),
+        Ok(live)
     }
 }

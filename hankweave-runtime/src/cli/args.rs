@@ -248,6 +248,12 @@ pub(crate) struct DiagramArgs {
 pub(crate) enum MachineName {
     /// One run of an agent.
     Codon,
+    /// One life of the server.
+    Run,
+    /// A task of the task system.
+    Task,
+    /// One acquisition of a lock.
+    Lock,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,6 +3,9 @@
 use std::process::ExitCode;
 
 use hankweave_core::codon::CODON;
+use hankweave_core::lock::LOCK;
+use hankweave_core::run::RUN;
+use hankweave_core::task::TASK;
 
 use super::args::{DiagramArgs, DiagramFormat, MachineName};
 use super::exit::Failure;
@@ -10,6 +13,9 @@ use super::exit::Failure;
 pub(super) fn diagram(args: &DiagramArgs) -> Result<ExitCode, Failure> {
     let machine = match args.machine {
         MachineName::Codon => &CODON,
+        MachineName::Run => &RUN,
+        MachineName::Task => &TASK,
+        MachineName::Lock => &LOCK,
     };
     let text = match args.form {
         DiagramFormat::Mermaid => machine.to_mermaid(),

@@ -1,6 +1,7 @@
 //! Closing what an earlier server left open.
 
 use hankweave_core::event::StateEvent;
+use hankweave_core::run::{self, Crash};
 use hankweave_core::state::{HankweaveState, Run};
 use hankweave_core::time::Timestamp;
 
@@ -17,10 +18,11 @@ pub(super) fn markers(state: &HankweaveState) -> Vec<String> {
 pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
     state
         .running_runs()
-        .map(|run| StateEvent::RunCrashed {
-            run_id: run.run_id.clone(),
-            detected_at: now,
-            last_codon_status: run.open_codon().map(|codon| codon.status()).into(),
+        .filter_map(|run| {
+            let open = run.open_codon().map(|codon| codon.status());
+            let running = run::Run::<run::Running>::try_from(run.life()).ok()?;
+            let crashed = running.step(Crash { end_time: now });
+            Some(StateEvent::run_ended(run.run_id.clone(), &crashed.event, open))
         })
         .collect()
 }

@@ -3,8 +3,9 @@
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
-use hankweave_core::id::{CheckpointSha, Pid, RunId};
+use hankweave_core::id::{CheckpointSha, Pid};
 use hankweave_core::plan::{Decision, checkpoint_patterns, decide, ignores_failure, initial_plan};
+use hankweave_core::run::{Run, Running};
 use hankweave_core::state::{HankweaveState, StartingConditions};
 use hankweave_core::thread::{self, CheckpointFacts, CheckpointTable, Resume};
 
@@ -14,7 +15,7 @@ use crate::recovery::Opened;
 
 /// What the first records of the run say.
 pub(super) struct Begun {
-    pub(super) run_id: RunId,
+    pub(super) run: Run<Running>,
     /// The checkpoint that the run builds on.
     pub(super) base: Option<CheckpointSha>,
     /// The checkpoint of a rig that is in the files already, for the codon that is run again.
@@ -53,9 +54,9 @@ pub(super) async fn begin(opened: &Opened) -> Result<Option<Begun>, RunError> {
             (StartingConditions::continuation(source, reason), base, rig)
         }
     };
-    let run_id = start_run(opened, &state, conditions).await?;
+    let run = start_run(opened, &state, conditions).await?;
     Ok(Some(Begun {
-        run_id,
+        run,
         base,
         rig,
         notices,
@@ -177,9 +178,10 @@ async fn start_run(
     opened: &Opened,
     state: &HankweaveState,
     starting_conditions: StartingConditions,
-) -> Result<RunId, RunError> {
+) -> Result<Run<Running>, RunError> {
     let fresh = matches!(starting_conditions, StartingConditions::Fresh { .. });
-    let run_id = opened.world.ids.run_id(opened.world.clock.now());
+    let now = opened.world.clock.now();
+    let run_id = opened.world.ids.run_id(now);
     let started = StateEvent::RunStarted {
         run_id: run_id.clone(),
         run_folder: opened.dir.run_folder(&run_id),
@@ -195,5 +197,5 @@ async fn start_run(
             .await
             .await?;
     }
-    Ok(run_id)
+    Ok(Run::new(run_id, now))
 }

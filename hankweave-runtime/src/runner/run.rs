@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hankweave_core::event::StateEvent;
 use hankweave_core::plan::ExpandError;
+use hankweave_core::run::{Complete, Fail, Run, Running};
 use hankweave_core::wire::{Event, IdleReason};
 
 use super::begin::begin;
@@ -95,8 +96,8 @@ async fn serve(opened: &Opened, shutdown: Shutdown) -> Result<RunOutcome, RunErr
         shutdown,
         options: opened.options.clone(),
         own_files: opened.own_files.clone(),
-        branch: format!("run-{}", begun.run_id),
-        run_id: begun.run_id,
+        branch: format!("run-{}", begun.run.run_id),
+        run_id: begun.run.run_id.clone(),
         tip: Mutex::new(begun.base),
         rig: begun.rig,
     };
@@ -104,7 +105,7 @@ async fn serve(opened: &Opened, shutdown: Shutdown) -> Result<RunOutcome, RunErr
         context.tell(Event::Info { message }).await;
     }
     let result = walk(&context).await;
-    close(&context, &result).await?;
+    close(&context, begun.run, &result).await?;
     let result = result?;
     Ok(RunOutcome::of(
         &context.run_id,
@@ -134,15 +135,20 @@ async fn beat(lock: &mut InstanceLock, manager: &StateManager, shutdown: &Shutdo
 }
 
 /// The last record of the run, whatever became of it.
-async fn close(context: &RunContext, result: &Result<RunResult, RunError>) -> Result<(), RunError> {
-    let run_id = context.run_id.clone();
+async fn close(
+    context: &RunContext,
+    run: Run<Running>,
+    result: &Result<RunResult, RunError>,
+) -> Result<(), RunError> {
+    let end_time = context.world.clock.now();
     let closing = match result {
-        Ok(RunResult::Completed | RunResult::NothingToDo) => StateEvent::RunCompleted { run_id },
+        Ok(RunResult::Completed | RunResult::NothingToDo) => run.step(Complete { end_time }).event,
         Ok(RunResult::Failed(_) | RunResult::Stopped(_))
-        | Err(RunError::ChangedHank(_) | RunError::MissingParent) => StateEvent::RunFailed { run_id },
+        | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(Fail { end_time }).event,
         // What could not be recorded before cannot be recorded now.
         Err(_) => return Ok(()),
     };
+    let closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);
     context.manager.transition(closing).await.await?;
     if let Ok(RunResult::Completed) = result {
         let message = "every codon of the plan has ended".to_owned();

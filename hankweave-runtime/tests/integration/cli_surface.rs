@@ -74,6 +74,22 @@ fn completions_are_printed_for_the_usual_shells() {
 }
 
 #[test]
+fn every_machine_is_drawn_in_every_form() {
+    let project = project();
+    for (machine, edges) in [("codon", 16), ("run", 3), ("task", 10), ("lock", 6)] {
+        let draw = |form| project.run(["diagram", machine, "--as", form]);
+        let mermaid = draw("mermaid");
+        let arrows = mermaid.expect_code(0).stdout.lines();
+        let arrows = arrows.filter(|line| line.contains("-->") && !line.contains("[*]"));
+        assert_eq!(arrows.count(), edges, "{mermaid}");
+        assert!(draw("dot").expect_code(0).stdout.contains("digraph"));
+        assert!(draw("plantuml").expect_code(0).stdout.starts_with("@startuml\n"));
+        let graph = draw("json").expect_code(0).json_document();
+        assert_eq!(graph["edges"].as_array().map(Vec::len), Some(edges));
+    }
+}
+
+#[test]
 fn the_codon_diagram_shows_all_sixteen_edges_in_every_form() {
     let project = project();
     let mermaid = project.run(["diagram", "codon", "--as", "mermaid"]);

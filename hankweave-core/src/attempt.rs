@@ -1,0 +1,69 @@
+//! Counting tries: one that ended without success becomes the next one when it is made again.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The number of a try, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Attempt(u32);
+
+/// The number of a try that did not succeed. Made again, it is the [`Attempt`] after it, so that no caller can forget to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SpentAttempt(u32);
+
+impl Attempt {
+    /// The first try.
+    pub const FIRST: Self = Self(1);
+
+    /// The number, from 1.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for Attempt {
+    fn default() -> Self {
+        Self::FIRST
+    }
+}
+
+impl From<Attempt> for SpentAttempt {
+    fn from(attempt: Attempt) -> Self {
+        Self(attempt.0)
+    }
+}
+
+impl From<SpentAttempt> for Attempt {
+    fn from(spent: SpentAttempt) -> Self {
+        Self(spent.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for SpentAttempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spent_attempt_made_again_is_the_next_one() {
+        let spent = SpentAttempt::from(Attempt::FIRST);
+        assert_eq!(spent.to_string(), "1");
+        assert_eq!(Attempt::from(spent).number(), 2);
+        assert_eq!(Attempt::from(SpentAttempt(u32::MAX)).number(), u32::MAX);
+    }
+}

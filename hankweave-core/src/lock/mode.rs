@@ -1,0 +1,13 @@
+//! How a lock is shared.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether others may hold the resource at the same time ("task system", section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockMode {
+    /// One holder; a conflict fails at once.
+    Exclusive,
+    /// Several collaborative holders; a conflict waits and tries again.
+    Collaborative,
+}

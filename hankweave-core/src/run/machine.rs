@@ -1,0 +1,58 @@
+//! The run machine: 4 states, 3 edges. A run leaves `running` once ("state model", section 6).
+
+use crate::id::RunId;
+use crate::machine;
+use crate::time::Timestamp;
+
+/// Whether a run goes on, and how and when it ended.
+#[machine(Run)]
+#[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum RunLife {
+    /// What every state knows.
+    #[shared]
+    Base {
+        /// The run.
+        run_id: RunId,
+        /// When it began.
+        start_time: Timestamp,
+    },
+
+    /// A server works on it, or did so until it crashed unnoticed.
+    #[initial]
+    #[to(complete => Completed, fail => Failed, crash => Crashed)]
+    Running,
+
+    /// Everything was done.
+    #[terminal]
+    Completed {
+        /// When it ended.
+        end_time: Timestamp,
+    },
+
+    /// It stopped before everything was done.
+    #[terminal]
+    Failed {
+        /// When it ended.
+        end_time: Timestamp,
+    },
+
+    /// Its server vanished.
+    #[terminal]
+    Crashed {
+        /// When that was noticed.
+        end_time: Timestamp,
+    },
+}
+
+impl RunLife {
+    /// When the run ended; `None` while it goes on.
+    #[must_use]
+    pub const fn end_time(&self) -> Option<Timestamp> {
+        match self {
+            Self::Running(_) => None,
+            Self::Completed(run) => Some(run.end_time),
+            Self::Failed(run) => Some(run.end_time),
+            Self::Crashed(run) => Some(run.end_time),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The task machine: 6 states, 10 edges ("task system", section 1).
+//!
+//! What every change of a record brings (its time, its version, the token of the lock) belongs to the registry's row, not to
+//! the machine.
+
+use serde_json::{Map, Value};
+
+use super::TaskResult;
+use crate::attempt::{Attempt, SpentAttempt};
+use crate::id::{AgentId, TaskId};
+use crate::machine;
+use crate::machine::Extra;
+use crate::time::Timestamp;
+
+/// One task, as a registry keeps it.
+#[machine(Task)]
+#[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum TaskRecord {
+    /// What every state knows.
+    #[shared]
+    Base {
+        /// The task; an id is never used twice.
+        id: TaskId,
+        /// What people call it.
+        name: String,
+        /// What it is about.
+        description: Option<String>,
+        /// Who is responsible for it.
+        owner: String,
+        /// When it was created.
+        created_at: Timestamp,
+        /// Whatever its owner wants to note.
+        #[serde(default)]
+        metadata: Map<String, Value>,
+        /// Names that others wrote; kept as they are.
+        #[extra]
+        extra: Extra,
+    },
+
+    /// Waits for an agent.
+    #[initial("createTask()")]
+    #[to(start("startTask()") => Running, cancel("cancelTask()") => Cancelled)]
+    Pending {
+        /// 1 at first, one more after each resume.
+        #[carry]
+        attempt: Attempt,
+    },
+
+    /// An agent works on it.
+    #[to(complete("completeTask()") => Completed, fail("failTask()") => Failed, cancel("cancelTask()") => Cancelled)]
+    #[keeps(attempt)]
+    Running {
+        /// That agent.
+        agent_id: AgentId,
+    },
+
+    /// The work is done.
+    #[to(delete("deleteTask()") => Deleted)]
+    #[keeps(attempt, agent_id)]
+    Completed {
+        /// What came out.
+        result: TaskResult,
+    },
+
+    /// The work failed; it can be taken up again.
+    #[to(delete("deleteTask()") => Deleted, resume("resumeTask()") => Pending)]
+    #[keeps(agent_id)]
+    Failed {
+        /// The try that failed.
+        #[carry]
+        attempt: SpentAttempt,
+        /// What went wrong.
+        error: String,
+    },
+
+    /// Somebody called it off; it can be taken up again.
+    #[to(delete("deleteTask()") => Deleted, resume("resumeTask()") => Pending)]
+    Cancelled {
+        /// The try that was called off.
+        #[carry]
+        attempt: SpentAttempt,
+        /// The agent that worked on it, if one did.
+        #[carry]
+        agent_id: Option<AgentId>,
+        /// Whether it had been started.
+        #[origin]
+        cancelled_during: TaskPhase,
+    },
+
+    /// The task and its files are gone. No registry keeps such a record; it is what `delete` leaves in the caller's hand.
+    #[terminal]
+    Deleted {
+        /// How the task had ended.
+        #[origin]
+        deleted_from: TaskPhase,
+    },
+}

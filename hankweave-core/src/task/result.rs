@@ -1,0 +1,28 @@
+//! What a task reports when it is done.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::machine::Extra;
+
+/// The result of a completed task ("task system", section 1).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// Whether the work did what it should.
+    pub success: bool,
+    /// The agent's own word for the outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Whatever the work produced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// What went wrong, for a result without success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// A sentence for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Names that others wrote; kept as they are.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
