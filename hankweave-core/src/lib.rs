@@ -91,6 +91,8 @@ pub mod lock;
 pub mod plan;
 #[cfg(feature = "serde")]
 pub mod run;
+#[cfg(all(test, feature = "serde"))]
+mod samples;
 #[cfg(feature = "schema")]
 pub mod schema;
 #[cfg(feature = "serde")]

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use hankweave_core::machine;
-use hankweave_core::machine::Extra;
+use hankweave_core::machine::{Extra, Sample};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -28,13 +28,22 @@ impl From<Loaded> for Executed {
     }
 }
 
+impl Sample for Loaded {
+    fn sample(n: u32) -> Self {
+        Self {
+            loaded: Sample::sample(n),
+        }
+    }
+}
+
 /// One run of one agent, as it stands in the state document.
-#[machine(Codon)]
+#[machine(Codon, tests)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum CodonExecution {
     #[shared]
     Base {
         /// Which codon.
+        #[sample("build#0".into())]
         codon_id: String,
         start_time: String,
         loop_context: Option<u32>,

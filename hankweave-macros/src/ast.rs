@@ -10,6 +10,8 @@ use crate::case::Case;
 pub(crate) struct Ast {
     /// The name given to the attribute, `Codon`.
     pub(crate) name: Ident,
+    /// Whether tests are generated.
+    pub(crate) tests: bool,
     pub(crate) vis: Visibility,
     /// The enum's own name, `CodonExecution`.
     pub(crate) stored: Ident,
@@ -87,6 +89,8 @@ pub(crate) struct Field {
     pub(crate) mark: Mark,
     /// JSON Schema of the value.
     pub(crate) schema: Option<LitStr>,
+    /// A value for the generated tests.
+    pub(crate) sample: Option<Expr>,
 }
 
 /// What serde is told about a field.

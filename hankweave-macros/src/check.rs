@@ -49,6 +49,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
     });
     let mut machine = Machine {
         name: ast.name,
+        tests: ast.tests,
         vis: ast.vis,
         stored: ast.stored,
         docs: ast.docs,

@@ -4,6 +4,7 @@ mod dynamic;
 mod graph;
 mod names;
 mod rehydrate;
+mod self_test;
 mod states;
 mod stored;
 mod stubs;
@@ -49,6 +50,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
         rehydrate::rehydrate(machine, &out),
         stored::stored(machine, &out),
         graph::graph(machine, &out),
+        self_test::self_test(machine, &out),
     ];
     quote! {
         #(#cfgs)*

@@ -9,6 +9,8 @@ use crate::case::Case;
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) name: Ident,
+    /// Whether tests are generated.
+    pub(crate) tests: bool,
     pub(crate) vis: Visibility,
     pub(crate) stored: Ident,
     pub(crate) docs: Vec<Attribute>,
@@ -75,6 +77,8 @@ pub(crate) struct Field {
     /// Whether a stored value may lack it.
     pub(crate) optional: bool,
     pub(crate) schema: String,
+    /// A value for the generated tests; made up when there is none.
+    pub(crate) sample: Option<Expr>,
     pub(crate) entry: Entry,
     /// Whether the state has setters for it.
     pub(crate) live: Option<Setters>,

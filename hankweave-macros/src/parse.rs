@@ -32,6 +32,7 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
     let (docs, attrs) = split_docs(attrs);
     let mut ast = Ast {
         name: arguments.name,
+        tests: arguments.tests,
         vis: item.vis,
         stored: item.ident,
         docs,
@@ -54,9 +55,10 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
     Some(ast)
 }
 
-/// The name of the machine, `Codon`.
+/// `Codon` or `Codon, tests`.
 struct Arguments {
     name: Ident,
+    tests: bool,
 }
 
 impl Parse for Arguments {
@@ -64,12 +66,21 @@ impl Parse for Arguments {
         let name = input
             .parse()
             .map_err(|error| syn::Error::new(error.span(), "give the machine a name: `#[machine(Door)]`"))?;
+        input.parse::<Option<Token![,]>>()?;
+        let tests = match input.parse::<Option<Ident>>()? {
+            Some(word) if word == "tests" => true,
+            Some(word) => return Err(syn::Error::new(word.span(), ONLY_TESTS)),
+            None => false,
+        };
+        input.parse::<Option<Token![,]>>()?;
         if !input.is_empty() {
-            return Err(input.error("nothing may follow the name of the machine"));
+            return Err(input.error(ONLY_TESTS));
         }
-        Ok(Self { name })
+        Ok(Self { name, tests })
     }
 }
+
+const ONLY_TESTS: &str = "after the name of the machine only `tests` may stand: `#[machine(Door, tests)]`";
 
 fn shared(variant: Variant, mark: usize, ast: &mut Ast, errors: &mut Errors) {
     for (index, attr) in variant.attrs.iter().enumerate() {

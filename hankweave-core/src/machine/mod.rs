@@ -10,11 +10,16 @@ mod extra;
 mod graph;
 mod name;
 mod refusal;
+mod sample;
 #[cfg(feature = "serde")]
 pub mod stored;
+pub mod testing;
+mod walks;
 
 #[cfg(feature = "serde")]
 pub use extra::Extra;
 pub use graph::{Edge, Field, Machine, State};
 pub use name::{Name, UnknownName};
 pub use refusal::{InvalidTransition, Refused, Violation};
+pub use sample::Sample;
+pub use walks::{Walk, Walks};

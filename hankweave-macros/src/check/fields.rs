@@ -338,6 +338,7 @@ fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) 
             .schema
             .as_ref()
             .map_or_else(|| "{}".to_string(), syn::LitStr::value),
+        sample: field.sample.clone(),
         ident: field.ident.clone(),
         ty: field.ty.clone(),
         attrs: field.attrs.clone(),

@@ -20,6 +20,7 @@ pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<Field> {
         serde: Serde::default(),
         mark: Mark::None,
         schema: None,
+        sample: None,
     };
     for attr in field.attrs {
         let result = field_attribute(&mut parsed, attr, errors);
@@ -32,6 +33,7 @@ fn field_attribute(field: &mut Field, attr: Attribute, errors: &mut Errors) -> s
     let name = attr.path().get_ident().map(Ident::to_string).unwrap_or_default();
     match name.as_str() {
         "serde" => serde::field(&attr, &mut field.serde)?,
+        "sample" => field.sample = Some(attr.parse_args()?),
         "schema" => field.schema = Some(attr.parse_args()?),
         "cfg" | "cfg_attr" => attribute::refuse_cfg(&attr, errors),
         "extra" | "carry" | "origin" | "live" | "fixed" => {

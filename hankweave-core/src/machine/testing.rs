@@ -1,0 +1,296 @@
+//! Tests that every machine shall pass, whatever it is about.
+//!
+//! [`machine(Name, tests)`](macro@crate::machine) writes them into the crate of the machine, where `cargo test` finds them. [`Coverage`] is for tests of
+//! your own.
+
+use core::fmt::Debug;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{Edge, Machine, Name};
+
+/// Walks that are tried at most, the shorter ones first: a machine with many loops has too many of them.
+const MOST_WALKS: usize = 10_000;
+
+/// Each test is repeated with this many different sets of values.
+const ROUNDS: u32 = 3;
+
+/// Which edges of a machine the tests have walked.
+///
+/// ```
+/// use hankweave_core::machine::testing::Coverage;
+/// use hankweave_core::run::{Complete, RUN, Run, Running};
+/// # use hankweave_core::{id::RunId, time::Timestamp};
+/// # let id = RunId::new("1736000000000-abc123-def456")?;
+/// # let (start, end_time) = (Timestamp::from_millis(0), Timestamp::from_millis(9));
+///
+/// let mut coverage = Coverage::new(&RUN);
+/// let run = Run::new(id, start);
+/// let from = run.status();
+/// let ended = run.step(Complete { end_time });
+/// coverage.record(from, ended.event.method());
+/// assert_eq!(coverage.unwalked().len(), 2);
+/// # Ok::<(), hankweave_core::id::InvalidId>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Coverage {
+    machine: &'static Machine,
+    walked: Vec<bool>,
+}
+
+impl Coverage {
+    /// Nothing was walked yet.
+    pub fn new(machine: &'static Machine) -> Self {
+        Self {
+            machine,
+            walked: machine.edges.iter().map(|_| false).collect(),
+        }
+    }
+
+    /// Notes a step: the status that it left, and its method.
+    ///
+    /// # Panics
+    ///
+    /// Panics when the machine has no such edge.
+    pub fn record(&mut self, from: impl Name, method: &str) {
+        let is_it = |edge: &Edge| {
+            let left = self.machine.state(edge.from);
+            edge.method == method && left.is_some_and(|state| state.stored_name == from.as_str())
+        };
+        match self.machine.edges.iter().position(is_it) {
+            Some(index) => self.walked[index] = true,
+            None => panic!("{} has no edge `{method}` from {from}", self.machine.name),
+        }
+    }
+
+    /// The edges that were never walked.
+    pub fn unwalked(&self) -> Vec<&'static Edge> {
+        let edges = self.machine.edges.iter().zip(&self.walked);
+        edges
+            .filter(|(_, walked)| !**walked)
+            .map(|(edge, _)| edge)
+            .collect()
+    }
+
+    /// Demands that every edge was walked.
+    ///
+    /// # Panics
+    ///
+    /// Panics with the edges that were not.
+    pub fn assert_complete(&self) {
+        let missing: Vec<String> = self
+            .unwalked()
+            .iter()
+            .map(|edge| format!("{} --{}-> {}", edge.from, edge.method, edge.to))
+            .collect();
+        assert!(
+            missing.is_empty(),
+            "no test walks these edges of {}: {}",
+            self.machine.name,
+            missing.join(", ")
+        );
+    }
+}
+
+/// A stored enum that the tests can handle. The macro implements it.
+pub trait Subject: Clone + PartialEq + Debug {
+    /// The event enum.
+    type Transition: Clone + PartialEq + Debug;
+    /// The status.
+    type Status: Name;
+
+    /// The graph.
+    const MACHINE: &'static Machine;
+
+    /// A new value, by the typed constructor.
+    fn start(n: u32) -> Self;
+
+    /// The status of the value.
+    fn status(&self) -> Self::Status;
+
+    /// Changes every live field, by the typed setters.
+    #[must_use]
+    fn stir(self, n: u32) -> Self;
+
+    /// The event of a method.
+    fn event(method: &str, n: u32) -> Self::Transition;
+
+    /// Steps by the event; gives the value back when it is refused.
+    ///
+    /// # Errors
+    ///
+    /// Returns the untouched value when its state has no such step.
+    fn dynamic(self, event: Self::Transition) -> Result<Self, Self>;
+
+    /// Steps by the typed method and by the typed `step`, when the state has the method: both values and the event.
+    fn typed(self, method: &str, n: u32) -> Option<(Self, Self, Self::Transition)>;
+}
+
+/// What the compiler knows: for a state and another state or a method, whether there is a step.
+pub type Typed = [(&'static str, &'static str, bool)];
+
+/// Demands that types, table and `apply` agree on every ordered pair of states, and on every pair of a state and a method.
+///
+/// # Panics
+///
+/// Panics with the first pair on which they do not.
+pub fn agree_on_every_pair<T: Subject>(states: &Typed, methods: &Typed) {
+    for (from, value) in one_of_each::<T>() {
+        for (_, to, typed) in states.iter().filter(|(state, ..)| *state == from) {
+            let table = T::MACHINE.has_edge(from, to);
+            let dynamic = methods
+                .iter()
+                .filter(|(state, ..)| *state == from)
+                .filter_map(|(_, method, _)| value.clone().dynamic(T::event(method, 0)).ok())
+                .any(|entered| state_name(&entered) == *to);
+            assert_eq!(
+                (*typed, dynamic),
+                (table, table),
+                "types and `apply` on {from} -> {to}"
+            );
+        }
+        for (_, method, typed) in methods.iter().filter(|(state, ..)| *state == from) {
+            let table = T::MACHINE.edges_from(from).any(|edge| edge.method == *method);
+            let (dynamic, kept) = match value.clone().dynamic(T::event(method, 0)) {
+                Ok(_) => (true, true),
+                Err(back) => (false, back == value),
+            };
+            assert!(kept, "a refused `{method}` changed the value of {from}");
+            assert_eq!(
+                (*typed, dynamic),
+                (table, table),
+                "types and `apply` on `{method}` from {from}"
+            );
+        }
+    }
+    let count = T::MACHINE.states.len();
+    assert_eq!(states.len(), count * count, "every pair of states is listed");
+}
+
+/// Walks every way up to as many edges as there are states, by types and by `apply` side by side, and demands that both end in the same values
+/// and that every edge was walked.
+///
+/// # Panics
+///
+/// Panics at the first difference.
+pub fn walk_every_way<T: Subject>() {
+    let mut coverage = Coverage::new(T::MACHINE);
+    for walk in T::MACHINE.walks(T::MACHINE.states.len()).take(MOST_WALKS) {
+        for round in 0..ROUNDS {
+            let mut value = T::start(round);
+            for (n, edge) in (round..).zip(&walk) {
+                value = value.stir(n);
+                let event = T::event(edge.method, n);
+                let by_event = value.clone().dynamic(event.clone());
+                coverage.record(value.status(), edge.method);
+                let (by_method, by_step, told) = value
+                    .typed(edge.method, n)
+                    .expect("the type has every method of the table");
+                assert_eq!(
+                    by_event.as_ref(),
+                    Ok(&by_method),
+                    "`apply` and method on {edge:?}"
+                );
+                assert_eq!(by_step, by_method, "step and method on {edge:?}");
+                assert_eq!(told, event, "the event of {edge:?}");
+                value = by_method;
+            }
+            assert_eq!(
+                state_name(&value),
+                T::MACHINE.end_of(&walk),
+                "the end of {walk:?}"
+            );
+        }
+    }
+    coverage.assert_complete();
+}
+
+/// Demands that a value of every state and every event is the same after being written as JSON and read again, names of other programs
+/// included where the machine keeps them.
+///
+/// # Panics
+///
+/// Panics at the first difference.
+#[cfg(feature = "serde")]
+pub fn every_value_round_trips<T>()
+where
+    T: Subject + serde::Serialize + serde::de::DeserializeOwned,
+    T::Transition: serde::Serialize + serde::de::DeserializeOwned,
+{
+    for (_, value) in one_of_each::<T>() {
+        let mut stored = round_trip(&value);
+        if T::MACHINE.open {
+            stored["a name of another program"] = serde_json::Value::from(1);
+            let read: T = serde_json::from_value(stored.clone()).expect("unknown names are kept");
+            assert_eq!(round_trip(&read), stored, "unknown names are written back");
+        }
+    }
+    for edge in T::MACHINE.edges {
+        for n in 0..ROUNDS {
+            round_trip(&T::event(edge.method, n));
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+fn round_trip<T>(value: &T) -> serde_json::Value
+where
+    T: PartialEq + Debug + serde::Serialize + serde::de::DeserializeOwned,
+{
+    let text = serde_json::to_string(value).expect("the value can be written");
+    let read: T = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!(read, *value, "{text}");
+    serde_json::from_str(&text).expect("what serde wrote is JSON")
+}
+
+/// Values of every state with its name, reached by the shortest way and by typed methods.
+fn one_of_each<T: Subject>() -> Vec<(&'static str, T)> {
+    let walks: Vec<_> = T::MACHINE
+        .walks(T::MACHINE.states.len())
+        .take(MOST_WALKS)
+        .collect();
+    let mut values = Vec::new();
+    for state in T::MACHINE.states {
+        let walk = walks.iter().find(|walk| T::MACHINE.end_of(walk) == state.name);
+        let walk = walk.expect("every state is reached within as many steps as there are states");
+        for round in 0..ROUNDS {
+            let value = walk.iter().fold(T::start(round), |value, edge| {
+                let step = value.stir(round).typed(edge.method, round);
+                step.expect("the type has every method of the table").0
+            });
+            values.push((state.name, value.stir(round)));
+        }
+    }
+    values
+}
+
+fn state_name<T: Subject>(value: &T) -> &'static str {
+    let stored_name = value.status().as_str();
+    let mut states = T::MACHINE.states.iter();
+    let state = states.find(|state| state.stored_name == stored_name);
+    state.expect("every status is a state").name
+}
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use super::*;
+    use crate::run::{RUN, RunStatus};
+
+    #[test]
+    #[should_panic(
+        expected = "no test walks these edges of Run: Running --fail-> Failed, Running --crash-> Crashed"
+    )]
+    fn an_edge_that_was_never_walked_fails_the_test() {
+        let mut coverage = Coverage::new(&RUN);
+        coverage.record(RunStatus::Running, "complete");
+        coverage.assert_complete();
+    }
+
+    #[test]
+    #[should_panic(expected = "Run has no edge `fail` from completed")]
+    fn an_edge_that_does_not_exist_cannot_be_recorded() {
+        Coverage::new(&RUN).record(RunStatus::Completed, "fail");
+    }
+}

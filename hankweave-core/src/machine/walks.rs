@@ -1,0 +1,83 @@
+//! Ways through a machine.
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::{Edge, Machine};
+
+/// One way through a machine, from the initial state: the edges in the order in which they are taken.
+pub type Walk = Vec<&'static Edge>;
+
+/// Every walk up to some number of edges; made by [`Machine::walks`].
+#[derive(Debug, Clone)]
+pub struct Walks {
+    machine: &'static Machine,
+    longest: usize,
+    open: VecDeque<Walk>,
+}
+
+impl Machine {
+    /// Every walk of at most `longest` edges, the shorter ones first. The first one has no edge at all.
+    ///
+    /// Their number may grow exponentially with `longest` when the machine has loops.
+    pub fn walks(&'static self, longest: usize) -> Walks {
+        Walks {
+            machine: self,
+            longest,
+            open: VecDeque::from([vec![]]),
+        }
+    }
+
+    /// The name of the state in which a walk ends.
+    pub fn end_of(&self, walk: &Walk) -> &'static str {
+        walk.last().map_or(self.initial().name, |edge| edge.to)
+    }
+}
+
+impl Iterator for Walks {
+    type Item = Walk;
+
+    fn next(&mut self) -> Option<Walk> {
+        let walk = self.open.pop_front()?;
+        if walk.len() < self.longest {
+            for edge in self.machine.edges_from(self.machine.end_of(&walk)) {
+                let mut longer = walk.clone();
+                longer.push(edge);
+                self.open.push_back(longer);
+            }
+        }
+        Some(walk)
+    }
+}
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use std::collections::HashSet;
+
+    use crate::codon::CODON;
+    use crate::lock::LOCK;
+    use crate::run::RUN;
+
+    #[test]
+    fn a_run_has_four_walks_and_a_lock_has_more_the_longer_they_may_be() {
+        assert_eq!(RUN.walks(9).count(), 4);
+        assert_eq!(LOCK.walks(0).count(), 1);
+        assert_eq!(LOCK.walks(1).count(), 4);
+        assert!(LOCK.walks(9).count() > LOCK.walks(8).count());
+    }
+
+    #[test]
+    fn walks_are_connected_all_different_and_ordered_by_length() {
+        let walks: Vec<_> = CODON.walks(8).collect();
+        let different: HashSet<Vec<_>> = walks
+            .iter()
+            .map(|walk| walk.iter().map(|edge| (edge.from, edge.method)).collect())
+            .collect();
+        assert_eq!(different.len(), walks.len());
+        assert!(walks.is_sorted_by_key(Vec::len));
+        for walk in walks {
+            assert!(walk.windows(2).all(|pair| pair[0].to == pair[1].from));
+        }
+    }
+}

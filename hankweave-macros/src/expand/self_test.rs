@@ -1,0 +1,213 @@
+//! Tests of the machine that its user need not write: `#[machine(Name, tests)]`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+
+use crate::model::{Field, Machine, Method};
+
+use super::{Names, STORED};
+
+/// The test module; its tests are in core, this only tells them what the compiler knows.
+pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
+    if !machine.tests {
+        return TokenStream::new();
+    }
+    let (stored, state_trait) = (&out.stored, &out.state_trait);
+    let subject = subject(machine, out);
+    let states: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
+    let keys: Vec<_> = machine.methods.iter().map(|method| &method.metadata).collect();
+    let pairs = states.iter().flat_map(|from| {
+        let names = states.iter().map(ToString::to_string);
+        let from_name = from.to_string();
+        let states = &states;
+        quote!(#((#from_name, #names, Leads::<#from, #states>::HOLDS),)*)
+    });
+    let steps = states.iter().flat_map(|from| {
+        let names = machine.methods.iter().map(|method| method.ident.to_string());
+        let from_name = from.to_string();
+        let keys = &keys;
+        quote!(#((#from_name, #names, Moves::<#from, #keys>::HOLDS),)*)
+    });
+    let pairs: TokenStream = pairs.collect();
+    let steps: TokenStream = steps.collect();
+    let round_trips = STORED.then(|| {
+        quote! {
+            #[test]
+            fn every_stored_value_and_every_event_survives_json() {
+                testing::every_value_round_trips::<#stored>();
+            }
+        }
+    });
+    quote! {
+        #[cfg(test)]
+        mod tests {
+            use ::core::marker::PhantomData;
+            use ::hankweave_core::machine::testing;
+            use super::*;
+
+            /// The inherent constant wins where the bound holds; everywhere else the one of this trait is found.
+            trait Otherwise {
+                const HOLDS: bool = false;
+            }
+
+            struct Leads<A, B>(PhantomData<(A, B)>);
+
+            impl<A, B> Otherwise for Leads<A, B> {}
+
+            impl<A: Transition<B>, B: #state_trait> Leads<A, B> {
+                const HOLDS: bool = true;
+            }
+
+            struct Moves<S, E>(PhantomData<(S, E)>);
+
+            impl<S, E> Otherwise for Moves<S, E> {}
+
+            impl<S: #state_trait, E: Edge<S>> Moves<S, E> {
+                const HOLDS: bool = true;
+            }
+
+            #subject
+
+            #[test]
+            fn types_table_and_apply_agree_on_every_pair() {
+                testing::agree_on_every_pair::<#stored>(&[#pairs], &[#steps]);
+            }
+
+            #[test]
+            fn every_walk_is_the_same_by_types_and_by_events_and_every_edge_is_walked() {
+                testing::walk_every_way::<#stored>();
+            }
+
+            #round_trips
+        }
+    }
+}
+
+fn subject(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        stored,
+        status,
+        transition,
+        typed,
+        graph,
+        into_stored,
+        ..
+    } = out;
+    let initial = &machine.states[machine.initial];
+    let (start, arguments) = (&initial.ident, samples(initial.started_with()));
+    let names = machine.methods.iter().map(|method| method.ident.to_string());
+    let keys = machine.methods.iter().map(|method| key(method, machine));
+    let stir = stir(machine, out);
+    let steps = machine.edges().map(|(from, method, _)| {
+        let (from, name, ident) = (&from.ident, method.ident.to_string(), &method.ident);
+        let (key, value) = (key(method, machine), &out.value);
+        let argument = machine.metadata(method).next().map(|_| &key);
+        quote! {
+            (Self::#from(_), #name) => {
+                let typed = || #typed::<#from>::try_from(::core::clone::Clone::clone(&self));
+                let by_method = typed().ok()?.#ident(#argument);
+                let by_step = typed().ok()?.step(#key);
+                Some((by_method.#into_stored(), by_step.#value.#into_stored(), by_step.event))
+            }
+        }
+    });
+    quote! {
+        impl testing::Subject for #stored {
+            type Transition = #transition;
+            type Status = #status;
+
+            const MACHINE: &'static ::hankweave_core::machine::Machine = &#graph;
+
+            fn start(n: u32) -> Self {
+                let _ = n;
+                #typed::<#start>::new(#(#arguments),*).#into_stored()
+            }
+
+            fn status(&self) -> #status {
+                self.status()
+            }
+
+            fn stir(self, n: u32) -> Self {
+                #stir
+            }
+
+            fn event(method: &str, n: u32) -> #transition {
+                let _ = n;
+                match method {
+                    #(#names => #keys.into(),)*
+                    other => panic!("no method `{other}`"),
+                }
+            }
+
+            fn dynamic(self, event: #transition) -> Result<Self, Self> {
+                self.apply(event).map_err(|refused| *refused.value)
+            }
+
+            fn typed(self, method: &str, n: u32) -> Option<(Self, Self, #transition)> {
+                let _ = n;
+                match (&self, method) {
+                    #(#steps)*
+                    _ => None,
+                }
+            }
+        }
+    }
+}
+
+/// Sets every live field of the present state.
+fn stir(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        typed, into_stored, ..
+    } = out;
+    let arms = machine.states.iter().filter_map(|state| {
+        let live = || state.fields.iter().filter(|field| field.live.is_some());
+        live().next()?;
+        let (ident, values) = (&state.ident, samples(live()));
+        let setters = live().map(|field| format_ident!("set_{}", field.ident));
+        Some(quote! {
+            Self::#ident(_) => {
+                let mut typed = #typed::<#ident>::try_from(self).expect("the state was looked at");
+                #(typed.#setters(#values);)*
+                typed.#into_stored()
+            }
+        })
+    });
+    let arms: Vec<_> = arms.collect();
+    if arms.is_empty() {
+        return quote! {
+            let _ = n;
+            self
+        };
+    }
+    // Terminal states have no live fields, so there are always others.
+    quote! {
+        match self {
+            #(#arms)*
+            other => other,
+        }
+    }
+}
+
+/// The metadata of a method with made-up values.
+fn key(method: &Method, machine: &Machine) -> TokenStream {
+    let key = &method.metadata;
+    let fields: Vec<_> = machine.metadata(method).map(|field| &field.ident).collect();
+    if fields.is_empty() {
+        return quote!(#key);
+    }
+    let values = samples(machine.metadata(method));
+    quote!(#key { #(#fields: #values),* })
+}
+
+/// One made-up value for each field, each made with another number.
+fn samples<'a>(fields: impl Iterator<Item = &'a Field>) -> Vec<TokenStream> {
+    let values = fields.zip(0_u32..).map(|(field, index)| match &field.sample {
+        Some(value) => quote!(#value),
+        None => {
+            // A type that has no samples is then reported at its field.
+            let here = Span::call_site().located_at(field.ident.span());
+            quote_spanned!(here=> ::hankweave_core::machine::Sample::sample(n.wrapping_add(#index)))
+        }
+    });
+    values.collect()
+}
