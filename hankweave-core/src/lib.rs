@@ -118,6 +118,12 @@ pub mod __private {
     pub use alloc::string::String;
     pub use alloc::vec::Vec;
 
+    #[cfg(feature = "schema")]
+    pub use alloc::borrow::Cow;
+    #[cfg(feature = "schema")]
+    pub use schemars;
     #[cfg(feature = "serde")]
     pub use serde;
+    #[cfg(feature = "schema")]
+    pub use serde_json::Value;
 }

@@ -9,14 +9,12 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::agent::FailureReason;
-use crate::codon::{CODON, CodonPhase, CodonStatus, SentinelState};
-use crate::cost::{TokenUsage, Usd};
+use crate::codon::{CodonExecution, SentinelPhase, SentinelState, Sentinels};
+use crate::cost::{RecordedTokens, TokenUsage, Usd};
 use crate::event::StateEvent;
 use crate::hank::{CodonConfig, Hank, LoopConfig};
-use crate::id::{CheckpointSha, CodonId, EventId, LoopId, Pid, RunId, SentinelId, SessionId};
-use crate::plan::LoopContext;
-use crate::state::{HankweaveState, RunStatus};
+use crate::id::{AgentId, CodonId, EventId, LoopId, RunId, SentinelId, SessionId, TaskId};
+use crate::state::HankweaveState;
 use crate::time::Timestamp;
 
 /// The schema of hank.json.
@@ -65,6 +63,8 @@ text! {
     SessionId, "SessionId", {"type": "string", "minLength": 1};
     SentinelId, "SentinelId", {"type": "string", "minLength": 1};
     EventId, "EventId", {"type": "string", "minLength": 1};
+    TaskId, "TaskId", {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"};
+    AgentId, "AgentId", {"type": "string", "minLength": 1};
     Timestamp, "Timestamp", {"type": "string", "format": "date-time"};
     Usd, "Usd", {"type": "number", "minimum": 0, "description": "US dollars"};
 }
@@ -131,71 +131,31 @@ fn one_of(file: &str, text: &str) -> Schema {
     })
 }
 
-/// The states of a run.
-pub(crate) fn run_status(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"enum": RunStatus::ALL})
-}
-
-/// The states of a codon.
-pub(crate) fn status(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({"enum": CodonStatus::ALL})
-}
-
-/// The records of a run: for each status the fields that the codon machine gives it ("state model", section 3).
+/// The records of a run, as their machine describes them.
 pub(crate) fn codons(generator: &mut SchemaGenerator) -> Schema {
-    let states = CODON.states.iter().map(|state| {
+    json_schema!({"type": "array", "items": generator.subschema_for::<CodonExecution>()})
+}
+
+impl<P: SentinelPhase> JsonSchema for Sentinels<P> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Sentinels_{}", P::KEY).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let sentinel = generator.subschema_for::<SentinelState>();
         let mut properties = Map::new();
-        properties.insert(CODON.tag.to_owned(), json!({"const": state.stored_name}));
-        let mut required = vec![CODON.tag];
-        for field in state.fields {
-            let schema = match (field.stored_name, state.terminal) {
-                ("exitCode", _) if state.stored_name == CodonStatus::Completed.as_str() => {
-                    json!({"const": 0})
-                }
-                ("sentinels", true) => sentinels(generator, "executed"),
-                ("sentinels", false) => sentinels(generator, "loaded"),
-                (name, _) => field_schema(generator, name),
-            };
-            properties.insert(field.stored_name.to_owned(), schema);
-            if field.required {
-                required.push(field.stored_name);
-            }
-        }
-        json!({"type": "object", "description": state.docs, "properties": properties, "required": required})
-    });
-    let states: Vec<Value> = states.collect();
-    json_schema!({"type": "array", "items": {"oneOf": states}})
+        properties.insert(P::KEY.to_owned(), json!({"type": "array", "items": sentinel}));
+        properties.insert("totalCost".to_owned(), json!(generator.subschema_for::<Usd>()));
+        json_schema!({"type": "object", "properties": properties, "required": [P::KEY, "totalCost"]})
+    }
 }
 
-fn sentinels(generator: &mut SchemaGenerator, list: &str) -> Value {
-    let sentinel = generator.subschema_for::<SentinelState>();
-    let cost = generator.subschema_for::<Usd>();
-    let mut properties = Map::new();
-    properties.insert(list.to_owned(), json!({"type": "array", "items": sentinel}));
-    properties.insert("totalCost".to_owned(), json!(cost));
-    json!({"type": "object", "properties": properties, "required": [list, "totalCost"]})
-}
+impl JsonSchema for RecordedTokens {
+    fn schema_name() -> Cow<'static, str> {
+        TokenUsage::schema_name()
+    }
 
-/// The type behind a name of a codon; it is the same in every status.
-fn field_schema(generator: &mut SchemaGenerator, name: &str) -> Value {
-    let schema = match name {
-        "codonId" => generator.subschema_for::<CodonId>(),
-        "startTime" | "endTime" => generator.subschema_for::<Timestamp>(),
-        "loopContext" => generator.subschema_for::<LoopContext>(),
-        "rigSetupCheckpoint" | "completionCheckpoint" | "errorCheckpoint" | "skipCheckpoint" => {
-            generator.subschema_for::<CheckpointSha>()
-        }
-        "claudePid" => generator.subschema_for::<Pid>(),
-        "claudeLogPath" => generator.subschema_for::<String>(),
-        "claudeSessionId" | "previousSessionId" => generator.subschema_for::<SessionId>(),
-        "currentCost" | "finalCost" | "partialCost" => generator.subschema_for::<Usd>(),
-        "currentTokens" | "finalTokens" | "partialTokens" => generator.subschema_for::<TokenUsage>(),
-        "assistantMessageCount" => generator.subschema_for::<u64>(),
-        "exitCode" => generator.subschema_for::<i64>(),
-        "resultMessageReceived" => generator.subschema_for::<bool>(),
-        "failedDuring" | "skippedDuring" => json_schema!({"enum": CodonPhase::ALL}),
-        "failureReason" => generator.subschema_for::<FailureReason>(),
-        _ => json_schema!(true),
-    };
-    schema.to_value()
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        TokenUsage::json_schema(generator)
+    }
 }

@@ -12,6 +12,8 @@ pub(crate) struct Ast {
     pub(crate) name: Ident,
     /// Whether tests are generated.
     pub(crate) tests: bool,
+    /// Whether JSON Schemas are generated.
+    pub(crate) schema: bool,
     pub(crate) vis: Visibility,
     /// The enum's own name, `CodonExecution`.
     pub(crate) stored: Ident,
@@ -87,8 +89,8 @@ pub(crate) struct Field {
     /// `#[serde(..)]`, copied wherever the field is copied.
     pub(crate) serde: Serde,
     pub(crate) mark: Mark,
-    /// JSON Schema of the value.
-    pub(crate) schema: Option<LitStr>,
+    /// The type whose JSON Schema stands for the field's own.
+    pub(crate) schema: Option<Type>,
     /// A value for the generated tests.
     pub(crate) sample: Option<Expr>,
 }

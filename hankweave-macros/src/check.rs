@@ -50,6 +50,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
     let mut machine = Machine {
         name: ast.name,
         tests: ast.tests,
+        schema: ast.schema,
         vis: ast.vis,
         stored: ast.stored,
         docs: ast.docs,

@@ -4,6 +4,7 @@ mod dynamic;
 mod graph;
 mod names;
 mod rehydrate;
+mod schema;
 mod self_test;
 mod states;
 mod stored;
@@ -50,6 +51,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
         rehydrate::rehydrate(machine, &out),
         stored::stored(machine, &out),
         graph::graph(machine, &out),
+        schema::schema(machine, &out),
         self_test::self_test(machine, &out),
     ];
     quote! {

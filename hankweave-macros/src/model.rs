@@ -11,6 +11,8 @@ pub(crate) struct Machine {
     pub(crate) name: Ident,
     /// Whether tests are generated.
     pub(crate) tests: bool,
+    /// Whether JSON Schemas are generated.
+    pub(crate) schema: bool,
     pub(crate) vis: Visibility,
     pub(crate) stored: Ident,
     pub(crate) docs: Vec<Attribute>,
@@ -76,7 +78,8 @@ pub(crate) struct Field {
     pub(crate) aliases: Vec<String>,
     /// Whether a stored value may lack it.
     pub(crate) optional: bool,
-    pub(crate) schema: String,
+    /// The type that tells the JSON Schema of the value.
+    pub(crate) schema: Type,
     /// A value for the generated tests; made up when there is none.
     pub(crate) sample: Option<Expr>,
     pub(crate) entry: Entry,
@@ -179,7 +182,8 @@ impl Field {
     }
 }
 
-fn docs_text(docs: &[Attribute]) -> String {
+/// The documentation among some attributes as plain lines.
+pub(crate) fn docs_text(docs: &[Attribute]) -> String {
     let lines: Vec<String> = docs
         .iter()
         .filter_map(|attr| match &attr.meta.require_name_value().ok()?.value {

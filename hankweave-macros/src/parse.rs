@@ -33,6 +33,7 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
     let mut ast = Ast {
         name: arguments.name,
         tests: arguments.tests,
+        schema: arguments.schema,
         vis: item.vis,
         stored: item.ident,
         docs,
@@ -55,10 +56,11 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
     Some(ast)
 }
 
-/// `Codon` or `Codon, tests`.
+/// `Codon`, and after it `tests` and `schema`.
 struct Arguments {
     name: Ident,
     tests: bool,
+    schema: bool,
 }
 
 impl Parse for Arguments {
@@ -66,21 +68,27 @@ impl Parse for Arguments {
         let name = input
             .parse()
             .map_err(|error| syn::Error::new(error.span(), "give the machine a name: `#[machine(Door)]`"))?;
-        input.parse::<Option<Token![,]>>()?;
-        let tests = match input.parse::<Option<Ident>>()? {
-            Some(word) if word == "tests" => true,
-            Some(word) => return Err(syn::Error::new(word.span(), ONLY_TESTS)),
-            None => false,
+        let mut arguments = Self {
+            name,
+            tests: false,
+            schema: false,
         };
-        input.parse::<Option<Token![,]>>()?;
-        if !input.is_empty() {
-            return Err(input.error(ONLY_TESTS));
+        while !input.is_empty() {
+            const WORDS: &str = "after the name of the machine only `tests` and `schema` may stand: `#[machine(Door, tests)]`";
+            if input.parse::<Token![,]>().is_err() {
+                return Err(input.error(WORDS));
+            }
+            match input.parse::<Option<Ident>>()? {
+                Some(word) if word == "tests" => arguments.tests = true,
+                Some(word) if word == "schema" => arguments.schema = true,
+                Some(word) => return Err(syn::Error::new(word.span(), WORDS)),
+                None if input.is_empty() => break,
+                None => return Err(input.error(WORDS)),
+            }
         }
-        Ok(Self { name, tests })
+        Ok(arguments)
     }
 }
-
-const ONLY_TESTS: &str = "after the name of the machine only `tests` may stand: `#[machine(Door, tests)]`";
 
 fn shared(variant: Variant, mark: usize, ast: &mut Ast, errors: &mut Errors) {
     for (index, attr) in variant.attrs.iter().enumerate() {

@@ -15,7 +15,7 @@ use crate::plan::LoopContext;
 use crate::time::Timestamp;
 
 /// One execution of a codon, as it stands in state.json.
-#[machine(Codon, tests)]
+#[machine(Codon, tests, schema)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum CodonExecution {
     /// What every state knows.

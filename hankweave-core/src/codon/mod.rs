@@ -6,4 +6,6 @@ pub mod machine;
 mod sentinels;
 
 pub use machine::codon::*;
-pub use sentinels::{Executed, Loaded, SentinelState, SentinelStatus, Sentinels, UnloadReason};
+pub use sentinels::{
+    Executed, Loaded, SentinelPhase, SentinelState, SentinelStatus, Sentinels, UnloadReason,
+};

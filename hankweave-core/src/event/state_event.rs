@@ -73,10 +73,8 @@ pub enum StateEvent {
         /// The codon.
         codon_id: CodonId,
         /// The state it leaves.
-        #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::status"))]
         from: CodonStatus,
         /// The state it enters.
-        #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::status"))]
         to: CodonStatus,
         /// What that state demands; see [`decode_metadata`](super::decode_metadata).
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -209,7 +207,7 @@ impl fmt::Display for CheckpointType {
 #[serde(rename_all = "kebab-case", untagged)]
 pub enum LastCodonStatus {
     /// A codon was open in this state, or the newest one had ended in it.
-    Known(#[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::status"))] CodonStatus),
+    Known(CodonStatus),
     /// There was no codon.
     Unknown(UnknownStatus),
 }

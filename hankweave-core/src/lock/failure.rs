@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why an acquisition ended without the lock ("task system", section 7).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     tag = "code",
     rename_all = "SCREAMING_SNAKE_CASE",

@@ -6,7 +6,7 @@ use crate::machine;
 use crate::time::Timestamp;
 
 /// One acquisition of one lock by one holder.
-#[machine(Lock, tests)]
+#[machine(Lock, tests, schema)]
 #[serde(tag = "state", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum LockRecord {
     /// What every state knows.

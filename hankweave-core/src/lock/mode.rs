@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Whether others may hold the resource at the same time ("task system", section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LockMode {
     /// One holder; a conflict fails at once.

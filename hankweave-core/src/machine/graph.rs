@@ -62,8 +62,6 @@ pub struct Field {
     pub stored_name: &'static str,
     /// Whether the field must be there.
     pub required: bool,
-    /// JSON Schema of the value, as JSON text; `{}` allows anything.
-    pub schema: &'static str,
 }
 
 impl Machine {

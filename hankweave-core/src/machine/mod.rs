@@ -11,6 +11,8 @@ mod graph;
 mod name;
 mod refusal;
 mod sample;
+#[cfg(feature = "schema")]
+pub mod schema;
 #[cfg(feature = "serde")]
 pub mod stored;
 pub mod testing;

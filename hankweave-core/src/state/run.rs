@@ -32,7 +32,6 @@ pub struct Run {
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::codons"))]
     pub codons: Vec<Arc<CodonExecution>>,
     /// Whether it goes on, and how it ended.
-    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::run_status"))]
     pub status: RunStatus,
     /// When it began.
     pub start_time: Timestamp,

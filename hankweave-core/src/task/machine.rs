@@ -13,7 +13,7 @@ use crate::machine::Extra;
 use crate::time::Timestamp;
 
 /// One task, as a registry keeps it.
-#[machine(Task, tests)]
+#[machine(Task, tests, schema)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum TaskRecord {
     /// What every state knows.

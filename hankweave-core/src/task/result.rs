@@ -7,6 +7,7 @@ use crate::machine::Extra;
 
 /// The result of a completed task ("task system", section 1).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskResult {
     /// Whether the work did what it should.
     pub success: bool,
@@ -24,5 +25,6 @@ pub struct TaskResult {
     pub message: Option<String>,
     /// Names that others wrote; kept as they are.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
 }

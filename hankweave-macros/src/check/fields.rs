@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use proc_macro2::Ident;
 use quote::ToTokens;
-use syn::Type;
+use syn::{GenericArgument, PathArguments, Type};
 
 use crate::ast::{self, Ast, Mark};
 use crate::case::Case;
@@ -323,7 +323,7 @@ fn unique(fields: Vec<Field>, errors: &mut Errors) -> Vec<Field> {
 fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) -> Field {
     let name = field.ident.to_string();
     let mut serde = field.serde.metas.clone();
-    let is_option = is_option(&field.ty);
+    let is_option = inside_option(&field.ty).is_some();
     if is_option && !field.serde.skip {
         serde.push(quote::quote!(skip_serializing_if = "Option::is_none"));
     }
@@ -336,8 +336,9 @@ fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) 
         optional: is_option || field.serde.default,
         schema: field
             .schema
-            .as_ref()
-            .map_or_else(|| "{}".to_string(), syn::LitStr::value),
+            .clone()
+            .or_else(|| inside_option(&field.ty).cloned())
+            .unwrap_or_else(|| field.ty.clone()),
         sample: field.sample.clone(),
         ident: field.ident.clone(),
         ty: field.ty.clone(),
@@ -348,9 +349,17 @@ fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) 
     }
 }
 
-/// Whether the type is written `Option<..>`. Names are all that a macro sees.
-fn is_option(ty: &Type) -> bool {
-    matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Option"))
+/// What stands inside a type that is written `Option<..>`. Names are all that a macro sees.
+fn inside_option(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
+    match &last.arguments {
+        PathArguments::AngleBracketed(arguments) => match arguments.args.first()? {
+            GenericArgument::Type(inside) => Some(inside),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn same(left: &Type, right: &Type) -> bool {

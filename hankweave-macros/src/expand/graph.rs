@@ -57,11 +57,10 @@ fn field(field: &Field) -> TokenStream {
     let Field {
         stored_name,
         optional,
-        schema,
         ..
     } = field;
     let (name, required) = (field.ident.to_string(), !optional);
-    quote!(Field { name: #name, stored_name: #stored_name, required: #required, schema: #schema })
+    quote!(Field { name: #name, stored_name: #stored_name, required: #required })
 }
 
 fn label(method: &Method, exit: &Exit) -> String {

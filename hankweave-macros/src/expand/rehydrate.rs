@@ -1,6 +1,6 @@
 //! From the stored enum back to a typed value, and the rules that types cannot express.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use crate::model::{Entry, Field, Machine, State};
@@ -105,18 +105,24 @@ fn check(field: &Field, state: usize, machine: &Machine, out: &Names) -> Option<
         }}),
         Entry::Origin => {
             let phase = &out.phase;
-            let sources = machine
-                .methods
-                .iter()
-                .filter(|method| method.target == state)
-                .flat_map(|method| &method.sources);
-            let sources = distinct(sources)
-                .into_iter()
-                .map(|source| &machine.states[*source].ident);
+            let sources = origins(state, machine);
             Some(quote! {
                 ::hankweave_core::machine::Violation::unless_among(#stored_name, &[#(#phase::#sources),*], state.#ident)
             })
         }
         _ => None,
     }
+}
+
+/// The states that lead to one state.
+pub(super) fn origins(state: usize, machine: &Machine) -> Vec<&Ident> {
+    let sources = machine
+        .methods
+        .iter()
+        .filter(|method| method.target == state)
+        .flat_map(|method| &method.sources);
+    distinct(sources)
+        .into_iter()
+        .map(|source| &machine.states[*source].ident)
+        .collect()
 }

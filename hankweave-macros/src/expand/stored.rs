@@ -95,10 +95,7 @@ fn belongs(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         .map(String::as_str)
         .filter(|name| !here.contains(name))
         .collect();
-    let elsewhere = machine.states.iter().flat_map(names);
-    let elsewhere: BTreeSet<&str> = elsewhere
-        .filter(|name| !here.contains(name) && !tolerated.contains(name))
-        .collect();
+    let elsewhere = elsewhere(state, machine);
     let arm = |names: BTreeSet<&str>, belongs: TokenStream| {
         let names = names.into_iter();
         (names.len() > 0).then(|| quote!(#(#names)|* => Belongs::#belongs,))
@@ -119,6 +116,15 @@ fn belongs(state: &State, machine: &Machine, out: &Names) -> TokenStream {
             _ => Belongs::#unknown,
         },
     }
+}
+
+/// The stored names that other states have and this one neither has nor tolerates.
+pub(super) fn elsewhere<'a>(state: &'a State, machine: &'a Machine) -> BTreeSet<&'a str> {
+    let allowed: BTreeSet<&str> = names(state)
+        .chain(state.tolerated.iter().map(String::as_str))
+        .collect();
+    let all = machine.states.iter().flat_map(names);
+    all.filter(|name| !allowed.contains(name)).collect()
 }
 
 /// Every stored name of a state's fields.

@@ -1,0 +1,122 @@
+//! JSON Schemas of stored values and events, for [`machine(Name, schema)`](macro@crate::machine) (feature `schema`).
+//!
+//! The macro implements [`JsonSchema`] for the stored enum, the event enum, the status and the phase, with the parts below. The types of fields contribute what
+//! they say about themselves; a field of a type that says nothing borrows from another one with `#[schema(Type)]`. A schema describes what is written;
+//! a name of another state is refused, as the reader refuses it.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::Name;
+
+/// One field of an object.
+#[derive(Debug)]
+pub struct Property {
+    /// Its stored name.
+    pub name: &'static str,
+    /// Its documentation, may be empty.
+    pub docs: &'static str,
+    /// Whether it must be there.
+    pub required: bool,
+    /// What its value may be.
+    pub schema: Schema,
+}
+
+/// The schema of `T` as a document of its own, with the schemas of all types that it mentions in `$defs`.
+pub fn document<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// Exactly one of several forms.
+pub fn one_of(docs: &str, forms: impl IntoIterator<Item = Schema>) -> Schema {
+    let forms: Vec<Schema> = forms.into_iter().collect();
+    described(json!({ "oneOf": forms }), docs)
+}
+
+/// A value of one state: the tag, its fields, and none of the names that belong to `elsewhere` only.
+pub fn state(
+    tag: &str,
+    name: &str,
+    docs: &str,
+    fields: impl IntoIterator<Item = Property>,
+    elsewhere: &[&str],
+) -> Schema {
+    let mut schema = object(fields);
+    put_first(&mut schema, tag, name);
+    for other in elsewhere {
+        schema["properties"][*other] = Value::Bool(false);
+    }
+    described(schema, docs)
+}
+
+/// A step as an event: its method and, unless it demands nothing, its metadata.
+pub fn event(method: &str, docs: &str, metadata: impl IntoIterator<Item = Property>) -> Schema {
+    let metadata = object(metadata);
+    let mut schema = json!({"type": "object", "properties": {}, "required": []});
+    if metadata["properties"]
+        .as_object()
+        .is_some_and(|fields| !fields.is_empty())
+    {
+        schema["properties"]["metadata"] = metadata;
+        schema["required"] = json!(["metadata"]);
+    }
+    put_first(&mut schema, "method", method);
+    described(schema, docs)
+}
+
+/// One of the names of a status or a phase.
+pub fn names<N: Name>(docs: &str) -> Schema {
+    described(json!({"type": "string", "enum": N::NAMES}), docs)
+}
+
+/// One of some members of a set of names.
+pub fn among<N: Name>(members: &[N]) -> Schema {
+    let names: Vec<&str> = members.iter().map(|member| member.as_str()).collect();
+    described(json!({"type": "string", "enum": names}), "")
+}
+
+/// The one legal value of a fixed field; anything, should the value have no JSON form.
+pub fn constant<T: Serialize>(value: &T) -> Schema {
+    serde_json::to_value(value).map_or_else(
+        |_| Schema::default(),
+        |value| described(json!({ "const": value }), ""),
+    )
+}
+
+fn object(fields: impl IntoIterator<Item = Property>) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for field in fields {
+        if field.required {
+            required.push(field.name);
+        }
+        let schema = described(field.schema.to_value(), field.docs);
+        properties.insert(field.name.to_string(), schema.to_value());
+    }
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+/// Puts a field with one legal text before all others.
+fn put_first(schema: &mut Value, name: &str, text: &str) {
+    if let Value::Object(properties) = &mut schema["properties"] {
+        properties.shift_insert(0, name.to_string(), json!({ "const": text }));
+    }
+    if let Value::Array(required) = &mut schema["required"] {
+        required.insert(0, Value::from(name));
+    }
+}
+
+fn described(mut schema: Value, docs: &str) -> Schema {
+    if !docs.is_empty()
+        && let Value::Object(object) = &mut schema
+    {
+        object.insert("description".to_string(), Value::from(docs));
+    }
+    Schema::try_from(schema).unwrap_or_default()
+}

@@ -1,0 +1,132 @@
+//! JSON Schemas: `#[machine(Name, schema)]`.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+
+use crate::model::{Entry, Field, Machine, State, docs_text};
+
+use super::Names;
+use super::rehydrate::origins;
+use super::stored::elsewhere;
+
+/// Whether core has its feature `schema`. Without it the word `schema` does nothing, so that a machine may say it in any case.
+const SCHEMA: bool = cfg!(feature = "schema");
+
+/// `JsonSchema` for the enums of the machine, and the two documents.
+pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
+    if !machine.schema || !SCHEMA {
+        return TokenStream::new();
+    }
+    let Names {
+        vis,
+        stored,
+        status,
+        phase,
+        transition,
+        typed,
+        ..
+    } = out;
+    let states = machine
+        .states
+        .iter()
+        .enumerate()
+        .map(|(index, state)| state_schema(index, state, machine, out));
+    let events = machine.methods.iter().map(|method| {
+        let docs = format!("Leads a {typed} to `{}`.", machine.target(method).stored_name);
+        let (name, fields) = (method.ident.to_string(), machine.metadata(method));
+        let fields = fields.map(|field| property(field, TokenStream::new()));
+        quote!(schema::event(#name, #docs, [#(#fields),*]))
+    });
+    let docs = docs_text(&machine.docs);
+    let event_docs = format!("A step of a {typed} as an event.");
+    let [status_docs, phase_docs] = ["The state", "A state that is not terminal, as the state"]
+        .map(|what| format!("{what} of a {typed} without its data."));
+    let impls = [
+        json_schema(stored, quote!(schema::one_of(#docs, [#(#states),*]))),
+        json_schema(transition, quote!(schema::one_of(#event_docs, [#(#events),*]))),
+        json_schema(status, quote!(schema::names::<Self>(#status_docs))),
+        json_schema(phase, quote!(schema::names::<Self>(#phase_docs))),
+    ];
+    let documents = [stored, transition].map(|name| {
+        let docs = format!("The JSON Schema of [`{name}`], a document of its own.");
+        quote! {
+            impl #name {
+                #[doc = #docs]
+                #vis fn schema() -> ::hankweave_core::__private::Value {
+                    schema::document::<Self>()
+                }
+            }
+        }
+    });
+    quote! {
+        const _: () = {
+            use ::hankweave_core::__private::schemars;
+            use ::hankweave_core::machine::schema;
+
+            #(#impls)*
+            #(#documents)*
+        };
+    }
+}
+
+fn json_schema(name: &Ident, body: TokenStream) -> TokenStream {
+    let text = name.to_string();
+    quote! {
+        #[automatically_derived]
+        impl schemars::JsonSchema for #name {
+            fn schema_name() -> ::hankweave_core::__private::Cow<'static, str> {
+                #text.into()
+            }
+
+            fn schema_id() -> ::hankweave_core::__private::Cow<'static, str> {
+                ::core::concat!(::core::module_path!(), "::", #text).into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                // A machine without fields does not need it.
+                let _ = &generator;
+                #body
+            }
+        }
+    }
+}
+
+fn state_schema(index: usize, state: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let (tag, name, docs) = (&machine.tag, &state.stored_name, state.docs_text());
+    let fields = state
+        .fields
+        .iter()
+        .filter(|field| !matches!(field.entry, Entry::Extra))
+        .map(|field| {
+            let origins = origins(index, machine);
+            let phase = &out.phase;
+            property(field, quote!(#(#phase::#origins),*))
+        });
+    let elsewhere = elsewhere(state, machine);
+    let elsewhere = elsewhere.iter();
+    quote!(schema::state(#tag, #name, #docs, [#(#fields),*], &[#(#elsewhere),*]))
+}
+
+fn property(field: &Field, origins: TokenStream) -> TokenStream {
+    let Field {
+        stored_name,
+        ty,
+        optional,
+        schema,
+        ..
+    } = field;
+    let (docs, required) = (docs_text(&field.attrs), !optional);
+    let value = match &field.entry {
+        Entry::Fixed(value) => quote!({
+            let fixed: #ty = #value;
+            schema::constant(&fixed)
+        }),
+        Entry::Origin => quote!(schema::among(&[#origins])),
+        _ => {
+            // A type without schema is then reported at its field.
+            let here = Span::call_site().located_at(field.ident.span());
+            quote_spanned!(here=> generator.subschema_for::<#schema>())
+        }
+    };
+    quote!(schema::Property { name: #stored_name, docs: #docs, required: #required, schema: #value })
+}
