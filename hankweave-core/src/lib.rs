@@ -71,41 +71,41 @@ extern crate self as hankweave_core;
 
 pub mod machine;
 
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod agent;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod attempt;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod codon;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod cost;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod event;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod hank;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod id;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod lock;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod plan;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod run;
-#[cfg(all(test, feature = "serde"))]
+#[cfg(all(test, feature = "domain"))]
 mod samples;
-#[cfg(feature = "schema")]
+#[cfg(all(feature = "domain", feature = "schema"))]
 pub mod schema;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod state;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod task;
-#[cfg(all(feature = "serde", feature = "testing"))]
+#[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod thread;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod time;
-#[cfg(feature = "serde")]
+#[cfg(feature = "domain")]
 pub mod wire;
 
 pub use hankweave_macros::machine;

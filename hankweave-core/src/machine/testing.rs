@@ -273,7 +273,7 @@ fn state_name<T: Subject>(value: &T) -> &'static str {
     state.expect("every status is a state").name
 }
 
-#[cfg(all(test, feature = "serde"))]
+#[cfg(all(test, feature = "domain"))]
 mod tests {
     use super::*;
     use crate::run::{RUN, RunStatus};

@@ -51,7 +51,7 @@ impl Iterator for Walks {
     }
 }
 
-#[cfg(all(test, feature = "serde"))]
+#[cfg(all(test, feature = "domain"))]
 mod tests {
     use std::collections::HashSet;
 

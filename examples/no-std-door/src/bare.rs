@@ -1,0 +1,29 @@
+//! What a program without operating system brings along.
+#![expect(unsafe_code, reason = "an allocator cannot be written without")]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::panic::PanicInfo;
+use core::ptr;
+
+/// A device that has no memory to give.
+struct NoMemory;
+
+// SAFETY: null says that there is no memory; nothing was given out, so nothing comes back.
+unsafe impl GlobalAlloc for NoMemory {
+    unsafe fn alloc(&self, _: Layout) -> *mut u8 {
+        ptr::null_mut()
+    }
+
+    unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
+}
+
+#[global_allocator]
+static MEMORY: NoMemory = NoMemory;
+
+/// With `std` anywhere beneath, there would be two of these, which the compiler refuses.
+#[panic_handler]
+fn halt(_: &PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}

@@ -1,0 +1,103 @@
+//! The door of a cabinet, for a microcontroller: nothing here needs the standard library, and neither does the machine.
+//!
+//! `hankweave-core` without its default features needs `core` and `alloc` alone. There is then no stored form; types, events,
+//! `apply` and the graph are all there.
+
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+#[cfg(feature = "bare")]
+mod bare;
+
+use alloc::string::String;
+
+use hankweave_core::machine;
+
+/// The door of the cabinet.
+#[machine(Door, tests)]
+pub enum DoorRecord {
+    /// What every state knows.
+    #[shared]
+    Base {
+        /// Which cabinet.
+        cabinet: u16,
+    },
+
+    /// Anybody can open it.
+    #[initial]
+    #[to(open => Opened, lock => Locked)]
+    Closed {
+        /// How often it has been opened.
+        #[carry]
+        openings: u32,
+    },
+
+    /// It stands open.
+    #[to(close => Closed, remove => Removed)]
+    #[keeps(openings)]
+    Opened,
+
+    /// Only the right code opens it.
+    #[to(unlock => Closed)]
+    #[keeps(openings)]
+    Locked {
+        /// The code.
+        code: u32,
+        /// Who locked it.
+        by: String,
+    },
+
+    /// It was taken off its hinges.
+    #[terminal]
+    #[keeps(openings)]
+    Removed,
+}
+
+/// Locks the door of a cabinet and unlocks it again if `code` is right.
+///
+/// # Errors
+///
+/// Hands the locked door back when the code is wrong.
+pub fn try_code(cabinet: u16, lock: door::Lock, code: u32) -> Result<Door<door::Closed>, Door<door::Locked>> {
+    let locked = Door::new(cabinet).lock(lock);
+    if locked.code == code {
+        Ok(locked.unlock())
+    } else {
+        Err(locked)
+    }
+}
+
+/// What a command that came over a wire makes of a door; the door itself when its state has no such step.
+#[must_use]
+pub fn command(door: DoorRecord, command: DoorTransition) -> DoorRecord {
+    door.apply(command).unwrap_or_else(|refused| *refused.value)
+}
+
+/// How many edges the machine has, known while compiling.
+pub const EDGES: usize = DOOR.edges.len();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock() -> door::Lock {
+        door::Lock {
+            code: 4711,
+            by: "ann".into(),
+        }
+    }
+
+    #[test]
+    fn the_wrong_code_leaves_the_door_locked() {
+        assert!(try_code(7, lock(), 4711).is_ok());
+        assert_eq!(try_code(7, lock(), 1).map_err(|locked| locked.cabinet), Err(7));
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_changes_nothing() {
+        let open = command(Door::new(7).into_record(), DoorTransition::Open);
+        assert_eq!(command(open.clone(), DoorTransition::Lock(lock())), open);
+        assert_eq!(EDGES, 5);
+    }
+}
