@@ -387,3 +387,29 @@ fn events_have_a_stored_form() {
     assert_eq!(serde_json::to_value(&event).unwrap(), json);
     assert_eq!(serde_json::from_value::<CodonTransition>(json).unwrap(), event);
 }
+
+#[test]
+fn a_known_name_smuggled_in_among_the_unknown_ones_is_noticed() {
+    let mut execution = new().into_execution();
+    assert_eq!(execution.validate(), []);
+    let CodonExecution::Preparing(preparing) = &mut execution else {
+        panic!("a new codon is preparing");
+    };
+    preparing.extra.insert("finalCost", json!(1));
+    preparing.extra.insert("status", json!("failed"));
+    preparing.extra.insert("note", json!("fine"));
+    let violations: Vec<String> = execution.validate().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        violations,
+        [
+            "field `finalCost` must be absent, not 1",
+            "field `status` must be the name of the state, not \"failed\"",
+        ]
+    );
+    let refused = Codon::<codon::Preparing>::try_from(execution).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .starts_with("not a valid value of status preparing; field `finalCost`")
+    );
+}

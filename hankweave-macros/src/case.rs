@@ -1,6 +1,8 @@
 //! Names in other spellings: modules and methods here, stored names as serde derives them.
 
+use proc_macro2::Ident;
 use syn::LitStr;
+use syn::ext::IdentExt;
 
 /// A way of spelling names, as `rename_all` of serde knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +75,16 @@ impl Case {
             Case::ScreamingKebab => name.to_ascii_uppercase().replace('_', "-"),
         }
     }
+}
+
+/// The text of a name, without the `r#` that lets a keyword be one.
+pub(crate) fn text(ident: &Ident) -> String {
+    ident.unraw().to_string()
+}
+
+/// Whether the text can be the name of something: neither a keyword nor empty nor begun with a digit.
+pub(crate) fn is_name(text: &str) -> bool {
+    syn::parse_str::<Ident>(text).is_ok()
 }
 
 /// `CompletingSentinels` becomes `completing_sentinels`.

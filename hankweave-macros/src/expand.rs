@@ -15,7 +15,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::Visibility;
 
-use crate::case::{Case, snake};
+use crate::case::{Case, is_name, snake, text};
 use crate::model::Machine;
 
 /// Whether the stored form is generated. It needs serde, which a build without `std` may want to do without.
@@ -37,7 +37,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
     let (vis, stored, attrs) = (&machine.vis, &machine.stored, &machine.attrs);
     let cfgs: Vec<_> = attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
     let summary = format!("The `{typed}` machine: its states, what each step demands, and its stored form.");
-    let diagram = format!("```mermaid\n{}```", graph::mermaid(machine));
+    let diagram = graph::fenced(machine);
     let parts = [
         states::typed(machine, &out),
         states::states(machine, &out),
@@ -94,16 +94,11 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn new(machine: &Machine) -> Self {
-        let name = machine.name.to_string();
-        let stored = machine.stored.to_string();
-        let short = stored
-            .strip_prefix(&name)
-            .filter(|rest| !rest.is_empty())
-            .unwrap_or(&stored);
+        let name = text(&machine.name);
         let generated = |text: String| Ident::new(&text, Span::call_site());
         Self {
             vis: inner_visibility(&machine.vis),
-            module: generated(snake(&name)),
+            module: generated(module_name(machine)),
             typed: machine.name.clone(),
             stored: machine.stored.clone(),
             status: format_ident!("{name}Status", span = Span::call_site()),
@@ -111,10 +106,23 @@ impl Names {
             transition: format_ident!("{name}Transition", span = Span::call_site()),
             state_trait: format_ident!("{name}State", span = Span::call_site()),
             graph: generated(Case::ScreamingSnake.variant(&name)),
-            into_stored: generated(format!("into_{}", snake(short))),
-            value: generated(snake(&name)),
+            into_stored: generated(into_stored(machine)),
+            value: generated(module_name(machine)),
         }
     }
+}
+
+/// The name of the method that gives up the type: what the stored enum is called beyond the machine.
+pub(crate) fn into_stored(machine: &Machine) -> String {
+    let (name, stored) = (text(&machine.name), text(&machine.stored));
+    let rest = stored.strip_prefix(&name).filter(|rest| !rest.is_empty());
+    format!("into_{}", snake(rest.unwrap_or(&stored)))
+}
+
+/// The module is called like the machine. A name that no module can have was reported and only has to stay out of the way.
+fn module_name(machine: &Machine) -> String {
+    let name = snake(&text(&machine.name));
+    if is_name(&name) { name } else { name + "_machine" }
 }
 
 /// The visibility of the enum, written from inside the generated module.

@@ -5,6 +5,9 @@ use syn::{Attribute, Expr, LitStr, Path, Type, Visibility};
 
 use crate::case::Case;
 
+/// What every stored value can be asked, so that no shared field can be asked for by these names.
+pub(crate) const STORED_METHODS: [&str; 5] = ["status", "is_terminal", "apply", "validate", "schema"];
+
 /// A machine that can be generated.
 #[derive(Debug)]
 pub(crate) struct Machine {

@@ -2,27 +2,33 @@
 
 mod attribute;
 mod field;
+mod paths;
 mod serde;
 
 use proc_macro2::TokenStream;
+use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Fields, Ident, ItemEnum, Meta, Token, Variant};
+use syn::{Attribute, Fields, Ident, Item, ItemEnum, Meta, Token, Variant};
 
 use crate::ast::{Ast, Exit, Field, Initial, Names, State};
 use crate::error::Errors;
 
-use attribute::{derives, idents, refuse_cfg, split_docs};
+use attribute::{derives, idents, plain, refuse_cfg, split_docs};
 
 /// Reads the argument of the attribute and the enum under it.
 ///
 /// Returns nothing when either is too far from a machine to go on; the mistakes found are in `errors`.
 pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<Ast> {
     let arguments = errors.ok(syn::parse2::<Arguments>(arguments))?;
-    let item = errors.ok(syn::parse2::<ItemEnum>(item))?;
-    if !item.generics.params.is_empty() {
+    let item = errors.ok(parse_enum(item))?;
+    if !item.generics.params.is_empty() || item.generics.where_clause.is_some() {
+        let place = match &item.generics.where_clause {
+            Some(clause) if item.generics.params.is_empty() => clause.to_token_stream(),
+            _ => item.generics.to_token_stream(),
+        };
         errors.at(
-            &item.generics,
+            place,
             "a machine has no generic parameters: give its fields concrete types",
         );
         return None;
@@ -54,6 +60,16 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         }
     }
     Some(ast)
+}
+
+fn parse_enum(item: TokenStream) -> syn::Result<ItemEnum> {
+    match syn::parse2(item)? {
+        Item::Enum(item) => Ok(item),
+        other => Err(syn::Error::new_spanned(
+            other,
+            "a machine is declared on an enum: each variant is a state, with the data that a value has in it",
+        )),
+    }
 }
 
 /// `Codon`, and after it `tests` and `schema`.
@@ -114,7 +130,7 @@ fn state(variant: Variant, errors: &mut Errors) -> State {
     }
     let fields = fields(&variant, errors);
     let mut state = State {
-        ident: variant.ident,
+        ident: plain(variant.ident),
         docs: Vec::new(),
         attrs: Vec::new(),
         names: Names::default(),
@@ -158,7 +174,7 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
             .extend(attr.parse_args_with(Punctuated::<Exit, Token![,]>::parse_terminated)?),
         "keeps" => state.keeps.extend(idents(&attr)?),
         "tolerates" => state.tolerates.extend(idents(&attr)?),
-        "same_as" => state.same_as = Some(attr.parse_args()?),
+        "same_as" => state.same_as = Some(plain(attr.parse_args()?)),
         "serde" => serde::state_names(&attr, &mut state.names)?,
         "cfg" | "cfg_attr" => refuse_cfg(&attr, errors),
         _ => state.attrs.push(attr),
@@ -168,7 +184,7 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
 
 impl Parse for Exit {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let method = input.parse()?;
+        let method = plain(input.parse()?);
         let mut label = None;
         if input.peek(syn::token::Paren) {
             let content;
@@ -176,7 +192,7 @@ impl Parse for Exit {
             label = Some(content.parse()?);
         }
         input.parse::<Token![=>]>()?;
-        let target = input.parse()?;
+        let target = plain(input.parse()?);
         Ok(Self {
             method,
             label,

@@ -3,6 +3,7 @@
 use core::error::Error;
 use core::fmt;
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -101,7 +102,7 @@ impl<V: fmt::Debug, S: Name> Error for Refused<V, S> {}
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// The stored name of the field.
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     /// What the state allows.
     pub expected: String,
     /// What the field holds.
@@ -116,7 +117,7 @@ impl Violation {
         found: &T,
     ) -> Option<Self> {
         (expected != found).then(|| Self {
-            field,
+            field: field.into(),
             expected: format!("{expected:?}"),
             found: format!("{found:?}"),
         })
@@ -127,7 +128,7 @@ impl Violation {
         (!expected.contains(&found)).then(|| {
             let names: Vec<&str> = expected.iter().map(|name| name.as_str()).collect();
             Self {
-                field,
+                field: field.into(),
                 expected: names.join(" or "),
                 found: String::from(found.as_str()),
             }

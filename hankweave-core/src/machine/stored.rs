@@ -67,6 +67,23 @@ pub fn read<'de, T: Stored, D: Deserializer<'de>>(deserializer: D) -> Result<T, 
     deserializer.deserialize_map(StoredVisitor(PhantomData))
 }
 
+/// Finds known names among the unknown ones: written like that, the value could not be read again.
+pub fn known_names<T: Stored>(status: T::Status, extra: &Extra) -> impl Iterator<Item = Violation> {
+    extra.iter().filter_map(move |(name, value)| {
+        let expected = match T::belongs(status, name) {
+            _ if name == T::TAG => "the name of the state",
+            Belongs::Here => "a field of the state, not an unknown one",
+            Belongs::Elsewhere | Belongs::Tolerated => "absent",
+            Belongs::Extra | Belongs::Unknown => return None,
+        };
+        Some(Violation {
+            field: Cow::Owned(name.to_string()),
+            expected: expected.to_string(),
+            found: value.to_string(),
+        })
+    })
+}
+
 struct StoredVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Stored> Visitor<'de> for StoredVisitor<T> {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use quote::format_ident;
 
 use crate::ast::{self, State};
-use crate::case::pascal;
+use crate::case::{is_name, pascal, text};
 use crate::error::{Errors, did_you_mean, nearest};
 use crate::model::{Exit, Method};
 
@@ -119,7 +119,16 @@ fn method(
         .iter()
         .position(|method| method.ident == exit.method)
     else {
-        let metadata = format_ident!("{}", pascal(&exit.method.to_string()), span = exit.method.span());
+        let metadata = pascal(&text(&exit.method));
+        if !is_name(&metadata) {
+            let message = format!(
+                "step `{}` would need a struct `{metadata}` for what it demands: give it a name of letters",
+                exit.method
+            );
+            errors.at(&exit.method, message);
+            return None;
+        }
+        let metadata = format_ident!("{metadata}", span = exit.method.span());
         edges.methods.push(Method {
             ident: exit.method.clone(),
             metadata,

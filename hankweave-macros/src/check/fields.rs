@@ -7,7 +7,7 @@ use quote::ToTokens;
 use syn::{GenericArgument, PathArguments, Type};
 
 use crate::ast::{self, Ast, Mark};
-use crate::case::Case;
+use crate::case::{Case, text};
 use crate::error::{Errors, did_you_mean};
 use crate::model::{Entry, Field, Setters};
 
@@ -321,7 +321,7 @@ fn unique(fields: Vec<Field>, errors: &mut Errors) -> Vec<Field> {
 }
 
 fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) -> Field {
-    let name = field.ident.to_string();
+    let name = text(&field.ident);
     let mut serde = field.serde.metas.clone();
     let is_option = inside_option(&field.ty).is_some();
     if is_option && !field.serde.skip {

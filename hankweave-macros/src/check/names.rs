@@ -3,8 +3,10 @@
 use quote::format_ident;
 
 use crate::ast;
+use crate::case::{is_name, snake, text};
 use crate::error::Errors;
-use crate::model::Machine;
+use crate::expand::into_stored;
+use crate::model::{Entry, Field, Machine, STORED_METHODS};
 
 /// Leaves out states whose name is taken.
 pub(super) fn unique_states(states: &mut Vec<ast::State>, errors: &mut Errors) {
@@ -24,6 +26,7 @@ pub(super) fn unique_states(states: &mut Vec<ast::State>, errors: &mut Errors) {
 
 /// Reports names that the generated code would give to two things, and lets the step give way, so that the rest still expands.
 pub(super) fn collisions(machine: &mut Machine, errors: &mut Errors) {
+    machine_name(machine, errors);
     let taken = generated_names(machine);
     for state in machine
         .states
@@ -36,6 +39,27 @@ pub(super) fn collisions(machine: &mut Machine, errors: &mut Errors) {
         );
         errors.at(&state.ident, message);
     }
+    method_names(machine, errors);
+    metadata_names(machine, &taken, errors);
+    field_names(machine, errors);
+}
+
+/// The module and the field of a step are called like the machine, in small letters.
+fn machine_name(machine: &Machine, errors: &mut Errors) {
+    let module = snake(&text(&machine.name));
+    let reason = match module.as_str() {
+        "event" => "is what a step calls its event",
+        module if !is_name(module) => "is a keyword",
+        _ => return,
+    };
+    let message = format!(
+        "the module of this machine would be `{module}`, which {reason}: give the machine another name"
+    );
+    errors.at(&machine.name, message);
+}
+
+/// The struct of a step must not be called like something else.
+fn metadata_names(machine: &mut Machine, taken: &[String], errors: &mut Errors) {
     let states: Vec<String> = machine
         .states
         .iter()
@@ -54,6 +78,51 @@ pub(super) fn collisions(machine: &mut Machine, errors: &mut Errors) {
         );
         errors.at(&method.ident, message);
         method.metadata = format_ident!("{name}Step");
+    }
+}
+
+/// Methods that a typed value has besides its steps.
+fn method_names(machine: &mut Machine, errors: &mut Errors) {
+    let mut taken: Vec<String> = ["new", "status", "step"].map(str::to_owned).into();
+    taken.push(into_stored(machine));
+    let live = machine
+        .states
+        .iter()
+        .flat_map(|state| &state.fields)
+        .filter(|field| field.live.is_some());
+    taken.extend(live.flat_map(|field| ["set", "add"].map(|verb| format!("{verb}_{}", text(&field.ident)))));
+    for method in &mut machine.methods {
+        if taken.contains(&text(&method.ident)) {
+            let message = format!(
+                "typed values have a method `{}` of their own: give the step another name",
+                method.ident
+            );
+            errors.at(&method.ident, message);
+            method.ident = format_ident!("{}_step", method.ident);
+            method.metadata = format_ident!("{}Step", method.metadata);
+        }
+    }
+}
+
+/// Fields must leave room for the tag, and shared ones for what every stored value can be asked.
+fn field_names(machine: &Machine, errors: &mut Errors) {
+    let taken = |field: &&Field| STORED_METHODS.contains(&text(&field.ident).as_str());
+    for field in machine.shared.iter().filter(taken) {
+        let message = format!(
+            "stored values have a method `{}` of their own: give the field another name; `#[serde(rename = \"..\")]` keeps what is stored",
+            field.ident
+        );
+        errors.at(&field.ident, message);
+    }
+    let own = machine.states.iter().flat_map(|state| &state.fields);
+    let own = own.filter(|field| !matches!(field.entry, Entry::Shared | Entry::Kept | Entry::Extra));
+    let stored_as_tag = |field: &&Field| field.stored_names().any(|name| name == machine.tag);
+    for field in machine.shared.iter().chain(own).filter(stored_as_tag) {
+        let message = format!(
+            "`{}` would be stored as `{}`, where the name of the state stands",
+            field.ident, machine.tag
+        );
+        errors.at(&field.ident, message);
     }
 }
 

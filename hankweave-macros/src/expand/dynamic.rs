@@ -3,7 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::model::{Entry, Field, Machine, Method};
+use crate::case::text;
+use crate::model::{Entry, Field, Machine, Method, STORED_METHODS};
 
 use super::{Names, if_stored};
 
@@ -38,7 +39,13 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         quote!(#(#docs)* #summary #rename #ident(#ident),)
     });
     let idents: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
-    let accessors = machine.shared.iter().map(|field| accessor(field, &idents, out));
+    // A name that is taken was reported.
+    let free = |field: &&Field| !STORED_METHODS.contains(&text(&field.ident).as_str());
+    let accessors = machine
+        .shared
+        .iter()
+        .filter(free)
+        .map(|field| accessor(field, &idents, out));
     let arms = machine.edges().map(|(from, method, _)| {
         let (from, to) = (&from.ident, &machine.target(method).ident);
         let (pattern, key) = event_pattern(method, machine);
@@ -52,7 +59,7 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
     quote! {
         #(#docs)*
         #(#attrs)*
-        #[derive(Debug, Clone, PartialEq #(, #derives)*)]
+        #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #derives)*)]
         #serde
         #vis enum #stored {
             #(#variants)*
@@ -142,11 +149,7 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
         )]
         #[serde(crate = "::hankweave_core::__private::serde", tag = "method", content = "metadata")]
     });
-    let names: Vec<_> = machine
-        .methods
-        .iter()
-        .map(|method| method.ident.to_string())
-        .collect();
+    let names: Vec<_> = machine.methods.iter().map(|method| text(&method.ident)).collect();
     let targets = machine.methods.iter().map(|method| &machine.target(method).ident);
     let has_metadata = |method: &&Method| machine.metadata(method).next().is_some();
     let patterns: Vec<_> = machine
@@ -185,7 +188,7 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
     });
     quote! {
         #[doc = #docs]
-        #[derive(Debug, Clone, PartialEq)]
+        #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq)]
         #serde
         #vis enum #transition {
             #(#variants)*

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use crate::case::text;
 use crate::model::{Entry, Exit, Field, Machine, Method};
 
 use super::Names;
@@ -38,7 +39,7 @@ pub(super) fn graph(machine: &Machine, out: &Names) -> TokenStream {
     });
     let edges = machine.edges().map(|(from, method, exit)| {
         let (from, to) = (from.ident.to_string(), machine.target(method).ident.to_string());
-        let (name, label) = (method.ident.to_string(), label(method, exit));
+        let (name, label) = (text(&method.ident), label(method, exit));
         let metadata = machine.metadata(method).map(field);
         quote! {
             Edge { from: #from, to: #to, method: #name, label: #label, metadata: &[#(#metadata),*] }
@@ -59,14 +60,14 @@ fn field(field: &Field) -> TokenStream {
         optional,
         ..
     } = field;
-    let (name, required) = (field.ident.to_string(), !optional);
+    let (name, required) = (text(&field.ident), !optional);
     quote!(Field { name: #name, stored_name: #stored_name, required: #required })
 }
 
 fn label(method: &Method, exit: &Exit) -> String {
     exit.label
         .as_ref()
-        .map_or_else(|| method.ident.to_string(), syn::LitStr::value)
+        .map_or_else(|| text(&method.ident), syn::LitStr::value)
 }
 
 /// What diagrams print on the way into the initial state; may be empty.
@@ -77,8 +78,13 @@ fn start_label(machine: &Machine) -> String {
         .map_or_else(String::new, syn::LitStr::value)
 }
 
+/// The diagram as documentation that many readers draw.
+pub(super) fn fenced(machine: &Machine) -> String {
+    format!("```mermaid\n{}```", mermaid(machine))
+}
+
 /// The diagram for the documentation; the text is the one of `Machine::to_mermaid`.
-pub(super) fn mermaid(machine: &Machine) -> String {
+fn mermaid(machine: &Machine) -> String {
     let mut text = String::from("stateDiagram-v2\n");
     let (start, words) = (&machine.states[machine.initial].ident, start_label(machine));
     let colon = if words.is_empty() { "" } else { " : " };

@@ -120,7 +120,16 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], out: &Names) -> TokenS
     });
     quote! {
         #[doc = #docs]
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(
+            ::core::fmt::Debug,
+            ::core::clone::Clone,
+            ::core::marker::Copy,
+            ::core::cmp::PartialEq,
+            ::core::cmp::Eq,
+            ::core::cmp::PartialOrd,
+            ::core::cmp::Ord,
+            ::core::hash::Hash
+        )]
         #vis enum #name {
             #(#variants)*
         }

@@ -60,8 +60,8 @@ pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
         impl #stored {
             /// Every rule of its state that the value breaks; empty for a value that is right.
             ///
-            /// Types make most rules impossible to break. What is left: a fixed field has its value, and a field that
-            /// names the previous state names one that leads here.
+            /// Types make most rules impossible to break. What is left: a fixed field has its value, a field that names
+            /// the previous state names one that leads here, and what travels along as unknown is unknown.
             #vis fn validate(&self) -> ::hankweave_core::__private::Vec<::hankweave_core::machine::Violation> {
                 match self {
                     #(Self::#idents(state) => #checks,)*
@@ -82,13 +82,24 @@ fn checks(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         .iter()
         .filter_map(|field| check(field, index, machine, out))
         .collect();
-    if checks.is_empty() {
+    let extra = machine.extra().map(|Field { ident: extra, .. }| {
+        let (stored, status, state) = (&out.stored, &out.status, &state.ident);
+        quote! {
+            .chain(::hankweave_core::machine::stored::known_names::<#stored>(#status::#state, &state.#extra))
+        }
+    });
+    if checks.is_empty() && extra.is_none() {
         return quote! {{
             let _ = state;
             ::hankweave_core::__private::Vec::new()
         }};
     }
-    quote!([#(#checks),*].into_iter().flatten().collect())
+    quote! {
+        <[::core::option::Option<::hankweave_core::machine::Violation>; _]>::into_iter([#(#checks),*])
+            .flatten()
+            #extra
+            .collect()
+    }
 }
 
 fn check(field: &Field, state: usize, machine: &Machine, out: &Names) -> Option<TokenStream> {

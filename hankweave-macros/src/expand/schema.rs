@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
+use crate::case::text;
 use crate::model::{Entry, Field, Machine, State, docs_text};
 
 use super::Names;
@@ -33,7 +34,7 @@ pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
         .map(|(index, state)| state_schema(index, state, machine, out));
     let events = machine.methods.iter().map(|method| {
         let docs = format!("Leads a {typed} to `{}`.", machine.target(method).stored_name);
-        let (name, fields) = (method.ident.to_string(), machine.metadata(method));
+        let (name, fields) = (text(&method.ident), machine.metadata(method));
         let fields = fields.map(|field| property(field, TokenStream::new()));
         quote!(schema::event(#name, #docs, [#(#fields),*]))
     });

@@ -3,6 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
+use crate::case::text;
 use crate::model::{Field, Machine, Method};
 
 use super::{Names, STORED};
@@ -23,7 +24,7 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
         quote!(#((#from_name, #names, Leads::<#from, #states>::HOLDS),)*)
     });
     let steps = states.iter().flat_map(|from| {
-        let names = machine.methods.iter().map(|method| method.ident.to_string());
+        let names = machine.methods.iter().map(|method| text(&method.ident));
         let from_name = from.to_string();
         let keys = &keys;
         quote!(#((#from_name, #names, Moves::<#from, #keys>::HOLDS),)*)
@@ -95,11 +96,11 @@ fn subject(machine: &Machine, out: &Names) -> TokenStream {
     } = out;
     let initial = &machine.states[machine.initial];
     let (start, arguments) = (&initial.ident, samples(initial.started_with()));
-    let names = machine.methods.iter().map(|method| method.ident.to_string());
+    let names = machine.methods.iter().map(|method| text(&method.ident));
     let keys = machine.methods.iter().map(|method| key(method, machine));
     let stir = stir(machine, out);
     let steps = machine.edges().map(|(from, method, _)| {
-        let (from, name, ident) = (&from.ident, method.ident.to_string(), &method.ident);
+        let (from, name, ident) = (&from.ident, text(&method.ident), &method.ident);
         let (key, value) = (key(method, machine), &out.value);
         let argument = machine.metadata(method).next().map(|_| &key);
         quote! {
@@ -107,7 +108,7 @@ fn subject(machine: &Machine, out: &Names) -> TokenStream {
                 let typed = || #typed::<#from>::try_from(::core::clone::Clone::clone(&self));
                 let by_method = typed().ok()?.#ident(#argument);
                 let by_step = typed().ok()?.step(#key);
-                Some((by_method.#into_stored(), by_step.#value.#into_stored(), by_step.event))
+                ::core::option::Option::Some((by_method.#into_stored(), by_step.#value.#into_stored(), by_step.event))
             }
         }
     });
@@ -135,19 +136,19 @@ fn subject(machine: &Machine, out: &Names) -> TokenStream {
                 let _ = n;
                 match method {
                     #(#names => #keys.into(),)*
-                    other => panic!("no method `{other}`"),
+                    other => ::core::panic!("no method `{other}`"),
                 }
             }
 
-            fn dynamic(self, event: #transition) -> Result<Self, Self> {
+            fn dynamic(self, event: #transition) -> ::core::result::Result<Self, Self> {
                 self.apply(event).map_err(|refused| *refused.value)
             }
 
-            fn typed(self, method: &str, n: u32) -> Option<(Self, Self, #transition)> {
+            fn typed(self, method: &str, n: u32) -> ::core::option::Option<(Self, Self, #transition)> {
                 let _ = n;
                 match (&self, method) {
                     #(#steps)*
-                    _ => None,
+                    _ => ::core::option::Option::None,
                 }
             }
         }

@@ -20,6 +20,7 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
         ..
     } = out;
     let docs = format!("A value of the `{typed}` machine that is known to be in state `S`.");
+    let diagram = super::graph::fenced(machine);
     let not_a_state = format!("`{{Self}}` is not a state of machine `{typed}`");
     let not_active = format!("`{{Self}}` is a terminal state of machine `{typed}`, or none of its states");
     let active = machine
@@ -34,7 +35,9 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
         ///
         /// It is made by [`new`](Self::new), moved on by the methods of its state, and read back from its stored form with
         /// `TryFrom`. It cannot be cloned: a copy would be a second right to move on.
-        #[derive(Debug, PartialEq)]
+        ///
+        #[doc = #diagram]
+        #[derive(::core::fmt::Debug, ::core::cmp::PartialEq)]
         #vis struct #typed<S: #state_trait>(S);
 
         impl<S: #state_trait> #typed<S> {
@@ -164,7 +167,7 @@ fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         #(#docs)*
         #summary
         #(#attrs)*
-        #[derive(Debug, Clone, PartialEq #(, #derives)*)]
+        #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #derives)*)]
         #serde
         #vis struct #ident {
             #(#fields)*
@@ -193,7 +196,7 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
         };
         quote! {
             #[doc = #docs]
-            #[derive(Debug, Clone, PartialEq)]
+            #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq)]
             #serde
             #vis struct #ident #body
         }

@@ -50,7 +50,7 @@ fn bound(state: &State, method: &Method, machine: &Machine, out: &Names) -> Toke
     let message = format!("`{typed}<{}>` has no transition `{}`", state.ident, method.ident);
     let label = match state.terminal {
         true => format!("illegal: `{}` is terminal", state.ident),
-        false => format!("illegal: the {value} is still `{}`", state.ident),
+        false => format!("illegal: this {value} is `{}`", state.ident),
     };
     let here = legal_moves(state, machine);
     let sources = method

@@ -66,7 +66,7 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
         }
 
         /// A step that was made: the value in its new state, and the event that says so.
-        #[derive(Debug, PartialEq)]
+        #[derive(::core::fmt::Debug, ::core::cmp::PartialEq)]
         #[must_use = "the event has to be recorded and the value kept"]
         #vis struct Step<S: #state_trait> {
             /// The value after the step.

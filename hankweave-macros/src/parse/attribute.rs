@@ -1,16 +1,28 @@
 //! Parts that several kinds of attributes have in common.
 
+use syn::ext::IdentExt;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Ident, Path, Token};
 
+use crate::case::{is_name, text};
 use crate::error::Errors;
 
 /// Derived on every generated type without being asked.
 const ALWAYS_DERIVED: [&str; 3] = ["Debug", "Clone", "PartialEq"];
 
 /// Reads `#[name(a, b, c)]`.
-pub(super) fn idents(attr: &Attribute) -> syn::Result<Punctuated<Ident, Token![,]>> {
-    attr.parse_args_with(Punctuated::parse_terminated)
+pub(super) fn idents(attr: &Attribute) -> syn::Result<impl Iterator<Item = Ident>> {
+    let idents = attr.parse_args_with(Punctuated::<Ident, Token![,]>::parse_terminated)?;
+    Ok(idents.into_iter().map(plain))
+}
+
+/// Takes the `r#` from a name that does not need it, so that it is equal to the name without.
+pub(super) fn plain(ident: Ident) -> Ident {
+    if is_name(&text(&ident)) {
+        ident.unraw()
+    } else {
+        ident
+    }
 }
 
 /// Refuses conditional parts: the graph would differ from build to build.

@@ -6,7 +6,7 @@ use syn::{Attribute, Expr, Ident, Meta, Token, Visibility};
 use crate::ast::{Field, Mark, Serde};
 use crate::error::Errors;
 
-use super::{attribute, serde};
+use super::{attribute, paths, serde};
 
 /// Reads one named field; returns nothing for a field without name, which is reported elsewhere.
 pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<Field> {
@@ -14,7 +14,7 @@ pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<Field> {
         errors.at(&field.vis, "fields of a state are always public");
     }
     let mut parsed = Field {
-        ident: field.ident?,
+        ident: attribute::plain(field.ident?),
         ty: field.ty,
         attrs: Vec::new(),
         serde: Serde::default(),
@@ -26,7 +26,20 @@ pub(super) fn parse(field: syn::Field, errors: &mut Errors) -> Option<Field> {
         let result = field_attribute(&mut parsed, attr, errors);
         errors.ok(result);
     }
+    move_paths(&mut parsed);
     Some(parsed)
+}
+
+/// Lets types and expressions mean in the generated module what they mean here.
+fn move_paths(field: &mut Field) {
+    paths::of_type(&mut field.ty);
+    field.schema.as_mut().into_iter().for_each(paths::of_type);
+    field.sample.as_mut().into_iter().for_each(paths::of_expr);
+    match &mut field.mark {
+        Mark::Live { start, .. } => start.as_mut().into_iter().for_each(paths::of_expr),
+        Mark::Fixed(value) => paths::of_expr(value),
+        Mark::None | Mark::Extra | Mark::Carry(_) | Mark::Origin => {}
+    }
 }
 
 fn field_attribute(field: &mut Field, attr: Attribute, errors: &mut Errors) -> syn::Result<()> {
@@ -59,7 +72,7 @@ fn mark(name: &str, attr: &Attribute) -> syn::Result<Mark> {
         }
         "carry" => match &attr.meta {
             Meta::Path(_) => Mark::Carry(None),
-            _ => Mark::Carry(Some(attr.parse_args()?)),
+            _ => Mark::Carry(Some(attribute::plain(attr.parse_args()?))),
         },
         "live" => {
             let Live { start, add } = match &attr.meta {

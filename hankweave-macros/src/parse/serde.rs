@@ -2,11 +2,13 @@
 
 use quote::ToTokens;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Error, Expr, ExprLit, Lit, LitStr, Meta, Token};
+use syn::{Attribute, Error, Expr, ExprLit, ExprPath, Lit, LitStr, Meta, Token};
 
 use crate::ast::{Names, Serde, Storage};
 use crate::case::Case;
 use crate::error::Errors;
+
+use super::paths;
 
 /// Takes `#[serde(..)]` out of the attributes of the enum.
 pub(super) fn storage(attrs: Vec<Attribute>, errors: &mut Errors) -> (Vec<Attribute>, Storage) {
@@ -78,9 +80,28 @@ pub(super) fn field(attr: &Attribute, serde: &mut Serde) -> syn::Result<()> {
                 }
             }
         }
-        serde.metas.push(meta.into_token_stream());
+        serde.metas.push(moved(meta)?.into_token_stream());
     }
     Ok(())
+}
+
+/// Lets the paths that serde takes as text mean in the generated module what they mean where they were written.
+fn moved(mut meta: Meta) -> syn::Result<Meta> {
+    let is_path = matches!(
+        key(&meta).as_str(),
+        "with" | "serialize_with" | "deserialize_with" | "skip_serializing_if" | "default"
+    );
+    if let (true, Meta::NameValue(pair)) = (is_path, &mut meta) {
+        let text = literal(&pair.value)?;
+        let mut path: ExprPath = text.parse()?;
+        paths::of_path(&mut path.path);
+        let path = path.into_token_stream().to_string().replace(' ', "");
+        pair.value = Expr::Lit(ExprLit {
+            attrs: Vec::new(),
+            lit: Lit::Str(LitStr::new(&path, text.span())),
+        });
+    }
+    Ok(meta)
 }
 
 fn read_name(meta: &Meta, names: &mut Names) -> syn::Result<bool> {
@@ -104,7 +125,11 @@ fn key(meta: &Meta) -> String {
 }
 
 fn text(meta: &Meta) -> syn::Result<LitStr> {
-    match &meta.require_name_value()?.value {
+    literal(&meta.require_name_value()?.value)
+}
+
+fn literal(value: &Expr) -> syn::Result<LitStr> {
+    match value {
         Expr::Lit(ExprLit {
             lit: Lit::Str(text), ..
         }) => Ok(text.clone()),

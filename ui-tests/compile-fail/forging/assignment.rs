@@ -1,3 +1,5 @@
+#![allow(unused_mut, reason = "the mistake is another one")]
+
 use hankweave_core::codon::{Codon, Running};
 use hankweave_core::id::Pid;
 

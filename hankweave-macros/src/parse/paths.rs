@@ -1,0 +1,71 @@
+//! What the user writes stands beside the enum; what is generated stands in a module beneath it. Names that start at the user's module are made to
+//! start there still.
+
+use syn::visit_mut::{self, VisitMut};
+use syn::{Expr, Ident, Path, PathSegment, Token, Type};
+
+/// Rewrites a type.
+pub(super) fn of_type(ty: &mut Type) {
+    OneDown.visit_type_mut(ty);
+}
+
+/// Rewrites a path.
+pub(super) fn of_path(path: &mut Path) {
+    OneDown.visit_path_mut(path);
+}
+
+/// Rewrites an expression.
+pub(super) fn of_expr(expr: &mut Expr) {
+    OneDown.visit_expr_mut(expr);
+}
+
+/// `self::Name` becomes `super::Name`, and `super::Name` becomes `super::super::Name`.
+struct OneDown;
+
+impl VisitMut for OneDown {
+    fn visit_path_mut(&mut self, path: &mut Path) {
+        visit_mut::visit_path_mut(self, path);
+        if path.leading_colon.is_some() || path.segments.len() < 2 {
+            return;
+        }
+        let first = &mut path.segments[0].ident;
+        let up = Ident::from(Token![super](first.span()));
+        if first == "self" {
+            *first = up;
+        } else if first == "super" {
+            path.segments.insert(0, PathSegment::from(up));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::ToTokens;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(written: &str, moved: &str) {
+        let mut ty: Type = syn::parse_str(written).unwrap();
+        of_type(&mut ty);
+        let expected: Type = syn::parse_str(moved).unwrap();
+        assert_eq!(
+            ty.into_token_stream().to_string(),
+            expected.into_token_stream().to_string()
+        );
+    }
+
+    #[test]
+    fn relative_paths_reach_the_same_place_from_one_module_deeper() {
+        check("Option<super::Price>", "Option<super::super::Price>");
+        check("self::money::Price", "super::money::Price");
+        check("super::super::Price", "super::super::super::Price");
+        check(
+            "<super::Shop as Trade>::Price",
+            "<super::super::Shop as Trade>::Price",
+        );
+        for same in ["Price", "crate::Price", "::std::string::String", "Vec<u8>"] {
+            check(same, same);
+        }
+    }
+}
