@@ -86,7 +86,7 @@ fn an_edge_that_is_not_there_is_refused_before_its_metadata_are_looked_at() {
     );
 }
 
-// Section 5, the table; section 10, rows 4, 5, 17 and 20.
+// Section 5, the table; section 10, rows 4, 5, 7, 17 and 20.
 #[test]
 fn metadata_that_are_missing_or_wrong_are_all_named() {
     let initializing = in_status(CodonStatus::Initializing);
@@ -450,7 +450,7 @@ fn after_a_retry_events_mean_the_open_record_and_then_the_newest() {
     );
 }
 
-// Section 6, last paragraph but one: the 14th event of the older system.
+// Section 6, last paragraph but one, and section 10, row 19: the 14th event of the older system.
 #[test]
 fn the_fourteenth_event_is_tolerated() {
     let extended = event(

@@ -133,7 +133,7 @@ fn objects(value: &Value, pointer: &str, found: &mut Vec<String>) {
     }
 }
 
-// State model, section 3: the table of fields.
+// State model, section 3: the table of fields; section 10, rows 11 and 21.
 #[test]
 fn every_status_is_read_with_all_its_fields_and_written_back() {
     for status in STATUSES {
@@ -521,4 +521,27 @@ fn warnings_name_what_is_odd_and_never_block() {
         "a blank checkpoint needs no repository: {unknown:?}"
     );
     assert_eq!(state.total_spend(), Usd::from_micros(1_750_000));
+}
+
+// State model, section 10, row 3: the run that is continued stands in `source`, and nowhere else.
+#[test]
+fn a_continuation_names_its_source_in_the_nested_form_only() {
+    let with = |conditions: Value| {
+        let mut document = document(json!([]));
+        document["runs"][0]["startingConditions"] = conditions;
+        parse(document.to_string().as_bytes())
+    };
+    let problems = with(json!({"type": "continuation", "sourceRunId": "r0"})).unwrap_err();
+    assert_eq!(problems[0].path, "runs[0].startingConditions.source");
+    let source = json!({"runId": "r0", "afterCodon": null, "checkpointSha": ""});
+    assert!(with(json!({"type": "continuation", "source": source})).is_ok());
+}
+
+// State model, section 10, row 15: the branch is what the field says, whatever the run is called.
+#[test]
+fn the_branch_of_a_run_is_read_and_never_derived() {
+    let mut document = document(json!([]));
+    document["runs"][0]["gitBranch"] = json!("a-branch");
+    let state = parse(document.to_string().as_bytes()).unwrap();
+    assert_eq!(state.runs[0].git_branch, "a-branch");
 }

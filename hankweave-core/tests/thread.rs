@@ -185,7 +185,7 @@ fn a_crash_is_a_failure_converted_or_not() {
     );
 }
 
-// "`nextCodonId`", rules 4 to 8.
+// "`nextCodonId`", rules 4 to 8; rules 1 to 3 and "state model", section 10, row 18, above.
 #[test]
 fn what_is_next_follows_the_eight_rules() {
     check(&story().fresh("r1"), &[], Some("a"));

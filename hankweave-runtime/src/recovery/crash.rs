@@ -26,3 +26,31 @@ pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<StateEvent>
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // State model, section 10, row 12: also the current run, and every other one that nobody closed.
+    #[test]
+    fn every_run_that_was_left_running_has_crashed() {
+        let run = |id: &str, status: &str| {
+            serde_json::json!({
+                "runId": id, "runFolder": format!("/p/{id}"), "gitBranch": format!("run-{id}"), "codons": [], "serverPid": 1,
+                "startingConditions": {"type": "fresh"}, "status": status, "startTime": "2025-01-04T12:00:00.000Z",
+            })
+        };
+        let document = serde_json::json!({
+            "runs": [run("current", "running"), run("older", "running"), run("ended", "failed")],
+            "currentRunId": "current", "executionPlan": [],
+        });
+        let state = hankweave_core::state::parse(document.to_string().as_bytes()).unwrap();
+        let crashed = crashes(&state, Timestamp::UNIX_EPOCH);
+        let runs: Vec<_> = crashed
+            .iter()
+            .filter_map(StateEvent::run_id)
+            .map(|id| id.as_str())
+            .collect();
+        assert_eq!(runs, ["current", "older"]);
+    }
+}
