@@ -1,7 +1,5 @@
 //! Which file to trust at a start ("state model", section 7, loading, and section 10, rows 13 and 14; "reliability and security", promise P6).
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::state::{Candidate, HankweaveState, ProblemKind, Recovered, Source, recover, render};
 use hankweave_core::testing::{Ending, Story};
