@@ -141,6 +141,8 @@ fn inner_visibility(vis: &Visibility) -> TokenStream {
         .as_deref()
     {
         Some("crate") => vis.to_token_stream(),
+        // The compiler refuses it in its own words.
+        _ if path.leading_colon.is_some() => vis.to_token_stream(),
         Some("self") => quote!(pub(super)),
         _ => quote!(pub(in super::#path)),
     }

@@ -1,4 +1,63 @@
-//! The typestate generator.
+//! The attribute macro of [`hankweave-core`](https://docs.rs/hankweave-core): one declaration becomes a state machine that the
+//! compiler checks. Depend on `hankweave-core` alone; it exports the macro, and what generated code stands on.
+//!
+//! # In five minutes
+//!
+//! A machine is an enum. Each variant is a state; `#[to(step => Target)]` names the steps that leave it.
+//!
+//! ```
+//! use hankweave_core::machine;
+//!
+//! #[machine(Door)]
+//! pub enum DoorRecord {
+//!     #[initial]
+//!     #[to(open => Opened, lock => Locked)]
+//!     Closed,
+//!     #[to(close => Closed, remove => Removed)]
+//!     Opened,
+//!     #[to(unlock => Closed)]
+//!     Locked { code: u32 },
+//!     #[terminal]
+//!     Removed,
+//! }
+//!
+//! let closed: Door<door::Closed> = Door::new();
+//! let opened: Door<door::Opened> = closed.open(); // `closed` is gone: a door is in one state
+//! let locked = opened.close().lock(door::Lock { code: 4711 });
+//! assert_eq!(locked.code, 4711); // only a locked door has a code
+//! # let _ = locked;
+//! ```
+//!
+//! A step that the table does not have does not compile, and the compiler says which ones are legal:
+//!
+//! ```compile_fail
+//! # use hankweave_core::machine;
+//! # #[machine(Door)]
+//! # pub enum DoorRecord {
+//! #     #[initial]
+//! #     #[to(open => Opened, lock => Locked)]
+//! #     Closed,
+//! #     #[to(close => Closed, remove => Removed)]
+//! #     Opened,
+//! #     #[to(unlock => Closed)]
+//! #     Locked { code: u32 },
+//! #     #[terminal]
+//! #     Removed,
+//! # }
+//! Door::new().lock(door::Lock { code: 1 }).open();
+//! ```
+//! ```text
+//! error[E0277]: `Door<Locked>` has no transition `open`
+//!   |                                          ^^^^ illegal: this door is `Locked`
+//!   = note: legal from `Locked`: unlock -> Closed
+//!   = note: `open` -> Opened is legal from: `Closed`
+//! ```
+//!
+//! `lock` takes a [metadata struct](macro@machine#fields), because a locked door has a field that no other state can supply. Nothing in it has a
+//! default, so nothing can be forgotten.
+//!
+//! A door that is stored, sent and read back, with data that travels from state to state, is the second lesson: the module `machine`
+//! of `hankweave-core`. The words that may stand in a declaration are listed at [`machine`](macro@machine).
 
 mod ast;
 mod case;
@@ -7,11 +66,76 @@ mod error;
 mod expand;
 mod model;
 mod parse;
+#[cfg(test)]
+mod tests;
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as TokenStream2;
 
-/// Turns the declaration of a stored enum into a typestate machine.
+/// Turns the declaration of a stored enum into a typestate machine: `#[machine(Door)]`.
+///
+/// # Arguments
+///
+/// | Argument | Effect |
+/// | --- | --- |
+/// | `Door` | the name of the typed value, `Door<Closed>`; first, and required |
+/// | `tests` | tests of every pair of states, of every stored value and of every walk are generated for `cargo test` |
+/// | `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-core`) |
+///
+/// # States
+///
+/// | On a variant | Meaning |
+/// | --- | --- |
+/// | `#[initial]`, `#[initial("label")]` | new values start here; on exactly one state. The label is for diagrams |
+/// | `#[to(step => Target, ..)]`, `#[to(step("label") => Target)]` | the steps that leave the state; a step of one name has one target |
+/// | `#[terminal]` | nothing leaves the state |
+/// | `#[again]` | a step may lead back to the state itself |
+/// | `#[keeps(a, b)]` | these fields come from the state that is left; every such state must have them |
+/// | `#[same_as(State)]` | the state has all fields of that one, and keeps them |
+/// | `#[shared]` | no state: the fields of this pseudo variant are in every state |
+/// | `#[tolerates(a)]` | fields of other states that old documents may have here; they are dropped on reading |
+/// | `#[serde(rename = "..", alias = "..")]` | the stored name of the state, and former ones |
+///
+/// # Fields
+///
+/// The mark of a field tells where its value comes from when the state is entered. A step asks its caller for what is left, in a struct
+/// named like the step: `Lock { code }`. A step that needs nothing takes no argument.
+///
+/// | Mark | Value on entry |
+/// | --- | --- |
+/// | none | from the caller |
+/// | `#[carry]`, `#[carry(other)]` | from the field of that name in the state that is left, by `Into`; the default where that state has none |
+/// | `#[live]`, `#[live(start = e, add)]` | `e`, or from the caller; later changed by `set_field`, and by `add_field` when `add` is there |
+/// | `#[fixed(e)]` | always `e`; a stored value with another one is refused |
+/// | `#[origin]` | the state that is left, as `DoorPhase` |
+/// | `#[extra]` | of type `Extra`: stored fields that the machine does not know, kept as they are |
+///
+/// `#[sample(e)]` gives generated tests a value for a field whose type has no `Sample`, and `#[schema(Type)]` the JSON Schema of another type.
+/// `#[serde(..)]` stays with the field wherever it is copied.
+///
+/// # What is generated
+///
+/// For `#[machine(Door)] pub enum DoorRecord`:
+///
+/// | Name | What it is |
+/// | --- | --- |
+/// | `Door<S>` | the typed value; the fields of the present state are read through it |
+/// | `door::Closed`, .. | the data of each state |
+/// | `door::Lock`, .. | what each step asks for |
+/// | `Door::step(key)` | the step together with the event that records it, in a `door::Step` |
+/// | `DoorRecord` | the stored enum: `status`, `apply`, `validate`, and `TryFrom` back to each `Door<S>` |
+/// | `DoorTransition` | the event of each step |
+/// | `DoorStatus`, `DoorPhase` | the names of all states, and of those that are not terminal |
+/// | `DoorState`, `door::Active`, `door::Transition<To>`, `door::Edge<From>` | sealed traits for code that is generic over states |
+/// | `DOOR` | the graph as constant data: diagrams, walks |
+///
+/// Types, events, `apply` and the graph need no standard library. Everything stored needs the feature `serde` of `hankweave-core`.
+///
+/// # Errors
+///
+/// All mistakes in a declaration are reported at once, each at the word that makes it: an unknown target (with the nearest name), a state that cannot be
+/// reached or from which no terminal state can be reached, a kept field that a source lacks, and so on. The types are
+/// generated all the same where that is possible, so that one mistake gives one message.
 #[proc_macro_attribute]
 pub fn machine(arguments: TokenStream, item: TokenStream) -> TokenStream {
     generate(arguments.into(), item.into()).into()

@@ -98,7 +98,7 @@ fn method_names(machine: &mut Machine, errors: &mut Errors) {
                 method.ident
             );
             errors.at(&method.ident, message);
-            method.ident = format_ident!("{}_step", method.ident);
+            method.ident = format_ident!("{}_step", text(&method.ident));
             method.metadata = format_ident!("{}Step", method.metadata);
         }
     }

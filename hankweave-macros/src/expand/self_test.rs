@@ -164,7 +164,7 @@ fn stir(machine: &Machine, out: &Names) -> TokenStream {
         let live = || state.fields.iter().filter(|field| field.live.is_some());
         live().next()?;
         let (ident, values) = (&state.ident, samples(live()));
-        let setters = live().map(|field| format_ident!("set_{}", field.ident));
+        let setters = live().map(|field| format_ident!("set_{}", text(&field.ident)));
         Some(quote! {
             Self::#ident(_) => {
                 let mut typed = #typed::<#ident>::try_from(self).expect("the state was looked at");

@@ -3,6 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
+use crate::case::text;
 use crate::model::{Field, Machine, Method, State};
 
 use super::states::{distinct, entered};
@@ -188,10 +189,10 @@ fn setters(field: &Field, out: &Names) -> TokenStream {
         return TokenStream::new();
     };
     let (vis, Field { ident, ty, .. }) = (&out.vis, field);
-    let set = format_ident!("set_{ident}");
+    let set = format_ident!("set_{}", text(ident));
     let set_docs = format!("Replaces `{ident}`.");
     let add = setters.add.then(|| {
-        let add = format_ident!("add_{ident}");
+        let add = format_ident!("add_{}", text(ident));
         let add_docs = format!("Adds to `{ident}`.");
         quote! {
             #[doc = #add_docs]

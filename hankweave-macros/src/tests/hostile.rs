@@ -1,0 +1,218 @@
+//! Whatever stands under the attribute, the macro answers with Rust: an expansion, or errors at the user's words. It never
+//! panics.
+
+use std::env;
+
+use proc_macro2::{Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
+use proptest::prelude::*;
+use syn::{Attribute, Item};
+
+use super::declarations::{CODON, EVERYTHING, LOCK, TASK};
+use crate::generate;
+
+/// The arguments and the item of the one machine in a file.
+pub(super) fn parts(source: &str) -> (TokenStream, TokenStream) {
+    let file = syn::parse_file(source).expect("the declaration is Rust");
+    let machine = |attr: &Attribute| attr.path().is_ident("machine");
+    let (arguments, item) = file
+        .items
+        .into_iter()
+        .find_map(|item| match item {
+            Item::Enum(mut item) => {
+                let at = item.attrs.iter().position(machine)?;
+                let arguments = item
+                    .attrs
+                    .remove(at)
+                    .parse_args()
+                    .expect("the machine has a name");
+                Some((arguments, quote::quote!(#item)))
+            }
+            _ => None,
+        })
+        .expect("the file declares a machine");
+    (arguments, item)
+}
+
+/// Runs the macro and returns its output as a file of Rust.
+#[track_caller]
+pub(super) fn expansion(arguments: TokenStream, item: TokenStream) -> syn::File {
+    let tokens = generate(arguments, item);
+    // Printed and read again, as the compiler would see it; tokens alone may hold what no text can.
+    let text = tokens.to_string();
+    syn::parse_file(&text).unwrap_or_else(|error| panic!("the macro wrote no Rust: {error}"))
+}
+
+fn has_error(file: &syn::File) -> bool {
+    file.items.iter().any(|item| {
+        matches!(item, Item::Macro(item) if item.mac.path.is_ident("compile_error")
+            || item.mac.path.segments.last().is_some_and(|last| last.ident == "compile_error"))
+    })
+}
+
+/// What is done to one token.
+#[derive(Debug, Clone)]
+enum Damage {
+    Drop,
+    Double,
+    SwapWithNext,
+    Replace(TokenTree),
+    Insert(TokenTree),
+}
+
+/// Words that mean something to the macro or to Rust, and some that mean nothing anywhere.
+const WORDS: [&str; 30] = [
+    "shared",
+    "initial",
+    "terminal",
+    "again",
+    "to",
+    "keeps",
+    "same_as",
+    "tolerates",
+    "serde",
+    "carry",
+    "origin",
+    "live",
+    "fixed",
+    "extra",
+    "start",
+    "add",
+    "Running",
+    "Failed",
+    "New",
+    "Used",
+    "status",
+    "step",
+    "new",
+    "event",
+    "match",
+    "fn",
+    "_1",
+    "__",
+    "Codon",
+    "Ünï",
+];
+
+fn token() -> impl Strategy<Value = TokenTree> {
+    let word = proptest::sample::select(&WORDS[..]).prop_map(|word| ident(word).into());
+    let raw = Just(TokenTree::from(Ident::new_raw("type", Span::call_site())));
+    let punct = proptest::sample::select(&['=', '>', ',', ':', '#', '<', '\'', '-', '&', '!'][..])
+        .prop_map(|sign| Punct::new(sign, Spacing::Alone).into());
+    let literal = prop_oneof![
+        Just(Literal::string("kebab-case")),
+        Just(Literal::string("")),
+        Just(Literal::string("::")),
+        Just(Literal::u8_suffixed(1)),
+        Just(Literal::character('"')),
+    ]
+    .prop_map(TokenTree::from);
+    prop_oneof![4 => word, 1 => raw, 2 => punct, 1 => literal]
+}
+
+fn ident(word: &str) -> Ident {
+    Ident::new(word, Span::call_site())
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        Just(Damage::Drop),
+        Just(Damage::Double),
+        Just(Damage::SwapWithNext),
+        token().prop_map(Damage::Replace),
+        token().prop_map(Damage::Insert),
+    ]
+}
+
+/// Damages the token at `place`, counted through all groups.
+fn damaged(stream: TokenStream, place: &mut Option<usize>, how: &Damage) -> TokenStream {
+    let mut out: Vec<TokenTree> = Vec::new();
+    let mut rest = stream.into_iter().peekable();
+    while let Some(token) = rest.next() {
+        let here = *place == Some(0);
+        *place = place.and_then(|left| left.checked_sub(1));
+        match (here, how) {
+            (true, Damage::Drop) => {}
+            (true, Damage::Double) => out.extend([token.clone(), token]),
+            (true, Damage::SwapWithNext) => out.extend(rest.next().into_iter().chain([token])),
+            (true, Damage::Replace(other)) => out.push(other.clone()),
+            (true, Damage::Insert(other)) => out.extend([other.clone(), token]),
+            (false, _) => out.push(match token {
+                TokenTree::Group(group) => {
+                    let inside = damaged(group.stream(), place, how);
+                    Group::new(group.delimiter(), inside).into()
+                }
+                other => other,
+            }),
+        }
+    }
+    out.into_iter().collect()
+}
+
+fn size(stream: TokenStream) -> usize {
+    let inside = |token| match token {
+        TokenTree::Group(group) => 1 + size(group.stream()),
+        _ => 1,
+    };
+    stream.into_iter().map(inside).sum()
+}
+
+/// How often; `PROPTEST_CASES` asks for more.
+const CASES: u32 = 1_000;
+
+fn config() -> ProptestConfig {
+    let cases = match env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default().cases,
+        None => CASES,
+    };
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn a_damaged_declaration_gives_rust_and_never_a_panic(
+        source in proptest::sample::select(vec![CODON, TASK, LOCK, EVERYTHING]),
+        damages in proptest::collection::vec((any::<proptest::sample::Index>(), damage()), 1..4),
+        arguments_too in proptest::bool::weighted(0.1),
+    ) {
+        let (mut arguments, mut item) = parts(source);
+        for (place, how) in &damages {
+            let target = if arguments_too { &mut arguments } else { &mut item };
+            let place = place.index(size(target.clone()));
+            *target = damaged(std::mem::take(target), &mut Some(place), how);
+        }
+        let file = expansion(arguments, item);
+        let expanded = file.items.iter().any(|item| matches!(item, Item::Mod(_)));
+        prop_assert!(expanded || has_error(&file), "neither a machine nor an error");
+    }
+}
+
+#[test]
+fn the_right_declarations_give_no_error() {
+    for source in [CODON, TASK, LOCK, EVERYTHING] {
+        let (arguments, item) = parts(source);
+        assert!(!has_error(&expansion(arguments, item)));
+    }
+}
+
+#[test]
+fn what_is_no_enum_at_all_gives_an_error() {
+    for item in [
+        "",
+        "fn door() {}",
+        "enum Door {}",
+        "enum Door { A }",
+        "struct Door;",
+        "1 + 1",
+        "enum",
+    ] {
+        let item: TokenStream = item.parse().expect("the text has tokens");
+        assert!(has_error(&expansion(quote::quote!(Door), item.clone())), "{item}");
+        assert!(has_error(&expansion(TokenStream::new(), item)));
+    }
+}

@@ -1,0 +1,5 @@
+//! Tests of the whole pipeline. A macro crate cannot be called from outside by its functions, so they stand here.
+
+mod declarations;
+mod hostile;
+mod snapshot;
