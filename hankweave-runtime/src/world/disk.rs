@@ -1,12 +1,14 @@
 //! The few durable operations that hankweave's own files need.
 //!
-//! Every byte of state, log, journal and lock goes through [`Disk`], so that a test can count, fail or lose each step.
-//! The calls block; who waits for them decides [`Blocking`](super::blocking::Blocking). Files of the project (rigs,
-//! checkpoints, agent logs) are not handled here.
+//! Every byte of state, log, journal, lock and agent log goes through [`Disk`], so that a test can count, fail or lose each
+//! step. The calls block; who waits for them decides [`Blocking`](super::blocking::Blocking). Trees that belong to others
+//! are walked through a [`Folder`]; checkpoints have a seam of their own, `CheckpointStore`.
 
 #[cfg(any(test, feature = "testing"))]
 mod faulty;
+mod folder;
 mod real;
+mod real_folder;
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -16,11 +18,13 @@ use std::sync::Arc;
 
 #[cfg(any(test, feature = "testing"))]
 pub use faulty::{Fault, FaultyDisk};
+pub use folder::{Folder, Found, OpenFile};
 pub use real::RealDisk;
 
 /// A file system, reduced to what keeps a promise across a crash.
 ///
-/// No operation follows a symbolic link in the last part of a path. New files are readable by their owner only.
+/// No operation follows a symbolic link in the last part of a path, except where it says so. New files are readable by
+/// their owner only.
 pub trait Disk: Send + Sync + Debug {
     /// Reads a whole regular file.
     ///
@@ -51,6 +55,13 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// What the system says.
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
+
+    /// Makes a file that must not exist yet, for appending.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when anything has that name.
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
 
     /// Gives `from` the name `to`, replacing what had that name.
     ///
@@ -88,6 +99,13 @@ pub trait Disk: Send + Sync + Debug {
     /// What the system says, also when it exists.
     fn create_dir_private(&self, path: &Path) -> io::Result<()>;
 
+    /// Makes a directory and the parents that it lacks, all for their owner only, unless it is there.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn make_private_dirs(&self, path: &Path) -> io::Result<()>;
+
     /// Makes a directory of the user's, with the parents that it lacks, unless it is there, and returns its real place.
     ///
     /// # Errors
@@ -108,6 +126,27 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// What the system says, also when there is nothing.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
+
+    /// What `path` leads to; links are followed.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when there is nothing.
+    fn metadata_followed(&self, path: &Path) -> io::Result<Metadata>;
+
+    /// The absolute path without links that leads where `path` leads now.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when there is nothing.
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// Opens a directory, to reach what is beneath it; links on the way to it are followed.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when it is no directory.
+    fn open_folder(&self, path: &Path) -> io::Result<Box<dyn Folder>>;
 
     /// Takes the kernel's exclusive lock on a directory, without waiting ("reliability and security", rule L1).
     ///
@@ -195,8 +234,16 @@ pub enum FileKind {
     File,
     /// A directory.
     Directory,
-    /// A symbolic link, socket, FIFO or device: never one of ours.
-    Other,
+    /// A symbolic link.
+    Link,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A character or block device.
+    Device,
+    /// Anything else that a system may have.
+    Unknown,
 }
 
 /// Replaces a small file as a whole: after a crash the old or the new content is there, never a mixture

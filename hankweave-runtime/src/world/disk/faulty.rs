@@ -1,12 +1,12 @@
 //! A disk that fails on purpose.
 
-use std::ffi::OsString;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::{AppendFile, DirLock, Disk, Metadata};
+use super::{AppendFile, DirLock, Disk, Folder, Found, Metadata};
 
 /// Passes everything on to another disk until the planned fault, and counts what it sees.
 ///
@@ -125,6 +125,14 @@ impl Disk for FaultyDisk {
         }))
     }
 
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        self.faults.step()?;
+        Ok(Box::new(FaultyAppendFile {
+            inner: self.inner.create_append(path)?,
+            faults: Arc::clone(&self.faults),
+        }))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.faults.step()?;
         self.inner.rename(from, to)
@@ -150,6 +158,11 @@ impl Disk for FaultyDisk {
         self.inner.create_dir_private(path)
     }
 
+    fn make_private_dirs(&self, path: &Path) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.make_private_dirs(path)
+    }
+
     fn make_dirs(&self, path: &Path) -> io::Result<PathBuf> {
         self.faults.step()?;
         self.inner.make_dirs(path)
@@ -163,6 +176,21 @@ impl Disk for FaultyDisk {
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         self.faults.reading()?;
         self.inner.metadata(path)
+    }
+
+    fn metadata_followed(&self, path: &Path) -> io::Result<Metadata> {
+        self.faults.reading()?;
+        self.inner.metadata_followed(path)
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        self.faults.reading()?;
+        self.inner.real_path(path)
+    }
+
+    fn open_folder(&self, path: &Path) -> io::Result<Box<dyn Folder>> {
+        self.faults.reading()?;
+        Ok(FaultyFolder::boxed(self.inner.open_folder(path)?, &self.faults))
     }
 
     fn lock_dir(&self, path: &Path) -> io::Result<DirLock> {
@@ -202,6 +230,65 @@ impl AppendFile for FaultyAppendFile {
 
     fn length(&self) -> u64 {
         self.inner.length()
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFolder {
+    inner: Box<dyn Folder>,
+    faults: Arc<Faults>,
+}
+
+impl FaultyFolder {
+    fn boxed(inner: Box<dyn Folder>, faults: &Arc<Faults>) -> Box<dyn Folder> {
+        Box::new(Self {
+            inner,
+            faults: Arc::clone(faults),
+        })
+    }
+}
+
+impl Folder for FaultyFolder {
+    fn open(&self, name: &OsStr) -> io::Result<Found> {
+        self.faults.reading()?;
+        Ok(match self.inner.open(name)? {
+            Found::Folder(inner) => Found::Folder(Self::boxed(inner, &self.faults)),
+            other => other,
+        })
+    }
+
+    fn names(&self) -> io::Result<Vec<OsString>> {
+        self.faults.reading()?;
+        self.inner.names()
+    }
+
+    fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
+        self.faults.reading()?;
+        self.inner.read_link(name)
+    }
+
+    fn create_folder(&self, name: &OsStr) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.create_folder(name)
+    }
+
+    fn create_file(&self, name: &OsStr, mode: u32, content: &mut dyn Read) -> io::Result<()> {
+        if let Err(error) = self.faults.step() {
+            // The name is there, the content is not; if even that fails, less stays behind.
+            let _ = self.inner.create_file(name, mode, &mut io::empty());
+            return Err(error);
+        }
+        self.inner.create_file(name, mode, content)
+    }
+
+    fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.create_link(name, target)
+    }
+
+    fn remove(&self, name: &OsStr) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.remove(name)
     }
 }
 

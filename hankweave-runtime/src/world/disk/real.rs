@@ -7,10 +7,11 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{AppendFile, DirLock, Disk, FileKind, HeldLock, Metadata};
+use super::real_folder::RealFolder;
+use super::{AppendFile, DirLock, Disk, Folder, HeldLock, Metadata};
 
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -61,6 +62,11 @@ impl Disk for RealDisk {
         Ok(Box::new(RealAppendFile { file, length }))
     }
 
+    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+        let file = new_file(path)?;
+        Ok(Box::new(RealAppendFile { file, length: 0 }))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
     }
@@ -84,6 +90,10 @@ impl Disk for RealDisk {
         fs::DirBuilder::new().mode(0o700).create(path)
     }
 
+    fn make_private_dirs(&self, path: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    }
+
     fn make_dirs(&self, path: &Path) -> io::Result<PathBuf> {
         fs::create_dir_all(path)?;
         fs::canonicalize(path)
@@ -98,18 +108,21 @@ impl Disk for RealDisk {
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        let metadata = fs::symlink_metadata(path)?;
-        let kind = match metadata.file_type() {
-            kind if kind.is_file() => FileKind::File,
-            kind if kind.is_dir() => FileKind::Directory,
-            _ => FileKind::Other,
-        };
-        Ok(Metadata {
-            kind,
-            length: metadata.len(),
-            owner: metadata.uid(),
-            mode: metadata.mode() & 0o7777,
-        })
+        fs::symlink_metadata(path).map(|metadata| described(&metadata))
+    }
+
+    fn metadata_followed(&self, path: &Path) -> io::Result<Metadata> {
+        fs::metadata(path).map(|metadata| described(&metadata))
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
+    }
+
+    fn open_folder(&self, path: &Path) -> io::Result<Box<dyn Folder>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Box::new(RealFolder::new(opened)))
     }
 
     fn lock_dir(&self, path: &Path) -> io::Result<DirLock> {
@@ -167,6 +180,15 @@ impl HeldLock for LockedDirectory {
             (Ok(locked), Ok(named)) => (locked.dev(), locked.ino()) == (named.dev(), named.ino()),
             _ => false,
         }
+    }
+}
+
+fn described(metadata: &fs::Metadata) -> Metadata {
+    Metadata {
+        kind: FileType::from_raw_mode(metadata.mode()).into(),
+        length: metadata.len(),
+        owner: metadata.uid(),
+        mode: metadata.mode() & 0o7777,
     }
 }
 

@@ -1,0 +1,90 @@
+//! Trees that belong to others: the hank's folder and the agent's workspace.
+//!
+//! A [`Folder`] is an open directory. Each step names one entry of it and follows no link, so nobody can swap a folder for a
+//! link between the check and the use ("reliability and security", rules X2 and X3).
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Debug;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::FileKind;
+
+/// An open directory. Every `name` is one entry of it, without a slash, and neither `.` nor `..`.
+pub trait Folder: Send + Sync + Debug {
+    /// Opens an entry, without following a link and without waiting for the other end of a pipe.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when there is nothing.
+    fn open(&self, name: &OsStr) -> io::Result<Found>;
+
+    /// The names of all entries, sorted.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn names(&self) -> io::Result<Vec<OsString>>;
+
+    /// Where a link points, as it is written.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when it is no link.
+    fn read_link(&self, name: &OsStr) -> io::Result<PathBuf>;
+
+    /// Makes a directory that must not exist yet, with the user's usual permissions.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn create_folder(&self, name: &OsStr) -> io::Result<()>;
+
+    /// Makes a file that must not exist yet, with all of `content` and the permission bits `mode`. It is not synced.
+    ///
+    /// # Errors
+    ///
+    /// What the system or `content` says; the file may then exist with a part of the content.
+    fn create_file(&self, name: &OsStr, mode: u32, content: &mut dyn Read) -> io::Result<()>;
+
+    /// Makes a link that points to `target`.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when anything has that name.
+    fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()>;
+
+    /// Removes an entry, and everything beneath it when it is a directory; links are removed, not followed. Nothing may be there.
+    ///
+    /// # Errors
+    ///
+    /// What the system says; a part may then be removed.
+    fn remove(&self, name: &OsStr) -> io::Result<()>;
+}
+
+/// What [`Folder::open`] found.
+#[derive(Debug)]
+pub enum Found {
+    /// A regular file.
+    File(OpenFile),
+    /// A directory.
+    Folder(Box<dyn Folder>),
+    /// Something that is not opened: a link, pipe, socket or device.
+    Other(FileKind),
+}
+
+/// A regular file that can be read from its beginning.
+pub struct OpenFile {
+    /// Permission bits, such as `0o644`.
+    pub mode: u32,
+    /// The bytes.
+    pub content: Box<dyn Read + Send>,
+}
+
+impl Debug for OpenFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenFile")
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}

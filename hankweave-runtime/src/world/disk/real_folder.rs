@@ -1,0 +1,208 @@
+//! A directory of the operating system, reached through its descriptor.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat};
+use rustix::io::Errno;
+
+use super::{FileKind, Folder, Found, OpenFile};
+
+/// Holds the descriptor, so that the directory stays the same one whatever happens to its path.
+#[derive(Debug)]
+pub(super) struct RealFolder {
+    descriptor: OwnedFd,
+}
+
+impl RealFolder {
+    pub(super) fn new(descriptor: OwnedFd) -> Self {
+        Self { descriptor }
+    }
+
+    fn open_folder(&self, name: &OsStr) -> rustix::io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat(&self.descriptor, name, flags, Mode::empty()).map(Self::new)
+    }
+
+    fn kind(&self, name: &OsStr) -> rustix::io::Result<FileKind> {
+        let seen = statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(FileType::from_raw_mode(seen.st_mode).into())
+    }
+
+    fn remove_present(&self, name: &OsStr) -> io::Result<()> {
+        if self.kind(name)? != FileKind::Directory {
+            return Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty())?);
+        }
+        let folder = self.open_folder(name)?;
+        for inner in folder.names()? {
+            folder.remove(&inner)?;
+        }
+        Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::REMOVEDIR)?)
+    }
+}
+
+impl Folder for RealFolder {
+    fn open(&self, name: &OsStr) -> io::Result<Found> {
+        single(name)?;
+        // Looked at first, because merely opening some devices does something.
+        match self.kind(name)? {
+            FileKind::File | FileKind::Directory => {}
+            other => return Ok(Found::Other(other)),
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = match openat(&self.descriptor, name, flags, Mode::empty()) {
+            Err(Errno::LOOP) => return Ok(Found::Other(FileKind::Link)),
+            opened => opened?,
+        };
+        let mode = fstat(&opened)?.st_mode;
+        Ok(match FileType::from_raw_mode(mode).into() {
+            FileKind::File => Found::File(OpenFile {
+                mode: mode & 0o7777,
+                content: Box::new(File::from(opened)),
+            }),
+            FileKind::Directory => Found::Folder(Box::new(Self::new(opened))),
+            other => Found::Other(other),
+        })
+    }
+
+    fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.descriptor)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if name != b"." && name != b".." {
+                names.push(OsString::from_vec(name));
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
+        single(name)?;
+        let target = rustix::fs::readlinkat(&self.descriptor, name, Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()).into())
+    }
+
+    fn create_folder(&self, name: &OsStr) -> io::Result<()> {
+        single(name)?;
+        Ok(rustix::fs::mkdirat(
+            &self.descriptor,
+            name,
+            Mode::from_raw_mode(0o777),
+        )?)
+    }
+
+    fn create_file(&self, name: &OsStr, mode: u32, content: &mut dyn Read) -> io::Result<()> {
+        single(name)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // For the owner alone until the content is complete; setting the bits afterwards also gets past the umask.
+        let opened = openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR)?;
+        let mut file = File::from(opened);
+        io::copy(content, &mut file)?;
+        file.set_permissions(Permissions::from_mode(mode))
+    }
+
+    fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {
+        single(name)?;
+        Ok(rustix::fs::symlinkat(target, &self.descriptor, name)?)
+    }
+
+    fn remove(&self, name: &OsStr) -> io::Result<()> {
+        single(name)?;
+        match self.remove_present(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+}
+
+impl From<FileType> for FileKind {
+    fn from(file_type: FileType) -> Self {
+        match file_type {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Directory,
+            FileType::Symlink => Self::Link,
+            FileType::Fifo => Self::Pipe,
+            FileType::Socket => Self::Socket,
+            FileType::CharacterDevice | FileType::BlockDevice => Self::Device,
+            FileType::Unknown => Self::Unknown,
+        }
+    }
+}
+
+/// Refuses what is more than one name: with a slash or a dot-name the system would leave the directory.
+fn single(name: &OsStr) -> io::Result<()> {
+    let bytes = name.as_encoded_bytes();
+    if matches!(bytes, b"" | b"." | b"..") || bytes.contains(&b'/') {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidFilename,
+            "not the name of an entry",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::super::{Disk, RealDisk};
+    use super::*;
+
+    // covers: X2
+    #[test]
+    fn a_name_never_leads_out_of_the_folder() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("in")).unwrap();
+        fs::write(place.path().join("secret"), "x").unwrap();
+        symlink("../secret", place.path().join("in/link")).unwrap();
+        let folder = RealDisk.open_folder(&place.path().join("in")).unwrap();
+        for name in ["..", ".", "", "../secret", "/etc/hostname"] {
+            assert!(folder.open(name.as_ref()).is_err(), "{name}");
+            assert!(folder.remove(name.as_ref()).is_err(), "{name}");
+        }
+        assert!(matches!(
+            folder.open("link".as_ref()),
+            Ok(Found::Other(FileKind::Link))
+        ));
+        assert!(
+            folder
+                .create_file("link".as_ref(), 0o644, &mut &b"y"[..])
+                .is_err()
+        );
+        assert_eq!(fs::read_to_string(place.path().join("secret")).unwrap(), "x");
+    }
+
+    #[test]
+    fn removing_takes_links_away_and_leaves_what_they_point_to() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir_all(place.path().join("tree/deep")).unwrap();
+        fs::create_dir(place.path().join("kept")).unwrap();
+        fs::write(place.path().join("kept/file"), "x").unwrap();
+        symlink("../../kept", place.path().join("tree/deep/link")).unwrap();
+        let folder = RealDisk.open_folder(place.path()).unwrap();
+        folder.remove("tree".as_ref()).unwrap();
+        folder.remove("tree".as_ref()).unwrap();
+        assert_eq!(folder.names().unwrap(), ["kept"]);
+        assert!(place.path().join("kept/file").exists());
+    }
+
+    #[test]
+    fn a_new_file_has_exactly_the_given_permissions() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = RealDisk.open_folder(place.path()).unwrap();
+        folder
+            .create_file("run".as_ref(), 0o777, &mut &b"#!"[..])
+            .unwrap();
+        let Found::File(file) = folder.open("run".as_ref()).unwrap() else {
+            panic!("it is a file")
+        };
+        assert_eq!(file.mode, 0o777);
+    }
+}
