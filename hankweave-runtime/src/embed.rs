@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::Launch;
 
+use crate::checkpoint::CheckpointStore;
 use crate::driver::{AgentDriver, DriverSet, ProcessHost};
 use crate::hank_files::LoadedHank;
 use crate::instance_lock::InstanceLock;
@@ -63,6 +64,7 @@ pub struct Builder {
     pub(crate) dir: PathBuf,
     pub(crate) options: RunOptions,
     pub(crate) drivers: DriverSet,
+    pub(crate) checkpoints: Option<Arc<dyn CheckpointStore>>,
     pub(crate) world: World,
 }
 
@@ -88,10 +90,10 @@ impl Builder {
         self
     }
 
-    /// Replaces the seams to the outside world.
+    /// Keeps checkpoints in `store` instead of a git repository in the execution directory.
     #[must_use]
-    pub fn world(mut self, world: World) -> Self {
-        self.world = world;
+    pub fn checkpoints(mut self, store: Arc<dyn CheckpointStore>) -> Self {
+        self.checkpoints = Some(store);
         self
     }
 
@@ -114,25 +116,27 @@ pub struct Hankweave {
 }
 
 impl Hankweave {
-    /// Begins with a hank. The world is the real one until [`Builder::world`] replaces it.
+    /// Begins with a hank in the real world.
     ///
     /// # Errors
     ///
     /// Returns the error of the operating system when this process cannot be told to adopt the orphans of its agents.
     pub fn builder(hank: LoadedHank) -> std::io::Result<Builder> {
-        let world = World::real()?;
-        let drivers = DriverSet::built_in(&ProcessHost::new(
-            Arc::clone(&world.spawner),
-            Arc::clone(&world.environment),
-        ));
+        Ok(Self::builder_in(World::real()?, hank))
+    }
+
+    /// Begins with a hank in another world, which everything in the run goes through, the built-in drivers among it.
+    #[must_use]
+    pub fn builder_in(world: World, hank: LoadedHank) -> Builder {
         let dir = hank.root.clone();
-        Ok(Builder {
+        Builder {
             hank,
             dir,
             options: RunOptions::default(),
-            drivers,
+            drivers: DriverSet::built_in(&ProcessHost::new(&world)),
+            checkpoints: None,
             world,
-        })
+        }
     }
 
     /// Everything that happens from now on.

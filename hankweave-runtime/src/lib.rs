@@ -24,11 +24,6 @@ pub mod checkpoint;
 )]
 pub mod cli;
 mod codon;
-#[expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "real agents have real files and programs; `AgentDriver` is the seam, and another driver the replacement"
-)]
 pub mod driver;
 mod embed;
 mod error;

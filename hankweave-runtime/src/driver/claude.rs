@@ -10,7 +10,7 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::Launch;
 use hankweave_core::id::is_safe_argument;
 
-use super::process::{Invocation, ProcessHost, find_program, write_private};
+use super::process::{Invocation, ProcessHost};
 use super::{AgentDriver, RunningAgent, StartError};
 
 const NAME: &str = "claude";
@@ -37,11 +37,11 @@ impl ClaudeDriver {
             check_argument("session id", session.as_str())?;
         }
         let program = self.program(launch.program.as_deref(), launch.env.get("PATH").map(OsStr::new))?;
-        let system_prompt = system_prompt_file(&launch)?;
+        let system_prompt = self.system_prompt_file(&launch)?;
         let invocation = Invocation {
             program,
             args: arguments(&launch, system_prompt.as_deref()),
-            env: environment(),
+            env: environment(self.host.user_id()),
         };
         self.host.run(launch, invocation)
     }
@@ -53,15 +53,28 @@ impl ClaudeDriver {
             .or_else(|| self.host.variable(PATH_VARIABLE))
         {
             let path = PathBuf::from(path);
-            return if path.is_file() {
+            return if self.host.is_file(&path) {
                 Ok(path)
             } else {
                 Err(not_found(&path.to_string_lossy()))
             };
         }
         let search_path = path.or_else(|| self.host.variable("PATH")).unwrap_or_default();
-        find_program(NAME, search_path)
+        self.host
+            .find_program(NAME, search_path)
             .ok_or_else(|| not_found(&format!("PATH ({})", search_path.to_string_lossy())))
+    }
+
+    /// A prompt never stands on a command line, which every user of the machine can read: it goes into a file beside the log.
+    fn system_prompt_file(&self, launch: &Launch) -> Result<Option<PathBuf>, StartError> {
+        let Some(text) = &launch.appended_system_prompt else {
+            return Ok(None);
+        };
+        let path = launch.log_path.with_extension("system-prompt.txt");
+        match self.host.write_private(&path, text) {
+            Ok(()) => Ok(Some(path)),
+            Err(source) => Err(StartError::Prepare { path, source }),
+        }
     }
 }
 
@@ -119,39 +132,20 @@ fn arguments(launch: &Launch, system_prompt: Option<&Path>) -> Vec<OsString> {
 }
 
 /// As root the program refuses to skip permissions unless it is told that it runs in a sandbox.
-fn environment() -> BTreeMap<String, String> {
-    if !rustix::process::geteuid().is_root() {
+fn environment(user_id: u32) -> BTreeMap<String, String> {
+    if user_id != 0 {
         return BTreeMap::new();
     }
     BTreeMap::from([("IS_SANDBOX".to_owned(), "1".to_owned())])
 }
 
-/// A prompt never stands on a command line, which every user of the machine can read: it goes into a file beside the log.
-fn system_prompt_file(launch: &Launch) -> Result<Option<PathBuf>, StartError> {
-    let Some(text) = &launch.appended_system_prompt else {
-        return Ok(None);
-    };
-    let path = launch.log_path.with_extension("system-prompt.txt");
-    let prepare = |source| StartError::Prepare {
-        path: path.clone(),
-        source,
-    };
-    if let Some(folder) = path.parent() {
-        super::process::private_folder(folder).map_err(prepare)?;
-    }
-    write_private(&path, text).map_err(prepare)?;
-    Ok(Some(path))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use hankweave_core::id::SessionId;
 
     use super::*;
+    use crate::world::World;
     use crate::world::environment::Environment;
-    use crate::world::process::ChildSpawner;
 
     fn launch() -> Launch {
         Launch {
@@ -201,10 +195,7 @@ mod tests {
     // covers: S7
     #[tokio::test]
     async fn a_model_that_looks_like_an_option_is_refused() {
-        let driver = ClaudeDriver::new(ProcessHost::new(
-            Arc::new(ChildSpawner::new()),
-            Arc::new(Environment::default()),
-        ));
+        let driver = ClaudeDriver::new(ProcessHost::new(&World::with_environment(Environment::default())));
         let mut launch = launch();
         launch.model = "--help".to_owned();
         let error = driver.start(launch).await.unwrap_err();
@@ -219,10 +210,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_program_is_explained() {
-        let host = ProcessHost::new(
-            Arc::new(ChildSpawner::new()),
-            Arc::new(Environment::from_iter([("PATH", "/nowhere/bin")])),
-        );
+        let environment = Environment::from_iter([("PATH", "/nowhere/bin")]);
+        let host = ProcessHost::new(&World::with_environment(environment));
         let error = ClaudeDriver::new(host).start(launch()).await.unwrap_err();
         assert_eq!(
             error.to_string(),

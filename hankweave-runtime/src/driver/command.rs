@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::Launch;
 
-use super::process::{Invocation, ProcessHost, find_program};
+use super::process::{Invocation, ProcessHost};
 use super::{AgentDriver, RunningAgent, StartError};
 
 const NAME: &str = "command";
@@ -47,7 +47,9 @@ impl CommandDriver {
         if program.contains('/') {
             return launch.work_dir.join(program);
         }
-        find_program(program, &self.host.search_path(launch)).unwrap_or_else(|| Path::new(program).to_owned())
+        self.host
+            .find_program(program, &self.host.search_path(launch))
+            .unwrap_or_else(|| Path::new(program).to_owned())
     }
 }
 
@@ -64,7 +66,7 @@ impl AgentDriver for CommandDriver {
         };
         let path = self.host.variable("PATH").unwrap_or_default();
         // A path counts from the agent's folder, which may not exist yet, and a rig may make the program.
-        if program.contains('/') || find_program(program, path).is_some() {
+        if program.contains('/') || self.host.find_program(program, path).is_some() {
             return Ok(());
         }
         Err(StartError::CommandNotFound {

@@ -16,7 +16,6 @@ mod set;
 pub use agent::{AgentControl, AgentDriver, RunningAgent, StartError};
 pub use claude::ClaudeDriver;
 pub use command::CommandDriver;
-pub(crate) use process::find_program;
 pub use process::{ProcessHost, ProcessLimits};
 pub use scripted::{ScriptedDriver, play};
 pub use set::DriverSet;

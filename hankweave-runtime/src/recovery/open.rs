@@ -94,16 +94,16 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
         dir,
         options,
         drivers,
+        checkpoints,
         world,
     } = builder;
-    let hank =
-        preflight::check(&loaded, &options, &drivers, &world.environment).map_err(OpenError::Preflight)?;
+    let hank = preflight::check(&loaded, &options, &drivers, &world).map_err(OpenError::Preflight)?;
     let dir = ExecutionDir::new(prepare_directory(&*world.disk, &dir)?);
     let own_files = own_files(&loaded, &hank, dir.root());
     let blocking = world.blocking;
     let (files_world, files_dir, strict) = (world.clone(), dir.clone(), options.strict_state);
     let records = blocking
-        .run(move || open_records(&files_world, &files_dir, strict))
+        .run(move || open_records(&files_world, &files_dir, strict, checkpoints))
         .await?;
     let mut notices = describe(&records.loaded);
     notices.extend(records.report.moved_aside.iter().map(|path| {
@@ -175,7 +175,12 @@ struct Records {
 }
 
 /// Everything on disk that waits, in the documented order: lock, journal, state, checkpoints.
-fn open_records(world: &World, dir: &ExecutionDir, strict: bool) -> Result<Records, OpenError> {
+fn open_records(
+    world: &World,
+    dir: &ExecutionDir,
+    strict: bool,
+    checkpoints: Option<Arc<dyn CheckpointStore>>,
+) -> Result<Records, OpenError> {
     let state_dir = dir.state_dir();
     let lock_world = LockWorld {
         disk: Arc::clone(&world.disk),
@@ -199,6 +204,23 @@ fn open_records(world: &World, dir: &ExecutionDir, strict: bool) -> Result<Recor
         Strictness::StartOver
     };
     let loaded = state_manager::load(&parts, strictness).map_err(OpenError::State)?;
+    let (checkpoints, report) = match checkpoints {
+        Some(store) => (store, OpenReport::default()),
+        None => open_repository(world, dir)?,
+    };
+    Ok(Records {
+        lock,
+        parts,
+        loaded,
+        checkpoints,
+        report,
+    })
+}
+
+fn open_repository(
+    world: &World,
+    dir: &ExecutionDir,
+) -> Result<(Arc<dyn CheckpointStore>, OpenReport), OpenError> {
     let request = OpenRequest {
         repository: dir.checkpoints(),
         workspace: dir.root().to_owned(),
@@ -206,13 +228,7 @@ fn open_records(world: &World, dir: &ExecutionDir, strict: bool) -> Result<Recor
         nonce: world.ids.nonce(),
     };
     let (store, report) = GitCheckpoints::open(&request).map_err(OpenError::Checkpoints)?;
-    Ok(Records {
-        lock,
-        parts,
-        loaded,
-        checkpoints: Arc::new(store),
-        report,
-    })
+    Ok((Arc::new(store), report))
 }
 
 /// What a person should know about how the state was found.

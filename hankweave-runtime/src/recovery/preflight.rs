@@ -2,10 +2,11 @@
 
 use hankweave_core::hank::{AgentChoice, CodonConfig, Hank, unsupported};
 
-use crate::driver::{DriverSet, StartError, find_program};
+use crate::driver::{DriverSet, StartError};
 use crate::embed::RunOptions;
 use crate::hank_files::LoadedHank;
-use crate::world::environment::Environment;
+use crate::world::World;
+use crate::world::environment::find_program;
 
 /// Why a hank cannot be run here; nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +43,7 @@ pub(super) fn check(
     loaded: &LoadedHank,
     options: &RunOptions,
     drivers: &DriverSet,
-    environment: &Environment,
+    world: &World,
 ) -> Result<Hank, PreflightError> {
     let file = loaded.file.display().to_string();
     let Some(hank) = loaded.hank.as_ref().filter(|_| !loaded.problems.has_errors()) else {
@@ -58,7 +59,7 @@ pub(super) fn check(
             .collect();
         return Err(PreflightError::Hank(lines.join("\n")));
     }
-    let missing = missing_requirements(hank, environment);
+    let missing = missing_requirements(hank, world);
     if !missing.is_empty() {
         return Err(PreflightError::Requirements(missing.join(", ")));
     }
@@ -104,7 +105,8 @@ fn check_agent(codon: &CodonConfig, drivers: &DriverSet) -> Result<(), Preflight
 }
 
 /// All missing variables and programs ("hank configuration", section 1).
-fn missing_requirements(hank: &Hank, environment: &Environment) -> Vec<String> {
+fn missing_requirements(hank: &Hank, world: &World) -> Vec<String> {
+    let environment = &world.environment;
     let set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
     let variables = hank
         .requirements
@@ -116,7 +118,7 @@ fn missing_requirements(hank: &Hank, environment: &Environment) -> Vec<String> {
         .requirements
         .tools
         .iter()
-        .filter(|tool| find_program(tool, path).is_none());
+        .filter(|tool| find_program(&*world.disk, tool, path).is_none());
     variables
         .map(|name| format!("the environment variable {name}"))
         .chain(programs.map(|tool| format!("the program {tool}")))

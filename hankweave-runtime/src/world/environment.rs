@@ -1,19 +1,26 @@
-//! What the program was given when it was started.
+//! What the program was given when it was started, and the programs that it can find.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
-/// The environment variables, read once so that nothing that happens later changes an answer.
+use super::disk::{Disk, FileKind};
+
+/// The environment variables and the program itself, read once so that nothing that happens later changes an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
+    program: Option<PathBuf>,
 }
 
 impl Environment {
-    /// The variables of this process.
+    /// What this process was given.
     #[must_use]
     pub fn of_process() -> Self {
-        std::env::vars_os().collect()
+        Self {
+            variables: std::env::vars_os().collect(),
+            program: std::env::current_exe().ok(),
+        }
     }
 
     /// The value of a variable; `None` when it is not set.
@@ -28,14 +35,56 @@ impl Environment {
             .iter()
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
+
+    /// The file of the program that is running; `None` when the system does not tell.
+    #[must_use]
+    pub fn program(&self) -> Option<&Path> {
+        self.program.as_deref()
+    }
 }
 
 impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
+    /// An environment of these variables, whose program is not known.
     fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
         let variables = variables
             .into_iter()
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
-        Self { variables }
+        Self {
+            variables,
+            program: None,
+        }
+    }
+}
+
+/// The first executable file called `name` in the absolute folders of `path`, a value of the variable `PATH`.
+pub fn find_program(disk: &dyn Disk, name: &str, path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|candidate| is_executable(disk, candidate))
+}
+
+fn is_executable(disk: &dyn Disk, path: &Path) -> bool {
+    disk.metadata_followed(path)
+        .is_ok_and(|metadata| metadata.kind == FileKind::File && metadata.mode & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::super::disk::RealDisk;
+    use super::*;
+
+    #[test]
+    fn only_executable_files_in_absolute_folders_are_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("agent");
+        std::fs::write(&program, "").unwrap();
+        let path = std::env::join_paths([Path::new("."), Path::new("/nowhere"), folder.path()]).unwrap();
+        assert_eq!(find_program(&RealDisk, "agent", &path), None);
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(find_program(&RealDisk, "agent", &path), Some(program));
     }
 }

@@ -32,7 +32,7 @@ pub struct World {
     pub ids: Arc<dyn IdSource>,
     /// Which process and which boot this is.
     pub identity: Arc<dyn Identity>,
-    /// The variables that the program was started with.
+    /// What the program was started with.
     pub environment: Arc<Environment>,
     /// Child processes.
     pub spawner: Arc<dyn Spawner>,
@@ -56,5 +56,19 @@ impl World {
             spawner: Arc::new(ChildSpawner::adopting_orphans()?),
             blocking: Blocking::Threads,
         })
+    }
+
+    /// The real one for a unit test, which must not adopt what other tests in the same process start.
+    #[cfg(test)]
+    pub(crate) fn with_environment(environment: Environment) -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            disk: Arc::new(RealDisk),
+            ids: Arc::new(RandomIds::new()),
+            identity: Arc::new(SystemIdentity),
+            environment: Arc::new(environment),
+            spawner: Arc::new(ChildSpawner::new()),
+            blocking: Blocking::Threads,
+        }
     }
 }

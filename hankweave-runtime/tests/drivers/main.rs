@@ -20,8 +20,9 @@ use hankweave_core::id::SessionId;
 use hankweave_runtime::driver::{
     AgentDriver, CommandDriver, DriverSet, ProcessHost, RunningAgent, ScriptedDriver, StartError,
 };
+use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::Environment;
-use hankweave_runtime::world::process::{ChildSpawner, sweep_marked};
+use hankweave_runtime::world::process::sweep_marked;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -31,10 +32,9 @@ const BINARY: &str = env!("CARGO_BIN_EXE_hankweave");
 /// Far longer than anything here takes; it only turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-static HOST: LazyLock<ProcessHost> = LazyLock::new(|| {
-    let spawner = ChildSpawner::adopting_orphans().expect("Linux has subreapers");
-    ProcessHost::new(Arc::new(spawner), Arc::new(Environment::of_process()))
-});
+static WORLD: LazyLock<World> = LazyLock::new(|| World::real().expect("Linux has subreapers"));
+
+static HOST: LazyLock<ProcessHost> = LazyLock::new(|| ProcessHost::new(&WORLD));
 
 struct Stage {
     folder: TempDir,
@@ -395,10 +395,10 @@ async fn a_full_context_is_told_apart_from_other_failures() {
 async fn the_agent_does_not_see_the_token_of_the_server() {
     let stage = Stage::new();
     let inherited = [("PATH", "/usr/bin:/bin"), ("HANKWEAVE_TOKEN", "secret")];
-    let host = ProcessHost::new(
-        Arc::new(ChildSpawner::new()),
-        Arc::new(Environment::from_iter(inherited)),
-    );
+    let host = ProcessHost::new(&World {
+        environment: Arc::new(Environment::from_iter(inherited)),
+        ..WORLD.clone()
+    });
     let driver = ScriptedDriver::new(host).with_program(BINARY);
     let mut launch = stage.launch(&json!({"turns": [
         {"tools": [{"bash": {"command": "echo [$HANKWEAVE_TOKEN] [$GREETING] [${TMPDIR##*/}]"}}]}]}));

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_core::agent::{ClaudeDecoder, Launch};
 use tokio::sync::mpsc;
 
-use super::log::{Log, private_folder};
+use super::log::Log;
 use super::supervise::{Supervisor, supervise};
 use crate::driver::{RunningAgent, StartError};
-use crate::world::environment::Environment;
-use crate::world::process::{CommandSpec, Spawner, Stdin, environment};
+use crate::world::World;
+use crate::world::disk::{FileKind, parent, remove_if_present};
+use crate::world::environment;
+use crate::world::process::{self, CommandSpec, Stdin};
 
 /// Events that may wait for a slow reader. Few, because one may be as large as a line; the agent waits in its pipe.
 const EVENT_QUEUE: usize = 32;
@@ -21,8 +23,7 @@ const EVENT_QUEUE: usize = 32;
 /// What drivers of agent processes share: how processes are started, what they inherit, and their limits.
 #[derive(Debug, Clone)]
 pub struct ProcessHost {
-    spawner: Arc<dyn Spawner>,
-    inherited: Arc<Environment>,
+    world: World,
     limits: ProcessLimits,
 }
 
@@ -57,12 +58,12 @@ pub(in crate::driver) struct Invocation {
 }
 
 impl ProcessHost {
-    /// A host whose agents inherit `inherited`, but for what [`environment`] leaves out; it is also where
+    /// A host in `world`. Agents inherit its environment, but for what [`process::environment`] leaves out; it is also where
     /// `HANKWEAVE_CLAUDE_PATH` is looked up.
-    pub fn new(spawner: Arc<dyn Spawner>, inherited: Arc<Environment>) -> Self {
+    #[must_use]
+    pub fn new(world: &World) -> Self {
         Self {
-            spawner,
-            inherited,
+            world: world.clone(),
             limits: ProcessLimits::default(),
         }
     }
@@ -76,7 +77,7 @@ impl ProcessHost {
 
     /// A variable of this process, before anything is left out.
     pub(in crate::driver) fn variable(&self, name: &str) -> Option<&OsStr> {
-        self.inherited.get(name)
+        self.world.environment.get(name)
     }
 
     /// Where an agent with this environment looks for programs.
@@ -84,6 +85,35 @@ impl ProcessHost {
         let own = launch.env.get("PATH").map(OsString::from);
         own.or_else(|| self.variable("PATH").map(OsStr::to_owned))
             .unwrap_or_default()
+    }
+
+    /// The program called `name` in the folders of `path`.
+    pub(in crate::driver) fn find_program(&self, name: &str, path: &OsStr) -> Option<PathBuf> {
+        environment::find_program(&*self.world.disk, name, path)
+    }
+
+    /// Whether `path` leads to a regular file.
+    pub(in crate::driver) fn is_file(&self, path: &Path) -> bool {
+        let metadata = self.world.disk.metadata_followed(path);
+        metadata.is_ok_and(|metadata| metadata.kind == FileKind::File)
+    }
+
+    /// The file of the program that is running.
+    pub(in crate::driver) fn own_program(&self) -> Option<&Path> {
+        self.world.environment.program()
+    }
+
+    /// The user whom agents run as.
+    pub(in crate::driver) fn user_id(&self) -> u32 {
+        self.world.identity.user_id()
+    }
+
+    /// Writes a new file for this user alone, or replaces the one that is there.
+    pub(in crate::driver) fn write_private(&self, path: &Path, content: &str) -> io::Result<()> {
+        let disk = &*self.world.disk;
+        disk.make_private_dirs(parent(path))?;
+        remove_if_present(disk, path)?;
+        disk.create_new(path, content.as_bytes())
     }
 
     /// Starts a program that reads the prompt from its standard input and prints the claude stream.
@@ -96,14 +126,18 @@ impl ProcessHost {
             let path = path.clone();
             move |source| StartError::Prepare { path, source }
         };
-        private_folder(&launch.temp_dir).map_err(prepare(&launch.temp_dir))?;
-        let log = Log::create(&launch.log_path, self.limits.log_bytes).map_err(prepare(&launch.log_path))?;
+        let World { disk, blocking, .. } = &self.world;
+        disk.make_private_dirs(&launch.temp_dir)
+            .map_err(prepare(&launch.temp_dir))?;
+        let log = Log::create(&**disk, *blocking, &launch.log_path, self.limits.log_bytes)
+            .map_err(prepare(&launch.log_path))?;
         let log_path = log.path().to_owned();
         let decoder = ClaudeDecoder::new(launch.resume.is_some());
         let program = invocation.program.clone();
         let grace = launch.grace;
         let spec = self.command(launch, invocation);
         let process = self
+            .world
             .spawner
             .spawn(spec)
             .map_err(|source| StartError::Spawn { program, source })?;
@@ -138,7 +172,7 @@ impl ProcessHost {
         CommandSpec {
             program: invocation.program,
             args: invocation.args,
-            env: environment(&self.inherited, &own),
+            env: process::environment(&self.world.environment, &own),
             work_dir: launch.work_dir,
             stdin: Stdin::Bytes(launch.prompt.into_bytes()),
             marker: launch.marker,

@@ -1,45 +1,45 @@
 //! The raw output of an agent in a file of its own.
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use tokio::fs::File;
-use tokio::io::AsyncWriteExt;
+use crate::world::blocking::Blocking;
+use crate::world::disk::{AppendFile, Disk, parent};
 
 /// How often one codon may be tried before there are no names left.
 const MAX_TRIES: u32 = 10_000;
+
+const LIMIT_NOTICE: &[u8] = b"\n[log limit reached; the rest was not written]\n";
 
 /// Copies output into a file, up to a limit.
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
     /// `None` after the limit was reached or a write failed.
-    file: Option<File>,
+    file: Option<Box<dyn AppendFile>>,
     left: u64,
+    blocking: Blocking,
 }
 
 impl Log {
-    /// Makes a new file at `path`, or at the next free name behind it: `x.log`, `x-2.log`, and so on.
-    pub(super) fn create(path: &Path, limit: u64) -> io::Result<Self> {
-        if let Some(folder) = path.parent() {
-            private_folder(folder)?;
-        }
+    /// Makes a new file at `path`, or at the next free name behind it: `x.log`, `x-2.log`, and so on. It did not exist before, so
+    /// that no link is followed ("reliability and security", rules S10 and X5).
+    pub(super) fn create(disk: &dyn Disk, blocking: Blocking, path: &Path, limit: u64) -> io::Result<Self> {
+        disk.make_private_dirs(parent(path))?;
         let mut attempt = 1;
         loop {
             let path = numbered(path, attempt);
-            match private_file().open(&path) {
+            match disk.create_append(&path) {
                 Ok(file) => {
-                    let file = Some(File::from_std(file));
                     return Ok(Self {
                         path,
-                        file,
+                        file: Some(file),
                         left: limit,
+                        blocking,
                     });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < MAX_TRIES => {
-                    attempt += 1
+                    attempt += 1;
                 }
                 Err(error) => return Err(error),
             }
@@ -52,55 +52,27 @@ impl Log {
 
     /// Appends `chunk`. A log that cannot be written must not end the agent's work, so a failure is only logged.
     pub(super) async fn append(&mut self, chunk: &[u8]) {
-        let Some(file) = &mut self.file else { return };
+        let Some(mut file) = self.file.take() else { return };
         let fits = usize::try_from(self.left).unwrap_or(usize::MAX).min(chunk.len());
         self.left -= fits as u64;
-        let mut written = file.write_all(&chunk[..fits]).await;
         let full = fits < chunk.len();
-        if full && written.is_ok() {
-            written = file
-                .write_all(b"\n[log limit reached; the rest was not written]\n")
-                .await;
+        let mut bytes = chunk[..fits].to_vec();
+        if full {
+            bytes.extend_from_slice(LIMIT_NOTICE);
         }
-        if full || written.is_err() {
-            self.close(written).await;
-        }
-    }
-
-    /// Writes out what is still in memory.
-    pub(super) async fn finish(&mut self) {
-        self.close(Ok(())).await;
-    }
-
-    async fn close(&mut self, mut written: io::Result<()>) {
-        if let Some(mut file) = self.file.take() {
-            written = written.and(file.flush().await);
-        }
-        if let Err(error) = written {
-            tracing::warn!(path = %self.path.display(), %error, "failed to write the agent's log");
+        let write = move || {
+            let written = file.write_all(&bytes);
+            (file, written)
+        };
+        let (file, written) = self.blocking.run(write).await;
+        match written {
+            Ok(()) if !full => self.file = Some(file),
+            Ok(()) => {}
+            Err(error) => {
+                tracing::warn!(path = %self.path.display(), %error, "failed to write the agent's log");
+            }
         }
     }
-}
-
-/// Makes `folder` and its missing parents, for this user alone.
-pub(in crate::driver) fn private_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-/// Writes a new file for this user alone, or replaces the one that is there.
-pub(in crate::driver) fn write_private(path: &Path, content: &str) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    private_file().open(path)?.write_all(content.as_bytes())
-}
-
-/// A file that did not exist, so that no link is followed ("reliability and security", rules S10 and X5).
-fn private_file() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    options
 }
 
 fn numbered(path: &Path, attempt: u32) -> PathBuf {
@@ -115,13 +87,18 @@ fn numbered(path: &Path, attempt: u32) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::disk::RealDisk;
+
+    fn create(path: &Path, limit: u64) -> Log {
+        Log::create(&RealDisk, Blocking::Threads, path, limit).unwrap()
+    }
 
     #[tokio::test]
     async fn a_second_try_gets_its_own_file() {
         let folder = tempfile::tempdir().unwrap();
         let wanted = folder.path().join("runs/review-1-claude.log");
-        let first = Log::create(&wanted, 10).unwrap();
-        let second = Log::create(&wanted, 10).unwrap();
+        let first = create(&wanted, 10);
+        let second = create(&wanted, 10);
         assert_eq!(first.path(), wanted);
         assert_eq!(second.path(), folder.path().join("runs/review-1-claude-2.log"));
     }
@@ -129,11 +106,10 @@ mod tests {
     #[tokio::test]
     async fn a_log_stops_at_its_limit_with_a_notice() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = Log::create(&folder.path().join("a.log"), 6).unwrap();
+        let mut log = create(&folder.path().join("a.log"), 6);
         for chunk in [b"1234", b"5678", b"9012"] {
             log.append(chunk).await;
         }
-        log.finish().await;
         let text = std::fs::read_to_string(log.path()).unwrap();
         assert_eq!(text, "123456\n[log limit reached; the rest was not written]\n");
     }
@@ -143,9 +119,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("target");
         std::os::unix::fs::symlink(&target, folder.path().join("a.log")).unwrap();
-        let mut log = Log::create(&folder.path().join("a.log"), 100).unwrap();
+        let mut log = create(&folder.path().join("a.log"), 100);
         log.append(b"x").await;
-        log.finish().await;
         assert!(!target.exists());
         assert_eq!(log.path(), folder.path().join("a-2.log"));
     }

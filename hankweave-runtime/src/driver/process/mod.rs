@@ -6,10 +6,7 @@
 mod host;
 mod lines;
 mod log;
-mod program;
 mod supervise;
 
 pub(super) use host::Invocation;
 pub use host::{ProcessHost, ProcessLimits};
-pub(super) use log::{private_folder, write_private};
-pub(crate) use program::find_program;

@@ -167,7 +167,6 @@ impl Pump<'_> {
         if let Some(line) = self.framer.finish() {
             self.tell(line).await;
         }
-        self.log.finish().await;
     }
 
     async fn tell(&mut self, line: Line) {

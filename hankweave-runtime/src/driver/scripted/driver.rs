@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::Launch;
@@ -36,10 +37,7 @@ impl ScriptedDriver {
         check_argument("model name", &launch.model)?;
         let program = match launch.program.as_ref().or(self.program.as_ref()) {
             Some(program) => program.clone(),
-            None => std::env::current_exe().map_err(|source| StartError::Spawn {
-                program: "scripted-agent".into(),
-                source,
-            })?,
+            None => self.own_program()?,
         };
         let invocation = Invocation {
             program,
@@ -47,6 +45,17 @@ impl ScriptedDriver {
             env: BTreeMap::new(),
         };
         self.host.run(launch, invocation)
+    }
+
+    fn own_program(&self) -> Result<PathBuf, StartError> {
+        let program = self.host.own_program().map(Path::to_owned);
+        program.ok_or_else(|| StartError::Spawn {
+            program: "scripted-agent".into(),
+            source: io::Error::new(
+                io::ErrorKind::NotFound,
+                "the running program does not know its own file",
+            ),
+        })
     }
 }
 

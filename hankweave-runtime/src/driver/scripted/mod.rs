@@ -4,10 +4,23 @@
 //! show what would happen. The script format is described in `docs/scripted-agent.md`.
 
 mod driver;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the child's own side: another process, which really does what its script says"
+)]
 mod play;
 mod script;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the child's own side: another process, which really does what its script says"
+)]
 mod session;
 mod stream;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the child's own side: another process, which really does what its script says"
+)]
 mod tools;
 
 pub use driver::ScriptedDriver;

@@ -262,6 +262,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use super::super::FileKind;
     use super::*;
 
     fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -294,7 +295,7 @@ mod tests {
         assert!(RealDisk.read(&link, 100).is_err());
         assert!(RealDisk.create_new(&link, b"x").is_err());
         assert!(RealDisk.open_append(&link).is_err());
-        assert_eq!(RealDisk.metadata(&link).unwrap().kind, FileKind::Other);
+        assert_eq!(RealDisk.metadata(&link).unwrap().kind, FileKind::Link);
         assert_eq!(RealDisk.read(&path, 100).unwrap(), b"secret");
     }
 
