@@ -27,11 +27,6 @@ mod codon;
 pub mod driver;
 mod embed;
 mod error;
-#[expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the author's files are read by descriptors beneath their folder, which `Disk` does not know; nothing is written"
-)]
 pub mod hank_files;
 pub mod instance_lock;
 pub mod journal;

@@ -99,7 +99,11 @@ fn no_session(outcome: ExitOutcome) -> FailureReason {
 
 /// What the front matter of the prompt says, if it says anything.
 fn prompt_metadata(codon: &CodonRun<'_>) -> Option<serde_json::Value> {
-    let prompt = codon.run.loaded.prompt_text(codon.config).ok()?;
+    let prompt = codon
+        .run
+        .loaded
+        .prompt_text(&*codon.run.world.disk, codon.config)
+        .ok()?;
     let metadata = serde_json::to_value(prompt.metadata).ok()?;
     Some(metadata).filter(|value| value.as_object().is_some_and(|object| !object.is_empty()))
 }

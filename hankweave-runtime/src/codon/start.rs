@@ -51,6 +51,7 @@ pub(super) async fn start(
 fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     let run = codon.run;
     let unreadable = |error: PromptError| FailureReason::unknown(true, crate::error::chain(&error));
+    let disk = &*run.world.disk;
     let root = run.dir.root().to_string_lossy();
     let data = run.dir.root().join("read_only_data_source");
     let data = data.to_string_lossy();
@@ -58,8 +59,8 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         agent_root: &root,
         data_dir: &data,
     };
-    let prompt = run.loaded.prompt_text(codon.config).map_err(unreadable)?;
-    let system = run.loaded.system_prompt(codon.config).map_err(unreadable)?;
+    let prompt = run.loaded.prompt_text(disk, codon.config).map_err(unreadable)?;
+    let system = run.loaded.system_prompt(disk, codon.config).map_err(unreadable)?;
     let agent = codon.config.agent_name();
     let (script, command) = match &codon.config.agent {
         Some(AgentChoice::Script { script }) => (Some(run.loaded.root.join(script)), Vec::new()),

@@ -8,8 +8,9 @@ use hankweave_core::hank::{
     references,
 };
 
-use super::beneath::{Found, RefError, find, open_named, read, read_text};
+use super::beneath::{Entry, RefError, find, read_named, read_text};
 use super::tree;
+use crate::world::disk::{Disk, FileKind, RealDisk, parent};
 
 /// Longer prompts are probably a mistake ("hank configuration", section 8).
 const LONG_PROMPT_BYTES: usize = 1 << 20;
@@ -70,13 +71,24 @@ pub struct Prompt {
 ///
 /// Returns a [`LoadHankError`] when there is no file to read.
 pub fn load(path: &Path) -> Result<LoadedHank, LoadHankError> {
-    let file = if path.is_dir() {
+    load_from(&RealDisk, path)
+}
+
+/// The same from another disk.
+///
+/// # Errors
+///
+/// Returns a [`LoadHankError`] when there is no file to read.
+pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankError> {
+    let metadata = disk.metadata_followed(path);
+    let in_folder = metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory);
+    let file = if in_folder {
         path.join("hank.json")
     } else {
         path.to_owned()
     };
-    let bytes = open_named(&file).and_then(read).map_err(|error| match error {
-        RefError::Missing if path.is_dir() => LoadHankError::NoHankInFolder {
+    let bytes = read_named(disk, &file).map_err(|error| match error {
+        RefError::Missing if in_folder => LoadHankError::NoHankInFolder {
             folder: path.to_owned(),
         },
         RefError::Missing => LoadHankError::Missing { path: file.clone() },
@@ -89,12 +101,7 @@ pub fn load(path: &Path) -> Result<LoadedHank, LoadHankError> {
         path: file.clone(),
         source: RefError::Io(error),
     };
-    let absolute = std::path::absolute(&file).map_err(unreadable)?;
-    let root = absolute
-        .parent()
-        .unwrap_or(&absolute)
-        .canonicalize()
-        .map_err(unreadable)?;
+    let root = disk.real_path(parent(&file)).map_err(unreadable)?;
     let Parsed {
         hank,
         draft,
@@ -102,7 +109,7 @@ pub fn load(path: &Path) -> Result<LoadedHank, LoadHankError> {
     } = parse_bytes(&bytes);
     if let Some(hank) = hank.as_ref().or(draft.as_ref()) {
         for reference in references(hank) {
-            problems.extend(check(&root, hank, &reference));
+            problems.extend(check(disk, &root, hank, &reference));
         }
     }
     Ok(LoadedHank {
@@ -119,8 +126,8 @@ impl LoadedHank {
     /// # Errors
     ///
     /// Returns a [`RefError`] that fits behind the path.
-    pub fn read_ref(&self, reference: &str) -> Result<String, RefError> {
-        read_text(&self.root, reference)
+    pub fn read_ref(&self, disk: &dyn Disk, reference: &str) -> Result<String, RefError> {
+        read_text(disk, &self.root, reference)
     }
 
     /// The prompt of a codon: its files, without their front matter, with a blank line between them, or its text.
@@ -128,7 +135,7 @@ impl LoadedHank {
     /// # Errors
     ///
     /// Returns a [`PromptError`] with the file that cannot be read.
-    pub fn prompt_text(&self, codon: &CodonConfig) -> Result<Prompt, PromptError> {
+    pub fn prompt_text(&self, disk: &dyn Disk, codon: &CodonConfig) -> Result<Prompt, PromptError> {
         let files = match &codon.prompt {
             PromptSource::Text(text) => {
                 return Ok(Prompt {
@@ -136,7 +143,7 @@ impl LoadedHank {
                     metadata: PromptMetadata::default(),
                 });
             }
-            PromptSource::Files(files) => self.read_all(files)?,
+            PromptSource::Files(files) => self.read_all(disk, files)?,
         };
         let parts: Vec<_> = files.iter().map(|file| split_front_matter(file)).collect();
         let text = join(parts.iter().map(|(_, text)| *text));
@@ -153,7 +160,7 @@ impl LoadedHank {
     /// # Errors
     ///
     /// Returns a [`PromptError`] with the file that cannot be read.
-    pub fn system_prompt(&self, codon: &CodonConfig) -> Result<Option<String>, PromptError> {
+    pub fn system_prompt(&self, disk: &dyn Disk, codon: &CodonConfig) -> Result<Option<String>, PromptError> {
         let global = self
             .hank
             .as_ref()
@@ -162,15 +169,15 @@ impl LoadedHank {
         for source in global.into_iter().chain(&codon.append_system_prompt) {
             match source {
                 PromptSource::Text(text) => parts.push(text.clone()),
-                PromptSource::Files(files) => parts.extend(self.read_all(files)?),
+                PromptSource::Files(files) => parts.extend(self.read_all(disk, files)?),
             }
         }
         Ok((!parts.is_empty()).then(|| join(parts.iter().map(String::as_str))))
     }
 
-    fn read_all(&self, files: &[String]) -> Result<Vec<String>, PromptError> {
+    fn read_all(&self, disk: &dyn Disk, files: &[String]) -> Result<Vec<String>, PromptError> {
         let read = |path: &String| {
-            self.read_ref(path).map_err(|source| PromptError {
+            self.read_ref(disk, path).map_err(|source| PromptError {
                 path: path.clone(),
                 source,
             })
@@ -190,15 +197,15 @@ pub struct PromptError {
     pub source: RefError,
 }
 
-fn check(root: &Path, hank: &Hank, reference: &Reference<'_>) -> Vec<Problem> {
+fn check(disk: &dyn Disk, root: &Path, hank: &Hank, reference: &Reference<'_>) -> Vec<Problem> {
     let error = |message: String| Problem::error(&hank.places, &*reference.place, message);
     let warning = |message: &str| Problem::warning(&hank.places, &*reference.place, message);
     let path = shown(reference.path);
     if reference.kind == ReferenceKind::CopySource {
-        return match find(root, reference.path) {
-            Ok(Found::File(_)) => Vec::new(),
-            Ok(Found::Folder(folder)) => {
-                let obstacles = tree::obstacles(folder).into_iter();
+        return match find(disk, root, reference.path) {
+            Ok(Entry::File(_)) => Vec::new(),
+            Ok(Entry::Folder(folder)) => {
+                let obstacles = tree::obstacles(&*folder).into_iter();
                 obstacles
                     .map(|found| {
                         error(format!(
@@ -212,7 +219,7 @@ fn check(root: &Path, hank: &Hank, reference: &Reference<'_>) -> Vec<Problem> {
             Err(source) => vec![error(described(&path, &source))],
         };
     }
-    match read_text(root, reference.path) {
+    match read_text(disk, root, reference.path) {
         Err(source) => vec![error(described(&path, &source))],
         Ok(text) if text.trim().is_empty() => vec![warning("the file is empty")],
         Ok(text) if text.len() > LONG_PROMPT_BYTES => vec![warning("the file is larger than 1 MiB")],

@@ -11,4 +11,4 @@ mod tree;
 mod tests;
 
 pub use beneath::{MAX_FILE_BYTES, RefError};
-pub use load::{LoadHankError, LoadedHank, Prompt, PromptError, load};
+pub use load::{LoadHankError, LoadedHank, Prompt, PromptError, load, load_from};

@@ -7,6 +7,7 @@ use rustix::fs::{CWD, FileType, Mode};
 use tempfile::TempDir;
 
 use super::{LoadHankError, LoadedHank, RefError, load};
+use crate::world::disk::RealDisk;
 
 /// A folder with a hank of one codon; `more` is added to the codon.
 fn folder(more: &str) -> TempDir {
@@ -99,13 +100,13 @@ fn prompts_are_joined_without_their_front_matter_and_system_prompts_begin_with_t
     let loaded = load(folder.path()).unwrap();
     assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
     let codon = loaded.hank.as_ref().unwrap().codon("a").unwrap();
-    let prompt = loaded.prompt_text(codon).unwrap();
+    let prompt = loaded.prompt_text(&RealDisk, codon).unwrap();
     assert_eq!(
         (prompt.text.as_str(), prompt.metadata.name.as_deref()),
         ("one\n\ntwo\n", Some("First"))
     );
     assert_eq!(
-        loaded.system_prompt(codon).unwrap().as_deref(),
+        loaded.system_prompt(&RealDisk, codon).unwrap().as_deref(),
         Some("global\n\nown")
     );
 }
@@ -195,7 +196,10 @@ fn a_file_that_became_a_link_after_loading_is_not_read() {
     let codon = loaded.hank.as_ref().unwrap().codon("a").unwrap();
     fs::remove_file(&prompt).unwrap();
     symlink("/etc/hostname", &prompt).unwrap();
-    let error = loaded.prompt_text(codon).unwrap_err();
+    let error = loaded.prompt_text(&RealDisk, codon).unwrap_err();
     assert!(matches!(error.source, RefError::Link { .. }), "{error:?}");
-    assert!(matches!(loaded.read_ref("../x"), Err(RefError::Spelling(_))));
+    assert!(matches!(
+        loaded.read_ref(&RealDisk, "../x"),
+        Err(RefError::Spelling(_))
+    ));
 }

@@ -1,11 +1,9 @@
 //! Looks through the folder that a rig copies from.
 
-use std::os::fd::OwnedFd;
-
 use hankweave_core::hank::paths;
-use rustix::fs::Dir;
 
-use super::beneath::{Found, RefError, open_in};
+use super::beneath::{Entry, RefError, open_in};
+use crate::world::disk::Folder;
 
 /// A deeper tree is a mistake, and walking it costs one open folder for each level.
 const MAX_DEPTH: usize = 64;
@@ -20,22 +18,21 @@ pub(super) struct Obstacle {
 }
 
 /// Finds what cannot be copied: links, special files, repositories, names that are not UTF-8, unreadable parts.
-pub(super) fn obstacles(folder: OwnedFd) -> Vec<Obstacle> {
+pub(super) fn obstacles(folder: &dyn Folder) -> Vec<Obstacle> {
     let mut obstacles = Vec::new();
     walk(folder, "", 0, &mut obstacles);
     obstacles
 }
 
-fn walk(folder: OwnedFd, at: &str, depth: usize, obstacles: &mut Vec<Obstacle>) {
+fn walk(folder: &dyn Folder, at: &str, depth: usize, obstacles: &mut Vec<Obstacle>) {
     let mut refuse = |path: String, reason: String| obstacles.push(Obstacle { path, reason });
     if depth > MAX_DEPTH {
         return refuse(at.to_owned(), format!("lies deeper than {MAX_DEPTH} folders"));
     }
-    let mut names = match names_in(&folder) {
+    let names = match folder.names() {
         Ok(names) => names,
-        Err(errno) => return refuse(at.to_owned(), format!("cannot be read: {errno}")),
+        Err(error) => return refuse(at.to_owned(), format!("cannot be read: {error}")),
     };
-    names.sort();
     for name in names {
         let path = |name: &str| {
             if at.is_empty() {
@@ -44,7 +41,7 @@ fn walk(folder: OwnedFd, at: &str, depth: usize, obstacles: &mut Vec<Obstacle>) 
                 format!("{at}/{name}")
             }
         };
-        let Ok(name) = String::from_utf8(name) else {
+        let Ok(name) = name.into_string() else {
             obstacles.push(Obstacle {
                 path: path("…"),
                 reason: "has a name that is not UTF-8".to_owned(),
@@ -58,9 +55,9 @@ fn walk(folder: OwnedFd, at: &str, depth: usize, obstacles: &mut Vec<Obstacle>) 
             });
             continue;
         }
-        match open_in(&folder, &name) {
-            Ok(Found::File(_)) => {}
-            Ok(Found::Folder(inner)) => walk(inner, &path(&name), depth + 1, obstacles),
+        match open_in(folder, &name) {
+            Ok(Entry::File(_)) => {}
+            Ok(Entry::Folder(inner)) => walk(&*inner, &path(&name), depth + 1, obstacles),
             Err(RefError::Link { .. }) => {
                 obstacles.push(Obstacle {
                     path: path(&name),
@@ -73,13 +70,4 @@ fn walk(folder: OwnedFd, at: &str, depth: usize, obstacles: &mut Vec<Obstacle>) 
             }),
         }
     }
-}
-
-fn names_in(folder: &OwnedFd) -> rustix::io::Result<Vec<Vec<u8>>> {
-    let names = Dir::read_from(folder)?.map(|entry| Ok(entry?.file_name().to_bytes().to_vec()));
-    let names: rustix::io::Result<Vec<Vec<u8>>> = names.collect();
-    Ok(names?
-        .into_iter()
-        .filter(|name| name != b"." && name != b"..")
-        .collect())
 }

@@ -7,6 +7,7 @@ use hankweave_core::id::{CodonId, LoopId};
 use serde::Serialize;
 
 use crate::hank_files::LoadedHank;
+use crate::world::disk::RealDisk;
 
 /// One codon, as `validate` shows it.
 #[derive(Debug, Serialize)]
@@ -71,7 +72,10 @@ impl<'a> CodonView<'a> {
             loop_id,
             agent: codon.agent_name(),
             model: codon.model.as_deref(),
-            prompt_bytes: loaded.prompt_text(codon).ok().map(|prompt| prompt.text.len()),
+            prompt_bytes: loaded
+                .prompt_text(&RealDisk, codon)
+                .ok()
+                .map(|prompt| prompt.text.len()),
             continues: match codon.continuation_mode {
                 ContinuationMode::Fresh => Vec::new(),
                 ContinuationMode::ContinuePrevious => before,
