@@ -17,7 +17,9 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
     let run = codon.run;
     let rig = Rig {
         spawner: run.world.spawner.clone(),
+        disk: run.world.disk.clone(),
         blocking: run.world.blocking,
+        hank: run.loaded.root.clone(),
         workspace: run.dir.root().to_owned(),
         env: environment(&run.world.environment, &codon.config.env),
         marker: codon.marker(),
@@ -54,7 +56,7 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
 fn step(codon: &CodonRun<'_>, item: &hank::RigItem) -> RigStep {
     let action = match &item.action {
         hank::RigAction::Copy { copy } => RigAction::Copy {
-            from: codon.run.loaded.root.join(&copy.from),
+            from: copy.from.clone(),
             to: copy.to.clone().into(),
         },
         hank::RigAction::Command { command } => RigAction::Command {

@@ -1,9 +1,13 @@
 //! Copying a file or a folder into the workspace.
 
-use std::fs;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
+
+use hankweave_core::hank::paths;
+
+use super::target::Target;
+use crate::world::disk::{Disk, FileKind, Folder, Found};
 
 /// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +23,14 @@ pub enum CopyError {
         #[source]
         source: io::Error,
     },
+    /// The source is not a path beneath the hank's folder.
+    #[error("`{from}` {reason}")]
+    Reference {
+        /// The source as written.
+        from: String,
+        /// The broken rule, as a phrase behind the path.
+        reason: &'static str,
+    },
     /// A link in the copied tree points out of it.
     #[error("link `{path}` points out of the copied folder")]
     Link {
@@ -33,77 +45,142 @@ pub enum CopyError {
     },
 }
 
-/// Replaces `to` by a copy of `from`. Everything is looked at before anything is removed, so that a tree that may not be
-/// copied leaves the target as it was. Git folders inside the tree are left out.
-pub(super) fn replace(from: &Path, to: &Path) -> Result<(), CopyError> {
-    let mut entries = Vec::new();
-    collect(from, Path::new(""), &mut entries)?;
-    remove(to).map_err(io_error("remove", to))?;
-    for entry in &entries {
-        entry.write(from, to)?;
-    }
-    Ok(())
+/// Replaces the target by a copy of `from`, a reference to a file or folder of the hank. Everything is looked at before anything is
+/// removed, so that a tree that may not be copied leaves the target as it was. Git folders inside the tree are left out.
+pub(super) fn replace(disk: &dyn Disk, hank: &Path, from: &str, target: &Target) -> Result<(), CopyError> {
+    let names = paths::reference(from).map_err(|reason| CopyError::Reference {
+        from: from.to_owned(),
+        reason,
+    })?;
+    let (folder, name) = source(disk, hank, &names)?;
+    let source = Place {
+        folder: &*folder,
+        name: name.as_ref(),
+        path: hank.join(from),
+    };
+    let target = Place {
+        folder: &*target.folder,
+        name: &target.name,
+        path: target.path.clone(),
+    };
+    let tree = look(&source, 0)?;
+    target
+        .folder
+        .remove(target.name)
+        .map_err(io_error("remove", &target.path))?;
+    write(&tree, &source, &target)
 }
 
-/// One thing to copy; its path is relative to the source and empty for the source itself.
-struct Entry {
-    path: PathBuf,
-    kind: Kind,
-}
-
-enum Kind {
-    Folder,
+/// What is copied, all of it known before the first write: a target inside the source must not grow under the copy.
+enum Tree {
+    Folder(Vec<(OsString, Tree)>),
     File,
     Link(PathBuf),
 }
 
-impl Entry {
-    fn write(&self, from: &Path, to: &Path) -> Result<(), CopyError> {
-        let source = below(from, &self.path);
-        let target = below(to, &self.path);
-        let written = match &self.kind {
-            Kind::Folder => fs::create_dir(&target),
-            Kind::File => fs::copy(&source, &target).map(drop),
-            Kind::Link(link) => symlink(link, &target),
-        };
-        written.map_err(io_error("copy to", &target))
-    }
+/// One entry of an open folder; the path is for messages.
+struct Place<'a> {
+    folder: &'a dyn Folder,
+    name: &'a OsStr,
+    path: PathBuf,
 }
 
-/// Lists the tree, a folder before what is in it.
-fn collect(root: &Path, path: &Path, entries: &mut Vec<Entry>) -> Result<(), CopyError> {
-    let source = below(root, path);
-    let file_type = fs::symlink_metadata(&source)
-        .map_err(io_error("read", &source))?
-        .file_type();
-    let kind = if file_type.is_dir() {
-        Kind::Folder
-    } else if file_type.is_file() {
-        Kind::File
-    } else if file_type.is_symlink() && path != Path::new("") {
-        Kind::Link(inner_link(&source, path)?)
-    } else {
-        return Err(CopyError::Special { path: source });
-    };
-    entries.push(Entry {
-        path: path.to_owned(),
-        kind,
-    });
-    if file_type.is_dir() {
-        for child in fs::read_dir(&source).map_err(io_error("read", &source))? {
-            let name = child.map_err(io_error("read", &source))?.file_name();
-            if name != ".git" {
-                collect(root, &path.join(name), entries)?;
-            }
+impl Place<'_> {
+    fn open(&self, action: &'static str) -> Result<Found, CopyError> {
+        self.folder.open(self.name).map_err(io_error(action, &self.path))
+    }
+
+    fn open_folder(&self, action: &'static str) -> Result<Box<dyn Folder>, CopyError> {
+        match self.open(action)? {
+            Found::Folder(folder) => Ok(folder),
+            Found::File(_) | Found::Other(_) => Err(self.special()),
         }
     }
-    Ok(())
+
+    fn special(&self) -> CopyError {
+        CopyError::Special {
+            path: self.path.clone(),
+        }
+    }
 }
 
-/// The target of a link that stays inside the copied tree; any other is refused ("reliability and security", rule X3).
-fn inner_link(source: &Path, path: &Path) -> Result<PathBuf, CopyError> {
-    let link = fs::read_link(source).map_err(io_error("read", source))?;
-    let folders = path.components().count().saturating_sub(1);
+fn inside<'a>(place: &Place<'_>, folder: &'a dyn Folder, name: &'a OsStr) -> Place<'a> {
+    Place {
+        folder,
+        name,
+        path: place.path.join(name),
+    }
+}
+
+/// Walks from the hank's folder to the folder around the source, and follows no link.
+fn source<'a>(
+    disk: &dyn Disk,
+    hank: &Path,
+    names: &[&'a str],
+) -> Result<(Box<dyn Folder>, &'a str), CopyError> {
+    let (name, folders) = names.split_last().expect("a reference has a name");
+    let mut folder = disk.open_folder(hank).map_err(io_error("read", hank))?;
+    let mut path = hank.to_owned();
+    for name in folders {
+        path.push(name);
+        let place = Place {
+            folder: &*folder,
+            name: name.as_ref(),
+            path: path.clone(),
+        };
+        folder = place.open_folder("read")?;
+    }
+    Ok((folder, name))
+}
+
+/// Lists what is at `place`, with `depth` folders of the tree around it.
+fn look(place: &Place<'_>, depth: usize) -> Result<Tree, CopyError> {
+    let failed = || io_error("read", &place.path);
+    match place.open("read")? {
+        Found::File(_) => Ok(Tree::File),
+        Found::Other(FileKind::Link) if depth > 0 => {
+            let link = place.folder.read_link(place.name).map_err(failed())?;
+            inner_link(link, &place.path, depth - 1).map(Tree::Link)
+        }
+        Found::Other(_) => Err(place.special()),
+        Found::Folder(folder) => {
+            let names = folder.names().map_err(failed())?.into_iter();
+            let inner = names.filter(|name| name != ".git").map(|name| {
+                let tree = look(&inside(place, &*folder, &name), depth + 1)?;
+                Ok((name, tree))
+            });
+            inner.collect::<Result<_, _>>().map(Tree::Folder)
+        }
+    }
+}
+
+/// Copies; what is no longer what it was when it was looked at ends the copy.
+fn write(tree: &Tree, from: &Place<'_>, to: &Place<'_>) -> Result<(), CopyError> {
+    let failed = || io_error("copy to", &to.path);
+    match tree {
+        Tree::Link(link) => to.folder.create_link(to.name, link).map_err(failed()),
+        Tree::File => {
+            let Found::File(mut file) = from.open("read")? else {
+                return Err(from.special());
+            };
+            to.folder
+                .create_file(to.name, file.mode, &mut *file.content)
+                .map_err(failed())
+        }
+        Tree::Folder(inner) => {
+            let source = from.open_folder("read")?;
+            to.folder.create_folder(to.name).map_err(failed())?;
+            let target = to.open_folder("copy to")?;
+            for (name, tree) in inner {
+                write(tree, &inside(from, &*source, name), &inside(to, &*target, name))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A link that stays inside the copied tree, `folders` deep in it; any other is refused ("reliability and security", rule X3).
+fn inner_link(link: PathBuf, path: &Path, folders: usize) -> Result<PathBuf, CopyError> {
     let mut depth = Some(folders);
     for component in link.components() {
         depth = match (component, depth) {
@@ -113,32 +190,9 @@ fn inner_link(source: &Path, path: &Path) -> Result<PathBuf, CopyError> {
             (Component::RootDir | Component::Prefix(_), _) | (_, None) => None,
         };
     }
-    match depth {
-        Some(_) => Ok(link),
-        None => Err(CopyError::Link {
-            path: source.to_owned(),
-        }),
-    }
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-/// Joins without the slash that an empty path would leave behind.
-fn below(root: &Path, path: &Path) -> PathBuf {
-    if path == Path::new("") {
-        return root.to_owned();
-    }
-    root.join(path)
+    depth.map(|_| link).ok_or_else(|| CopyError::Link {
+        path: path.to_owned(),
+    })
 }
 
 fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CopyError + use<> {
@@ -148,9 +202,15 @@ fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Copy
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::sync::Arc;
+
     use tempfile::TempDir;
 
+    use super::super::target;
     use super::*;
+    use crate::world::disk::{Fault, FaultyDisk, RealDisk};
 
     fn tree() -> TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -162,7 +222,8 @@ mod tests {
     }
 
     fn copy(folder: &TempDir) -> Result<(), CopyError> {
-        replace(&folder.path().join("from"), &folder.path().join("to"))
+        let target = target::resolve(&RealDisk, folder.path(), Path::new("to")).unwrap();
+        replace(&RealDisk, folder.path(), "from", &target)
     }
 
     #[test]
@@ -206,5 +267,62 @@ mod tests {
         copy(&folder).unwrap();
         assert!(folder.path().join("to").symlink_metadata().unwrap().is_dir());
         assert_eq!(fs::read_dir(folder.path().join("elsewhere")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_target_inside_the_source_holds_one_copy_and_not_copies_of_itself() {
+        let folder = tree();
+        let target = target::resolve(&RealDisk, folder.path(), Path::new("from/sub/again")).unwrap();
+        replace(&RealDisk, folder.path(), "from", &target).unwrap();
+        assert!(target.path.join("sub/a.txt").exists());
+        assert!(!target.path.join("sub/again").exists());
+    }
+
+    // covers: X2
+    #[test]
+    fn a_source_is_reached_through_no_link_and_stays_in_the_hank() {
+        let folder = tree();
+        let hank = folder.path().join("hank");
+        fs::create_dir(&hank).unwrap();
+        symlink("../from", hank.join("linked")).unwrap();
+        let target = target::resolve(&RealDisk, folder.path(), Path::new("to")).unwrap();
+        let copy = |from| replace(&RealDisk, &hank, from, &target).unwrap_err();
+        assert!(matches!(copy("linked"), CopyError::Special { .. }));
+        assert!(matches!(copy("linked/sub"), CopyError::Special { .. }));
+        assert!(matches!(copy("../from"), CopyError::Reference { .. }));
+    }
+
+    #[test]
+    fn permissions_are_copied_as_they_are() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tree();
+        let mode = fs::Permissions::from_mode(0o751);
+        fs::set_permissions(folder.path().join("from/sub/a.txt"), mode.clone()).unwrap();
+        copy(&folder).unwrap();
+        let copied = fs::metadata(folder.path().join("to/sub/a.txt"))
+            .unwrap()
+            .permissions();
+        assert_eq!(copied.mode() & 0o7777, mode.mode());
+    }
+
+    #[test]
+    fn a_crash_at_any_step_of_a_copy_leaves_what_lies_beside_it() {
+        for n in 0..20 {
+            let folder = tree();
+            fs::write(folder.path().join("beside"), "kept").unwrap();
+            let faulty = FaultyDisk::new(Arc::new(RealDisk), Fault::CrashAt(n));
+            let target = target::resolve(&faulty, folder.path(), Path::new("to")).unwrap();
+            let copied = replace(&faulty, folder.path(), "from", &target);
+            assert_eq!(copied.is_err(), faulty.crashed(), "crash at {n}");
+            assert_eq!(fs::read_to_string(folder.path().join("beside")).unwrap(), "kept");
+            assert_eq!(
+                fs::read_to_string(folder.path().join("from/sub/a.txt")).unwrap(),
+                "a"
+            );
+            if !faulty.crashed() {
+                return;
+            }
+        }
+        panic!("a copy has fewer steps than that");
     }
 }

@@ -1,20 +1,12 @@
 //! Rigs: what prepares a codon's workspace before its agent starts.
 //!
-//! Input: [`RigStep`]s with absolute sources, already checked for containment in the hank folder. Output: what happened, and
+//! Input: [`RigStep`]s with sources beneath the hank's folder. Output: what happened, and
 //! lines to tell on the way. Steps run in order; the first that fails and may not fail ends the rig
 //! ("hank configuration", section 4.1).
 
 mod command;
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the author's files are copied into the agent's workspace; neither is a file of ours"
-)]
 mod copy;
 mod run;
-#[expect(
-    clippy::disallowed_methods,
-    reason = "links in the agent's workspace are resolved, which is no file of ours"
-)]
 mod target;
 
 use std::path::PathBuf;
@@ -37,8 +29,8 @@ pub struct RigStep {
 pub enum RigAction {
     /// Copies a file or a folder and replaces what was there.
     Copy {
-        /// The source, absolute.
-        from: PathBuf,
+        /// The source, a reference beneath the hank's folder.
+        from: String,
         /// The target, relative to the workspace; its parent exists.
         to: PathBuf,
     },

@@ -17,6 +17,7 @@ use super::copy::{self, CopyError};
 use super::target::{self, TargetError};
 use super::{RigAction, RigStep, WorkingDirectory};
 use crate::world::blocking::Blocking;
+use crate::world::disk::Disk;
 use crate::world::process::Spawner;
 
 /// Everything around the steps of one rig.
@@ -24,8 +25,12 @@ use crate::world::process::Spawner;
 pub struct Rig {
     /// Starts the commands.
     pub spawner: Arc<dyn Spawner>,
+    /// Where copies read and write.
+    pub disk: Arc<dyn Disk>,
     /// Where copies wait for the disk.
     pub blocking: Blocking,
+    /// The hank's folder: where copies come from.
+    pub hank: PathBuf,
     /// The agent's workspace: where copies go and commands run.
     pub workspace: PathBuf,
     /// The whole environment of the commands; see [`environment`](crate::world::process::environment).
@@ -254,12 +259,13 @@ impl Rig {
     }
 
     /// Copies on a thread that may wait for the disk, and returns the target.
-    async fn copy(&self, from: &Path, to: &Path) -> Result<PathBuf, RigFailure> {
-        let (workspace, from, to) = (self.workspace.clone(), from.to_owned(), to.to_owned());
+    async fn copy(&self, from: &str, to: &Path) -> Result<PathBuf, RigFailure> {
+        let (disk, hank, workspace) = (Arc::clone(&self.disk), self.hank.clone(), self.workspace.clone());
+        let (from, to) = (from.to_owned(), to.to_owned());
         let copy = move || {
-            let target = target::resolve(&workspace, &to)?;
-            copy::replace(&from, &target)?;
-            Ok(target)
+            let target = target::resolve(&*disk, &workspace, &to)?;
+            copy::replace(&*disk, &hank, &from, &target)?;
+            Ok(target.path)
         };
         self.blocking.run(copy).await
     }
@@ -283,10 +289,11 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::world::disk::RealDisk;
     use crate::world::process::ChildSpawner;
 
     struct Stage {
-        folder: TempDir,
+        _folder: TempDir,
         rig: Rig,
         cancel: CancellationToken,
     }
@@ -298,7 +305,9 @@ mod tests {
             std::fs::create_dir(folder.path().join("template")).unwrap();
             std::fs::write(folder.path().join("template/a.txt"), "hello").unwrap();
             let rig = Rig {
+                disk: Arc::new(RealDisk),
                 blocking: Blocking::Threads,
+                hank: folder.path().to_owned(),
                 spawner: Arc::new(ChildSpawner::new()),
                 workspace: folder.path().join("workspace"),
                 env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
@@ -307,7 +316,7 @@ mod tests {
                 grace: Duration::from_millis(50),
             };
             Self {
-                folder,
+                _folder: folder,
                 rig,
                 cancel: CancellationToken::new(),
             }
@@ -315,7 +324,7 @@ mod tests {
 
         fn copy(&self) -> RigStep {
             let action = RigAction::Copy {
-                from: self.folder.path().join("template"),
+                from: "template".into(),
                 to: "copied".into(),
             };
             RigStep {

@@ -1,8 +1,10 @@
 //! Where a copy may go.
 
-use std::fs;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+
+use crate::world::disk::{Disk, Folder, Found};
 
 /// Names in a workspace that belong to others: git's own folder and hankweave's state.
 const PROTECTED: [&str; 2] = [".git", ".hankweave"];
@@ -41,9 +43,18 @@ pub enum TargetError {
     },
 }
 
-/// The absolute place of `to` in `workspace`, resolved now, because an earlier command may have planted a link
+/// Where a copy goes: an entry of an open folder, so that nothing planted later leads it elsewhere.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) folder: Box<dyn Folder>,
+    pub(super) name: OsString,
+    /// The absolute path, for messages and for commands.
+    pub(super) path: PathBuf,
+}
+
+/// The place of `to` in `workspace`, resolved now, because an earlier command may have planted a link
 /// ("reliability and security", rule X3). The last part is not followed: a link there is what gets replaced.
-pub(super) fn resolve(workspace: &Path, to: &Path) -> Result<PathBuf, TargetError> {
+pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Target, TargetError> {
     let outside = || TargetError::Outside { to: to.to_owned() };
     let mut parts = Vec::new();
     for component in to.components() {
@@ -64,12 +75,28 @@ pub(super) fn resolve(workspace: &Path, to: &Path) -> Result<PathBuf, TargetErro
         to: to.to_owned(),
         source,
     };
-    let root = fs::canonicalize(workspace).map_err(missing)?;
-    let parent = fs::canonicalize(root.join(parts.iter().collect::<PathBuf>())).map_err(missing)?;
-    match parent.strip_prefix(&root) {
-        Ok(inside) if protected(inside).is_none() => Ok(parent.join(name)),
-        _ => Err(TargetError::Link { to: to.to_owned() }),
+    let left = || TargetError::Link { to: to.to_owned() };
+    let root = disk.real_path(workspace).map_err(missing)?;
+    let parent = disk
+        .real_path(&root.join(parts.iter().collect::<PathBuf>()))
+        .map_err(missing)?;
+    let inside = parent.strip_prefix(&root).map_err(|_| left())?;
+    if protected(inside).is_some() {
+        return Err(left());
     }
+    // The real path has no links; one that is there now was planted since.
+    let mut folder = disk.open_folder(&root).map_err(missing)?;
+    for part in inside.components() {
+        folder = match folder.open(part.as_os_str()).map_err(missing)? {
+            Found::Folder(inner) => inner,
+            Found::File(_) | Found::Other(_) => return Err(left()),
+        };
+    }
+    Ok(Target {
+        folder,
+        name: name.to_owned(),
+        path: parent.join(name),
+    })
 }
 
 /// The protected name among the parts of `path`. Compared without case, for file systems that do not know it.
@@ -80,9 +107,11 @@ fn protected(path: &Path) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::world::disk::RealDisk;
 
     #[track_caller]
     fn refused(to: &str) -> TargetError {
@@ -90,7 +119,7 @@ mod tests {
         symlink("/tmp", folder.path().join("out")).unwrap();
         fs::create_dir(folder.path().join(".git")).unwrap();
         symlink(".git", folder.path().join("innocent")).unwrap();
-        resolve(folder.path(), Path::new(to)).unwrap_err()
+        resolve(&RealDisk, folder.path(), Path::new(to)).unwrap_err()
     }
 
     // covers: X3, F17
@@ -115,7 +144,7 @@ mod tests {
     fn a_link_at_the_target_itself_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         symlink("/etc", folder.path().join("link")).unwrap();
-        let resolved = resolve(folder.path(), Path::new("link")).unwrap();
-        assert_eq!(resolved, folder.path().canonicalize().unwrap().join("link"));
+        let resolved = resolve(&RealDisk, folder.path(), Path::new("link")).unwrap();
+        assert_eq!(resolved.path, folder.path().canonicalize().unwrap().join("link"));
     }
 }
