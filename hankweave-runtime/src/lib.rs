@@ -7,21 +7,12 @@
     test,
     expect(
         clippy::disallowed_methods,
+        clippy::disallowed_types,
         reason = "tests look at the real world themselves"
     )
 )]
 
-#[expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "git itself works on real files; `CheckpointStore` is the seam, and its memory form the replacement"
-)]
 pub mod checkpoint;
-#[expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "commands read what the user names and write templates; a run goes through `World`"
-)]
 pub mod cli;
 mod codon;
 pub mod driver;

@@ -14,23 +14,65 @@
 //! [`Checkpoint::skipped`]; any other failure to read fails the whole checkpoint ("reliability and security", rules G4
 //! and G5). A file that changes while it is read is stored as it was read.
 //!
+//! [`CheckpointStore`] is the seam to the world here: git works on real files only, so what touches the disk goes around
+//! `world::disk`, module by module and with the reason beside it. The memory form takes the files of a real folder as well;
+//! a simulation with a virtual disk brings a store of its own.
+//!
 //! Everything here blocks on the disk: call it from a blocking task. When a checkpoint is due, and what a rollback means
 //! for runs, is decided elsewhere.
 
 pub mod exclude;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "libgit2 and its repository are real files"
+)]
 mod git;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "libgit2 and its repository are real files"
+)]
 mod history;
 mod memory;
 mod message;
 mod object;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "libgit2 and its repository are real files"
+)]
 mod open;
 mod pattern;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the files of the real workspace, by descriptors; `CheckpointStore` is the seam"
+)]
 mod restore;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the files of the real workspace, by descriptors; `CheckpointStore` is the seam"
+)]
 mod select;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "files are read by several threads, which are joined before the result, and its order does not depend on them"
+)]
 mod snapshot;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a cache beside the repository of libgit2, lost without harm"
+)]
 mod stat_cache;
 mod store;
 mod tree;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the files of the real workspace, by descriptors; `CheckpointStore` is the seam"
+)]
 mod workspace;
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::report::{Ending, Report};
 use crate::runner::{RunError, RunOutcome, RunResult};
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{Delivery, Subscription, TransitionError};
+use crate::world::disk::{Disk, FileKind, RealDisk};
 
 pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
     logging::install(global);
@@ -195,7 +196,8 @@ fn run_failure(error: &RunError) -> Failure {
 /// The state directory of an execution directory that is only looked at.
 pub(super) fn existing_state_dir(execution: &std::path::Path) -> Result<PathBuf, Failure> {
     let state_dir = execution.join(crate::paths::STATE_DIR);
-    if state_dir.is_dir() {
+    let metadata = RealDisk.metadata_followed(&state_dir);
+    if metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory) {
         return Ok(state_dir);
     }
     let message = format!(

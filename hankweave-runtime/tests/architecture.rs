@@ -1,0 +1,124 @@
+//! Which module of the runtime may import which ("ARCHITECTURE.md", "Dependencies").
+
+#![expect(clippy::disallowed_methods, reason = "reads the sources")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// Adapters stand side by side: each may use these and nothing else of the runtime.
+const ADAPTERS: [&str; 7] = [
+    "checkpoint",
+    "driver",
+    "hank_files",
+    "instance_lock",
+    "journal",
+    "rig",
+    "store",
+];
+const FOR_ADAPTERS: &[&str] = &["world"];
+
+/// The other modules that are restricted, with all that they may use.
+const OTHERS: [(&str, &[&str]); 7] = [
+    ("world", &[]),
+    ("error", &[]),
+    ("paths", &[]),
+    ("shutdown", &[]),
+    ("state_manager", &["journal", "store", "world"]),
+    ("report", &["runner"]),
+    ("main", &[]),
+];
+
+#[test]
+fn every_module_imports_only_what_it_may() {
+    let mut allowed: BTreeMap<&str, &[&str]> = OTHERS.into();
+    allowed.extend(ADAPTERS.map(|adapter| (adapter, FOR_ADAPTERS)));
+    let imports = imports();
+    for adapter in allowed.keys().filter(|name| **name != "main") {
+        assert!(
+            imports.contains_key(*adapter),
+            "the table names {adapter}, which is gone"
+        );
+    }
+    let mut wrong = Vec::new();
+    for (module, used) in &imports {
+        let Some(allowed) = allowed.get(module.as_str()) else {
+            continue;
+        };
+        for (target, place) in used
+            .iter()
+            .filter(|(target, _)| !allowed.contains(&target.as_str()))
+        {
+            wrong.push(format!("`{module}` must not use `{target}`: {place}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// For each module at the top of the crate what it names of the others, and one place where it does.
+fn imports() -> BTreeMap<String, BTreeMap<String, String>> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let modules: BTreeSet<String> = top_level(&sources);
+    let mut imports: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for module in &modules {
+        let used = imports.entry(module.clone()).or_default();
+        for file in files_of(&sources, module) {
+            let text = fs::read_to_string(&file).expect("sources are text");
+            for (number, line) in text.lines().enumerate() {
+                let code = line.split("//").next().unwrap_or_default();
+                for target in code.split("crate::").skip(1).map(named) {
+                    if target != *module && modules.contains(target) {
+                        let place = format!("{}:{}", file.display(), number + 1);
+                        used.entry(target.to_owned()).or_insert(place);
+                    }
+                }
+            }
+        }
+    }
+    imports
+}
+
+/// The module that stands right behind `crate::`.
+fn named(path: &str) -> &str {
+    assert!(
+        !path.starts_with('{'),
+        "import from one module of the crate a line: `crate::{path}`"
+    );
+    let end = path.find(|c: char| !c.is_alphanumeric() && c != '_');
+    &path[..end.unwrap_or(path.len())]
+}
+
+fn top_level(sources: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(sources)
+        .expect("there are sources")
+        .map(|entry| entry.expect("sources are readable").path());
+    let stem = |path: &Path| {
+        path.file_stem()
+            .expect("a file has a name")
+            .to_string_lossy()
+            .into_owned()
+    };
+    entries
+        .map(|path| stem(&path))
+        .filter(|name| name != "lib")
+        .collect()
+}
+
+fn files_of(sources: &Path, module: &str) -> Vec<std::path::PathBuf> {
+    let mut files = vec![sources.join(format!("{module}.rs"))];
+    let mut folders = vec![sources.join(module)];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(folder) else {
+            continue;
+        };
+        for path in entries.map(|entry| entry.expect("sources are readable").path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.retain(|file| file.is_file());
+    files
+}
