@@ -9,6 +9,7 @@
 mod bad_input;
 mod cli_surface;
 mod first_hank;
+mod inherited;
 mod public_hank;
 mod real_claude;
 mod resume;
