@@ -166,3 +166,118 @@ impl Hankweave {
         runner::run(self.opened, self.lock, shutdown).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use futures_util::future::{BoxFuture, ready};
+    use hankweave_core::agent::{AgentEvent, ExitOutcome, ProcessExit, Verdict};
+    use hankweave_core::cost::UsageTotals;
+    use hankweave_core::id::SessionId;
+    use tempfile::TempDir;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::checkpoint::MemoryCheckpoints;
+    use crate::driver::{AgentControl, RunningAgent, StartError};
+    use crate::hank_files::load_from;
+    use crate::runner::RunResult;
+    use crate::world::blocking::Blocking;
+    use crate::world::disk::{Fault, FaultyDisk, RealDisk};
+    use crate::world::environment::Environment;
+
+    /// An agent that says one sentence and is done.
+    struct Talker;
+
+    impl AgentDriver for Talker {
+        fn name(&self) -> &str {
+            "talker"
+        }
+
+        fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
+            let session_id = SessionId::new("s-1").unwrap();
+            let outcome = ExitOutcome {
+                exit: ProcessExit::Exited(0),
+                verdict: Verdict::Success,
+                usage: UsageTotals::default(),
+                result_received: true,
+                stderr_tail: String::new(),
+                leftovers: 0,
+            };
+            let (sender, events) = mpsc::channel(2);
+            let started = AgentEvent::SessionStarted {
+                session_id,
+                model: None,
+            };
+            sender.try_send(started).unwrap();
+            sender.try_send(AgentEvent::Finished(outcome)).unwrap();
+            let agent = RunningAgent {
+                pid: None,
+                log_path: launch.log_path,
+                events,
+                control: Box::new(Gone),
+            };
+            ready(Ok(agent)).boxed()
+        }
+    }
+
+    struct Gone;
+
+    impl AgentControl for Gone {
+        fn stop<'a>(&'a self, _: Duration) -> BoxFuture<'a, ()> {
+            ready(()).boxed()
+        }
+    }
+
+    const HANK: &str = r#"{"requirements": {"env": ["ONLY_IN_THIS_WORLD"]}, "hank": [{"id": "a", "name": "A", "model": "m",
+        "continuationMode": "fresh", "promptFile": "p.md", "agent": "talker",
+        "rigSetup": [{"type": "copy", "copy": {"from": "tpl", "to": "made"}}]}]}"#;
+
+    fn stage() -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("hank/tpl")).unwrap();
+        std::fs::write(folder.path().join("hank/hank.json"), HANK).unwrap();
+        std::fs::write(folder.path().join("hank/p.md"), "hello").unwrap();
+        folder
+    }
+
+    fn builder(folder: &TempDir, disk: &FaultyDisk) -> Builder {
+        let work = folder.path().join("work");
+        let world = World {
+            disk: Arc::new(disk.clone()),
+            blocking: Blocking::Inline,
+            ..World::with_environment(Environment::from_iter([("ONLY_IN_THIS_WORLD", "1")]))
+        };
+        let hank = load_from(disk, &folder.path().join("hank")).unwrap();
+        Hankweave::builder_in(world, hank)
+            .execution_dir(&work)
+            .driver(Talker)
+            .checkpoints(Arc::new(MemoryCheckpoints::new(&work)))
+    }
+
+    #[tokio::test]
+    async fn a_run_stays_in_the_world_that_it_was_given() {
+        let folder = stage();
+        let disk = FaultyDisk::new(Arc::new(RealDisk), Fault::None);
+        let hankweave = builder(&folder, &disk).open().await.unwrap();
+        let outcome = hankweave.run(Shutdown::new()).await.unwrap();
+        assert!(
+            matches!(outcome.result, RunResult::Completed),
+            "{:?}",
+            outcome.result
+        );
+        assert!(folder.path().join("work/made").is_dir());
+        assert!(
+            !folder.path().join("work/.hankweave/checkpoints").exists(),
+            "no git"
+        );
+    }
+
+    #[tokio::test]
+    async fn before_the_first_step_of_its_disk_a_run_has_made_nothing() {
+        let folder = stage();
+        let disk = FaultyDisk::new(Arc::new(RealDisk), Fault::CrashAt(0));
+        assert!(builder(&folder, &disk).open().await.is_err());
+        assert!(disk.crashed() && !folder.path().join("work").exists());
+    }
+}
