@@ -9,10 +9,10 @@ use hankweave_core::wire::JournalEntry;
 use super::lines::{self, Lines};
 use super::segment::Segment;
 use super::{EventJournal, JournalError, Page, PageLimit};
-use crate::world::disk::{self, AppendFile, Disk};
+use crate::world::disk::{self, AppendFile, Disk, SyncFile};
 
-/// What the line of a state event takes; only a hint for the size of a buffer.
-const USUAL_LINE_BYTES: usize = 768;
+/// The buffer for lines keeps this much from one write to the next.
+const KEPT_BYTES: usize = 1 << 20;
 
 /// A journal of append-only files with one line for each event.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct FileJournal {
     dir: PathBuf,
     limits: JournalLimits,
     writer: Mutex<Writer>,
+    /// Held while somebody waits for the disk, so that nobody takes what is being synced for durable.
+    syncing: Mutex<()>,
 }
 
 /// When the journal begins a new file ("reliability and security", rule D6).
@@ -43,6 +45,8 @@ struct Writer {
     /// Oldest first; the last one is written to.
     segments: Vec<Segment>,
     file: Box<dyn AppendFile>,
+    /// The lines of one write; only the memory is kept.
+    lines: Vec<u8>,
     last_seq: u64,
     unsynced: bool,
 }
@@ -61,6 +65,7 @@ impl FileJournal {
             dir: dir.to_owned(),
             limits,
             writer: Mutex::new(writer),
+            syncing: Mutex::new(()),
         })
     }
 
@@ -75,7 +80,9 @@ impl FileJournal {
         if writer.file.length() < self.limits.segment_bytes {
             return Ok(());
         }
-        writer.sync()?;
+        if let Some(file) = writer.take_unsynced() {
+            file.sync_data()?;
+        }
         let number = writer.segments.last().map_or(1, |last| last.number + 1);
         let segment = Segment::new(&self.dir, number, first_seq);
         writer.file = self.disk.open_append(&segment.path)?;
@@ -110,12 +117,20 @@ impl FileJournal {
 }
 
 impl Writer {
-    fn sync(&mut self) -> io::Result<()> {
-        if self.unsynced {
-            self.file.sync_data()?;
-            self.unsynced = false;
-        }
+    fn append(&mut self, entries: &[Arc<JournalEntry>]) -> io::Result<()> {
+        self.lines.clear();
+        self.lines.shrink_to(KEPT_BYTES);
+        entries
+            .iter()
+            .for_each(|entry| lines::append(&mut self.lines, entry));
+        self.file.append(&self.lines)?;
+        self.unsynced = true;
         Ok(())
+    }
+
+    /// The file, if something in it is not durable and nobody else takes care of that.
+    fn take_unsynced(&mut self) -> Option<Arc<dyn SyncFile>> {
+        std::mem::take(&mut self.unsynced).then(|| self.file.syncer())
     }
 }
 
@@ -124,26 +139,26 @@ impl EventJournal for FileJournal {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(());
         };
-        let mut content = Vec::with_capacity(entries.len() * USUAL_LINE_BYTES);
-        entries
-            .iter()
-            .for_each(|entry| lines::append(&mut content, entry));
         let mut writer = self.writer();
         self.roll(&mut writer, first.seq)
             .map_err(failed("begin a new file in", &self.dir))?;
         writer
-            .file
-            .append(&content)
+            .append(entries)
             .map_err(failed("append to the journal in", &self.dir))?;
-        writer.unsynced = true;
         writer.last_seq = last.seq;
         Ok(())
     }
 
     fn sync(&self) -> Result<(), JournalError> {
-        self.writer()
-            .sync()
-            .map_err(failed("sync the journal in", &self.dir))
+        let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = self.writer().take_unsynced() else {
+            return Ok(());
+        };
+        // Without the lock of the writer, which goes on appending meanwhile.
+        file.sync_data().map_err(|error| {
+            self.writer().unsynced = true;
+            failed("sync the journal in", &self.dir)(error)
+        })
     }
 
     fn restore(&self, mut entries: Vec<JournalEntry>) -> Result<(), JournalError> {
@@ -248,6 +263,7 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
     Ok(Writer {
         segments,
         file,
+        lines: Vec::new(),
         last_seq,
         unsynced: true,
     })

@@ -56,8 +56,15 @@ fn append_transition(
     }
     line.extend_from_slice(b",\"transition\":");
     line.extend_from_slice(event.json().as_bytes());
-    append_member(line, b",\"resultingState\":", figures)?;
-    line.extend_from_slice(b"}}");
+    append_member(
+        line,
+        b",\"resultingState\":{\"currentRunId\":",
+        &figures.current_run_id,
+    )?;
+    append_member(line, b",\"runCount\":", &figures.run_count)?;
+    append_member(line, b",\"totalCost\":", &figures.total_cost)?;
+    append_member(line, b",\"currentRunCost\":", &figures.current_run_cost)?;
+    line.extend_from_slice(b"}}}");
     Ok(())
 }
 

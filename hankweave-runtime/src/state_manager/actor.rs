@@ -18,10 +18,6 @@ use crate::store::{LogBatch, StateLog};
 /// Events that share one sync at most.
 const MAX_BATCH: usize = 1_024;
 
-/// The log is cut once it is longer: rarely enough that copying what is kept costs little, and short enough to be read
-/// in a fraction of a second.
-pub(super) const LOG_BYTES: u64 = 16 << 20;
-
 /// How long the last save may take ("reliability and security", rule D8).
 pub(super) const LAST_SAVE: Duration = Duration::from_secs(5);
 
@@ -66,14 +62,14 @@ pub struct StateManagerTask {
     requests: mpsc::Receiver<Request>,
     /// Requests that were taken from the queue together.
     waiting: Vec<Request>,
+    /// The log's lines of the accepted requests.
+    lines: LogBatch,
     visible: watch::Sender<Visible>,
     degraded: watch::Sender<Option<Arc<PersistenceError>>>,
 }
 
 /// The accepted part of a batch, in queue order.
-#[derive(Default)]
 struct Accepted {
-    lines: LogBatch,
     recorded: Vec<(Reply, Receipt)>,
     news: Vec<News>,
     /// Whether a run or a codon changed its state.
@@ -81,6 +77,15 @@ struct Accepted {
 }
 
 impl Accepted {
+    /// Room for `requests`.
+    fn of(requests: usize) -> Self {
+        Self {
+            recorded: Vec::with_capacity(requests),
+            news: Vec::with_capacity(requests),
+            transition: false,
+        }
+    }
+
     fn refuse(self, error: &Arc<PersistenceError>) {
         let journaled = self.news.into_iter().filter_map(|news| match news.content {
             Content::Transition(..) => None,
@@ -111,6 +116,7 @@ impl StateManagerTask {
             log: loaded.log,
             requests,
             waiting: Vec::with_capacity(MAX_BATCH),
+            lines: LogBatch::default(),
             visible,
             degraded,
         }
@@ -129,7 +135,7 @@ impl StateManagerTask {
             tokio::select! {
                 biased;
                 step = self.snapshots.step() => self.advance(step),
-                () = self.journaling.due() => self.sync_journal(),
+                synced = self.journaling.synced() => self.heed(synced),
                 count = self.requests.recv_many(&mut self.waiting, MAX_BATCH) => {
                     let shutdown = self.commit();
                     if count == 0 || shutdown.is_some() {
@@ -142,7 +148,7 @@ impl StateManagerTask {
 
     /// Carries out the waiting requests up to a shutdown, which it returns.
     fn commit(&mut self) -> Option<ShutdownReply> {
-        let (mut accepted, mut shutdown) = (Accepted::default(), None);
+        let (mut accepted, mut shutdown) = (Accepted::of(self.waiting.len()), None);
         let at = self.parts.clock.now();
         let mut waiting = std::mem::take(&mut self.waiting);
         for request in waiting.drain(..) {
@@ -173,7 +179,7 @@ impl StateManagerTask {
         match self.live.apply_event(&event, at) {
             Ok(applied) => {
                 let seq = self.take_number();
-                accepted.lines.record(seq, at, &event);
+                self.lines.record(seq, at, &event);
                 accepted.recorded.push((reply, Receipt { seq, at }));
                 let content = Content::Transition(event, CurrentFigures::of(&self.live));
                 accepted.news.push(News { seq, at, content });
@@ -191,7 +197,7 @@ impl StateManagerTask {
         if let Some(error) = self.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
-        let (seq, content) = (self.take_number(), Content::Other(event, reply));
+        let (seq, content) = (self.take_number(), Content::Other(Box::new(event), reply));
         accepted.news.push(News { seq, at, content });
     }
 
@@ -203,8 +209,8 @@ impl StateManagerTask {
 
     /// Makes the accepted events durable, then visible, then known to those who wait; then tells everybody else.
     fn persist(&mut self, accepted: Accepted) {
-        if !accepted.lines.is_empty() {
-            if let Err(error) = self.append(&accepted.lines) {
+        if !self.lines.is_empty() {
+            if let Err(error) = self.append_lines() {
                 return accepted.refuse(&error);
             }
             self.snapshots.changed(accepted.transition);
@@ -223,8 +229,9 @@ impl StateManagerTask {
         }
     }
 
-    fn sync_journal(&mut self) {
-        if let Err(error) = self.journaling.sync() {
+    /// Stops recording after a journal that could not be synced.
+    fn heed(&self, synced: Result<(), Arc<PersistenceError>>) {
+        if let Err(error) = synced {
             self.degrade(error);
         }
     }
@@ -257,14 +264,22 @@ impl StateManagerTask {
 
     /// Cuts off what neither state.json nor its backup needs, once that is worth it.
     fn trim_log(&mut self) {
-        if self.log.length() <= LOG_BYTES {
+        let Some(cut) = self.snapshots.cuts().take_unneeded(self.log.length()) else {
             return;
-        }
-        let cut = self.snapshots.cuts().take_unneeded();
+        };
         match self.parts.files.trim_log(&self.log, cut) {
             Ok(trimmed) => self.log = trimmed,
             Err(error) => self.degrade(Arc::new(PersistenceError::Files(error))),
         }
+    }
+
+    /// Makes the lines of the accepted requests durable.
+    fn append_lines(&mut self) -> Result<(), Arc<PersistenceError>> {
+        let mut lines = std::mem::take(&mut self.lines);
+        let appended = self.append(&lines);
+        lines.clear();
+        self.lines = lines;
+        appended
     }
 
     /// Makes lines of the log durable; a failure is noted before it is returned.
@@ -302,7 +317,8 @@ impl StateManagerTask {
             self.advance(step);
         }
         if self.failure().is_none() {
-            self.sync_journal();
+            let synced = self.journaling.sync();
+            self.heed(synced);
         }
         if let Some(error) = self.failure() {
             return Err(error);

@@ -1,8 +1,10 @@
 //! From the log into the journal and to the subscribers.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
@@ -18,13 +20,20 @@ use crate::journal::JournalError;
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Brings accepted events into the journal in the order of their numbers, then publishes them.
-#[derive(Debug)]
 pub(super) struct Journaling {
     parts: Parts,
     published: broadcast::Sender<Arc<JournalEntry>>,
     sync_due: Option<Instant>,
+    syncing: Option<Sync>,
     /// Events in a row that neither the log nor a sync of the journal made durable.
     unsynced: u64,
+}
+
+/// A sync in progress.
+struct Sync {
+    work: BoxFuture<'static, Result<(), JournalError>>,
+    /// How many of the unsynced events it makes durable.
+    covers: u64,
 }
 
 /// An accepted event on its way into the journal.
@@ -39,7 +48,7 @@ pub(super) enum Content {
     /// The document changed: the event, durable in the log, and the figures after it.
     Transition(Box<Encoded<StateEvent>>, CurrentFigures),
     /// Something else, and who waits until it is in the journal.
-    Other(Event, Reply),
+    Other(Box<Event>, Reply),
 }
 
 impl Journaling {
@@ -48,6 +57,7 @@ impl Journaling {
             parts,
             published,
             sync_due: None,
+            syncing: None,
             unsynced: 0,
         }
     }
@@ -73,7 +83,7 @@ impl Journaling {
                 Content::Other(event, reply) => {
                     self.unsynced += 1;
                     replies.push((reply, Receipt { seq, at }));
-                    event
+                    *event
                 }
             };
             let id = self.parts.ids.event_id();
@@ -85,7 +95,7 @@ impl Journaling {
             }));
         }
         if let Err(error) = self.append(&entries) {
-            let error = Arc::new(PersistenceError::Journal(error));
+            let error = failed(error);
             refuse(replies.into_iter().map(|(reply, _)| reply), &error);
             return Err(error);
         }
@@ -110,16 +120,32 @@ impl Journaling {
         Ok(())
     }
 
-    /// Waits until the journal must be synced.
+    /// Waits until the journal was due and has been synced, beside the stream of events.
+    ///
+    /// # Errors
+    ///
+    /// [`PersistenceError::Journal`].
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe.
-    pub(super) async fn due(&self) {
-        match self.sync_due {
-            Some(due) => tokio::time::sleep_until(due).await,
-            None => std::future::pending().await,
-        }
+    /// Cancel safe: a sync stays in progress.
+    pub(super) async fn synced(&mut self) -> Result<(), Arc<PersistenceError>> {
+        let syncing = match (&mut self.syncing, self.sync_due) {
+            (Some(syncing), _) => syncing,
+            (None, Some(due)) => {
+                tokio::time::sleep_until(due).await;
+                self.sync_due = None;
+                let journal = Arc::clone(&self.parts.journal);
+                let work = Box::pin(self.parts.blocking.run(move || journal.sync()));
+                let covers = self.unsynced;
+                self.syncing.insert(Sync { work, covers })
+            }
+            (None, None) => return std::future::pending().await,
+        };
+        let (synced, covers) = ((&mut syncing.work).await, syncing.covers);
+        self.syncing = None;
+        self.unsynced = self.unsynced.saturating_sub(covers);
+        synced.map_err(failed)
     }
 
     /// Makes everything in the journal durable.
@@ -130,9 +156,20 @@ impl Journaling {
     pub(super) fn sync(&mut self) -> Result<(), Arc<PersistenceError>> {
         self.sync_due = None;
         self.unsynced = 0;
-        self.parts
-            .journal
-            .sync()
-            .map_err(|error| Arc::new(PersistenceError::Journal(error)))
+        self.parts.journal.sync().map_err(failed)
     }
+}
+
+impl fmt::Debug for Journaling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journaling")
+            .field("sync_due", &self.sync_due)
+            .field("syncing", &self.syncing.is_some())
+            .field("unsynced", &self.unsynced)
+            .finish_non_exhaustive()
+    }
+}
+
+fn failed(error: JournalError) -> Arc<PersistenceError> {
+    Arc::new(PersistenceError::Journal(error))
 }

@@ -17,6 +17,9 @@ use crate::store::{SnapshotMark, SnapshotWriter};
 /// How long a change that is no transition may wait for its snapshot.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// Rarely enough that cutting the log costs little, and short enough to be read in a fraction of a second.
+pub(super) const WORTH_CUTTING: u64 = 16 << 20;
+
 /// When to write a snapshot, and how far the one in progress has come.
 pub(super) struct Snapshots {
     parts: Parts,
@@ -60,12 +63,17 @@ impl Cuts {
         self.primary = cut;
     }
 
-    /// What neither document needs; it is taken to be cut off.
-    pub(super) fn take_unneeded(&mut self) -> u64 {
+    /// What neither document needs, once that is worth a copy of a log of `length` bytes; it is taken to be cut off.
+    ///
+    /// No less is cut off than is copied, so that each record is copied once at most.
+    pub(super) fn take_unneeded(&mut self, length: u64) -> Option<u64> {
         let unneeded = self.backup;
+        if unneeded < WORTH_CUTTING || unneeded < length - unneeded {
+            return None;
+        }
         self.backup = 0;
         self.primary -= unneeded;
-        unneeded
+        Some(unneeded)
     }
 }
 

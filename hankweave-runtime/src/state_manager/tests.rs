@@ -411,7 +411,7 @@ async fn a_long_log_is_cut_and_still_continues_both_documents() {
         tokio::time::sleep(std::time::Duration::from_millis(150)).await;
     }
     life.kill().await;
-    assert!(std::fs::metadata(folder.path().join("state.log")).unwrap().len() < actor::LOG_BYTES);
+    assert!(std::fs::metadata(folder.path().join("state.log")).unwrap().len() < snapshots::WORTH_CUTTING);
     let expected = fold(&[StateEvent::PlanReplaced {
         execution_plan: plan(19),
     }]);

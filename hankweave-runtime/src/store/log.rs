@@ -94,6 +94,12 @@ impl LogBatch {
         self.line(|bytes| serde_json::to_writer(bytes, &ClosedLine { closed: seq }));
     }
 
+    /// Forgets the lines, and keeps the memory unless it is much.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES);
+    }
+
     /// Whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -229,6 +235,9 @@ impl LogContents {
         }
     }
 }
+
+/// What a batch keeps of its memory when it is cleared.
+const KEPT_BYTES: usize = 1 << 20;
 
 /// Bytes in front of the JSON: eight digits and a separator.
 const PREFIX: usize = 9;

@@ -165,12 +165,17 @@ pub trait AppendFile: Send + Debug {
     /// What the system says.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
+    /// A second hand on the file, which can wait for the disk while this one goes on writing.
+    fn syncer(&self) -> Arc<dyn SyncFile>;
+
     /// Waits until everything written is durable. After an error nobody knows what is: do not try again on this file.
     ///
     /// # Errors
     ///
     /// What the system says.
-    fn sync_data(&mut self) -> io::Result<()>;
+    fn sync_data(&mut self) -> io::Result<()> {
+        self.syncer().sync_data()
+    }
 
     /// Cuts the file down to `length` bytes.
     ///
@@ -194,6 +199,16 @@ pub trait AppendFile: Send + Debug {
             let _ = self.truncate(good);
         })
     }
+}
+
+/// An open file whose content can be made durable.
+pub trait SyncFile: Send + Sync + Debug {
+    /// Waits until everything that was written before this call is durable; see [`AppendFile::sync_data`].
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn sync_data(&self) -> io::Result<()>;
 }
 
 /// The answer to [`Disk::lock_dir`].

@@ -1,5 +1,6 @@
 //! Where new identifiers come from.
 
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hankweave_core::id::{EventId, RunId};
@@ -19,6 +20,9 @@ pub trait IdSource: Send + Sync + std::fmt::Debug {
     /// Random text for names of temporary files and for lock ids.
     fn nonce(&self) -> String;
 }
+
+/// 32 digits, a dash, and the digits of the largest number.
+const EVENT_ID_BYTES: usize = 32 + 1 + 20;
 
 /// Identifiers from the random generator of the operating system.
 ///
@@ -57,8 +61,13 @@ impl IdSource for RandomIds {
 
     fn event_id(&self) -> EventId {
         let number = self.next_event.fetch_add(1, Ordering::Relaxed);
-        let id = EventId::new([self.events.as_str(), &number.to_string()].concat());
-        id.expect("the text is not empty")
+        // Put together in place: the id is then the only thing that is allocated.
+        let mut text = [0; EVENT_ID_BYTES];
+        let mut rest = &mut text[..];
+        write!(rest, "{}{number}", self.events).expect("the text fits");
+        let length = EVENT_ID_BYTES - rest.len();
+        let text = std::str::from_utf8(&text[..length]).expect("digits and a dash are ASCII");
+        EventId::new(text).expect("the text is not empty")
     }
 
     fn nonce(&self) -> String {

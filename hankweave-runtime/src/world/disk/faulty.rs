@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::{AppendFile, DirLock, Disk, Folder, Found, Metadata};
+use super::{AppendFile, DirLock, Disk, Folder, Found, Metadata, SyncFile};
 
 /// Passes everything on to another disk until the planned fault, and counts what it sees.
 ///
@@ -217,10 +217,11 @@ impl AppendFile for FaultyAppendFile {
         }
     }
 
-    fn sync_data(&mut self) -> io::Result<()> {
-        self.faults.step()?;
-        self.faults.syncs.fetch_add(1, Ordering::SeqCst);
-        self.inner.sync_data()
+    fn syncer(&self) -> Arc<dyn SyncFile> {
+        Arc::new(FaultySyncFile {
+            inner: self.inner.syncer(),
+            faults: Arc::clone(&self.faults),
+        })
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
@@ -230,6 +231,20 @@ impl AppendFile for FaultyAppendFile {
 
     fn length(&self) -> u64 {
         self.inner.length()
+    }
+}
+
+#[derive(Debug)]
+struct FaultySyncFile {
+    inner: Arc<dyn SyncFile>,
+    faults: Arc<Faults>,
+}
+
+impl SyncFile for FaultySyncFile {
+    fn sync_data(&self) -> io::Result<()> {
+        self.faults.step()?;
+        self.faults.syncs.fetch_add(1, Ordering::SeqCst);
+        self.inner.sync_data()
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::real_folder::RealFolder;
-use super::{AppendFile, DirLock, Disk, Folder, HeldLock, Metadata};
+use super::{AppendFile, DirLock, Disk, Folder, HeldLock, Metadata, SyncFile};
 
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -59,12 +59,12 @@ impl Disk for RealDisk {
             .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
             .open(path)?;
         let length = regular(&file)?;
-        Ok(Box::new(RealAppendFile { file, length }))
+        Ok(RealAppendFile::boxed(file, length))
     }
 
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
         let file = new_file(path)?;
-        Ok(Box::new(RealAppendFile { file, length: 0 }))
+        Ok(RealAppendFile::boxed(file, 0))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -141,29 +141,45 @@ impl Disk for RealDisk {
 
 #[derive(Debug)]
 struct RealAppendFile {
-    file: File,
+    file: Arc<RealSyncFile>,
     length: u64,
+}
+
+impl RealAppendFile {
+    fn boxed(file: File, length: u64) -> Box<dyn AppendFile> {
+        let file = Arc::new(RealSyncFile(file));
+        Box::new(Self { file, length })
+    }
 }
 
 impl AppendFile for RealAppendFile {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)?;
+        (&self.file.0).write_all(bytes)?;
         self.length += bytes.len() as u64;
         Ok(())
     }
 
-    fn sync_data(&mut self) -> io::Result<()> {
-        self.file.sync_data()
+    fn syncer(&self) -> Arc<dyn SyncFile> {
+        self.file.clone()
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
-        self.file.set_len(length)?;
+        self.file.0.set_len(length)?;
         self.length = length;
         Ok(())
     }
 
     fn length(&self) -> u64 {
         self.length
+    }
+}
+
+#[derive(Debug)]
+struct RealSyncFile(File);
+
+impl SyncFile for RealSyncFile {
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
     }
 }
 
