@@ -60,7 +60,8 @@ fn parse_slowly(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
         return Err(problems);
     }
     // The check knows every rule of the types, so this is not expected to fail; if it does, the reason still has a place.
-    serde_path_to_error::deserialize(&tree).map_err(|error| {
+    // The tree is given away, so that it shrinks while the document grows.
+    serde_path_to_error::deserialize(tree).map_err(|error| {
         vec![StateProblem {
             kind: ProblemKind::CorruptedData,
             path: error.path().to_string(),
