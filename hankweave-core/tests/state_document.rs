@@ -168,6 +168,15 @@ fn unknown_names_are_kept_in_every_object() {
     }
 }
 
+/// State model, section 3: unknown names are written back, their numbers to the last digit.
+#[test]
+fn numbers_under_unknown_names_come_back_as_they_were_read() {
+    let mut given = document(json!([codon("completed")]));
+    given["future"] = json!([11_844_674_407.370_955, 0.1, 1e-7, 1e300, u64::MAX, i64::MIN]);
+    let written: Value = serde_json::from_str(&render(&accepted(&given))).unwrap();
+    assert_eq!(written["future"], given["future"]);
+}
+
 // State model, section 3: a known name where the table says "-" is an invalid codon; (a) and (b) are read.
 #[test]
 fn known_names_in_the_wrong_status_are_refused() {

@@ -8,6 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const NANOS_PER_USD: f64 = 1e9;
 
+/// The largest number of billionths up to which `f64` holds every whole number.
+const EXACT_NANOS: u64 = 1 << 53;
+
 /// An amount in US dollars, at least 0, exact to a billionth of a dollar.
 ///
 /// List prices are dollars per million tokens with up to three decimals ($0.075 per million is 75 billionths for one
@@ -54,16 +57,18 @@ impl Usd {
     /// Returns [`InvalidUsd`] for a negative, infinite or too large number and for NaN
     /// ("reliability and security", rule D10).
     pub fn from_dollars(value: f64) -> Result<Self, InvalidUsd> {
-        let nanos = (value * NANOS_PER_USD).round();
-        if !(0.0..=1.8e19).contains(&nanos) {
+        if !(0.0..=1.8e19).contains(&(value * NANOS_PER_USD).round()) {
             return Err(InvalidUsd { value });
         }
+        // Whole dollars and the rest apart: all billionths of a large amount have more digits than a float.
+        let dollars = value.trunc();
+        let nanos = ((value - dollars) * NANOS_PER_USD).round();
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "the range is checked above"
         )]
-        Ok(Self(nanos as u64))
+        Ok(Self(dollars as u64 * 1_000_000_000 + nanos as u64))
     }
 
     /// The amount in dollars, as the nearest `f64`.
@@ -73,8 +78,11 @@ impl Usd {
             clippy::cast_precision_loss,
             reason = "this is the border where money becomes a float"
         )]
-        let nanos = self.0 as f64;
-        nanos / NANOS_PER_USD
+        let float = |number: u64| number as f64;
+        if self.0 <= EXACT_NANOS {
+            return float(self.0) / NANOS_PER_USD;
+        }
+        float(self.0 / 1_000_000_000) + float(self.0 % 1_000_000_000) / NANOS_PER_USD
     }
 
     /// What is left after `other` is taken away, at least zero.
@@ -158,6 +166,19 @@ mod tests {
         for text in ["0", "0.00693", "1.671311", "12", "123456.789012"] {
             let amount: Usd = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&amount).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn large_amounts_are_the_same_after_writing_and_reading() {
+        for value in [
+            9_007_199.254_740_993,
+            11_844_674_407.370_955,
+            17_999_999_999.999_998,
+        ] {
+            let amount = Usd::from_dollars(value).unwrap();
+            assert_eq!(amount.as_dollars(), value);
+            assert_eq!(Usd::from_dollars(amount.as_dollars()), Ok(amount));
         }
     }
 
