@@ -8,42 +8,18 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank;
-use hankweave_core::id::{CodonId, RunId};
-use hankweave_core::state::{HankweaveState, LiveState, parse, render};
-use hankweave_core::testing::{Ending, Story};
+use hankweave_core::id::CodonId;
+use hankweave_core::state::{HankweaveState, LiveState, parse};
+use hankweave_core::testing::{large_document, long_history};
 use hankweave_core::thread::build;
 use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};
 
-const CODONS_IN_A_RUN: usize = 10;
 const LOADED_BYTES: usize = 50 << 20;
-
-/// Finished runs with so many codons together, each run continuing the one before, and an open one in which `work` is running.
-fn history(codons: usize) -> LiveState {
-    let mut story = Story::new();
-    for run in 0..codons.div_ceil(CODONS_IN_A_RUN) {
-        story = begin(story, run);
-        for codon in 0..CODONS_IN_A_RUN.min(codons - run * CODONS_IN_A_RUN) {
-            story = story.codon(&format!("c{codon}"), Ending::Completed);
-        }
-        story = story.run_completes();
-    }
-    let runs = codons.div_ceil(CODONS_IN_A_RUN);
-    let story = begin(story, runs).codon("work", Ending::Open(CodonStatus::Running));
-    story.live().clone()
-}
-
-fn begin(story: Story, run: usize) -> Story {
-    if run == 0 {
-        return story.fresh("r0");
-    }
-    let last = format!("c{}", CODONS_IN_A_RUN - 1);
-    story.continues(&format!("r{run}"), &format!("r{}", run - 1), Some(&last), "none")
-}
 
 fn cost_event(live: &LiveState) -> StateEvent {
     let current = live.document().current_run_id.clone();
@@ -58,7 +34,7 @@ fn cost_event(live: &LiveState) -> StateEvent {
 fn apply(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("apply");
     for codons in [10, 100, 10_000, 100_000] {
-        let mut live = history(codons);
+        let mut live = long_history(codons);
         let event = cost_event(&live);
         group.bench_function(BenchmarkId::from_parameter(codons), |bencher| {
             bencher.iter(|| {
@@ -68,7 +44,7 @@ fn apply(criterion: &mut Criterion) {
         });
     }
     group.finish();
-    let live = history(10_000);
+    let live = long_history(10_000);
     let mut state = live.document().clone();
     let mut group = criterion.benchmark_group("apply-copied");
     group.sample_size(10);
@@ -103,24 +79,8 @@ fn copied(state: &HankweaveState) -> (HankweaveState, Usd) {
     (next, total)
 }
 
-/// Bytes of about the wanted size, with equal runs under different names.
-fn document(bytes: usize) -> Vec<u8> {
-    let piece = history(1_000);
-    let mut state = piece.document().clone();
-    let runs: Vec<_> = state.runs.iter().skip(1).cloned().collect();
-    let one = render(&state).len();
-    for copy in 1..bytes / one {
-        for run in &runs {
-            let mut run = (**run).clone();
-            run.run_id = RunId::new(format!("{}-{copy}", run.run_id)).expect("the text is an id");
-            state.runs.push_back(run.into());
-        }
-    }
-    render(&state).into_bytes()
-}
-
 fn load(criterion: &mut Criterion) {
-    let bytes = document(LOADED_BYTES);
+    let bytes = large_document(LOADED_BYTES);
     let mut group = criterion.benchmark_group("load");
     group
         .sample_size(10)
@@ -135,7 +95,7 @@ fn load(criterion: &mut Criterion) {
 }
 
 fn thread(criterion: &mut Criterion) {
-    let live = history(10_000);
+    let live = long_history(10_000);
     let thread = build(live.document(), None, None);
     assert!(thread.codons.len() > 10_000 && thread.total_runs == 1_001);
     criterion.bench_function("thread", |bencher| {

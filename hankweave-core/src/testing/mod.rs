@@ -4,7 +4,9 @@
 //! whole histories: events that the reducer accepts, mixed with those that it must refuse.
 
 mod histories;
+mod long;
 mod story;
 
 pub use histories::{histories, states};
+pub use long::{large_document, long_history};
 pub use story::{Ending, Story};
