@@ -410,6 +410,78 @@ fn a_run_can_be_continued_from_its_beginning_and_from_what_completed() {
     assert_eq!(can("r9", None), (false, None));
 }
 
+// Edge cases, "parent missing".
+#[test]
+fn a_missing_parent_ends_the_walk_and_is_not_counted() {
+    let orphan = story()
+        .fresh("r1")
+        .run_fails()
+        .continues("r2", "gone", Some("a"), "x")
+        .codon("b", Completed);
+    assert_eq!(check(&orphan, &["r2/b"], Some("c")).total_runs, 1);
+}
+
+// "Repeated ids in one run", last sentence: the same id in a parent and in its child.
+#[test]
+fn a_codon_that_ran_again_in_a_child_run_is_in_the_thread_twice() {
+    let again = broken()
+        .continues("r2", "r1", Some("b"), "b-end")
+        .codon("b again", Completed);
+    check(&again, &["r2/b", "r1/b", "r1/a"], Some("c"));
+}
+
+// Edge cases, "empty `checkpointSha`", also when the rig checkpoint of the codon is just as empty. No story can tell this.
+#[test]
+fn an_empty_checkpoint_is_never_a_rig_setup_continuation() {
+    let story = broken().continues("r2", "r1", Some("c"), "");
+    let mut document = serde_json::to_value(story.state()).unwrap();
+    document["runs"][1]["codons"][2]["rigSetupCheckpoint"] = "".into();
+    let state: HankweaveState = serde_json::from_value(document).unwrap();
+    let thread = build(&state, None, None);
+    assert_eq!(
+        (thread.codons.len(), thread.failed, thread.next_codon_id),
+        (3, true, None)
+    );
+}
+
+// "`hasRunningCodon`": in whatever run, even a crashed one. No story can tell this.
+#[test]
+fn an_open_codon_of_an_older_run_still_runs() {
+    let story = broken()
+        .continues("r2", "r1", Some("c"), "c-rig")
+        .codon("c", Completed);
+    let mut document = serde_json::to_value(story.state()).unwrap();
+    let open = story.clone().codon("d", Open(CodonStatus::Preparing));
+    let open = serde_json::to_value(open.state()).unwrap()["runs"][0]["codons"][1].take();
+    document["runs"][1]["status"] = "crashed".into();
+    document["runs"][1]["codons"][0] = open;
+    let state: HankweaveState = serde_json::from_value(document).unwrap();
+    let thread = build(&state, None, None);
+    assert_eq!(
+        (thread.failed, thread.has_running_codon, thread.next_codon_id),
+        (false, true, None)
+    );
+}
+
+// State model, section 10, row 17: a blank completion checkpoint is never a target. No story can tell this.
+#[test]
+fn a_codon_that_completed_without_a_checkpoint_is_no_way_back() {
+    let mut document = serde_json::to_value(broken().state()).unwrap();
+    document["runs"][0]["codons"][1]["completionCheckpoint"] = "".into();
+    let state: HankweaveState = serde_json::from_value(document).unwrap();
+    let all = known(&["a-end", "b-rig"]);
+    let thread = build(&state, None, Some(&all));
+    assert_eq!(
+        thread.codon_target(&codon_id("b"), CodonPoint::At(CheckpointType::Completed)),
+        Err(TargetError::NoCheckpoint(codon_id("b")))
+    );
+    assert_eq!(thread.last_success().unwrap().checkpoint_sha.as_str(), "b-rig");
+    assert_eq!(
+        continuation_checkpoint(&state, &run_id("r1"), Some(&codon_id("b"))),
+        None
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
