@@ -6,11 +6,12 @@ use std::time::Duration;
 use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::state::{HankweaveState, LiveState};
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use hankweave_core::wire::{CurrentFigures, Event};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::journaling::{Content, Journaling, News};
+use super::degraded::Degraded;
+use super::journaling::{Content, Journalist, Letters, News, waiting};
 use super::snapshots::{Snapshots, Step};
 use super::{Loaded, Parts, PersistenceError, Receipt, TransitionError};
 use crate::store::{LogBatch, StateLog};
@@ -32,23 +33,6 @@ pub(super) enum Request {
     Shutdown(ShutdownReply),
 }
 
-/// What everybody may see: nothing that a crash could take back.
-#[derive(Debug, Clone)]
-pub(super) struct Visible {
-    pub(super) state: Arc<HankweaveState>,
-    /// The number of the last event that was published.
-    pub(super) last_seq: u64,
-}
-
-impl Visible {
-    pub(super) fn of(loaded: &Loaded) -> Self {
-        Self {
-            state: Arc::new(loaded.live.document().clone()),
-            last_seq: loaded.next_seq - 1,
-        }
-    }
-}
-
 /// The single writer; see the module's documentation.
 #[derive(Debug)]
 #[must_use = "the state manager does nothing unless its task is spawned"]
@@ -58,14 +42,16 @@ pub struct StateManagerTask {
     next_seq: u64,
     log: StateLog,
     snapshots: Snapshots,
-    journaling: Journaling,
+    /// Until the task runs.
+    journalist: Option<Journalist>,
+    letters: Letters,
     requests: mpsc::Receiver<Request>,
     /// Requests that were taken from the queue together.
     waiting: Vec<Request>,
     /// The log's lines of the accepted requests.
     lines: LogBatch,
-    visible: watch::Sender<Visible>,
-    degraded: watch::Sender<Option<Arc<PersistenceError>>>,
+    visible: watch::Sender<Arc<HankweaveState>>,
+    degraded: Degraded,
 }
 
 /// The accepted part of a batch, in queue order.
@@ -87,14 +73,8 @@ impl Accepted {
     }
 
     fn refuse(self, error: &Arc<PersistenceError>) {
-        let journaled = self.news.into_iter().filter_map(|news| match news.content {
-            Content::Transition(..) => None,
-            Content::Other(_, reply) => Some(reply),
-        });
-        refuse(
-            self.recorded.into_iter().map(|(reply, _)| reply).chain(journaled),
-            error,
-        );
+        let recorded = self.recorded.into_iter().map(|(reply, _)| reply);
+        refuse(recorded.chain(waiting(self.news)), error);
     }
 }
 
@@ -103,13 +83,14 @@ impl StateManagerTask {
         parts: Parts,
         loaded: Loaded,
         requests: mpsc::Receiver<Request>,
-        visible: watch::Sender<Visible>,
-        degraded: watch::Sender<Option<Arc<PersistenceError>>>,
-        published: broadcast::Sender<Arc<JournalEntry>>,
+        visible: watch::Sender<Arc<HankweaveState>>,
+        (journalist, letters): (Journalist, Letters),
+        degraded: Degraded,
     ) -> Self {
         Self {
-            snapshots: Snapshots::new(parts.clone(), loaded.cuts),
-            journaling: Journaling::new(parts.clone(), published),
+            snapshots: Snapshots::new(parts.clone(), letters.clone(), loaded.cuts),
+            journalist: Some(journalist),
+            letters,
             parts,
             live: loaded.live,
             next_seq: loaded.next_seq,
@@ -130,16 +111,35 @@ impl StateManagerTask {
     }
 
     async fn run(mut self) {
+        let journalist = self.journalist.take().expect("a task runs once");
+        let journalist = self.parts.blocking.spawn(journalist.run());
+        let shutdown = self.work().await;
+        let outcome = self.save_in_time().await;
+        match shutdown {
+            // Who asked may have gone away meanwhile.
+            Some(reply) => drop(reply.send(outcome)),
+            None => outcome.unwrap_or_else(|error| tracing::error!(%error, "the last save failed")),
+        }
+        // What waits behind the shutdown is answered by its closed ticket, and the journalist has nothing more to wait for.
+        drop(self);
+        if let Err(ended) = journalist.await
+            && ended.is_panic()
+        {
+            std::panic::resume_unwind(ended.into_panic());
+        }
+    }
+
+    /// Carries out requests until somebody asks for the shutdown or nobody is left to ask for anything.
+    async fn work(&mut self) -> Option<ShutdownReply> {
         loop {
-            // Short work first: a busy queue must not keep a snapshot or a sync from its time.
+            // Short work first: a busy queue must not keep a snapshot from its time.
             tokio::select! {
                 biased;
                 step = self.snapshots.step() => self.advance(step),
-                synced = self.journaling.synced() => self.heed(synced),
                 count = self.requests.recv_many(&mut self.waiting, MAX_BATCH) => {
-                    let shutdown = self.commit();
+                    let shutdown = self.commit().await;
                     if count == 0 || shutdown.is_some() {
-                        return self.stop(shutdown).await;
+                        return shutdown;
                     }
                 }
             }
@@ -147,7 +147,7 @@ impl StateManagerTask {
     }
 
     /// Carries out the waiting requests up to a shutdown, which it returns.
-    fn commit(&mut self) -> Option<ShutdownReply> {
+    async fn commit(&mut self) -> Option<ShutdownReply> {
         let (mut accepted, mut shutdown) = (Accepted::of(self.waiting.len()), None);
         let at = self.parts.clock.now();
         let mut waiting = std::mem::take(&mut self.waiting);
@@ -161,7 +161,7 @@ impl StateManagerTask {
             }
         }
         self.waiting = waiting;
-        self.persist(accepted);
+        self.persist(accepted).await;
         shutdown
     }
 
@@ -173,7 +173,7 @@ impl StateManagerTask {
         reply: Reply,
         accepted: &mut Accepted,
     ) {
-        if let Some(error) = self.failure() {
+        if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
         match self.live.apply_event(&event, at) {
@@ -194,7 +194,7 @@ impl StateManagerTask {
 
     /// Gives an event that changes no state its place in history.
     fn take(&mut self, event: Event, at: Timestamp, reply: Reply, accepted: &mut Accepted) {
-        if let Some(error) = self.failure() {
+        if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
         let (seq, content) = (self.take_number(), Content::Other(Box::new(event), reply));
@@ -207,38 +207,27 @@ impl StateManagerTask {
         seq
     }
 
-    /// Makes the accepted events durable, then visible, then known to those who wait; then tells everybody else.
-    fn persist(&mut self, accepted: Accepted) {
+    /// Makes the accepted events durable, then visible, then known to those who wait; then everybody else is told.
+    async fn persist(&mut self, accepted: Accepted) {
         if !self.lines.is_empty() {
             if let Err(error) = self.append_lines() {
                 return accepted.refuse(&error);
             }
             self.snapshots.changed(accepted.transition);
-            self.visible
-                .send_modify(|visible| visible.state = Arc::new(self.live.document().clone()));
+            self.visible.send_replace(Arc::new(self.live.document().clone()));
         }
         // The newest first: whoever awaits several tickets in order is woken once, by the last reply, and not for each of them.
         for (reply, receipt) in accepted.recorded.into_iter().rev() {
             answer(reply, Ok(receipt));
         }
-        match self.journaling.tell(accepted.news) {
-            Ok(()) => self
-                .visible
-                .send_modify(|visible| visible.last_seq = self.next_seq - 1),
-            Err(error) => self.degrade(error),
-        }
-    }
-
-    /// Stops recording after a journal that could not be synced.
-    fn heed(&self, synced: Result<(), Arc<PersistenceError>>) {
-        if let Err(error) = synced {
-            self.degrade(error);
+        if !accepted.news.is_empty() {
+            self.letters.tell(accepted.news).await;
         }
     }
 
     /// Takes the snapshot in progress one step on.
     fn advance(&mut self, step: Step) {
-        if self.failure().is_some() {
+        if self.degraded.failure().is_some() {
             return self.snapshots.abandon();
         }
         match step {
@@ -258,7 +247,7 @@ impl StateManagerTask {
                 self.snapshots.cuts().saved(cut, true);
                 self.trim_log();
             }
-            Step::Saved(_, Err(error)) => self.degrade(Arc::new(error)),
+            Step::Saved(_, Err(error)) => self.degraded.note(error),
         }
     }
 
@@ -269,7 +258,7 @@ impl StateManagerTask {
         };
         match self.parts.files.trim_log(&self.log, cut) {
             Ok(trimmed) => self.log = trimmed,
-            Err(error) => self.degrade(Arc::new(PersistenceError::Files(error))),
+            Err(error) => self.degraded.note(Arc::new(PersistenceError::Files(error))),
         }
     }
 
@@ -286,60 +275,41 @@ impl StateManagerTask {
     fn append(&mut self, batch: &LogBatch) -> Result<(), Arc<PersistenceError>> {
         self.log.append(batch).map_err(|error| {
             let error = Arc::new(PersistenceError::Log(error));
-            self.degrade(Arc::clone(&error));
+            self.degraded.note(Arc::clone(&error));
             error
         })
     }
 
-    /// Ends the task: what waits behind the shutdown is answered by its closed ticket.
-    async fn stop(mut self, shutdown: Option<ShutdownReply>) {
+    /// Takes no more requests and brings the files up to date, as far as that works in time.
+    async fn save_in_time(&mut self) -> Result<(), Arc<PersistenceError>> {
         self.requests.close();
         let saved = tokio::time::timeout(LAST_SAVE, self.save_for_good()).await;
-        let outcome = saved.unwrap_or_else(|_| {
+        saved.unwrap_or_else(|_| {
             let error = Arc::new(PersistenceError::TimedOut {
                 limit_seconds: LAST_SAVE.as_secs(),
             });
-            self.degrade(Arc::clone(&error));
+            self.degraded.note(Arc::clone(&error));
             Err(error)
-        });
-        match shutdown {
-            // Who asked may have gone away meanwhile.
-            Some(reply) => drop(reply.send(outcome)),
-            None => outcome.unwrap_or_else(|error| tracing::error!(%error, "the last save failed")),
-        }
+        })
     }
 
     /// Brings state.json and the journal up to date and says so in the log.
     async fn save_for_good(&mut self) -> Result<(), Arc<PersistenceError>> {
         self.snapshots.hurry();
-        while self.failure().is_none() && !self.snapshots.is_idle() {
+        while self.degraded.failure().is_none() && !self.snapshots.is_idle() {
             let step = self.snapshots.step().await;
             self.advance(step);
         }
-        if self.failure().is_none() {
-            let synced = self.journaling.sync();
-            self.heed(synced);
+        if self.degraded.failure().is_none() {
+            let synced = self.letters.sync().await;
+            synced.unwrap_or_else(|error| self.degraded.note(error));
         }
-        if let Some(error) = self.failure() {
+        if let Some(error) = self.degraded.failure() {
             return Err(error);
         }
         let mut batch = LogBatch::default();
         batch.closed(self.next_seq - 1);
         self.append(&batch)
-    }
-
-    fn failure(&self) -> Option<Arc<PersistenceError>> {
-        self.degraded.borrow().clone()
-    }
-
-    /// Notes the first failure, after which nothing is written any more ("reliability and security", promise P5).
-    fn degrade(&self, error: Arc<PersistenceError>) {
-        tracing::error!(%error, source = ?std::error::Error::source(&error), "the disk failed; no more work is recorded");
-        self.degraded.send_if_modified(|first| {
-            let is_first = first.is_none();
-            first.get_or_insert(error);
-            is_first
-        });
     }
 }
 

@@ -13,7 +13,9 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-use super::actor::{LAST_SAVE, Request, Visible};
+use super::actor::{LAST_SAVE, Request};
+use super::degraded::Degraded;
+use super::journaling::Journalist;
 use super::{Loaded, Parts, PersistenceError, StateManagerTask, Subscription, TransitionError};
 use crate::journal::EventJournal;
 use crate::world::blocking::Blocking;
@@ -32,7 +34,8 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct StateManager {
     queue: mpsc::Sender<Request>,
-    visible: watch::Receiver<Visible>,
+    visible: watch::Receiver<Arc<HankweaveState>>,
+    told: watch::Receiver<u64>,
     degraded: watch::Receiver<Option<Arc<PersistenceError>>>,
     published: broadcast::WeakSender<Arc<JournalEntry>>,
     journal: Arc<dyn EventJournal>,
@@ -58,24 +61,20 @@ impl StateManager {
     pub fn start(parts: Parts, loaded: Loaded) -> (Self, StateManagerTask) {
         let (queue, requests) = mpsc::channel(QUEUE);
         let (published, _) = broadcast::channel(BROADCAST);
-        let (visible_sender, visible) = watch::channel(Visible::of(&loaded));
-        let (degraded_sender, degraded) = watch::channel(None);
+        let (visible_sender, visible) = watch::channel(Arc::new(loaded.live.document().clone()));
+        let (told_sender, told) = watch::channel(loaded.next_seq - 1);
+        let (noted, degraded) = Degraded::new();
         let manager = Self {
             queue,
             visible,
+            told,
             degraded,
             published: published.downgrade(),
             journal: Arc::clone(&parts.journal),
             blocking: parts.blocking,
         };
-        let task = StateManagerTask::new(
-            parts,
-            loaded,
-            requests,
-            visible_sender,
-            degraded_sender,
-            published,
-        );
+        let journalist = Journalist::new(parts.clone(), published, told_sender, noted.clone());
+        let task = StateManagerTask::new(parts, loaded, requests, visible_sender, journalist, noted);
         (manager, task)
     }
 
@@ -110,13 +109,13 @@ impl StateManager {
     /// The document as far as it is durable.
     #[must_use]
     pub fn snapshot(&self) -> Arc<HankweaveState> {
-        Arc::clone(&self.visible.borrow().state)
+        Arc::clone(&self.visible.borrow())
     }
 
     /// The number of the last event that was published; its ticket may have resolved before.
     #[must_use]
     pub fn last_seq(&self) -> u64 {
-        self.visible.borrow().last_seq
+        *self.told.borrow()
     }
 
     /// Follows everything that is published from now on.

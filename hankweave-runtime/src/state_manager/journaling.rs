@@ -1,4 +1,4 @@
-//! From the log into the journal and to the subscribers.
+//! From the log into the journal and to the subscribers, beside the writer: it hands over what it accepted and goes on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use futures_util::future::BoxFuture;
 use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::actor::{Reply, answer, refuse};
+use super::degraded::Degraded;
 use super::load::SEQ_GAP;
 use super::{Parts, PersistenceError, Receipt};
 use crate::journal::JournalError;
@@ -19,8 +20,120 @@ use crate::journal::JournalError;
 /// How long the journal may lack the sync ("reliability and security", rule D5).
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// Batches that may wait for the journal before the writer waits as well.
+const LETTERS: usize = 8;
+
+/// What the writer sends.
+pub(super) enum Letter {
+    /// Accepted events, in the order of their numbers.
+    News(Vec<News>),
+    /// Asks for the journal to be durable up to here.
+    Sync(oneshot::Sender<Result<(), Arc<PersistenceError>>>),
+}
+
+/// The writer's way to the [`Journalist`].
+#[derive(Debug, Clone)]
+pub(super) struct Letters(mpsc::Sender<Letter>);
+
+impl Letters {
+    /// Hands over accepted events; waits while too many are on their way.
+    pub(super) async fn tell(&self, news: Vec<News>) {
+        // The journalist outlives the writer unless it has panicked, which the writer passes on when it ends.
+        let _ = self.0.send(Letter::News(news)).await;
+    }
+
+    /// Makes everything durable in the journal that was handed over before.
+    ///
+    /// # Errors
+    ///
+    /// [`PersistenceError::Journal`].
+    pub(super) async fn sync(&self) -> Result<(), Arc<PersistenceError>> {
+        let (reply, synced) = oneshot::channel();
+        let _ = self.0.send(Letter::Sync(reply)).await;
+        match synced.await {
+            Ok(synced) => synced,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// The task that brings accepted events into the journal and publishes them.
+#[derive(Debug)]
+pub(super) struct Journalist {
+    journaling: Journaling,
+    letters: mpsc::Receiver<Letter>,
+    /// The number of the last event that was published.
+    told: watch::Sender<u64>,
+    degraded: Degraded,
+}
+
+impl Journalist {
+    pub(super) fn new(
+        parts: Parts,
+        published: broadcast::Sender<Arc<JournalEntry>>,
+        told: watch::Sender<u64>,
+        degraded: Degraded,
+    ) -> (Self, Letters) {
+        let (sender, letters) = mpsc::channel(LETTERS);
+        let journaling = Journaling::new(parts, published);
+        let journalist = Self {
+            journaling,
+            letters,
+            told,
+            degraded,
+        };
+        (journalist, Letters(sender))
+    }
+
+    /// Works until every [`Letters`] is dropped and read.
+    pub(super) async fn run(mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                synced = self.journaling.synced() => self.heed(synced),
+                letter = self.letters.recv() => match letter {
+                    Some(Letter::News(news)) => self.tell(news),
+                    Some(Letter::Sync(reply)) => {
+                        // Whoever asked may have run out of time.
+                        let _ = reply.send(self.journaling.sync());
+                    }
+                    None => return,
+                },
+            }
+        }
+    }
+
+    fn tell(&mut self, news: Vec<News>) {
+        if let Some(error) = self.degraded.failure() {
+            // State events among them are durable in the log; the next start brings them into the journal.
+            return refuse(waiting(news), &error);
+        }
+        let last = news.last().map(|news| news.seq);
+        let told = self.journaling.tell(news);
+        if let (Ok(()), Some(last)) = (&told, last) {
+            self.told.send_replace(last);
+        }
+        self.heed(told);
+    }
+
+    /// Stops all recording after a journal that failed.
+    fn heed(&self, done: Result<(), Arc<PersistenceError>>) {
+        if let Err(error) = done {
+            self.degraded.note(error);
+        }
+    }
+}
+
+/// Those who wait until their event is in the journal.
+pub(super) fn waiting(news: Vec<News>) -> impl Iterator<Item = Reply> {
+    news.into_iter().filter_map(|news| match news.content {
+        Content::Transition(..) => None,
+        Content::Other(_, reply) => Some(reply),
+    })
+}
+
 /// Brings accepted events into the journal in the order of their numbers, then publishes them.
-pub(super) struct Journaling {
+struct Journaling {
     parts: Parts,
     published: broadcast::Sender<Arc<JournalEntry>>,
     sync_due: Option<Instant>,
@@ -52,7 +165,7 @@ pub(super) enum Content {
 }
 
 impl Journaling {
-    pub(super) fn new(parts: Parts, published: broadcast::Sender<Arc<JournalEntry>>) -> Self {
+    fn new(parts: Parts, published: broadcast::Sender<Arc<JournalEntry>>) -> Self {
         Self {
             parts,
             published,
@@ -68,10 +181,7 @@ impl Journaling {
     ///
     /// [`PersistenceError::Journal`]: nothing was published. State events are durable in the log and reach the journal at
     /// the next start.
-    pub(super) fn tell(&mut self, news: Vec<News>) -> Result<(), Arc<PersistenceError>> {
-        if news.is_empty() {
-            return Ok(());
-        }
+    fn tell(&mut self, news: Vec<News>) -> Result<(), Arc<PersistenceError>> {
         let mut entries = Vec::with_capacity(news.len());
         let mut replies = Vec::new();
         for News { seq, at, content } in news {
@@ -129,7 +239,7 @@ impl Journaling {
     /// # Cancel safety
     ///
     /// Cancel safe: a sync stays in progress.
-    pub(super) async fn synced(&mut self) -> Result<(), Arc<PersistenceError>> {
+    async fn synced(&mut self) -> Result<(), Arc<PersistenceError>> {
         let syncing = match (&mut self.syncing, self.sync_due) {
             (Some(syncing), _) => syncing,
             (None, Some(due)) => {
@@ -153,7 +263,7 @@ impl Journaling {
     /// # Errors
     ///
     /// [`PersistenceError::Journal`].
-    pub(super) fn sync(&mut self) -> Result<(), Arc<PersistenceError>> {
+    fn sync(&mut self) -> Result<(), Arc<PersistenceError>> {
         self.sync_due = None;
         self.unsynced = 0;
         self.parts.journal.sync().map_err(failed)

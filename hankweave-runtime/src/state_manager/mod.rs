@@ -1,15 +1,18 @@
 //! The single writer of the state document.
 //!
 //! Events wait in a queue. One task takes all that wait, lets the reducer judge each, makes the accepted ones durable with one
-//! write and one sync of `state.log`, and only then shows the new state and resolves the tickets. The journal and its
-//! subscribers come after those who wait, and snapshots of the whole document are written beside all that.
+//! write and one sync of `state.log`, and only then shows the new state and resolves the tickets. A second task brings them into the
+//! journal and to its subscribers, while the first one waits for the disk again; snapshots of the whole document are written
+//! beside both.
 //!
 //! ```text
-//! handle: encode ── queue ──► actor: judge ──► log + sync ──► state visible ──► tickets ──► journal ──► subscribers
+//! handle: encode ── queue ──► actor: judge ──► log + sync ──► state visible ──► tickets
+//!                               ├── letters ──► journalist: journal ──► subscribers
 //!                               └── snapshots: render ──► mark in the log ──► state.json
 //! ```
 
 mod actor;
+mod degraded;
 mod error;
 mod handle;
 mod journaling;

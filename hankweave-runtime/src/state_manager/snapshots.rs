@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use hankweave_core::state::HankweaveState;
 use tokio::time::Instant;
 
+use super::journaling::Letters;
 use super::{Parts, PersistenceError};
 use crate::store::{SnapshotMark, SnapshotWriter};
 
@@ -23,6 +24,7 @@ pub(super) const WORTH_CUTTING: u64 = 16 << 20;
 /// When to write a snapshot, and how far the one in progress has come.
 pub(super) struct Snapshots {
     parts: Parts,
+    letters: Letters,
     writer: SnapshotWriter,
     work: Option<BoxFuture<'static, Step>>,
     due: Option<Instant>,
@@ -36,7 +38,7 @@ pub(super) enum Step {
     /// The text is made; its mark must become durable before it may be saved.
     Rendered(SnapshotWriter, Rendered),
     /// state.json was replaced, or not.
-    Saved(u64, Result<(), PersistenceError>),
+    Saved(u64, Result<(), Arc<PersistenceError>>),
 }
 
 /// A snapshot that is not saved yet.
@@ -78,9 +80,10 @@ impl Cuts {
 }
 
 impl Snapshots {
-    pub(super) fn new(parts: Parts, cuts: Cuts) -> Self {
+    pub(super) fn new(parts: Parts, letters: Letters, cuts: Cuts) -> Self {
         Self {
             parts,
+            letters,
             writer: SnapshotWriter::default(),
             work: None,
             due: None,
@@ -126,16 +129,22 @@ impl Snapshots {
     /// Saves a snapshot whose mark is durable. The journal is synced first, so that a start needs nothing of the log that
     /// is older than state.json to complete it.
     pub(super) fn save(&mut self, rendered: Rendered) {
-        let (files, journal) = (self.parts.files.clone(), Arc::clone(&self.parts.journal));
-        let blocking = self.parts.blocking;
-        self.work = Some(Box::pin(blocking.run(move || {
-            let saved = journal.sync().map_err(PersistenceError::Journal).and_then(|()| {
-                files
-                    .save(rendered.text.as_bytes(), true)
-                    .map_err(PersistenceError::Files)
-            });
-            Step::Saved(rendered.cut, saved)
-        })));
+        let (letters, files, blocking) = (
+            self.letters.clone(),
+            self.parts.files.clone(),
+            self.parts.blocking,
+        );
+        let Rendered { text, cut, .. } = rendered;
+        self.work = Some(Box::pin(async move {
+            if let Err(error) = letters.sync().await {
+                return Step::Saved(cut, Err(error));
+            }
+            let saved = blocking.run(move || files.save(text.as_bytes(), true)).await;
+            Step::Saved(
+                cut,
+                saved.map_err(|error| Arc::new(PersistenceError::Files(error))),
+            )
+        }));
     }
 
     /// Waits for the next step: the end of the one in progress, or the time to begin.

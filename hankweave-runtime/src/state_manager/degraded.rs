@@ -1,0 +1,35 @@
+//! The end of all recording.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::PersistenceError;
+
+/// The first failure of the disk, after which nothing is written any more ("reliability and security", promise P5); every clone
+/// is the same.
+#[derive(Debug, Clone)]
+pub(super) struct Degraded(Arc<watch::Sender<Option<Arc<PersistenceError>>>>);
+
+impl Degraded {
+    /// No failure yet, and who wants to know of one.
+    pub(super) fn new() -> (Self, watch::Receiver<Option<Arc<PersistenceError>>>) {
+        let (sender, receiver) = watch::channel(None);
+        (Self(Arc::new(sender)), receiver)
+    }
+
+    /// The failure.
+    pub(super) fn failure(&self) -> Option<Arc<PersistenceError>> {
+        self.0.borrow().clone()
+    }
+
+    /// Notes a failure; only the first one counts.
+    pub(super) fn note(&self, error: Arc<PersistenceError>) {
+        tracing::error!(%error, source = ?std::error::Error::source(&error), "the disk failed; no more work is recorded");
+        self.0.send_if_modified(|first| {
+            let is_first = first.is_none();
+            first.get_or_insert(error);
+            is_first
+        });
+    }
+}
