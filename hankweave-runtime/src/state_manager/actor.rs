@@ -29,7 +29,7 @@ type ShutdownReply = oneshot::Sender<Result<(), Arc<PersistenceError>>>;
 #[derive(Debug)]
 pub(super) enum Request {
     Transition(Box<Encoded<StateEvent>>, Reply),
-    Record(Event, Reply),
+    Record(Box<Event>, Reply),
     Shutdown(ShutdownReply),
 }
 
@@ -193,11 +193,11 @@ impl StateManagerTask {
     }
 
     /// Gives an event that changes no state its place in history.
-    fn take(&mut self, event: Event, at: Timestamp, reply: Reply, accepted: &mut Accepted) {
+    fn take(&mut self, event: Box<Event>, at: Timestamp, reply: Reply, accepted: &mut Accepted) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
-        let (seq, content) = (self.take_number(), Content::Other(Box::new(event), reply));
+        let (seq, content) = (self.take_number(), Content::Other(event, reply));
         accepted.news.push(News { seq, at, content });
     }
 

@@ -103,6 +103,7 @@ impl StateManager {
     ///
     /// Its ticket resolves when it is in the journal, which is synced at least every 200 ms ("reliability and security", rule D5).
     pub async fn record(&self, event: Event) -> Ticket {
+        let event = Box::new(event);
         self.send(|reply| Request::Record(event, reply)).await
     }
 
