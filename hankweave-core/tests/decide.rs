@@ -56,7 +56,9 @@ fn play(mut story: Story, hank: &Hank, ending: impl Fn(&str) -> Ending) -> (Stor
             Decision::Replan(execution_plan) => {
                 story = story.tell(StateEvent::PlanReplaced { execution_plan })
             }
-            end @ (Decision::Wait | Decision::Done | Decision::Blocked(_)) => return (story, ran, end),
+            end @ (Decision::Retry(_) | Decision::Wait | Decision::Done | Decision::Blocked(_)) => {
+                return (story, ran, end);
+            }
         }
     }
 }

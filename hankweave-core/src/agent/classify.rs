@@ -245,6 +245,91 @@ mod tests {
         check("  ", FailureKind::Unknown, true);
     }
 
+    /// The table of "runtime behaviour", section 9: every text of every row, in its order.
+    const DOCUMENTED: &[(&[&str], FailureKind, bool)] = &[
+        (&["rate limit"], FailureKind::RateLimit, true),
+        (
+            &[
+                "credit",
+                "billing",
+                "insufficient",
+                "quota",
+                "usage limit",
+                "available balance",
+                "out of budget",
+            ],
+            FailureKind::ApiError,
+            false,
+        ),
+        (&["timeout", "timed out"], FailureKind::Timeout, true),
+        (
+            &[
+                "401",
+                "403",
+                "authentication",
+                "unauthorized",
+                "forbidden",
+                "API key",
+                "OAuth",
+            ],
+            FailureKind::ApiError,
+            false,
+        ),
+        (
+            &["400", "invalid request", "prompt is too long"],
+            FailureKind::ApiError,
+            false,
+        ),
+        (&["429"], FailureKind::RateLimit, true),
+        (
+            &[
+                "socket",
+                "ECONNRESET",
+                "ECONNREFUSED",
+                "EPIPE",
+                "ENOTFOUND",
+                "EAI_AGAIN",
+                "Unable to connect",
+                "fetch failed",
+                "connection reset",
+                "connection closed",
+                "connection error",
+                "network",
+                "stream terminated",
+            ],
+            FailureKind::ApiError,
+            true,
+        ),
+        (
+            &[
+                "500",
+                "502",
+                "503",
+                "504",
+                "529",
+                "overloaded",
+                "internal server error",
+                "bad gateway",
+                "service unavailable",
+            ],
+            FailureKind::ApiError,
+            true,
+        ),
+    ];
+
+    #[test]
+    fn every_text_of_every_row_means_what_is_documented_and_earlier_rows_win() {
+        for (index, (texts, kind, retriable)) in DOCUMENTED.iter().enumerate() {
+            let later = DOCUMENTED[index..].iter().flat_map(|(texts, ..)| texts.iter());
+            for (text, other) in texts
+                .iter()
+                .flat_map(|text| later.clone().map(move |other| (text, other)))
+            {
+                check(&format!("it said: {other}, then {text}."), *kind, *retriable);
+            }
+        }
+    }
+
     #[test]
     fn status_codes_match_as_whole_words() {
         check("API Error: 401 refused", FailureKind::ApiError, false);

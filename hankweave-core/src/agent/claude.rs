@@ -7,6 +7,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -118,10 +119,10 @@ impl ClaudeDecoder {
         Verdict::Failure {
             reason: FailureReason {
                 kind: class.kind,
+                retry_after_ms: class.retry_after.map(millis),
                 ..FailureReason::unknown(class.retriable && !context_exceeded, message)
             },
             context_exceeded,
-            retry_after: class.retry_after,
         }
     }
 
@@ -394,6 +395,10 @@ fn whole_number(value: &Value) -> Option<u64> {
         reason = "the range is checked above"
     )]
     Some(number as u64)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn hash(text: &str) -> u64 {

@@ -17,6 +17,12 @@ pub struct FailureReason {
     /// What a person should read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// How long the provider asks to wait before another try, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// The codon was stopped together with its run, so this says nothing about the codon; a name of our own, written only when it holds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// The sentinels that did not load, as hank.json names them; only for [`FailureKind::SentinelLoadFailure`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel_refs: Option<Vec<String>>,
@@ -33,8 +39,18 @@ impl FailureReason {
             kind: FailureKind::Unknown,
             retriable,
             message: Some(message.into()),
+            retry_after_ms: None,
+            interrupted: false,
             sentinel_refs: None,
             extra: Extra::default(),
+        }
+    }
+
+    /// The codon was stopped with its run: nothing is wrong with it, so another try makes sense.
+    pub fn interrupted(message: impl Into<String>) -> Self {
+        Self {
+            interrupted: true,
+            ..Self::unknown(true, message)
         }
     }
 }
@@ -66,10 +82,12 @@ mod tests {
             kind: FailureKind::SentinelLoadFailure,
             retriable: false,
             message: None,
+            retry_after_ms: Some(1_500),
+            interrupted: false,
             sentinel_refs: Some(vec!["watch.json".to_owned()]),
             extra: Extra::default(),
         };
-        let json = r#"{"type":"sentinel-load-failure","retriable":false,"sentinelRefs":["watch.json"]}"#;
+        let json = r#"{"type":"sentinel-load-failure","retriable":false,"retryAfterMs":1500,"sentinelRefs":["watch.json"]}"#;
         assert_eq!(serde_json::to_string(&reason).unwrap(), json);
         assert_eq!(serde_json::from_str::<FailureReason>(json).unwrap(), reason);
     }

@@ -1,7 +1,6 @@
 //! How an agent ended.
 
 use std::fmt;
-use std::time::Duration;
 
 use super::failure::FailureReason;
 use crate::cost::UsageTotals;
@@ -70,8 +69,6 @@ pub enum Verdict {
         reason: FailureReason,
         /// Whether the conversation no longer fits into the model's context; a codon may count that as its end.
         context_exceeded: bool,
-        /// How long the provider asks to wait before another try.
-        retry_after: Option<Duration>,
     },
 }
 

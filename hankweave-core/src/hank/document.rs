@@ -1,6 +1,7 @@
 //! The typed hank: what a hank.json says, after every value has been read and checked.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -298,12 +299,12 @@ pub enum OnFailure {
 }
 
 /// How a failed codon is tried again; absent fields mean 3 attempts, 1,000 ms and 60,000 ms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 pub struct RetryConfig {
-    /// 1 to 10.
+    /// How often the codon is tried again after its first failure, 1 to 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u64>,
     /// Milliseconds before the first retry, 0 to 60,000; doubles each time.
@@ -312,6 +313,27 @@ pub struct RetryConfig {
     /// Upper limit of the delay in milliseconds, 0 to 600,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_delay_ms: Option<u64>,
+}
+
+impl RetryConfig {
+    /// How often a codon is tried again after its first failure, with the default filled in.
+    #[must_use]
+    pub fn retries(&self) -> u32 {
+        self.max_attempts
+            .map_or(3, |attempts| u32::try_from(attempts).unwrap_or(u32::MAX))
+    }
+
+    /// The delay before the first retry, with the default filled in.
+    #[must_use]
+    pub fn delay(&self) -> Duration {
+        Duration::from_millis(self.delay_ms.unwrap_or(1_000))
+    }
+
+    /// The longest delay, with the default filled in.
+    #[must_use]
+    pub fn max_delay(&self) -> Duration {
+        Duration::from_millis(self.max_delay_ms.unwrap_or(60_000))
+    }
 }
 
 /// Text for an agent: from files of the hank or written into hank.json.

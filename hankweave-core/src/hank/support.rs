@@ -1,6 +1,6 @@
 //! What a hank can say that a run cannot do yet.
 
-use super::document::{CodonConfig, Hank, HankItem, LoopConfig, OnFailure, Overrides};
+use super::document::{CodonConfig, Hank, HankItem, LoopConfig, Overrides};
 use super::problem::Problem;
 
 /// A key, what it is for, and whether it is used.
@@ -27,9 +27,6 @@ const IN_CODONS: &[Feature<CodonConfig>] = &[
     ("sentinels", "sentinels", |codon| !codon.sentinels.is_empty()),
     ("archiveOnSuccess", "moving files to an archive", |codon| {
         !codon.archive_on_success.is_empty()
-    }),
-    ("onFailure", "retrying a failed codon", |codon| {
-        codon.on_failure == Some(OnFailure::Retry)
     }),
     (
         "exhaustWithPrompt",

@@ -1,8 +1,9 @@
 //! What the runner does next, as one pure function over the document.
 
-use super::{ExpandError, LoopStep, PlanEntry, advance_loop};
-use crate::codon::CodonExecution;
-use crate::hank::{Hank, OnFailure};
+use super::policy::{Consequence, consequence};
+use super::{ExpandError, LoopStep, PlanEntry, Retry, advance_loop};
+use crate::codon::{CodonExecution, Failed};
+use crate::hank::Hank;
 use crate::id::CodonId;
 use crate::state::HankweaveState;
 use crate::thread::ExecutionThread;
@@ -12,6 +13,8 @@ use crate::thread::ExecutionThread;
 pub enum Decision {
     /// Run this codon.
     Start(Box<PlanEntry>),
+    /// Run this codon again, after a wait.
+    Retry(Retry),
     /// A loop goes on, or its rest falls away: store this plan, then ask again.
     Replan(Vec<PlanEntry>),
     /// A codon is open.
@@ -25,7 +28,7 @@ pub enum Decision {
 /// What stands in the way of going on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockedBy {
-    /// The newest codon failed and its policy does not say to ignore that.
+    /// The newest codon failed, and its policy neither ignores that nor allows another try.
     FailedCodon(CodonId),
     /// The run continues one that the document does not hold, so nobody knows where it stands.
     MissingParent,
@@ -50,10 +53,49 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
         // A rig-setup continuation runs the same codon again, whatever became of the one before it.
         return start(state, thread.next_codon_id.as_ref());
     }
-    if matches!(newest, CodonExecution::Failed(_)) && !ignores_failure(hank, newest.codon_id()) {
-        return Decision::Blocked(BlockedBy::FailedCodon(newest.codon_id().clone()));
+    match newest {
+        CodonExecution::Failed(failed) => after_failure(state, thread, hank, newest, failed),
+        CodonExecution::Preparing(_)
+        | CodonExecution::Starting(_)
+        | CodonExecution::Initializing(_)
+        | CodonExecution::Running(_)
+        | CodonExecution::CompletingSentinels(_)
+        | CodonExecution::Completed(_)
+        | CodonExecution::Skipped(_) => after(state, hank, newest),
     }
-    after(state, hank, newest)
+}
+
+fn after_failure(
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    hank: &Hank,
+    newest: &CodonExecution,
+    failed: &Failed,
+) -> Decision {
+    let id = &failed.codon_id;
+    match consequence(hank, thread, failed) {
+        Consequence::GoOn => after(state, hank, newest),
+        Consequence::Stop => Decision::Blocked(BlockedBy::FailedCodon(id.clone())),
+        Consequence::TryAgain { number, most, after } => match planned(state, id) {
+            Ok(entry) => Decision::Retry(Retry {
+                entry,
+                number,
+                most,
+                after,
+                failed_at: failed.end_time,
+            }),
+            Err(blocked) => Decision::Blocked(blocked),
+        },
+    }
+}
+
+/// The entry of the plan with this id.
+fn planned(state: &HankweaveState, id: &CodonId) -> Result<Box<PlanEntry>, BlockedBy> {
+    let entry = state.execution_plan.iter().find(|entry| entry.codon_id == *id);
+    entry
+        .cloned()
+        .map(Box::new)
+        .ok_or_else(|| BlockedBy::ChangedHank(ExpandError::UnknownCodon(id.clone())))
 }
 
 /// What follows a codon that has ended and does not block.
@@ -77,18 +119,8 @@ fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decisio
 
 fn start(state: &HankweaveState, id: Option<&CodonId>) -> Decision {
     match id {
-        Some(id) => match state.execution_plan.iter().find(|entry| entry.codon_id == *id) {
-            Some(entry) => Decision::Start(Box::new(entry.clone())),
-            None => Decision::Blocked(BlockedBy::ChangedHank(ExpandError::UnknownCodon(id.clone()))),
-        },
+        Some(id) => planned(state, id).map_or_else(Decision::Blocked, Decision::Start),
         None if state.execution_plan.is_empty() => Decision::Done,
         None => Decision::Blocked(BlockedBy::MissingParent),
     }
-}
-
-/// Whether the hank says to go on when this codon fails.
-#[must_use]
-pub fn ignores_failure(hank: &Hank, id: &CodonId) -> bool {
-    hank.codon(id.configured())
-        .is_some_and(|codon| codon.failure_policy() == OnFailure::Ignore)
 }

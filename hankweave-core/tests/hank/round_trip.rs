@@ -69,7 +69,6 @@ fn what_a_run_cannot_do_yet_is_listed_with_places() {
         "hank[0].budget",
         "hank[0].exhaustWithPrompt",
         "hank[0].maxExtensions",
-        "hank[0].onFailure",
         "hank[0].outputFiles",
         "hank[0].sentinels",
         "hank[0].shimIdleTimeout",

@@ -78,7 +78,7 @@ pub(super) fn stopped_reason(codon: &CodonRun<'_>) -> FailureReason {
         .shutdown
         .cause()
         .map_or("stopped", crate::shutdown::StopCause::as_str);
-    FailureReason::unknown(true, cause)
+    FailureReason::interrupted(cause)
 }
 
 /// Stops an agent whose words no longer matter and returns its exit code.

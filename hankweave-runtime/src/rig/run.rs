@@ -159,11 +159,10 @@ impl RigError {
     /// What the failed codon records: of an unknown type, and worth another try.
     #[must_use]
     pub fn reason(&self) -> FailureReason {
-        let message = match self {
-            Self::Step { failure, .. } => format!("{self}: {failure}"),
-            Self::Cancelled { .. } => self.to_string(),
-        };
-        FailureReason::unknown(true, message)
+        match self {
+            Self::Step { failure, .. } => FailureReason::unknown(true, format!("{self}: {failure}")),
+            Self::Cancelled { .. } => FailureReason::interrupted(self.to_string()),
+        }
     }
 }
 

@@ -1,10 +1,9 @@
 //! How a run begins: fresh, behind the newest codon, or back at the last success.
 
-use hankweave_core::codon::CodonExecution;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, Pid};
-use hankweave_core::plan::{Decision, checkpoint_patterns, decide, ignores_failure, initial_plan};
+use hankweave_core::plan::{BlockedBy, Decision, checkpoint_patterns, decide, initial_plan};
 use hankweave_core::run::{Run, Running};
 use hankweave_core::state::{HankweaveState, StartingConditions};
 use hankweave_core::thread::{self, CheckpointFacts, CheckpointTable, Resume};
@@ -70,10 +69,10 @@ async fn resume(opened: &Opened, state: &HankweaveState) -> Result<Option<Resume
     }
     let known = known_checkpoints(opened).await?;
     let thread = thread::build(state, None, Some(&known));
-    let blocked = thread.codons.first().is_some_and(|newest| {
-        matches!(*newest.codon, CodonExecution::Failed(_))
-            && !ignores_failure(&opened.hank, newest.codon.codon_id())
-    });
+    let blocked = matches!(
+        decide(state, &thread, &opened.hank),
+        Decision::Blocked(BlockedBy::FailedCodon(_))
+    );
     Ok(Some(thread.resume(blocked)))
 }
 

@@ -10,6 +10,7 @@ mod bad_input;
 mod cli_surface;
 mod first_hank;
 mod inherited;
+mod policy;
 mod public_hank;
 mod real_claude;
 mod resume;

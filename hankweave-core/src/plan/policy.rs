@@ -1,0 +1,110 @@
+//! What follows a failure ("hank configuration", section 6.4).
+//!
+//! The tries are counted from the records of the thread, so a restart goes on counting where the runner before it stopped.
+
+use std::time::Duration;
+
+use super::PlanEntry;
+use crate::agent::FailureReason;
+use crate::codon::{CodonExecution, Failed};
+use crate::hank::{CodonConfig, Hank, OnFailure, RetryConfig};
+use crate::id::CodonId;
+use crate::thread::ExecutionThread;
+use crate::time::Timestamp;
+
+/// A provider that asks for more patience than this is not listened to.
+const LONGEST_HINT: Duration = Duration::from_secs(60 * 60);
+
+/// Another try of a codon that failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Retry {
+    /// The codon.
+    pub entry: Box<PlanEntry>,
+    /// Which retry this is, from 1; 0 is the first try made again, because it was stopped with its run.
+    pub number: u32,
+    /// How many there are at most.
+    pub most: u32,
+    /// How long to wait after the failure.
+    pub after: Duration,
+    /// When the codon failed.
+    pub failed_at: Timestamp,
+}
+
+impl Retry {
+    /// How much of the wait is left at `now`. A clock that was set back does not make it longer.
+    #[must_use]
+    pub fn remaining(&self, now: Timestamp) -> Duration {
+        self.after.saturating_sub(now.since(self.failed_at))
+    }
+}
+
+/// What follows the failure with which a thread ends.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Consequence {
+    /// The next codon, as after a success.
+    GoOn,
+    /// The codon again.
+    TryAgain { number: u32, most: u32, after: Duration },
+    /// Nothing, until somebody does something.
+    Stop,
+}
+
+/// The rule of `onFailure` for the newest codon of the thread, which is `failed`.
+pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed) -> Consequence {
+    let config = hank.codon(failed.codon_id.configured());
+    match config.map_or(OnFailure::Abort, CodonConfig::failure_policy) {
+        OnFailure::Ignore => Consequence::GoOn,
+        OnFailure::Abort => Consequence::Stop,
+        OnFailure::Retry if !failed.failure_reason.retriable => Consequence::Stop,
+        OnFailure::Retry => {
+            let config = config.and_then(|config| config.retry_config).unwrap_or_default();
+            let failures = failures_in_a_row(thread, &failed.codon_id);
+            if failures > config.retries() {
+                return Consequence::Stop;
+            }
+            Consequence::TryAgain {
+                number: failures,
+                most: config.retries(),
+                after: delay(config, failures, &failed.failure_reason),
+            }
+        }
+    }
+}
+
+/// How often the codon failed since it last did something else. A codon that was stopped with its run did not fail by itself.
+fn failures_in_a_row(thread: &ExecutionThread, id: &CodonId) -> u32 {
+    let failures = thread
+        .codons
+        .iter()
+        .map_while(|entry| match entry.codon.as_ref() {
+            CodonExecution::Failed(failed) if failed.codon_id == *id => Some(failed),
+            CodonExecution::Failed(_)
+            | CodonExecution::Preparing(_)
+            | CodonExecution::Starting(_)
+            | CodonExecution::Initializing(_)
+            | CodonExecution::Running(_)
+            | CodonExecution::CompletingSentinels(_)
+            | CodonExecution::Completed(_)
+            | CodonExecution::Skipped(_) => None,
+        })
+        .filter(|failed| !failed.failure_reason.interrupted)
+        .count();
+    u32::try_from(failures).unwrap_or(u32::MAX)
+}
+
+/// Doubles with every failure, unless the provider said how long to wait; never longer than configured. After an interruption there is
+/// nothing to wait for.
+fn delay(config: RetryConfig, failures: u32, reason: &FailureReason) -> Duration {
+    if reason.interrupted {
+        return Duration::ZERO;
+    }
+    let hint = reason
+        .retry_after_ms
+        .map(Duration::from_millis)
+        .filter(|hint| *hint <= LONGEST_HINT);
+    let doubled = || {
+        let factor = 1_u32 << failures.saturating_sub(1).min(30);
+        config.delay().saturating_mul(factor)
+    };
+    hint.unwrap_or_else(doubled).min(config.max_delay())
+}
