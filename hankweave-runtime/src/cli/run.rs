@@ -19,6 +19,7 @@ use crate::runner::{RunError, RunOutcome, RunResult};
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{Delivery, Subscription, TransitionError};
 use crate::world::disk::{Disk, FileKind, RealDisk};
+use crate::world::environment::Environment;
 
 pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
     logging::install(global);
@@ -57,7 +58,8 @@ async fn serve(global: &Global, args: &RunArgs, builder: Builder) -> Result<Exit
     let events = hankweave.subscribe();
     let shutdown = Shutdown::new();
     // Both end with the run: the signals are dropped with it, the events end when the state manager has stopped.
-    let watch = watch_signals(shutdown.clone());
+    let outlives_terminal = Environment::of_process().ignores_signal(SignalKind::hangup().as_raw_value());
+    let watch = watch_signals(shutdown.clone(), outlives_terminal);
     let show = show_events(events, &mut report);
     let (outcome, ()) = tokio::join!(
         async {
@@ -110,21 +112,30 @@ async fn show_events(mut events: Subscription, report: &mut Report) {
     }
 }
 
-/// The first signal stops in order, the second one forces.
-async fn watch_signals(shutdown: Shutdown) -> std::convert::Infallible {
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-        signal(SignalKind::hangup()),
-    ) else {
+/// The first signal stops in order, the second one forces. A program started with `nohup` outlives its terminal.
+async fn watch_signals(shutdown: Shutdown, outlives_terminal: bool) -> std::convert::Infallible {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
         tracing::warn!("signals cannot be caught; the default applies");
         return std::future::pending().await;
     };
+    let mut hang_up = if outlives_terminal {
+        None
+    } else {
+        signal(SignalKind::hangup()).ok()
+    };
     loop {
+        let hung_up = async {
+            match &mut hang_up {
+                Some(hang_up) => hang_up.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         let cause = tokio::select! {
             _ = interrupt.recv() => StopCause::Interrupt,
             _ = terminate.recv() => StopCause::Terminate,
-            _ = hang_up.recv() => StopCause::Terminate,
+            _ = hung_up => StopCause::Terminate,
         };
         shutdown.request(cause);
     }

@@ -11,6 +11,8 @@ use super::disk::{Disk, FileKind};
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
     program: Option<PathBuf>,
+    /// One bit for each signal, the lowest for signal 1.
+    ignored_signals: u64,
 }
 
 impl Environment {
@@ -20,7 +22,14 @@ impl Environment {
         Self {
             variables: std::env::vars_os().collect(),
             program: std::env::current_exe().ok(),
+            ignored_signals: ignored_signals(),
         }
+    }
+
+    /// Whether the program was started with this signal ignored, as `nohup` does with SIGHUP. `signal` counts from 1.
+    #[must_use]
+    pub fn ignores_signal(&self, signal: i32) -> bool {
+        (1..=64).contains(&signal) && self.ignored_signals >> (signal - 1) & 1 == 1
     }
 
     /// The value of a variable; `None` when it is not set.
@@ -53,8 +62,17 @@ impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment 
         Self {
             variables,
             program: None,
+            ignored_signals: 0,
         }
     }
+}
+
+/// The line `SigIgn` of this process; none where the system does not tell.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or_default()
 }
 
 /// The first executable file called `name` in the absolute folders of `path`, a value of the variable `PATH`.

@@ -1,6 +1,10 @@
 //! Stories about the built program: real files, real git, real processes. One module a story.
 
-#![expect(clippy::disallowed_methods, reason = "a story is told in the real world")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a story is told in the real world"
+)]
 #![expect(
     clippy::unwrap_used,
     reason = "a test fails by panicking, its helpers as well"
@@ -15,4 +19,5 @@ mod public_hank;
 mod real_claude;
 mod resume;
 mod state_commands;
+mod supervision;
 mod support;

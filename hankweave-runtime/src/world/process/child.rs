@@ -16,9 +16,9 @@ use tokio::io::unix::AsyncFd;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::sweep;
+use super::sweep::{self, Sought};
 use super::{
-    CommandSpec, GroupSignal, MARKER_VARIABLE, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep,
+    CommandSpec, GroupSignal, MARKER_VARIABLE, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep, launch,
 };
 
 /// Starts real processes.
@@ -107,9 +107,11 @@ impl Adoption {
         owned.remove(&pid.as_raw_nonzero().get());
     }
 
-    fn reap_orphans(&self) {
+    /// What a sweep for `marker` has to kill now; what has ended already is reaped.
+    fn find(&self, marker: &str) -> Sought {
         let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
         sweep::reap_orphans(&owned);
+        sweep::family_and_orphans(marker, &owned)
     }
 }
 
@@ -127,8 +129,8 @@ fn command(spec: &CommandSpec) -> Command {
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
         .kill_on_drop(true);
+    launch::prepare(&mut command);
     command
 }
 
@@ -192,17 +194,19 @@ impl ProcessControl for ChildControl {
     }
 
     fn sweep(&mut self) -> BoxFuture<'_, Sweep> {
-        Box::pin(async {
-            let sweep = sweep::sweep_marked(&self.marker).await;
-            if let Some(adoption) = &self.adoption {
-                adoption.reap_orphans();
-            }
-            sweep
-        })
+        Box::pin(sweep::sweep_all(|| self.find()))
     }
 }
 
 impl ChildControl {
+    /// What is left of this child now.
+    fn find(&self) -> Sought {
+        match &self.adoption {
+            None => sweep::family(&self.marker),
+            Some(adoption) => adoption.find(&self.marker),
+        }
+    }
+
     fn forget(&self) {
         if let Some(adoption) = &self.adoption {
             adoption.forget(self.group);
@@ -216,7 +220,7 @@ impl Drop for ChildControl {
         if self.exit.is_none() {
             // Nobody is left to be told, and there is nothing else to try.
             let _ = self.signal_group(GroupSignal::Kill);
-            sweep::kill_marked(&self.marker);
+            self.find().kill();
             self.forget();
         }
     }

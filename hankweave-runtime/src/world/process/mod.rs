@@ -1,13 +1,14 @@
 //! Child processes: how one is started, signalled, waited for and cleaned up after.
 //!
-//! [`Spawner`] is the seam; [`ChildSpawner`] is the operating system's side of it. A child always has its own process
-//! group and carries a marker in its environment, because killing the group is not enough: agents run their tools
+//! [`Spawner`] is the seam; [`ChildSpawner`] is the operating system's side of it. A child always has its own session
+//! and carries a marker in its environment, because killing its group is not enough: agents run their tools
 //! in sessions of their own ("agent streams", signals and children; "reliability and security", section 6).
 //!
 //! This part needs Linux: it reads `/proc` and waits with pidfds.
 
 mod child;
 mod environment;
+mod launch;
 mod seam;
 mod stop;
 mod sweep;

@@ -18,7 +18,8 @@ pub const MARKER_VARIABLE: &str = "HANKWEAVE_CODON";
 
 /// Starts processes.
 pub trait Spawner: Send + Sync + fmt::Debug {
-    /// Starts one process in its own process group. Must be called inside a tokio runtime.
+    /// Starts one process in a session of its own. Must be called inside a tokio runtime, on a thread that lives as long as the child
+    /// may: the system may end the child with the thread that started it.
     ///
     /// # Errors
     ///
@@ -104,6 +105,6 @@ pub trait ProcessControl: Send {
     /// Returns what the operating system said.
     fn signal_group(&self, signal: GroupSignal) -> io::Result<()>;
 
-    /// Kills and reaps the descendants that are still there, also those outside the group, within five seconds.
+    /// Kills and reaps the descendants that are still there, also those outside the group, within 2.5 seconds.
     fn sweep(&mut self) -> BoxFuture<'_, Sweep>;
 }

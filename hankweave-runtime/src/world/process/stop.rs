@@ -8,15 +8,16 @@ use tokio::time::timeout;
 
 use super::{GroupSignal, ProcessControl};
 
-/// How long a killed process may take to be gone; only one stuck in the kernel needs longer.
-const KILL_DEADLINE: Duration = Duration::from_secs(5);
+/// How long a killed process may take to be gone; only one stuck in the kernel needs longer. With the usual grace of five seconds and
+/// the sweep, a stop takes at most ten seconds.
+const KILL_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Ends a process: SIGTERM to its group, `grace`, SIGKILL to its group ("reliability and security", rule S3). The
 /// caller sweeps afterwards.
 ///
 /// # Errors
 ///
-/// Returns [`io::ErrorKind::TimedOut`] when the process survived SIGKILL for five seconds, or what the operating system
+/// Returns [`io::ErrorKind::TimedOut`] when the process survived SIGKILL for two seconds, or what the operating system
 /// said.
 pub async fn stop(control: &mut dyn ProcessControl, grace: Duration) -> io::Result<ProcessExit> {
     control.signal_group(GroupSignal::Terminate)?;

@@ -1,7 +1,7 @@
 //! Finding and killing descendants that outlived their agent.
 //!
-//! They are found by the marker in their environment and by parentage. One that drops its environment and detaches
-//! itself from a family that has already ended is not found; only a cgroup would hold it.
+//! They are found by the marker in their environment, by parentage, and, in a process that adopts orphans, because they have become its
+//! children: that finds also those that dropped their environment and detached themselves.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,8 @@ use tokio::time::{Instant, sleep};
 
 use super::MARKER_VARIABLE;
 
-const DEADLINE: Duration = Duration::from_secs(5);
+/// Part of the ten seconds of a whole stop ("reliability and security", rule S3).
+const DEADLINE: Duration = Duration::from_millis(2_500);
 
 /// How often the process table is read while killed processes disappear.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -26,38 +27,47 @@ pub struct Sweep {
     pub survivors: usize,
 }
 
-/// Kills and reaps every process that carries `marker`, with its descendants, until none is left or five seconds are
+/// Kills and reaps every process that carries `marker`, with its descendants, until none is left or 2.5 seconds are
 /// over. Recovery uses it for the agents of a server that crashed.
 pub async fn sweep_marked(marker: &str) -> Sweep {
+    sweep_all(|| family(marker)).await
+}
+
+/// The processes that a sweep found in one look at the process table.
+#[derive(Debug)]
+pub(super) struct Sought(Vec<Process>);
+
+impl Sought {
+    /// Kills them without waiting: for a drop, which cannot wait.
+    pub(super) fn kill(&self) {
+        for process in &self.0 {
+            process.kill();
+        }
+    }
+}
+
+/// Kills and reaps what `find` finds, until that is nothing or the time is over.
+pub(super) async fn sweep_all(find: impl Fn() -> Sought) -> Sweep {
     let deadline = Instant::now() + DEADLINE;
     let mut killed = BTreeSet::new();
     loop {
-        let family = family_of(marker);
-        if family.is_empty() || Instant::now() >= deadline {
+        let found = find();
+        if found.0.is_empty() || Instant::now() >= deadline {
             return Sweep {
                 killed: killed.len(),
-                survivors: family.len(),
+                survivors: found.0.len(),
             };
         }
-        for process in family {
-            process.kill();
-            killed.insert((process.pid, process.start_time));
-        }
+        found.kill();
+        killed.extend(found.0.iter().map(|process| (process.pid, process.start_time)));
         sleep(INTERVAL).await;
         reap(killed.iter().map(|(pid, _)| *pid));
     }
 }
 
-/// Kills what carries `marker` now, without waiting: for a drop, which cannot wait.
-pub(super) fn kill_marked(marker: &str) {
-    for process in family_of(marker) {
-        process.kill();
-    }
-}
-
 /// Reaps all our ended children but those in `owned`, which have somebody who waits for them.
 pub(super) fn reap_orphans(owned: &BTreeSet<i32>) {
-    let own_pid = getpid().as_raw_nonzero().get();
+    let own_pid = own_pid();
     let orphans = processes()
         .into_iter()
         .filter(|process| process.state == 'Z' && process.parent == own_pid && !owned.contains(&process.pid));
@@ -93,13 +103,14 @@ impl Process {
         })
     }
 
-    fn carries(&self, marker: &str) -> bool {
-        let entry = format!("{MARKER_VARIABLE}={marker}");
-        fs::read(format!("/proc/{}/environ", self.pid)).is_ok_and(|environment| {
-            environment
-                .split(|byte| *byte == 0)
-                .any(|variable| variable == entry.as_bytes())
-        })
+    /// The value of the marker variable in its environment.
+    fn marker(&self) -> Option<Vec<u8>> {
+        let environment = fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
+        let value = |variable: &[u8]| {
+            let value = variable.strip_prefix(MARKER_VARIABLE.as_bytes())?;
+            value.strip_prefix(b"=").map(<[u8]>::to_vec)
+        };
+        environment.split(|byte| *byte == 0).find_map(value)
     }
 
     /// Kills exactly this process: the pidfd is opened first and then compared, so that the id cannot have been reused.
@@ -119,14 +130,28 @@ impl Process {
 }
 
 /// The living processes that carry `marker`, and the living descendants of any process that does.
-fn family_of(marker: &str) -> Vec<Process> {
-    let own_pid = getpid().as_raw_nonzero().get();
-    let all: Vec<Process> = processes()
-        .into_iter()
-        .filter(|process| process.pid != own_pid && !matches!(process.state, 'Z' | 'X'))
-        .collect();
-    let marked = all.iter().filter(|process| process.carries(marker));
-    let mut family: BTreeSet<i32> = marked.map(|process| process.pid).collect();
+pub(super) fn family(marker: &str) -> Sought {
+    let all = living();
+    let roots = all
+        .iter()
+        .filter(|process| process.marker().as_deref() == Some(marker.as_bytes()));
+    let roots = roots.map(|process| process.pid).collect();
+    with_descendants(all, roots)
+}
+
+/// The same and every child of ours that is not in `owned` and carries no other marker: an orphan that we have adopted.
+pub(super) fn family_and_orphans(marker: &str, owned: &BTreeSet<i32>) -> Sought {
+    let own_pid = own_pid();
+    let all = living();
+    let is_root = |process: &&Process| {
+        let adopted = process.parent == own_pid && !owned.contains(&process.pid);
+        process.marker().map_or(adopted, |own| own == marker.as_bytes())
+    };
+    let roots = all.iter().filter(is_root).map(|process| process.pid).collect();
+    with_descendants(all, roots)
+}
+
+fn with_descendants(all: Vec<Process>, mut family: BTreeSet<i32>) -> Sought {
     loop {
         let before = family.len();
         let children = all.iter().filter(|process| family.contains(&process.parent));
@@ -135,9 +160,20 @@ fn family_of(marker: &str) -> Vec<Process> {
             break;
         }
     }
-    all.into_iter()
-        .filter(|process| family.contains(&process.pid))
-        .collect()
+    let found = all.into_iter().filter(|process| family.contains(&process.pid));
+    Sought(found.collect())
+}
+
+/// All processes but this one and those that have ended.
+fn living() -> Vec<Process> {
+    let own_pid = own_pid();
+    let mut all = processes();
+    all.retain(|process| process.pid != own_pid && !matches!(process.state, 'Z' | 'X'));
+    all
+}
+
+fn own_pid() -> i32 {
+    getpid().as_raw_nonzero().get()
 }
 
 fn processes() -> Vec<Process> {

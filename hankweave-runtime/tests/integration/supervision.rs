@@ -1,0 +1,301 @@
+//! Agents that do not want to end, what they leave behind, and a runtime that is itself killed.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hankweave_testing::TestProject;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{codon, project, shell_agent};
+
+/// Far longer than anything here takes; it only turns a hang into a failure.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Writes a hank of one codon whose agent carries out `body`, lines of shell, between its opening and its closing line. The script lies
+/// outside of the workspace, where no restore takes it back.
+fn write_hank(project: &TestProject, body: &str) {
+    let opening = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"m","cwd":"/","tools":[]}"#;
+    let closing =
+        r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done"}"#;
+    let script = format!("echo '{opening}'\n{body}\necho '{closing}'\n");
+    let path = project.home().join("agent.sh");
+    fs::write(&path, script).unwrap();
+    let agent = json!({"command": ["sh", path], "stream": "claude"});
+    project.write_hank(&json!({"hank": [{
+        "id": "a", "name": "A", "model": "m", "continuationMode": "fresh", "promptText": "hello", "agent": agent,
+        "rigSetup": [{"type": "command", "command": {"run": "umask > rig-umask.txt"}}],
+    }]}));
+}
+
+/// Waits for a line in a file of the project.
+#[track_caller]
+fn line_of(project: &TestProject, name: &str) -> String {
+    let path = project.directory().join(name);
+    let begin = Instant::now();
+    loop {
+        if let Ok(text) = fs::read_to_string(&path)
+            && text.ends_with('\n')
+        {
+            return text.trim().to_owned();
+        }
+        assert!(begin.elapsed() < DEADLINE, "{name} was not written");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether there is such a process, zombies left out.
+fn is_there(pid: &str) -> bool {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    state.is_some_and(|state| !state.starts_with(['Z', 'X']))
+}
+
+fn started(line: &str) -> bool {
+    line.contains("\"codon.started\"")
+}
+
+fn only_codon(project: &TestProject) -> Value {
+    codon(&project.state(&project.directory())["runs"][0], "a").clone()
+}
+
+/// "reliability and security", rule S1: sessions, descriptors, signals and the umask of children are the same, however
+/// hankweave itself was started.
+// covers: S1
+#[test]
+fn agents_and_rigs_inherit_nothing_from_the_shell_that_started_us() {
+    let project = TestProject::new("/bin/sh");
+    write_hank(
+        &project,
+        "umask > umask.txt; ls /proc/$$/fd > fds.txt; cat /proc/$$/status > status.txt; cat /proc/$$/stat > stat.txt; echo $$ > pid.txt",
+    );
+    let line = format!(
+        "trap '' HUP QUIT USR1; umask 0; exec 9</dev/null; exec '{}' run . --headless",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    project.run(["-c", &line]).expect_code(0);
+
+    assert_eq!(line_of(&project, "umask.txt"), "0077");
+    assert_eq!(line_of(&project, "rig-umask.txt"), "0077");
+    let descriptors = line_of(&project, "fds.txt");
+    // The shell itself keeps its script at 10 or so; what was open at 9 is not there.
+    assert!(
+        !descriptors.lines().any(|descriptor| descriptor == "9"),
+        "{descriptors}"
+    );
+    let status = line_of(&project, "status.txt");
+    for mask in ["SigIgn:", "SigBlk:"] {
+        let line = status.lines().find_map(|line| line.strip_prefix(mask)).unwrap();
+        let mask = u64::from_str_radix(line.trim(), 16).unwrap();
+        // Those of real time belong to the C library.
+        assert_eq!(mask & 0x7fff_ffff, 0, "{line}");
+    }
+    let pid = line_of(&project, "pid.txt");
+    let stat = line_of(&project, "stat.txt");
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    assert_eq!(
+        (fields[2], fields[3]),
+        (&*pid, &*pid),
+        "group and session are its own"
+    );
+}
+
+/// The agent is killed by the kernel together with the runtime, not only by the next start.
+// covers: S1, P9
+#[test]
+fn an_agent_does_not_outlive_a_runtime_that_is_killed() {
+    let project = project();
+    write_hank(
+        &project,
+        "trap '' HUP INT TERM\necho $$ > pid.txt\nsleep 600 & wait",
+    );
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(started);
+    let agent = line_of(&project, "pid.txt");
+    assert!(is_there(&agent));
+    assert_eq!(running.kill().signal, Some(9));
+    let begin = Instant::now();
+    while is_there(&agent) {
+        assert!(begin.elapsed() < DEADLINE, "the agent lives on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A process with another session, an empty environment and a parent that has ended: only its adoption by us tells
+/// whose it is.
+// covers: S2, S4, P9
+#[test]
+fn what_dropped_its_session_its_parent_and_its_environment_is_gone_before_the_checkpoint() {
+    for output in ["</dev/null >/dev/null 2>&1", ""] {
+        let project = project();
+        let stray = format!(
+            "setsid env -i /bin/sh -c '(trap \"\" HUP TERM; while :; do date +%N > busy.txt; /bin/sleep 0.01; done) {output} & echo $! > stray.txt'"
+        );
+        write_hank(
+            &project,
+            &format!("{stray} & \nwait $!\nwhile [ ! -s busy.txt ]; do :; done"),
+        );
+        let finished = project.run(["run", "--headless"]);
+        finished.expect_code(0);
+        assert!(!is_there(&line_of(&project, "stray.txt")), "it lives on");
+
+        let record = only_codon(&project);
+        let sha = record["completionCheckpoint"].as_str().unwrap();
+        let saved = project.checkpoints_git(&project.directory(), &["show", &format!("{sha}:busy.txt")]);
+        let found = fs::read_to_string(project.directory().join("busy.txt")).unwrap();
+        assert_eq!(saved.stdout, found, "somebody wrote after the checkpoint");
+    }
+}
+
+/// Stopping takes the grace of five seconds and not much more, and then nothing is left.
+// covers: S3, P9
+#[test]
+fn a_family_that_ignores_sigterm_is_gone_in_ten_seconds() {
+    let project = project();
+    let child = "sh -c 'trap \"\" TERM HUP INT; echo up; while :; do sleep 600; done' > child.txt";
+    write_hank(
+        &project,
+        &format!("trap '' TERM HUP INT\nsetsid {child} &\nwhile :; do sleep 600; done"),
+    );
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(started);
+    line_of(&project, "child.txt");
+    let begin = Instant::now();
+    running.signal(Signal::TERM);
+    // Only until they are gone: the checkpoint after that waits for the disk, which others may keep busy.
+    while project.left_behind().len() > 1 {
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            project.left_behind()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    running.finish_within(DEADLINE).expect_code(143);
+    assert_eq!(project.left_behind(), []);
+    let record = only_codon(&project);
+    assert_eq!(
+        (&record["status"], &record["exitCode"]),
+        (&json!("failed"), &json!(137))
+    );
+}
+
+// covers: S5, F10
+#[test]
+fn an_agent_that_is_killed_has_failed_with_128_and_its_signal() {
+    let project = project();
+    write_hank(&project, "kill -KILL $$");
+    project.run(["run", "--headless"]).expect_code(1);
+    let record = only_codon(&project);
+    assert_eq!(
+        (&record["status"], &record["exitCode"]),
+        (&json!("failed"), &json!(137))
+    );
+    let message = record["failureReason"]["message"].as_str().unwrap();
+    assert!(message.contains("killed by signal 9"), "{message}");
+}
+
+/// The pid that a crashed run recorded may belong to anybody by now: it is never killed for its number.
+// covers: L5
+#[test]
+fn a_process_that_got_the_recorded_pid_of_an_agent_is_left_alone() {
+    let project = project();
+    write_hank(&project, "sleep 600");
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(started);
+    running.kill();
+    let state_file = project.directory().join(".hankweave/state.json");
+    let mut state = project.state(&project.directory());
+    let innocent = TestProject::new("/bin/sh");
+    let mut other = innocent.start(["-c", "echo up; exec sleep 600"]);
+    other.wait_for_line(|line| line == "up\n");
+    state["runs"][0]["codons"][0]["claudePid"] = json!(other.pid());
+    fs::write(&state_file, state.to_string()).unwrap();
+    let log = project.directory().join(".hankweave/state.log");
+    fs::write(&log, "").unwrap();
+
+    fs::write(project.home().join("agent.sh"), "exit 3\n").unwrap();
+    project.run(["run", "--headless"]).expect_code(1);
+    assert_eq!(
+        project.state(&project.directory())["runs"][1]["status"],
+        "crashed"
+    );
+    assert!(is_there(&other.pid().to_string()));
+}
+
+/// A hang-up stops a run like SIGTERM, unless it was started to outlive its terminal.
+// covers: F19
+#[test]
+fn a_hang_up_stops_a_run_but_not_under_nohup() {
+    let project = project();
+    write_hank(&project, "while [ ! -e go ]; do sleep 0.01; done");
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(started);
+    running.signal(Signal::HUP);
+    running.finish_within(DEADLINE).expect_code(143);
+
+    let shell = TestProject::new("/bin/sh");
+    write_hank(&shell, "while [ ! -e go ]; do sleep 0.01; done");
+    let line = format!(
+        "trap '' HUP; exec '{}' run --headless --json",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let mut running = shell.start(["-c", &line]);
+    running.wait_for_line(started);
+    running.signal(Signal::HUP);
+    shell.write("go", "");
+    running.finish_within(DEADLINE).expect_code(0);
+}
+
+/// Two signals: the agent gets no grace.
+// covers: D8, F19
+#[test]
+fn a_second_signal_kills_at_once() {
+    let project = project();
+    write_hank(&project, "trap '' TERM INT\nwhile :; do sleep 600; done");
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(started);
+    let begin = Instant::now();
+    running.signal(Signal::INT);
+    // Of another kind, because two of one kind may arrive as one.
+    running.signal(Signal::TERM);
+    while project.left_behind().len() > 1 {
+        assert!(
+            begin.elapsed() < Duration::from_secs(4),
+            "{:?}",
+            project.left_behind()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let code = running.finish_within(DEADLINE).code;
+    assert!(matches!(code, Some(130 | 143)), "{code:?}");
+    assert_eq!(project.left_behind(), []);
+}
+
+/// A live holder that says nothing, stopped or suspended, still holds the directory.
+// covers: L2, F7
+#[test]
+fn a_stopped_holder_admits_nobody() {
+    let project = project();
+    let agent = shell_agent(&project);
+    project.write_hank(&json!({"hank": [{
+        "id": "a", "name": "A", "model": "m", "continuationMode": "fresh", "promptText": "wait for go", "agent": agent,
+    }]}));
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(started);
+    running.signal(Signal::STOP);
+    let lock = project.directory().join(".hankweave/server.lock");
+    let mut record: Value = serde_json::from_str(&fs::read_to_string(&lock).unwrap()).unwrap();
+    record["lastHeartbeat"] = json!("2001-01-01T00:00:00.000Z");
+    fs::write(&lock, record.to_string()).unwrap();
+    let refused = project.run(["run", "--headless"]);
+    refused.expect_code(75);
+    assert!(
+        refused.stderr.contains(&format!("pid {}", running.pid())),
+        "{refused}"
+    );
+    running.signal(Signal::CONT);
+    running.signal(Signal::TERM);
+    running.finish_within(DEADLINE).expect_code(143);
+}
