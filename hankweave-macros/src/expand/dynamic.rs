@@ -46,15 +46,10 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         .iter()
         .filter(free)
         .map(|field| accessor(field, &idents, out));
-    let arms = machine.edges().map(|(from, method, _)| {
-        let (from, to) = (&from.ident, &machine.target(method).ident);
-        let (pattern, key) = event_pattern(method, machine);
-        quote! {
-            (Self::#from(state), #transition::#pattern) => {
-                ::core::result::Result::Ok(Self::#to(Edge::advance(#key, state)))
-            }
-        }
-    });
+    let arms = machine
+        .methods
+        .iter()
+        .map(|method| step_arm(method, machine, out));
     let apply_docs = format!("Makes a step, if the {typed} has it in its present state.");
     quote! {
         #(#docs)*
@@ -86,21 +81,38 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
             ///
             /// Hands the value back untouched when its state has no such step.
             #vis fn apply(self, transition: #transition) -> ::core::result::Result<Self, InvalidTransition> {
-                let (from, to) = (self.status(), transition.target());
-                match (self, transition) {
+                match transition {
                     #(#arms)*
-                    (value, _) => ::core::result::Result::Err(InvalidTransition {
-                        value: ::hankweave_core::__private::Box::new(value),
-                        from,
-                        to,
-                        legal: from.targets(),
-                    }),
+                }
+            }
+
+            #[cold]
+            fn refuse(self, to: #status) -> InvalidTransition {
+                let from = self.status();
+                InvalidTransition {
+                    value: ::hankweave_core::__private::Box::new(self),
+                    from,
+                    to,
+                    legal: from.targets(),
                 }
             }
         }
 
         /// Why a step on a stored value was refused.
         #vis type InvalidTransition = ::hankweave_core::machine::InvalidTransition<#stored, #status>;
+    }
+}
+
+/// One event on every state. The value is matched where it lies: a pair of value and event would first be copied.
+fn step_arm(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
+    let (status, transition, to) = (&out.status, &out.transition, &machine.target(method).ident);
+    let (pattern, key) = event_pattern(method, machine);
+    let sources = method.sources.iter().map(|source| &machine.states[*source].ident);
+    quote! {
+        #transition::#pattern => match self {
+            #(Self::#sources(state) => ::core::result::Result::Ok(Self::#to(Edge::advance(#key, state))),)*
+            value => ::core::result::Result::Err(value.refuse(#status::#to)),
+        },
     }
 }
 

@@ -1,0 +1,4 @@
+//! The machine with `#[machine]`.
+
+pub mod machine;
+pub mod walk;

@@ -1,0 +1,4 @@
+//! The machine with state-shift.
+
+pub mod machine;
+pub mod walk;

@@ -1,0 +1,4 @@
+//! The machine with statum.
+
+pub mod machine;
+pub mod walk;

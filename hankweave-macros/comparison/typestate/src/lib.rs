@@ -1,0 +1,4 @@
+//! The machine with typestate.
+
+pub mod machine;
+pub mod walk;
