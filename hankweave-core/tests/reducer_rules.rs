@@ -476,3 +476,26 @@ fn the_document_as_a_whole_changes_by_two_events() {
     let twice = event("PlanReplaced", json!({"executionPlan": [entry, entry]}));
     refused_as(&story, twice, "conflict", &[]);
 }
+
+// Ours: where the next run goes on is on record between two runs only, and the run that takes it up clears it.
+#[test]
+fn a_way_back_is_pending_until_a_run_takes_it_up() {
+    let pending = |run: &str| {
+        let source = json!({"runId": run, "afterCodon": "a", "checkpointSha": "a-end"});
+        StateEvent::from_json(
+            json!({"type": "RollbackPending", "data": {"rollback": {"source": source, "restored": false}}}),
+        )
+        .unwrap()
+    };
+    let given_up = StateEvent::from_json(json!({"type": "RollbackPending", "data": {}})).unwrap();
+    let running = in_status(CodonStatus::Completed);
+    refused_as(&running, pending(RUN), "conflict", &[]);
+    let ended = running.run_completes();
+    refused_as(&ended, pending("stranger"), "not_found", &[]);
+    let story = ended.tell(pending(RUN));
+    let rollback = story.state().pending_rollback.clone().unwrap();
+    assert_eq!((rollback.source.run_id.as_str(), rollback.restored), (RUN, false));
+    assert_eq!(story.clone().tell(given_up).state().pending_rollback, None);
+    let taken_up = story.continues("r2", RUN, Some("a"), "a-end");
+    assert_eq!(taken_up.state().pending_rollback, None);
+}

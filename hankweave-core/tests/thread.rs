@@ -5,13 +5,13 @@
 use std::collections::HashSet;
 
 use hankweave_core::codon::CodonStatus;
-use hankweave_core::event::CheckpointType;
+use hankweave_core::event::{CheckpointType, StateEvent};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::state::HankweaveState;
 use hankweave_core::testing::{Ending, Story, states};
 use hankweave_core::thread::{
     CodonPoint, ExecutionThread, KnownCheckpoints, TargetError, build, can_continue_from,
-    continuation_checkpoint, walk,
+    continuation_checkpoint, position, walk,
 };
 use proptest::prelude::*;
 
@@ -503,4 +503,39 @@ proptest! {
             }
         }
     }
+}
+
+// "The run created afterwards": until it exists, the thread is the one that it will have.
+#[test]
+fn a_pending_way_back_is_where_the_thread_ends() {
+    let story = broken();
+    let pending = |after: &str, sha: &str| {
+        let source = serde_json::json!({"runId": "r1", "afterCodon": after, "checkpointSha": sha});
+        let data = serde_json::json!({"rollback": {"source": source, "restored": true}});
+        StateEvent::from_json(serde_json::json!({"type": "RollbackPending", "data": data})).unwrap()
+    };
+    let story = story.tell(pending("a", "a-end"));
+    let thread = check(&story, &["r1/a"], Some("b"));
+    assert_eq!((thread.total_runs, thread.failed), (1, false));
+    assert_eq!(position(story.state(), &thread).unwrap().as_str(), "a-end");
+    let story = story.tell(pending("c", "c-rig"));
+    check(&story, &["r1/b", "r1/a"], Some("c"));
+    let story = story.continues("r2", "r1", Some("c"), "c-rig");
+    check(&story, &["r1/b", "r1/a"], Some("c"));
+}
+
+#[test]
+fn what_is_left_is_the_newest_checkpoint_of_the_run_or_the_one_it_began_with() {
+    let at = |story: &Story| position(story.state(), &thread(story)).map(|sha| sha.to_string());
+    assert_eq!(at(&story()), None);
+    assert_eq!(at(&broken()).as_deref(), Some("c-end"));
+    let open = story()
+        .fresh("r1")
+        .codon("a", Completed)
+        .codon("b", Open(CodonStatus::Preparing));
+    assert_eq!(at(&open).as_deref(), Some("a-end"));
+    let begun = broken().continues("r2", "r1", Some("b"), "b-end");
+    assert_eq!(at(&begun).as_deref(), Some("b-end"));
+    let as_they_are = broken().continues("r2", "r1", Some("b"), "");
+    assert_eq!(at(&as_they_are).as_deref(), Some("b-end"));
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::agent::Launch;
+use hankweave_core::state::HankweaveState;
 
 use crate::checkpoint::CheckpointStore;
 use crate::driver::{AgentDriver, DriverSet, ProcessHost};
@@ -12,9 +13,9 @@ use crate::hank_files::LoadedHank;
 use crate::instance_lock::InstanceLock;
 use crate::paths::ExecutionDir;
 use crate::recovery::{self, OpenError};
-use crate::runner::{self, RunError, RunOutcome};
+use crate::runner::{self, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome};
 use crate::shutdown::Shutdown;
-use crate::state_manager::Subscription;
+use crate::state_manager::{PersistenceError, Subscription};
 use crate::world::World;
 
 /// How a run behaves, apart from its hank.
@@ -142,19 +143,52 @@ impl Hankweave {
     /// Everything that happens from now on.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
-        self.opened.manager.subscribe()
+        self.opened.possession.manager.subscribe()
+    }
+
+    /// The state as far as it is durable.
+    #[must_use]
+    pub fn state(&self) -> Arc<HankweaveState> {
+        self.opened.possession.manager.snapshot()
     }
 
     /// Where things lie.
     #[must_use]
     pub fn directory(&self) -> &ExecutionDir {
-        &self.opened.dir
+        &self.opened.possession.dir
     }
 
     /// What a person should know about how the directory was found.
     #[must_use]
     pub fn notices(&self) -> &[String] {
-        &self.opened.notices
+        &self.opened.possession.notices
+    }
+
+    /// Finds the way back to `target` and what it would change. Changes no file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RollbackError`] when there is no such way.
+    pub async fn look_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
+        runner::look(&self.opened.possession, target).await
+    }
+
+    /// Goes back to `target`: brings its files back, keeping what was there in a checkpoint, and lets the next run go on from there.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RollbackError`]; it says whether files were changed. A restore that was interrupted is finished by whatever starts next.
+    pub async fn go_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
+        runner::go_back(&self.opened.possession, target).await
+    }
+
+    /// Gives the directory back without a run.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`PersistenceError`] when the last save failed.
+    pub async fn close(self) -> Result<(), Arc<PersistenceError>> {
+        self.opened.possession.release(self.lock).await
     }
 
     /// Runs to the end, to the first failure that is not ignored, or until `shutdown` is requested; then releases the directory.

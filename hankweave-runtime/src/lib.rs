@@ -39,5 +39,5 @@ pub mod world;
 pub use embed::{Builder, Hankweave, RunOptions};
 pub use paths::ExecutionDir;
 pub use recovery::{OpenError, PreflightError};
-pub use runner::{CodonSummary, RunError, RunOutcome, RunResult};
+pub use runner::{CodonSummary, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome, RunResult};
 pub use shutdown::{Shutdown, StopCause};

@@ -12,14 +12,14 @@ use crate::cost::{TokenUsage, Usd};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::plan::{LoopContext, PlanEntry};
 use crate::run::RunTransition;
-use crate::state::StartingConditions;
+use crate::state::{PendingRollback, StartingConditions};
 use crate::time::Timestamp;
 
 /// A fact that changes the state document.
 ///
 /// Thirteen kinds are documented. [`ExtensionCountUpdated`](Self::ExtensionCountUpdated) comes from files of the older system and is only read.
 /// [`PlanReplaced`](Self::PlanReplaced) is ours: the documented events do not tell how a loop grew the plan, and a log without that could not
-/// rebuild the document.
+/// rebuild the document. So is [`RollbackPending`](Self::RollbackPending): where the next run goes on must survive a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
@@ -160,6 +160,12 @@ pub enum StateEvent {
         /// The absolute count.
         extension_count: u64,
     },
+    /// A way back was chosen, its files are back, or it was given up; the next run takes it up.
+    RollbackPending {
+        /// The way back; `None` when it was given up before a file had changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rollback: Option<PendingRollback>,
+    },
     /// The execution plan was made or grew by a loop iteration.
     PlanReplaced {
         /// The whole new plan.
@@ -289,6 +295,7 @@ impl StateEvent {
             Self::CheckpointCreated { .. } => "CheckpointCreated",
             Self::InitialCheckpointSet { .. } => "InitialCheckpointSet",
             Self::ExtensionCountUpdated { .. } => "ExtensionCountUpdated",
+            Self::RollbackPending { .. } => "RollbackPending",
             Self::PlanReplaced { .. } => "PlanReplaced",
         }
     }
@@ -310,7 +317,9 @@ impl StateEvent {
             | Self::SentinelStatesUpdated { run_id, .. }
             | Self::CheckpointCreated { run_id, .. }
             | Self::ExtensionCountUpdated { run_id, .. } => Some(run_id),
-            Self::InitialCheckpointSet { .. } | Self::PlanReplaced { .. } => None,
+            Self::InitialCheckpointSet { .. } | Self::RollbackPending { .. } | Self::PlanReplaced { .. } => {
+                None
+            }
         }
     }
 
@@ -332,6 +341,7 @@ impl StateEvent {
             | Self::RunFailed { .. }
             | Self::RunCrashed { .. }
             | Self::InitialCheckpointSet { .. }
+            | Self::RollbackPending { .. }
             | Self::PlanReplaced { .. } => None,
         }
     }

@@ -45,7 +45,8 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
     if thread.has_running_codon {
         return Decision::Wait;
     }
-    let run_has_begun = state.runs.front().is_some_and(|run| !run.codons.is_empty());
+    let newest_run = state.runs.front().filter(|_| state.pending_rollback.is_none());
+    let run_has_begun = newest_run.is_some_and(|run| !run.codons.is_empty());
     let Some(newest) = thread.codons.first().map(|entry| entry.codon.as_ref()) else {
         return start(state, thread.next_codon_id.as_ref());
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::index::{Index, Place};
-use super::{HankweaveState, Run, RunStatus};
+use super::{HankweaveState, PendingRollback, Run, RunStatus};
 use crate::agent::FailureReason;
 use crate::codon::{Codon, CodonExecution, CodonPhase, CodonStatus, CodonTransition, Fail, SentinelState};
 use crate::cost::{TokenUsage, Usd};
@@ -219,6 +219,7 @@ pub(super) fn apply_event(
             let place = reducer.place(run_id, codon_id)?;
             reducer.count_extensions(place, *extension_count)
         }
+        StateEvent::RollbackPending { rollback } => reducer.set_rollback(rollback.clone()),
         StateEvent::PlanReplaced { execution_plan } => reducer.replace_plan(execution_plan),
     }
 }
@@ -261,9 +262,27 @@ impl Reducer<'_> {
                 running.run_id
             )));
         }
+        self.state.pending_rollback = None;
         self.state.current_run_id = Some(run.run_id.clone());
         self.state.runs.push_front(Arc::new(run));
         self.index.run_started(self.state);
+        Ok(Applied::TRANSITION)
+    }
+
+    /// Only between two runs there is a way back that none has taken up.
+    fn set_rollback(&mut self, rollback: Option<PendingRollback>) -> Result<Applied, Rejected> {
+        if let Some(running) = self.index.running_run(self.state) {
+            return Err(Rejected::Conflict(format!(
+                "run `{}` is still running",
+                running.run_id
+            )));
+        }
+        if let Some(rollback) = &rollback
+            && self.index.run(self.state, &rollback.source.run_id).is_none()
+        {
+            return Err(Rejected::not_found("run", rollback.source.run_id.as_str()));
+        }
+        self.state.pending_rollback = rollback;
         Ok(Applied::TRANSITION)
     }
 

@@ -90,7 +90,16 @@ const DOCUMENT: &[Rule] = &[
     required("executionPlan", |checker, plan| {
         checker.list(plan, |checker, entry| checker.object(entry, PLAN_ENTRY));
     }),
+    optional("pendingRollback", |checker, pending| {
+        checker.object(pending, PENDING_ROLLBACK)
+    }),
     optional(SCHEMA_VERSION_FIELD, schema_version),
+];
+
+const PENDING_ROLLBACK: &[Rule] = &[
+    required("source", |checker, source| checker.object(source, SOURCE)),
+    optional("left", leaf::<CheckpointSha>),
+    required("restored", leaf::<bool>),
 ];
 
 const PLAN_ENTRY: &[Rule] = &[
@@ -145,6 +154,8 @@ const FAILURE_REASON: &[Rule] = &[
     required("type", leaf::<FailureKind>),
     required("retriable", leaf::<bool>),
     optional("message", leaf::<String>),
+    optional("retryAfterMs", leaf::<u64>),
+    optional("interrupted", leaf::<bool>),
     optional("sentinelRefs", leaf::<Vec<String>>),
 ];
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Run;
+use super::{ContinuationSource, Run};
 use crate::id::{CheckpointSha, RunId};
 use crate::machine::Extra;
 use crate::plan::PlanEntry;
@@ -28,6 +28,30 @@ pub struct HankweaveState {
     pub initial_checkpoint: Option<CheckpointSha>,
     /// Every codon that runs, loops expanded as far as they have come.
     pub execution_plan: Arc<Vec<PlanEntry>>,
+    /// The way back that the next run takes up; a name of our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_rollback: Option<PendingRollback>,
+    /// Names that other versions wrote; kept as they are.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
+}
+
+/// A way back that was chosen and that no run has taken up yet.
+///
+/// It is on record before the first file changes, so a restore that was interrupted is finished by the next start
+/// ("reliability and security", rule G8).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PendingRollback {
+    /// Where the next run goes on.
+    pub source: ContinuationSource,
+    /// The checkpoint whose files are left: what only it has is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<CheckpointSha>,
+    /// Whether the files are back.
+    pub restored: bool,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]

@@ -44,8 +44,13 @@ impl HankweaveState {
                     .flat_map(|codon| codon.checkpoints().map(|(_, sha)| sha)),
             )
         });
+        let pending = self
+            .pending_rollback
+            .iter()
+            .map(|pending| &pending.source.checkpoint_sha);
         self.initial_checkpoint
             .iter()
+            .chain(pending)
             .chain(runs)
             .filter(|sha| !sha.is_blank())
     }

@@ -36,6 +36,10 @@ pub fn warnings(state: &HankweaveState, surroundings: Surroundings<'_>) -> Vec<S
     if let Some(sha) = &state.initial_checkpoint {
         checkpoint("initialCheckpoint".to_owned(), sha);
     }
+    if let Some(pending) = &state.pending_rollback {
+        let path = "pendingRollback.source.checkpointSha".to_owned();
+        checkpoint(path, &pending.source.checkpoint_sha);
+    }
     for (index, run) in state.runs.iter().enumerate() {
         run_checkpoints(run, &format!("runs[{index}]"), &mut checkpoint);
     }

@@ -79,6 +79,10 @@ enum Move {
     Extensions {
         count: u8,
     },
+    RollBack {
+        to: Option<u8>,
+        restored: bool,
+    },
 }
 
 fn moves() -> impl Strategy<Value = Move> {
@@ -95,6 +99,7 @@ fn moves() -> impl Strategy<Value = Move> {
         1 => (0..5u8, 0..3u8).prop_map(|(which, codon)| Move::Checkpoint { which, codon }),
         1 => vec(0..4u8, 0..4).prop_map(|codons| Move::Plan { codons }),
         1 => any::<u8>().prop_map(|count| Move::Extensions { count }),
+        1 => (proptest::option::weighted(0.8, 0..4u8), any::<bool>()).prop_map(|(to, restored)| Move::RollBack { to, restored }),
     ]
 }
 
@@ -143,6 +148,13 @@ impl Move {
                 let entry = |codon| json!({"codon": {"id": codon_name(codon)}, "codonId": codon_name(codon)});
                 let plan: Vec<Value> = codons.into_iter().map(entry).collect();
                 ("PlanReplaced", json!({"executionPlan": plan}))
+            }
+            Self::RollBack { to, restored } => {
+                let rollback = to.map(|run| {
+                    let source = start_run(0, Some(run))["startingConditions"]["source"].take();
+                    json!({"source": source, "restored": restored})
+                });
+                ("RollbackPending", json!({"rollback": rollback}))
             }
             Self::Extensions { count } => (
                 "ExtensionCountUpdated",

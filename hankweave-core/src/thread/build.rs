@@ -1,7 +1,9 @@
 //! The thread as a whole.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -10,8 +12,9 @@ use super::next::next_codon_id;
 use super::walk::{WalkedCodon, walk};
 use crate::codon::{CodonExecution, CodonStatus};
 use crate::event::CheckpointType;
-use crate::id::{CheckpointSha, CodonId, RunId, SessionId};
-use crate::state::{HankweaveState, RunStatus};
+use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
+use crate::machine::Extra;
+use crate::state::{ContinuationReason, HankweaveState, Run, RunStatus, StartingConditions};
 use crate::time::Timestamp;
 
 /// What the checkpoint repository tells about one commit.
@@ -108,7 +111,7 @@ pub struct ValidatedCheckpoint {
     pub branch: String,
 }
 
-/// Builds the thread that ends in `target`, or in the newest run.
+/// Builds the thread that ends in `target`, or in the newest run; when a way back is pending, in the run that will take it up.
 ///
 /// `known` are the commits that exist; without them no checkpoint counts as validated. An unknown target gives an empty thread, a missing parent ends the
 /// walk, and a run that continues itself is visited once ("execution thread", "Edge cases in one list").
@@ -118,6 +121,11 @@ pub fn build(
     target: Option<&RunId>,
     known: Option<&dyn KnownCheckpoints>,
 ) -> ExecutionThread {
+    let ahead = match target {
+        None => looking_ahead(state),
+        Some(_) => Cow::Borrowed(state),
+    };
+    let state = ahead.as_ref();
     let mut walk = walk(state, target);
     let codons: Vec<ThreadCodon> = walk.by_ref().map(|walked| thread_codon(walked, known)).collect();
     let start = match target {
@@ -125,7 +133,7 @@ pub fn build(
         None => state.runs.front().map(Arc::as_ref),
     };
     let mut thread = ExecutionThread {
-        total_runs: walk.runs_visited(),
+        total_runs: walk.runs_visited() - usize::from(matches!(ahead, Cow::Owned(_))),
         has_running_codon: codons.iter().any(|entry| !entry.codon.is_terminal()),
         failed: codons.first().is_some_and(is_failed),
         next_codon_id: None,
@@ -133,6 +141,30 @@ pub fn build(
     };
     thread.next_codon_id = start.and_then(|start| next_codon_id(state, start, &thread));
     thread
+}
+
+/// The document as it will be when the next run takes up the way back that is pending.
+fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
+    let (Some(pending), Ok(run_id)) = (&state.pending_rollback, RunId::new("the-next-run")) else {
+        return Cow::Borrowed(state);
+    };
+    let mut ahead = state.clone();
+    ahead.runs.push_front(Arc::new(Run {
+        git_branch: format!("run-{run_id}"),
+        run_id,
+        run_folder: PathBuf::new(),
+        starting_conditions: StartingConditions::continuation(
+            pending.source.clone(),
+            Some(ContinuationReason::Rollback),
+        ),
+        codons: Vec::new(),
+        status: RunStatus::Running,
+        start_time: Timestamp::UNIX_EPOCH,
+        end_time: None,
+        server_pid: Pid(0),
+        extra: Extra::default(),
+    }));
+    Cow::Owned(ahead)
 }
 
 /// A codon that failed, or that was still open when its run ended badly.

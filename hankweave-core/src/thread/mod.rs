@@ -12,5 +12,5 @@ pub use build::{
     build,
 };
 pub use resume::Resume;
-pub use target::{CodonPoint, TargetError, can_continue_from, continuation_checkpoint};
+pub use target::{CodonPoint, TargetError, can_continue_from, continuation_checkpoint, position};
 pub use walk::{Walk, WalkedCodon, walk};

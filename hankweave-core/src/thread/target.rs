@@ -7,7 +7,7 @@ use crate::codon::CodonExecution;
 use crate::event::CheckpointType;
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::machine::Extra;
-use crate::state::{ContinuationSource, HankweaveState};
+use crate::state::{ContinuationSource, HankweaveState, StartingConditions};
 
 /// A point in the life of a codon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +97,20 @@ impl ExecutionThread {
     }
 }
 
+impl ContinuationSource {
+    /// When in the life of the codon its checkpoint was made; `None` when the document does not tell.
+    #[must_use]
+    pub fn checkpoint_type(&self, state: &HankweaveState) -> Option<CheckpointType> {
+        let after = self.after_codon.as_ref()?;
+        let records = state.run(&self.run_id)?.codons.iter();
+        records
+            .filter(|codon| codon.codon_id() == after)
+            .flat_map(|codon| codon.checkpoints())
+            .find(|(_, sha)| **sha == self.checkpoint_sha)
+            .map(|(checkpoint_type, _)| checkpoint_type)
+    }
+}
+
 /// The newest of the targets, if all of them are the same commit.
 fn only(targets: Vec<ContinuationSource>, prefix: &str) -> Result<ContinuationSource, TargetError> {
     let mut matches: Vec<CheckpointSha> = Vec::new();
@@ -122,6 +136,35 @@ fn point(run: &RunId, codon: &Arc<CodonExecution>, sha: &CheckpointSha) -> Conti
         checkpoint_sha: sha.clone(),
         extra: Extra::default(),
     }
+}
+
+/// The checkpoint that the files came from or went into last: what is left when they are taken back.
+///
+/// The thread must be the one that ends in the newest run.
+#[must_use]
+pub fn position(state: &HankweaveState, thread: &ExecutionThread) -> Option<CheckpointSha> {
+    if let Some(pending) = &state.pending_rollback {
+        return Some(pending.source.checkpoint_sha.clone());
+    }
+    let run = state.runs.front()?;
+    let beginning = match &run.starting_conditions {
+        StartingConditions::Fresh {
+            initial_checkpoint_sha,
+            ..
+        } => initial_checkpoint_sha.as_ref(),
+        StartingConditions::Continuation { source, .. } => Some(&source.checkpoint_sha),
+    };
+    let own = run.codons.iter().rev().map(AsRef::as_ref);
+    newest_checkpoint(own)
+        .or(beginning)
+        .filter(|sha| !sha.is_blank())
+        .or_else(|| newest_checkpoint(thread.codons.iter().map(|entry| entry.codon.as_ref())))
+        .cloned()
+}
+
+/// The last checkpoint of the first codon that has one.
+fn newest_checkpoint<'a>(mut codons: impl Iterator<Item = &'a CodonExecution>) -> Option<&'a CheckpointSha> {
+    codons.find_map(|codon| codon.checkpoints().last().map(|(_, sha)| sha))
 }
 
 /// Whether a run can go on from there: the run exists, and the codon, if one is named, completed in it.

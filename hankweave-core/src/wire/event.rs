@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::agent::FailureReason;
 use crate::cost::Usd;
-use crate::event::{Encoded, StateEvent};
-use crate::id::{CodonId, EventId, LoopId, RunId, SessionId};
+use crate::event::{CheckpointType, Encoded, StateEvent};
+use crate::id::{CheckpointSha, CodonId, EventId, LoopId, RunId, SessionId};
 use crate::state::LiveState;
 use crate::time::Timestamp;
 
@@ -206,6 +206,40 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         termination_reason: Option<String>,
     },
+    /// The files are about to be taken back.
+    #[serde(rename = "rollback.started")]
+    RollbackStarted {
+        /// The newest run.
+        from_run: RunId,
+        /// The newest codon of its thread.
+        from_codon: Option<CodonId>,
+        /// The codon that is gone back to.
+        to_codon: Option<CodonId>,
+        /// Its checkpoint.
+        to_checkpoint: CheckpointSha,
+        /// When in the life of that codon it was made.
+        checkpoint_type: Option<CheckpointType>,
+        /// The codons that are left, newest first.
+        codons_to_process: Vec<CodonId>,
+    },
+    /// A run took up where the files were taken back to.
+    #[serde(rename = "rollback.completed")]
+    RollbackCompleted {
+        /// The run that is gone back to.
+        from_run: RunId,
+        /// The run that goes on from there.
+        to_run: RunId,
+        /// The checkpoint.
+        checkpoint: CheckpointSha,
+        /// The codon that it is of.
+        codon_id: Option<CodonId>,
+        /// The name of that codon for people.
+        codon_name: Option<String>,
+        /// When in the life of that codon it was made.
+        checkpoint_type: Option<CheckpointType>,
+        /// Whether codons start by themselves.
+        auto_restart: bool,
+    },
     /// Nothing runs.
     #[serde(rename = "server.idle")]
     ServerIdle {
@@ -325,6 +359,8 @@ impl Event {
             Self::RigSetupCompleted { .. } => "rig.setup.completed",
             Self::RigSetupFailed { .. } => "rig.setup.failed",
             Self::LoopIterationCompleted { .. } => "loop.iteration.completed",
+            Self::RollbackStarted { .. } => "rollback.started",
+            Self::RollbackCompleted { .. } => "rollback.completed",
             Self::ServerIdle { .. } => "server.idle",
             Self::Info { .. } => "info",
             Self::Error { .. } => "error",

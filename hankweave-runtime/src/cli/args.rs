@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use hankweave_core::id::RunId;
+use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::Timestamp;
 
 /// Runs AI coding agents one after another: durable, checkpointed, resumable.
@@ -78,6 +78,10 @@ pub(crate) enum Command {
     Status(Execution),
     /// Show the execution thread: one history out of many runs, newest first
     Thread(ThreadArgs),
+    /// Go back to an earlier checkpoint; the next run goes on from there
+    ///
+    /// What is in the way is kept in a checkpoint first. `hankweave thread` lists the checkpoints.
+    Rollback(RollbackArgs),
     /// Look into the recorded state
     #[command(subcommand)]
     State(StateCommand),
@@ -198,6 +202,53 @@ pub(crate) struct ThreadArgs {
     /// A JSON list of SHAs that stands in for the repository.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) known_checkpoints: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "target", required = true, multiple = false, args = ["to", "codon", "last_success"])]
+pub(crate) struct RollbackArgs {
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// Go back to the checkpoint with this SHA, or the one that begins like this.
+    #[arg(long, value_name = "SHA", value_parser = sha_prefix)]
+    pub(crate) to: Option<String>,
+    /// Go back to a checkpoint of this codon.
+    #[arg(long, value_name = "ID")]
+    pub(crate) codon: Option<CodonId>,
+    /// Which of its checkpoints.
+    #[arg(long, value_enum, value_name = "POINT", default_value_t = Point::End, conflicts_with_all = ["to", "last_success"])]
+    pub(crate) at: Point,
+    /// Go back to the newest codon that completed.
+    #[arg(long)]
+    pub(crate) last_success: bool,
+    /// Only list which files would change.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Point {
+    /// After its rig was set up: the codon runs again.
+    RigSetup,
+    /// After it completed.
+    Completed,
+    /// After it failed.
+    Error,
+    /// After it was skipped.
+    Skipped,
+    /// Its first checkpoint.
+    Start,
+    /// Its last checkpoint.
+    End,
+}
+
+/// What can be the beginning of a SHA.
+fn sha_prefix(text: &str) -> Result<String, String> {
+    let is_hex = !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match is_hex {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("a SHA, or its beginning, is made of 0-9 and a-f".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ mod exit;
 )]
 mod init;
 mod logging;
+mod rollback;
 mod run;
 mod schema;
 #[expect(
@@ -51,6 +52,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Init(args) => init::init(&global, &args),
         Command::Validate(args) => validate::validate(&global, &args),
         Command::Status(args) => status::status(&global, &args),
+        Command::Rollback(args) => rollback::rollback(&global, &args),
         Command::State(command) => state::state(&global, &command),
         Command::Thread(args) => thread::thread(&global, &args),
         Command::Diagram(args) => diagram::diagram(&args),

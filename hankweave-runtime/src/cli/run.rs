@@ -163,7 +163,7 @@ pub(super) fn hank_failure(error: &LoadHankError) -> Failure {
     Failure::from_error(FailureKind::Input, error).hint(hint)
 }
 
-fn open_failure(error: &OpenError) -> Failure {
+pub(super) fn open_failure(error: &OpenError) -> Failure {
     match error {
         OpenError::Preflight(PreflightError::Hank(_) | PreflightError::UnknownAgent { .. }) => {
             Failure::from_error(FailureKind::Input, error)
@@ -196,11 +196,10 @@ fn run_failure(error: &RunError) -> Failure {
         }
         RunError::ChangedHank(_) | RunError::MissingParent => Failure::from_error(FailureKind::Input, error)
             .hint("undo the change, or start over with --new (the history stays)"),
-        RunError::Record(_)
-        | RunError::Save(_)
-        | RunError::History(_)
-        | RunError::Checkpoint(_)
-        | RunError::Restore(_) => Failure::from_error(FailureKind::Io, error),
+        RunError::Record(_) | RunError::Save(_) | RunError::Checkpoint(_) => {
+            Failure::from_error(FailureKind::Io, error)
+        }
+        RunError::Rollback(error) => super::rollback::failure(error),
     }
 }
 

@@ -7,5 +7,5 @@ mod own_files;
 mod preflight;
 
 pub use open::OpenError;
-pub(crate) use open::{Opened, open, without_own_files};
+pub(crate) use open::{Opened, Possession, open, possess, without_own_files};
 pub use preflight::PreflightError;

@@ -17,7 +17,9 @@ use crate::hank_files::LoadedHank;
 use crate::instance_lock::{Exclusion, InstanceLock, LockError, LockWorld};
 use crate::journal::{FileJournal, JournalError, JournalLimits};
 use crate::paths::ExecutionDir;
-use crate::state_manager::{self, LoadError, Loaded, Parts, StateManager, Strictness, TransitionError};
+use crate::state_manager::{
+    self, LoadError, Loaded, Parts, PersistenceError, StateManager, Strictness, TransitionError,
+};
 use crate::store::StateFiles;
 use crate::world::World;
 use crate::world::disk::Disk;
@@ -54,19 +56,50 @@ pub enum OpenError {
     Crash(#[source] TransitionError),
 }
 
-/// An execution directory in our possession.
+/// An execution directory in our possession, with its records in order.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct Possession {
     pub(crate) world: World,
     pub(crate) dir: ExecutionDir,
-    pub(crate) loaded: LoadedHank,
-    pub(crate) hank: Hank,
-    pub(crate) options: RunOptions,
-    pub(crate) drivers: DriverSet,
     pub(crate) manager: StateManager,
     pub(crate) writer: JoinHandle<()>,
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
     pub(crate) notices: Vec<String>,
+}
+
+impl Possession {
+    /// Writes what is left to write, and gives the directory back.
+    ///
+    /// # Errors
+    ///
+    /// [`PersistenceError`] when the last save failed.
+    pub(crate) async fn release(self, lock: InstanceLock) -> Result<(), Arc<PersistenceError>> {
+        let saved = self.manager.shutdown().await;
+        // The writer ends with `shutdown`, unless its disk hangs; a panic in it is passed on.
+        let hangs = saved
+            .as_ref()
+            .is_err_and(|error| matches!(**error, PersistenceError::TimedOut { .. }));
+        if !hangs
+            && let Err(error) = self.writer.await
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
+        }
+        if let Err(error) = lock.release() {
+            tracing::warn!(error = %crate::error::chain(&error), "server.lock is left behind");
+        }
+        saved
+    }
+}
+
+/// An execution directory in our possession, and the hank that is to run in it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) possession: Possession,
+    pub(crate) loaded: LoadedHank,
+    pub(crate) hank: Hank,
+    pub(crate) options: RunOptions,
+    pub(crate) drivers: DriverSet,
     /// Patterns that keep the hank's own files out of checkpoints.
     pub(crate) own_files: Vec<String>,
 }
@@ -98,10 +131,29 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
         world,
     } = builder;
     let hank = preflight::check(&loaded, &options, &drivers, &world).map_err(OpenError::Preflight)?;
-    let dir = ExecutionDir::new(prepare_directory(&*world.disk, &dir)?);
-    let own_files = own_files(&loaded, &hank, dir.root());
+    let (possession, lock) = possess(world, &dir, options.strict_state, checkpoints).await?;
+    let own_files = own_files(&loaded, &hank, possession.dir.root());
+    let opened = Opened {
+        possession,
+        loaded,
+        hank,
+        options,
+        drivers,
+        own_files,
+    };
+    Ok((opened, lock))
+}
+
+/// Takes the directory without a hank: its lock, its records, and what a crashed run left behind.
+pub(crate) async fn possess(
+    world: World,
+    dir: &Path,
+    strict: bool,
+    checkpoints: Option<Arc<dyn CheckpointStore>>,
+) -> Result<(Possession, InstanceLock), OpenError> {
+    let dir = ExecutionDir::new(prepare_directory(&*world.disk, dir)?);
     let blocking = world.blocking;
-    let (files_world, files_dir, strict) = (world.clone(), dir.clone(), options.strict_state);
+    let (files_world, files_dir) = (world.clone(), dir.clone());
     let records = blocking
         .run(move || open_records(&files_world, &files_dir, strict, checkpoints))
         .await?;
@@ -137,20 +189,15 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
             .await
             .map_err(OpenError::Crash)?;
     }
-    let opened = Opened {
+    let possession = Possession {
         world,
         dir,
-        loaded,
-        hank,
-        options,
-        drivers,
         manager,
         writer,
         checkpoints: records.checkpoints,
         notices,
-        own_files,
     };
-    Ok((opened, records.lock))
+    Ok((possession, records.lock))
 }
 
 /// Makes the directory when it does not exist, and finds out its real place.

@@ -114,9 +114,22 @@ pub(super) fn say(event: &Event) -> Option<String> {
             let last = if *is_final { ", the last one" } else { "" };
             Some(format!("{loop_id}: iteration {} has ended{last}", iteration + 1))
         }
+        Event::RollbackStarted {
+            to_codon,
+            to_checkpoint,
+            ..
+        } => {
+            let codon = to_codon.as_ref().map(|id| format!(" of {id}"));
+            let codon = codon.unwrap_or_default();
+            Some(format!(
+                "going back to checkpoint {}{codon}",
+                to_checkpoint.short()
+            ))
+        }
         Event::Info { message } => Some(excerpt(message)),
         Event::Error { message, .. } => Some(format!("error: {}", excerpt(message))),
         Event::ServerIdle { .. }
+        | Event::RollbackCompleted { .. }
         | Event::TokenUsage { .. }
         | Event::ToolResult { .. }
         | Event::RigSetupCompleted { .. } => None,

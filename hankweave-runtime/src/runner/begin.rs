@@ -1,15 +1,17 @@
-//! How a run begins: fresh, behind the newest codon, or back at the last success.
+//! How a run begins: fresh, behind the newest codon, or back at an earlier point.
 
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, Pid};
 use hankweave_core::plan::{BlockedBy, Decision, checkpoint_patterns, decide, initial_plan};
 use hankweave_core::run::{Run, Running};
-use hankweave_core::state::{HankweaveState, StartingConditions};
-use hankweave_core::thread::{self, CheckpointFacts, CheckpointTable, Resume};
+use hankweave_core::state::{ContinuationReason, ContinuationSource, HankweaveState, StartingConditions};
+use hankweave_core::thread::{self, Resume};
+use hankweave_core::wire::Event;
 
 use super::RunError;
-use crate::checkpoint::{InitialRequest, RestoreRequest};
+use super::rollback;
+use crate::checkpoint::InitialRequest;
 use crate::recovery::Opened;
 
 /// What the first records of the run say.
@@ -19,81 +21,67 @@ pub(super) struct Begun {
     pub(super) base: Option<CheckpointSha>,
     /// The checkpoint of a rig that is in the files already, for the codon that is run again.
     pub(super) rig: Option<CheckpointSha>,
-    pub(super) notices: Vec<String>,
 }
 
 /// Opens the next run, or returns `None` when the plan is finished and nothing is left to do.
 pub(super) async fn begin(opened: &Opened) -> Result<Option<Begun>, RunError> {
-    let state = opened.manager.snapshot();
-    let resume = resume(opened, &state).await?;
-    if let Some(resume) = &resume
-        && !matches!(resume, Resume::Fresh)
-        && is_finished(&state, &opened.hank)
-    {
-        return Ok(None);
-    }
-    let mut notices = Vec::new();
-    let (conditions, base, rig) = match resume {
-        None | Some(Resume::Fresh) => {
-            let sha = initial_checkpoint(opened, &state).await?;
-            (StartingConditions::fresh(Some(sha.clone())), Some(sha), None)
-        }
-        Some(resume) => {
-            let reason = resume.reason();
-            let (source, rig) = match resume {
-                Resume::RollBack(source) => {
-                    notices.push(restore(opened, &state, &source.checkpoint_sha).await?);
-                    let rig = rig_target(&state, &source);
-                    (source, rig)
-                }
-                Resume::Continue(source) => (source, None),
-                Resume::Fresh => unreachable!("matched above"),
-            };
-            let base = Some(source.checkpoint_sha.clone()).filter(|sha| !sha.is_blank());
-            (StartingConditions::continuation(source, reason), base, rig)
+    rollback::finish(&opened.possession).await?;
+    let state = opened.possession.manager.snapshot();
+    let (source, reason) = match resume(opened, &state).await? {
+        Resume::Fresh => return fresh(opened, &state).await.map(Some),
+        Resume::Continue(_) if is_finished(&state, &opened.hank) => return Ok(None),
+        Resume::Continue(source) => (source, ContinuationReason::Continue),
+        Resume::RollBack(source) => {
+            if state.pending_rollback.is_none() {
+                rollback::go_back_to(&opened.possession, source.clone()).await?;
+            }
+            (source, ContinuationReason::Rollback)
         }
     };
+    let base = Some(source.checkpoint_sha.clone()).filter(|sha| !sha.is_blank());
+    let rig = rig_target(&state, &source);
+    let conditions = StartingConditions::continuation(source.clone(), Some(reason));
     let run = start_run(opened, &state, conditions).await?;
-    Ok(Some(Begun {
-        run,
-        base,
-        rig,
-        notices,
-    }))
+    if reason == ContinuationReason::Rollback {
+        let completed = completed(opened, &state, source, &run);
+        // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
+        drop(opened.possession.manager.record(completed).await);
+    }
+    Ok(Some(Begun { run, base, rig }))
 }
 
-/// `None` when there is no history or the user does not want it.
-async fn resume(opened: &Opened, state: &HankweaveState) -> Result<Option<Resume>, RunError> {
+/// From nothing, with the files as they are.
+async fn fresh(opened: &Opened, state: &HankweaveState) -> Result<Begun, RunError> {
+    let sha = initial_checkpoint(opened, state).await?;
+    let conditions = StartingConditions::fresh(Some(sha.clone()));
+    Ok(Begun {
+        run: start_run(opened, state, conditions).await?,
+        base: Some(sha),
+        rig: None,
+    })
+}
+
+/// Where the run goes on ("runtime behaviour", section 2, step 11).
+async fn resume(opened: &Opened, state: &HankweaveState) -> Result<Resume, RunError> {
     if opened.options.fresh || state.runs.is_empty() {
-        return Ok(None);
+        return Ok(Resume::Fresh);
     }
-    let known = known_checkpoints(opened).await?;
+    if let Some(pending) = &state.pending_rollback {
+        return Ok(Resume::RollBack(pending.source.clone()));
+    }
+    let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(state, None, Some(&known));
     let blocked = matches!(
         decide(state, &thread, &opened.hank),
         Decision::Blocked(BlockedBy::FailedCodon(_))
     );
-    Ok(Some(thread.resume(blocked)))
-}
-
-/// "Could not read" must never look like "there are none" ("runtime behaviour", section 2).
-async fn known_checkpoints(opened: &Opened) -> Result<CheckpointTable, RunError> {
-    let store = opened.checkpoints.clone();
-    let known = opened
-        .world
-        .blocking
-        .run(move || store.known())
-        .await
-        .map_err(RunError::History)?;
-    let facts = |found: crate::checkpoint::KnownCheckpoint| CheckpointFacts {
-        message: found.message,
-        timestamp: Some(found.timestamp),
-        branch: found.branch,
-    };
-    Ok(known
-        .into_iter()
-        .map(|(sha, found)| (sha, facts(found)))
-        .collect())
+    let untouched = state.runs.front().filter(|run| run.codons.is_empty());
+    let source = untouched.and_then(|run| run.starting_conditions.source());
+    Ok(match source {
+        // A run that ended before its first codon is taken up where it began, which a rig-setup continuation needs.
+        Some(source) if !blocked => Resume::Continue(source.clone()),
+        Some(_) | None => thread.resume(blocked),
+    })
 }
 
 /// Whether the plan has ended with the newest codon, as if a new run were open already.
@@ -110,10 +98,11 @@ async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<C
     let patterns = plan.last().map(|last| checkpoint_patterns(&plan, &last.codon_id));
     let request = InitialRequest {
         patterns: opened.patterns(patterns.unwrap_or_default()),
-        at: opened.world.clock.now(),
+        at: opened.possession.world.clock.now(),
     };
-    let store = opened.checkpoints.clone();
+    let store = opened.possession.checkpoints.clone();
     let initial = opened
+        .possession
         .world
         .blocking
         .run(move || store.initial(&request))
@@ -122,49 +111,32 @@ async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<C
     let event = StateEvent::InitialCheckpointSet {
         sha: initial.sha.clone(),
     };
-    opened.manager.transition(event).await.await?;
+    opened.possession.manager.transition(event).await.await?;
     Ok(initial.sha)
 }
 
-async fn restore(
+/// Tells clients which run took up the way back.
+fn completed(
     opened: &Opened,
     state: &HankweaveState,
-    target: &CheckpointSha,
-) -> Result<String, RunError> {
-    let left = state.runs.front().and_then(|run| {
-        run.codons
-            .iter()
-            .rev()
-            .find_map(|codon| codon.checkpoints().last().map(|(_, sha)| sha.clone()))
-    });
-    let request = RestoreRequest {
-        target: target.clone(),
-        left,
-        at: opened.world.clock.now(),
-    };
-    let store = opened.checkpoints.clone();
-    let report = opened
-        .world
-        .blocking
-        .run(move || store.restore(&request))
-        .await
-        .map_err(RunError::Restore)?;
-    let changed = report.done.write.len() + report.done.delete.len();
-    Ok(match report.safety {
-        Some(safety) => format!(
-            "went back to checkpoint {} ({changed} files changed; what was there is kept in checkpoint {})",
-            target.short(),
-            safety.sha.short()
-        ),
-        None => format!("the files are those of checkpoint {}", target.short()),
-    })
+    source: ContinuationSource,
+    run: &Run<Running>,
+) -> Event {
+    let codon = source.after_codon.as_ref();
+    let config = codon.and_then(|id| opened.hank.codon(id.configured()));
+    Event::RollbackCompleted {
+        to_run: run.run_id.clone(),
+        codon_name: config.map(|config| config.name.clone()),
+        checkpoint_type: source.checkpoint_type(state),
+        auto_restart: true,
+        from_run: source.run_id,
+        checkpoint: source.checkpoint_sha,
+        codon_id: source.after_codon,
+    }
 }
 
 /// The rig-setup checkpoint that `source` names, if it names one.
-fn rig_target(
-    state: &HankweaveState,
-    source: &hankweave_core::state::ContinuationSource,
-) -> Option<CheckpointSha> {
+fn rig_target(state: &HankweaveState, source: &ContinuationSource) -> Option<CheckpointSha> {
     let run = state.run(&source.run_id)?;
     let codon = run.codons.iter().find(|codon| {
         Some(codon.codon_id()) == source.after_codon.as_ref()
@@ -179,18 +151,19 @@ async fn start_run(
     starting_conditions: StartingConditions,
 ) -> Result<Run<Running>, RunError> {
     let fresh = matches!(starting_conditions, StartingConditions::Fresh { .. });
-    let now = opened.world.clock.now();
-    let run_id = opened.world.ids.run_id(now);
+    let now = opened.possession.world.clock.now();
+    let run_id = opened.possession.world.ids.run_id(now);
     let started = StateEvent::RunStarted {
         run_id: run_id.clone(),
-        run_folder: opened.dir.run_folder(&run_id),
+        run_folder: opened.possession.dir.run_folder(&run_id),
         git_branch: format!("run-{run_id}"),
         starting_conditions,
-        server_pid: Pid(opened.world.identity.pid()),
+        server_pid: Pid(opened.possession.world.identity.pid()),
     };
-    opened.manager.transition(started).await.await?;
+    opened.possession.manager.transition(started).await.await?;
     if fresh || state.execution_plan.is_empty() {
         opened
+            .possession
             .manager
             .replace_plan(initial_plan(&opened.hank))
             .await

@@ -2,9 +2,14 @@
 
 mod begin;
 mod outcome;
+mod rollback;
 mod run;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 pub use outcome::{CodonSummary, RunOutcome, RunResult};
+pub use rollback::{Rollback, RollbackError, RollbackTarget};
+pub(crate) use rollback::{go_back, look};
 pub use run::RunError;
 pub(crate) use run::run;

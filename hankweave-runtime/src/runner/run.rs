@@ -11,8 +11,9 @@ use hankweave_core::wire::{Event, IdleReason};
 
 use super::begin::begin;
 use super::outcome::{RunOutcome, RunResult};
+use super::rollback::RollbackError;
 use super::steps::walk;
-use crate::checkpoint::{CheckpointError, HistoryError, RestoreError};
+use crate::checkpoint::CheckpointError;
 use crate::codon::RunContext;
 use crate::instance_lock::{InstanceLock, LockError};
 use crate::recovery::Opened;
@@ -31,15 +32,12 @@ pub enum RunError {
     /// The last save failed.
     #[error("failed to save the state at the end")]
     Save(#[source] std::sync::Arc<PersistenceError>),
-    /// The checkpoints cannot be read, so nobody knows where to go on.
-    #[error("failed to read the checkpoints")]
-    History(#[source] HistoryError),
     /// The first checkpoint could not be made.
     #[error("failed to make the first checkpoint")]
     Checkpoint(#[source] CheckpointError),
-    /// The files could not be taken back.
-    #[error("failed to go back to the last success")]
-    Restore(#[source] RestoreError),
+    /// The files could not be taken back, or nobody knows where to go on.
+    #[error(transparent)]
+    Rollback(#[from] RollbackError),
     /// hank.json was changed so that it no longer fits the recorded plan.
     #[error("hank.json no longer fits the recorded plan")]
     ChangedHank(#[source] ExpandError),
@@ -60,39 +58,27 @@ pub(crate) async fn run(
     // The heart beats as long as the run lives and has nothing to lose when it stops.
     let result = tokio::select! {
         result = serve(&opened, shutdown.clone()) => result,
-        never = beat(&mut lock, &opened.manager, &shutdown) => match never {},
+        never = beat(&mut lock, &opened.possession.manager, &shutdown) => match never {},
     };
-    let saved = opened.manager.shutdown().await;
-    // The writer ends with `shutdown`, unless its disk hangs; a panic in it is passed on.
-    let hangs = saved
-        .as_ref()
-        .is_err_and(|error| matches!(**error, PersistenceError::TimedOut { .. }));
-    if !hangs
-        && let Err(error) = opened.writer.await
-        && error.is_panic()
-    {
-        std::panic::resume_unwind(error.into_panic());
-    }
-    if let Err(error) = lock.release() {
-        tracing::warn!(error = %crate::error::chain(&error), "server.lock is left behind");
-    }
+    let saved = opened.possession.release(lock).await;
     let outcome = result?;
     saved.map_err(RunError::Save)?;
     Ok(outcome)
 }
 
 async fn serve(opened: &Opened, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
+    let possession = &opened.possession;
     let Some(begun) = begin(opened).await? else {
-        return Ok(RunOutcome::nothing_to_do(&opened.manager.snapshot()));
+        return Ok(RunOutcome::nothing_to_do(&possession.manager.snapshot()));
     };
     let context = RunContext {
-        world: opened.world.clone(),
-        dir: opened.dir.clone(),
+        world: possession.world.clone(),
+        dir: possession.dir.clone(),
         loaded: opened.loaded.clone(),
         hank: opened.hank.clone(),
         drivers: opened.drivers.clone(),
-        manager: opened.manager.clone(),
-        checkpoints: opened.checkpoints.clone(),
+        manager: possession.manager.clone(),
+        checkpoints: possession.checkpoints.clone(),
         shutdown,
         options: opened.options.clone(),
         own_files: opened.own_files.clone(),
@@ -101,16 +87,13 @@ async fn serve(opened: &Opened, shutdown: Shutdown) -> Result<RunOutcome, RunErr
         tip: Mutex::new(begun.base),
         rig: begun.rig,
     };
-    for message in begun.notices {
-        context.tell(Event::Info { message }).await;
-    }
     let result = walk(&context).await;
     close(&context, begun.run, &result).await?;
     let result = result?;
     Ok(RunOutcome::of(
         &context.run_id,
         result,
-        &opened.manager.snapshot(),
+        &possession.manager.snapshot(),
     ))
 }
 

@@ -18,6 +18,7 @@ mod policy;
 mod public_hank;
 mod real_claude;
 mod resume;
+mod rollback;
 mod state_commands;
 mod supervision;
 mod support;

@@ -1,0 +1,157 @@
+//! `hankweave rollback`
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use hankweave_core::event::CheckpointType;
+use hankweave_core::thread::{CodonPoint, TargetError};
+use serde_json::json;
+
+use super::args::{Global, Point, RollbackArgs};
+use super::exit::{Failure, FailureKind};
+use super::run::{existing_state_dir, open_failure};
+use super::{logging, state};
+use crate::checkpoint::RestoreError;
+use crate::recovery;
+use crate::runner::{Rollback, RollbackError, RollbackTarget, go_back, look};
+use crate::state_manager::TransitionError;
+use crate::world::World;
+
+pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
+    logging::install(global);
+    existing_state_dir(&args.execution.execution)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let rollback = runtime.block_on(perform(global, args))?;
+    if global.json() {
+        return state::print_json(&document(&rollback, args.dry_run));
+    }
+    if !global.quiet {
+        super::print(&text(&rollback, args.dry_run))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn perform(global: &Global, args: &RollbackArgs) -> Result<Rollback, Failure> {
+    let world = World::real().map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let (possession, lock) = recovery::possess(world, &args.execution.execution, true, None)
+        .await
+        .map_err(|error| open_failure(&error))?;
+    for notice in possession.notices.iter().filter(|_| !global.quiet) {
+        anstream::eprintln!("note: {}", crate::report::printable(notice));
+    }
+    let target = target(args);
+    let result = match args.dry_run {
+        true => look(&possession, &target).await,
+        false => go_back(&possession, &target).await,
+    };
+    let saved = possession.release(lock).await;
+    let rollback = result.map_err(|error| failure(&error))?;
+    saved.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+    Ok(rollback)
+}
+
+fn target(args: &RollbackArgs) -> RollbackTarget {
+    match (&args.to, &args.codon) {
+        (Some(prefix), _) => RollbackTarget::Checkpoint(prefix.clone()),
+        (None, Some(codon)) => RollbackTarget::Codon(codon.clone(), point(args.at)),
+        (None, None) => RollbackTarget::LastSuccess,
+    }
+}
+
+fn point(at: Point) -> CodonPoint {
+    match at {
+        Point::RigSetup => CodonPoint::At(CheckpointType::RigSetup),
+        Point::Completed => CodonPoint::At(CheckpointType::Completed),
+        Point::Error => CodonPoint::At(CheckpointType::Error),
+        Point::Skipped => CodonPoint::At(CheckpointType::Skipped),
+        Point::Start => CodonPoint::Start,
+        Point::End => CodonPoint::End,
+    }
+}
+
+fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
+    json!({
+        "dryRun": dry_run,
+        "runId": rollback.source.run_id,
+        "codonId": rollback.source.after_codon,
+        "checkpoint": rollback.source.checkpoint_sha,
+        "checkpointType": rollback.checkpoint_type,
+        "write": rollback.files.write,
+        "delete": rollback.files.delete,
+        "safetyCheckpoint": rollback.safety,
+        "nextCodonId": rollback.next,
+    })
+}
+
+fn text(rollback: &Rollback, dry_run: bool) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(&mut text, rollback, dry_run);
+    text
+}
+
+fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Result {
+    let (source, files) = (&rollback.source, &rollback.files);
+    let sha = source.checkpoint_sha.short();
+    let kind = rollback.checkpoint_type.map_or("", CheckpointType::as_str);
+    let codon = source.after_codon.as_ref().map_or("", |id| id.as_str());
+    let would = if dry_run { "would go" } else { "went" };
+    writeln!(text, "{would} back to the {kind} checkpoint {sha} of {codon}")?;
+    if dry_run {
+        for path in &files.write {
+            writeln!(text, "  would write   {path}")?;
+        }
+        for path in &files.delete {
+            writeln!(text, "  would delete  {path}")?;
+        }
+        if files.write.is_empty() && files.delete.is_empty() {
+            writeln!(text, "  no file would change")?;
+        }
+    } else {
+        let (written, deleted) = (files.write.len(), files.delete.len());
+        writeln!(text, "  {written} files written, {deleted} deleted")?;
+        if let Some(safety) = &rollback.safety {
+            writeln!(text, "  what was there is kept in checkpoint {}", safety.short())?;
+        }
+    }
+    match &rollback.next {
+        Some(next) => writeln!(text, "next: {next} (`hankweave run` goes on there)"),
+        None if rollback.checkpoint_type == Some(CheckpointType::Error) => writeln!(
+            text,
+            "next: nothing, because {codon} had failed there; --codon {codon} --at rig-setup, or the codon before it, runs it again"
+        ),
+        None => writeln!(text, "next: nothing; {codon} is the last codon of the plan"),
+    }
+}
+
+/// What to say about a rollback that did not happen, and what to type instead.
+pub(super) fn failure(error: &RollbackError) -> Failure {
+    match error {
+        RollbackError::Running => Failure::from_error(FailureKind::Held, error)
+            .hint("stop the run first (SIGTERM, or Ctrl-C where it was started)"),
+        RollbackError::Target(TargetError::Ambiguous { .. }) => {
+            Failure::from_error(FailureKind::Input, error).hint("type more characters of the SHA")
+        }
+        RollbackError::Target(TargetError::UnknownCodon(_) | TargetError::UnknownSha(_)) => {
+            Failure::from_error(FailureKind::Input, error)
+                .hint("`hankweave thread` lists the codons with their checkpoints")
+        }
+        RollbackError::Target(TargetError::NoCheckpoint(_)) => Failure::from_error(FailureKind::Input, error)
+            .hint("`hankweave thread` shows which checkpoints it has; --at start and --at end take the first and the last"),
+        RollbackError::NoSuccess => Failure::from_error(FailureKind::Input, error)
+            .hint("`hankweave run --new` starts from the first codon; the history stays"),
+        RollbackError::Incomplete(_) => Failure::from_error(FailureKind::Input, error)
+            .hint("choose another checkpoint of `hankweave thread`; nothing was changed"),
+        RollbackError::Restore(RestoreError::InTheWay { path, .. }) => {
+            Failure::from_error(FailureKind::Failed, error)
+                .hint(format!("move `{path}` away and try again; nothing was changed"))
+        }
+        RollbackError::Record(TransitionError::Rejected(_)) => Failure::from_error(FailureKind::Bug, error),
+        RollbackError::History(_) | RollbackError::Record(_) => Failure::from_error(FailureKind::Io, error),
+        RollbackError::Restore(_) => Failure::from_error(FailureKind::Io, error)
+            .hint("make room or mend the disk, then run the same command again: it finishes what was begun"),
+    }
+}

@@ -1,0 +1,283 @@
+//! Going back: the files of an earlier checkpoint, and a run that goes on from there ("runtime behaviour", section 6).
+//!
+//! The way back is recorded before the first file changes and noted as done after the last one, so a restore that was interrupted is finished
+//! by whatever starts next ("reliability and security", rule G8). The next run takes it up.
+
+use hankweave_core::event::{CheckpointType, StateEvent};
+use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::machine::Extra;
+use hankweave_core::state::{ContinuationSource, HankweaveState, PendingRollback};
+use hankweave_core::thread::{
+    self, CheckpointFacts, CheckpointTable, CodonPoint, ExecutionThread, TargetError,
+};
+use hankweave_core::wire::Event;
+
+use crate::checkpoint::{HistoryError, KnownCheckpoint, RestoreError, RestorePlan, RestoreRequest};
+use crate::recovery::Possession;
+use crate::state_manager::TransitionError;
+
+/// Where to go back to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RollbackTarget {
+    /// The checkpoint whose SHA begins like this.
+    Checkpoint(String),
+    /// A point in the life of a codon.
+    Codon(CodonId, CodonPoint),
+    /// The newest codon that completed, or as near as the checkpoints allow.
+    LastSuccess,
+}
+
+/// Why there is no going back.
+#[derive(Debug, thiserror::Error)]
+pub enum RollbackError {
+    /// Something runs; nothing was changed.
+    #[error("a codon is running")]
+    Running,
+    /// There is no such place; nothing was changed.
+    #[error("there is no way back to there")]
+    Target(#[source] TargetError),
+    /// No checkpoint of the thread exists; nothing was changed.
+    #[error("no codon has a checkpoint that one could go back to")]
+    NoSuccess,
+    /// The checkpoint is recorded and parts of it are gone; nothing was changed.
+    #[error("checkpoint {} is incomplete: some of its files are missing in the repository", .0.short())]
+    Incomplete(CheckpointSha),
+    /// The checkpoints cannot be read, so nobody knows where one can go; nothing was changed.
+    #[error("failed to read the checkpoints")]
+    History(#[source] HistoryError),
+    /// The files could not be taken back; the error says whether some were changed.
+    #[error("failed to bring back the files")]
+    Restore(#[source] RestoreError),
+    /// The way back could not be recorded.
+    #[error("failed to record the rollback")]
+    Record(#[from] TransitionError),
+}
+
+/// A way back that is possible.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rollback {
+    /// Where the next run goes on.
+    pub source: ContinuationSource,
+    /// When in the life of the codon the checkpoint was made.
+    pub checkpoint_type: Option<CheckpointType>,
+    /// What happens to the files: for a rollback that is only looked at, what would happen.
+    pub files: RestorePlan,
+    /// The checkpoint that keeps the files as they were; `None` when nothing had to change, or nothing was changed.
+    pub safety: Option<CheckpointSha>,
+    /// The codon that runs next; `None` when the one gone back to had failed, or was the last one.
+    pub next: Option<CodonId>,
+}
+
+/// Finds the way to `target` and what it would change. Changes no file.
+pub(crate) async fn look(
+    possession: &Possession,
+    target: &RollbackTarget,
+) -> Result<Rollback, RollbackError> {
+    let state = possession.manager.snapshot();
+    let known = known_checkpoints(possession).await?;
+    let thread = thread::build(&state, None, Some(&known));
+    if thread.has_running_codon {
+        return Err(RollbackError::Running);
+    }
+    let source = resolve(target, &state, &thread, &known)?;
+    let left = thread::position(&state, &thread);
+    plan(possession, &state, source, left).await
+}
+
+/// Goes back to `target`: restores the files and records where the next run goes on.
+pub(crate) async fn go_back(
+    possession: &Possession,
+    target: &RollbackTarget,
+) -> Result<Rollback, RollbackError> {
+    finish(possession).await?;
+    let rollback = look(possession, target).await?;
+    go_back_to(possession, rollback.source.clone()).await
+}
+
+/// The same for a place that is known to exist.
+pub(crate) async fn go_back_to(
+    possession: &Possession,
+    source: ContinuationSource,
+) -> Result<Rollback, RollbackError> {
+    let state = possession.manager.snapshot();
+    let thread = thread::build(&state, None, None);
+    let left = thread::position(&state, &thread);
+    let mut rollback = plan(possession, &state, source.clone(), left.clone()).await?;
+    let pending = PendingRollback {
+        source,
+        left,
+        restored: false,
+        extra: Extra::default(),
+    };
+    record(possession, Some(pending.clone())).await?;
+    tell(possession, started(&state, &thread, &rollback)).await;
+    match restore(possession, &pending).await {
+        Ok(safety) => rollback.safety = safety,
+        Err(error) => {
+            if changed_nothing(&error) {
+                record(possession, state.pending_rollback.clone()).await?;
+            }
+            return Err(error);
+        }
+    }
+    Ok(rollback)
+}
+
+/// Finishes a restore that was interrupted.
+pub(crate) async fn finish(possession: &Possession) -> Result<(), RollbackError> {
+    let pending = possession.manager.snapshot().pending_rollback.clone();
+    if let Some(pending) = pending.filter(|pending| !pending.restored) {
+        restore(possession, &pending).await?;
+    }
+    Ok(())
+}
+
+/// "Could not read" must never look like "there are none" ("runtime behaviour", section 2).
+pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<CheckpointTable, RollbackError> {
+    let store = possession.checkpoints.clone();
+    let known = possession.world.blocking.run(move || store.known()).await;
+    let facts = |found: KnownCheckpoint| CheckpointFacts {
+        message: found.message,
+        timestamp: Some(found.timestamp),
+        branch: found.branch,
+    };
+    let known = known.map_err(RollbackError::History)?;
+    Ok(known
+        .into_iter()
+        .map(|(sha, found)| (sha, facts(found)))
+        .collect())
+}
+
+fn resolve(
+    target: &RollbackTarget,
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    known: &CheckpointTable,
+) -> Result<ContinuationSource, RollbackError> {
+    match target {
+        RollbackTarget::Checkpoint(prefix) => thread
+            .sha_target(state, known, prefix)
+            .map_err(RollbackError::Target),
+        RollbackTarget::Codon(id, point) => thread.codon_target(id, *point).map_err(RollbackError::Target),
+        RollbackTarget::LastSuccess => thread.last_success().ok_or(RollbackError::NoSuccess),
+    }
+}
+
+async fn plan(
+    possession: &Possession,
+    state: &HankweaveState,
+    source: ContinuationSource,
+    left: Option<CheckpointSha>,
+) -> Result<Rollback, RollbackError> {
+    let store = possession.checkpoints.clone();
+    let sha = source.checkpoint_sha.clone();
+    let request = request(possession, &sha, left);
+    let files = possession
+        .world
+        .blocking
+        .run(move || {
+            let missing = store
+                .verify(std::slice::from_ref(&sha))
+                .map_err(RollbackError::History)?;
+            if !missing.is_empty() {
+                return Err(RollbackError::Incomplete(sha));
+            }
+            store.plan_restore(&request).map_err(RollbackError::Restore)
+        })
+        .await?;
+    let mut ahead = state.clone();
+    ahead.pending_rollback = Some(PendingRollback {
+        source: source.clone(),
+        left: None,
+        restored: true,
+        extra: Extra::default(),
+    });
+    Ok(Rollback {
+        checkpoint_type: source.checkpoint_type(state),
+        source,
+        files,
+        safety: None,
+        next: thread::build(&ahead, None, None).next_codon_id,
+    })
+}
+
+/// Brings the files back and notes that it is done.
+async fn restore(
+    possession: &Possession,
+    pending: &PendingRollback,
+) -> Result<Option<CheckpointSha>, RollbackError> {
+    let store = possession.checkpoints.clone();
+    let target = &pending.source.checkpoint_sha;
+    let request = request(possession, target, pending.left.clone());
+    let report = possession
+        .world
+        .blocking
+        .run(move || store.restore(&request))
+        .await
+        .map_err(RollbackError::Restore)?;
+    let done = PendingRollback {
+        restored: true,
+        ..pending.clone()
+    };
+    record(possession, Some(done)).await?;
+    let changed = report.done.write.len() + report.done.delete.len();
+    let safety = report.safety.map(|safety| safety.sha);
+    let message = match &safety {
+        Some(safety) => format!(
+            "went back to checkpoint {} ({changed} files changed; what was there is kept in checkpoint {})",
+            target.short(),
+            safety.short()
+        ),
+        None => format!("the files are those of checkpoint {}", target.short()),
+    };
+    tell(possession, Event::Info { message }).await;
+    Ok(safety)
+}
+
+fn request(possession: &Possession, target: &CheckpointSha, left: Option<CheckpointSha>) -> RestoreRequest {
+    RestoreRequest {
+        target: target.clone(),
+        left,
+        at: possession.world.clock.now(),
+    }
+}
+
+/// Whether every file is as it was.
+fn changed_nothing(error: &RollbackError) -> bool {
+    matches!(
+        error,
+        RollbackError::Restore(
+            RestoreError::History(_) | RestoreError::Safety(_) | RestoreError::InTheWay { .. }
+        )
+    )
+}
+
+async fn record(possession: &Possession, rollback: Option<PendingRollback>) -> Result<(), RollbackError> {
+    let event = StateEvent::RollbackPending { rollback };
+    possession.manager.transition(event).await.await?;
+    Ok(())
+}
+
+async fn tell(possession: &Possession, event: Event) {
+    // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
+    drop(possession.manager.record(event).await);
+}
+
+fn started(state: &HankweaveState, thread: &ExecutionThread, rollback: &Rollback) -> Event {
+    let source = &rollback.source;
+    let is_target = |entry: &&thread::ThreadCodon| {
+        entry.run_id == source.run_id && Some(entry.codon.codon_id()) == source.after_codon.as_ref()
+    };
+    let left = thread.codons.iter().take_while(|entry| !is_target(entry));
+    Event::RollbackStarted {
+        from_run: state
+            .runs
+            .front()
+            .map_or_else(|| source.run_id.clone(), |run| run.run_id.clone()),
+        from_codon: thread.codons.first().map(|entry| entry.codon.codon_id().clone()),
+        to_codon: source.after_codon.clone(),
+        to_checkpoint: source.checkpoint_sha.clone(),
+        checkpoint_type: rollback.checkpoint_type,
+        codons_to_process: left.map(|entry| entry.codon.codon_id().clone()).collect(),
+    }
+}

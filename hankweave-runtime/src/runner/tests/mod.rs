@@ -1,0 +1,156 @@
+//! Runs in one process: a real folder, checkpoints in memory, and agents that are no processes.
+
+mod rollback;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureReason, Launch, ProcessExit, Verdict};
+use hankweave_core::cost::UsageTotals;
+use hankweave_core::id::SessionId;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::checkpoint::{CheckpointStore, MemoryCheckpoints};
+use crate::driver::{AgentControl, AgentDriver, RunningAgent, StartError};
+use crate::embed::{Builder, Hankweave, RunOptions};
+use crate::hank_files::load_from;
+use crate::world::World;
+use crate::world::blocking::Blocking;
+use crate::world::disk::RealDisk;
+use crate::world::environment::Environment;
+
+/// A folder with a hank and a workspace, and the checkpoints that outlive a run.
+struct Stage {
+    folder: TempDir,
+    checkpoints: Arc<dyn CheckpointStore>,
+    options: RunOptions,
+}
+
+impl Stage {
+    /// One codon for each prompt; the codons are called `a`, `b` and so on.
+    fn new(prompts: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("hank")).unwrap();
+        let work = folder.path().join("work");
+        let stage = Self {
+            folder,
+            checkpoints: Arc::new(MemoryCheckpoints::new(&work)),
+            options: RunOptions::default(),
+        };
+        stage.write(prompts, &json!({}));
+        stage
+    }
+
+    /// Writes the hank anew; `extra` goes into every codon.
+    fn write(&self, prompts: &[&str], extra: &Value) {
+        let codons = prompts.iter().zip('a'..).map(|(prompt, id)| {
+            let mut codon = json!({"id": id, "name": id, "model": "m", "continuationMode": "fresh", "agent": "actor",
+                "promptText": prompt, "checkpointedFiles": ["*.txt"]});
+            codon
+                .as_object_mut()
+                .unwrap()
+                .extend(extra.as_object().unwrap().clone());
+            codon
+        });
+        let hank = json!({"hank": codons.collect::<Vec<_>>()});
+        std::fs::write(self.folder.path().join("hank/hank.json"), hank.to_string()).unwrap();
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    fn done(&self) -> String {
+        std::fs::read_to_string(self.work().join("done.txt")).unwrap_or_default()
+    }
+
+    fn builder(&self) -> Builder {
+        let world = World {
+            blocking: Blocking::Inline,
+            ..World::with_environment(Environment::default())
+        };
+        let hank = load_from(&RealDisk, &self.folder.path().join("hank")).unwrap();
+        Hankweave::builder_in(world, hank)
+            .execution_dir(self.work())
+            .options(self.options.clone())
+            .driver(Actor)
+            .checkpoints(Arc::clone(&self.checkpoints))
+    }
+
+    async fn open(&self) -> Hankweave {
+        self.builder().open().await.unwrap()
+    }
+}
+
+/// An agent that appends its prompt to `done.txt`. A prompt with "fail" in it makes it fail, one with "wait" makes it wait until it is stopped.
+struct Actor;
+
+impl AgentDriver for Actor {
+    fn name(&self) -> &str {
+        "actor"
+    }
+
+    fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
+        let (sender, events) = mpsc::channel(4);
+        let stop = CancellationToken::new();
+        let session_id = launch.resume.clone();
+        let session_id =
+            session_id.unwrap_or_else(|| SessionId::new(format!("s-{}", launch.prompt.len())).unwrap());
+        let started = AgentEvent::SessionStarted {
+            session_id,
+            model: None,
+        };
+        sender.try_send(started).unwrap();
+        tokio::spawn(act(launch.prompt, launch.work_dir, stop.clone(), sender));
+        let agent = RunningAgent {
+            pid: None,
+            log_path: launch.log_path,
+            events,
+            control: Box::new(Switch(stop)),
+        };
+        ready(Ok(agent)).boxed()
+    }
+}
+
+async fn act(prompt: String, work: PathBuf, stop: CancellationToken, sender: mpsc::Sender<AgentEvent>) {
+    let mut done = std::fs::read_to_string(work.join("done.txt")).unwrap_or_default();
+    done.push_str(&prompt);
+    done.push('\n');
+    std::fs::write(work.join("done.txt"), done).unwrap();
+    if prompt.contains("wait") {
+        stop.cancelled().await;
+    }
+    let failure = |message: &str| Verdict::Failure {
+        reason: FailureReason::unknown(true, message),
+        context_exceeded: false,
+    };
+    let (exit, verdict) = match (stop.is_cancelled(), prompt.contains("fail")) {
+        (true, _) => (ProcessExit::Exited(143), failure("stopped")),
+        (false, true) => (ProcessExit::Exited(1), failure("as the prompt says")),
+        (false, false) => (ProcessExit::Exited(0), Verdict::Success),
+    };
+    let outcome = ExitOutcome {
+        exit,
+        verdict,
+        usage: UsageTotals::default(),
+        result_received: true,
+        stderr_tail: String::new(),
+        leftovers: 0,
+    };
+    let _ = sender.send(AgentEvent::Finished(outcome)).await;
+}
+
+struct Switch(CancellationToken);
+
+impl AgentControl for Switch {
+    fn stop<'a>(&'a self, _: Duration) -> BoxFuture<'a, ()> {
+        self.0.cancel();
+        ready(()).boxed()
+    }
+}

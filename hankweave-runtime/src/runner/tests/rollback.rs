@@ -1,0 +1,118 @@
+//! What happens to a restore that does not get to its end.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::thread::CodonPoint;
+
+use super::*;
+use crate::checkpoint::{
+    Change, Checkpoint, CheckpointError, CheckpointRequest, HistoryError, InitialRequest, KnownCheckpoints,
+    RestoreError, RestorePlan, RestoreReport, RestoreRequest, SkipReason, TreePath,
+};
+use crate::runner::{RollbackError, RollbackTarget, RunResult};
+use crate::shutdown::Shutdown;
+
+/// Checkpoints whose next restores go wrong.
+#[derive(Debug)]
+struct Troubled {
+    store: Arc<dyn CheckpointStore>,
+    /// 1: the next restore breaks off after it has changed files; 2: it refuses before.
+    trouble: AtomicU8,
+}
+
+impl CheckpointStore for Troubled {
+    fn initial(&self, request: &InitialRequest) -> Result<Checkpoint, CheckpointError> {
+        self.store.initial(request)
+    }
+    fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
+        self.store.create(request)
+    }
+    fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+        self.store.known()
+    }
+    fn contains(&self, sha: &CheckpointSha) -> Result<bool, HistoryError> {
+        self.store.contains(sha)
+    }
+    fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError> {
+        self.store.verify(shas)
+    }
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
+        self.store.diff(from, to)
+    }
+    fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
+        self.store.plan_restore(request)
+    }
+    fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
+        let path = TreePath::new(b"done.txt").unwrap();
+        match self.trouble.swap(0, Ordering::Relaxed) {
+            1 => Err(RestoreError::Write {
+                path,
+                source: std::io::ErrorKind::StorageFull.into(),
+            }),
+            2 => Err(RestoreError::InTheWay {
+                path,
+                reason: SkipReason::Unreadable,
+            }),
+            _ => self.store.restore(request),
+        }
+    }
+}
+
+async fn done(trouble: u8) -> Stage {
+    let mut stage = Stage::new(&["one", "two"]);
+    let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
+    assert_eq!(outcome.result, RunResult::Completed);
+    stage.checkpoints = Arc::new(Troubled {
+        store: Arc::clone(&stage.checkpoints),
+        trouble: AtomicU8::new(trouble),
+    });
+    stage
+}
+
+fn to_first() -> RollbackTarget {
+    RollbackTarget::Codon("a".parse().unwrap(), CodonPoint::End)
+}
+
+// covers: G8 (the disk is full in the middle of a restore)
+#[tokio::test]
+async fn a_restore_that_broke_off_is_finished_by_the_next_start() {
+    let stage = done(1).await;
+    let hankweave = stage.open().await;
+    let broken = hankweave.go_back(&to_first()).await;
+    assert!(
+        matches!(broken, Err(RollbackError::Restore(RestoreError::Write { .. }))),
+        "{broken:?}"
+    );
+    let pending = hankweave.state().pending_rollback.clone().unwrap();
+    assert!(!pending.restored && stage.done() == "one\ntwo\n");
+
+    stage.write(&["one", "again"], &json!({}));
+    hankweave.close().await.unwrap();
+    let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
+    assert_eq!((outcome.result, outcome.codons.len()), (RunResult::Completed, 1));
+    assert_eq!(stage.done(), "one\nagain\n");
+}
+
+#[tokio::test]
+async fn a_restore_that_changed_nothing_is_given_up() {
+    let stage = done(2).await;
+    let hankweave = stage.open().await;
+    assert!(hankweave.go_back(&to_first()).await.is_err());
+    assert_eq!(hankweave.state().pending_rollback, None);
+    assert!(hankweave.go_back(&to_first()).await.is_ok());
+    assert!(hankweave.state().pending_rollback.clone().unwrap().restored);
+    assert_eq!(stage.done(), "one\n");
+}
+
+// What a person changes between the rollback and the next run is not taken back a second time.
+#[tokio::test]
+async fn files_that_are_back_are_not_brought_back_again() {
+    let stage = done(0).await;
+    let hankweave = stage.open().await;
+    hankweave.go_back(&to_first()).await.unwrap();
+    hankweave.close().await.unwrap();
+    std::fs::write(stage.work().join("done.txt"), "edited\n").unwrap();
+    stage.open().await.run(Shutdown::new()).await.unwrap();
+    assert_eq!(stage.done(), "edited\ntwo\n");
+}

@@ -1,0 +1,293 @@
+//! Going back ("command line", `rollback`; "execution thread", "Choosing where to go back"; "runtime behaviour", section 6).
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use hankweave_testing::TestProject;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{assert_checkpoint, codon, project, shell_agent};
+
+/// Three codons that append their prompts to `done.txt`; the second one has a rig.
+fn write_hank(project: &TestProject, prompts: [&str; 3]) {
+    let agent = shell_agent(project);
+    let codon = |id: &str, prompt: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh",
+            "promptText": prompt, "checkpointedFiles": ["*.txt"]})
+    };
+    let mut second = codon("second", prompts[1]);
+    second["rigSetup"] = json!([{"type": "command", "command": {"run": "echo rig >> rig.txt"}}]);
+    project.write_hank(&json!({"hank": [codon("first", prompts[0]), second, codon("third", prompts[2])]}));
+}
+
+/// A project in which all three codons completed.
+fn done() -> TestProject {
+    let project = project();
+    write_hank(&project, ["one", "two", "three"]);
+    project.run(["run", "--headless"]).expect_code(0);
+    project
+}
+
+fn text(project: &TestProject, file: &str) -> String {
+    fs::read_to_string(project.directory().join(file)).unwrap_or_default()
+}
+
+/// The codons of the thread as `run/codon`, newest first, and what is next.
+fn thread(project: &TestProject) -> (Vec<String>, Value) {
+    let thread = project.run(["thread", "--json"]).json_document();
+    let codons = thread["codons"].as_array().unwrap().iter();
+    let ids = codons.map(|entry| entry["codon"]["codonId"].as_str().unwrap().to_owned());
+    (ids.collect(), thread["nextCodonId"].clone())
+}
+
+fn checkpoint<'s>(state: &'s Value, id: &str, field: &str) -> &'s str {
+    codon(&state["runs"][0], id)[field].as_str().unwrap()
+}
+
+#[test]
+fn a_codon_is_gone_back_to_and_the_next_run_goes_on_behind_it() {
+    let project = done();
+    let before = project.state(&project.directory());
+
+    let dry = project.run(["rollback", "--codon", "first", "--dry-run", "--json"]);
+    let listed = dry.expect_code(0).json_document();
+    assert_eq!(
+        (&listed["dryRun"], &listed["write"], &listed["delete"]),
+        (&json!(true), &json!(["done.txt"]), &json!(["rig.txt"]))
+    );
+    assert_eq!(
+        (
+            text(&project, "done.txt").lines().count(),
+            project.state(&project.directory())
+        ),
+        (3, before.clone())
+    );
+
+    project.write("mine.md", "no checkpoint knows me");
+    let back = project
+        .run(["rollback", "--codon", "first", "--json"])
+        .expect_code(0)
+        .json_document();
+    assert_eq!(
+        (&back["nextCodonId"], &back["checkpointType"]),
+        (&json!("second"), &json!("completed"))
+    );
+    assert_checkpoint(&project, &project.directory(), &back["safetyCheckpoint"]);
+    assert_eq!(
+        (
+            text(&project, "done.txt").as_str(),
+            text(&project, "rig.txt").as_str()
+        ),
+        ("one\n", "")
+    );
+    assert_eq!(text(&project, "mine.md"), "no checkpoint knows me");
+    assert_eq!(thread(&project), (vec!["first".to_owned()], json!("second")));
+
+    write_hank(&project, ["one", "two, corrected", "three"]);
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(text(&project, "done.txt"), "one\ntwo, corrected\nthree\n");
+    let state = project.state(&project.directory());
+    assert_eq!(state["runs"].as_array().unwrap().len(), 2);
+    assert_eq!(state["pendingRollback"], Value::Null);
+    let conditions = &state["runs"][0]["startingConditions"];
+    let source = json!({"runId": before["runs"][0]["runId"], "afterCodon": "first",
+        "checkpointSha": checkpoint(&before, "first", "completionCheckpoint")});
+    assert_eq!(
+        conditions,
+        &json!({"type": "continuation", "source": source, "reason": "rollback"})
+    );
+    assert_eq!(
+        thread(&project),
+        (
+            vec!["third".to_owned(), "second".to_owned(), "first".to_owned()],
+            Value::Null
+        )
+    );
+    let spent = project.run(["state", "cost", "--json"]).json_document();
+    assert_eq!(
+        spent["total"]["codonCost"],
+        json!(1.25),
+        "what was superseded was paid for all the same: {spent:#}"
+    );
+}
+
+// "the run created afterwards": the id is written for a rig-setup target as well.
+#[test]
+fn from_its_rig_setup_checkpoint_a_codon_runs_again_without_its_rig() {
+    let project = done();
+    project
+        .run(["rollback", "--codon", "second", "--at", "rig-setup"])
+        .expect_code(0);
+    assert_eq!(thread(&project), (vec!["first".to_owned()], json!("second")));
+    assert_eq!(
+        (
+            text(&project, "done.txt").as_str(),
+            text(&project, "rig.txt").as_str()
+        ),
+        ("one\n", "rig\n")
+    );
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(
+        (
+            text(&project, "done.txt").lines().count(),
+            text(&project, "rig.txt").as_str()
+        ),
+        (3, "rig\n")
+    );
+    let state = project.state(&project.directory());
+    let source = &state["runs"][0]["startingConditions"]["source"];
+    assert_eq!(source["afterCodon"], "second");
+    assert_eq!(
+        codon(&state["runs"][0], "second")["rigSetupCheckpoint"],
+        source["checkpointSha"]
+    );
+}
+
+// "to a SHA": any unique prefix; "last success".
+#[test]
+fn a_prefix_of_a_sha_and_the_last_success_are_ways_back_too() {
+    let project = done();
+    let state = project.state(&project.directory());
+    let prefix = &checkpoint(&state, "first", "completionCheckpoint")[..10];
+    project.run(["rollback", "--to", prefix]).expect_code(0);
+    assert_eq!(text(&project, "done.txt"), "one\n");
+    // What was left behind is still in another run's history, so the way leads forward as well.
+    let third = checkpoint(&state, "third", "completionCheckpoint");
+    project.run(["rollback", "--to", third]).expect_code(0);
+    assert_eq!(text(&project, "done.txt"), "one\ntwo\nthree\n");
+    assert_eq!(thread(&project).1, Value::Null);
+    project.write("done.txt", "scribbled over");
+    let back = project
+        .run(["rollback", "--last-success", "--json"])
+        .expect_code(0)
+        .json_document();
+    assert_eq!(
+        (&back["codonId"], text(&project, "done.txt").as_str()),
+        (&json!("third"), "one\ntwo\nthree\n")
+    );
+    let kept = format!("{}:done.txt", back["safetyCheckpoint"].as_str().unwrap());
+    let shown = project.checkpoints_git(&project.directory(), &["show", &kept]);
+    assert_eq!(shown.expect_code(0).stdout, "scribbled over");
+}
+
+#[test]
+fn a_way_that_does_not_exist_is_refused_with_what_to_type_instead() {
+    let project = done();
+    let before = project.files();
+    for (arguments, code, message) in [
+        (vec!["rollback", "--to", "0000000"], 65, "hankweave thread"),
+        (vec!["rollback", "--to", "xyz"], 2, "0-9 and a-f"),
+        (vec!["rollback", "--codon", "nobody"], 65, "hankweave thread"),
+        (
+            vec!["rollback", "--codon", "first", "--at", "rig-setup"],
+            65,
+            "--at start",
+        ),
+        (
+            vec!["rollback", "--codon", "first", "--at", "sideways"],
+            2,
+            "possible values",
+        ),
+        (vec!["rollback"], 2, "--last-success"),
+        (
+            vec!["rollback", "--last-success", "--to", "00"],
+            2,
+            "cannot be used with",
+        ),
+        (
+            vec!["rollback", "--last-success", "-e", "elsewhere"],
+            65,
+            "-e DIR",
+        ),
+    ] {
+        let refused = project.run(&arguments);
+        refused.expect_code(code);
+        assert!(refused.stderr.contains(message), "{arguments:?}\n{refused}");
+    }
+    assert_eq!(project.files(), before);
+    assert_eq!(text(&project, "done.txt").lines().count(), 3);
+}
+
+#[test]
+fn while_a_run_lives_its_directory_is_not_taken_back() {
+    let project = project();
+    write_hank(&project, ["one", "two, wait for go", "three"]);
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains("codon.started") && line.contains("second"));
+    let refused = project.run(["rollback", "--last-success"]);
+    refused.expect_code(75);
+    assert!(refused.stderr.contains("stop it"), "{refused}");
+    running.signal(Signal::TERM);
+    running
+        .finish_within(std::time::Duration::from_secs(30))
+        .expect_code(143);
+    project.run(["rollback", "--last-success"]).expect_code(0);
+    assert_eq!(thread(&project), (vec!["first".to_owned()], json!("second")));
+}
+
+// Bad input: missing objects, found before anything is touched.
+#[test]
+fn a_checkpoint_whose_objects_are_gone_is_refused_and_nothing_changes() {
+    let project = done();
+    let directory = project.directory();
+    let state = project.state(&directory);
+    let sha = checkpoint(&state, "first", "completionCheckpoint");
+    let blob = project.checkpoints_git(&directory, &["rev-parse", &format!("{sha}:done.txt")]);
+    let blob = blob.expect_code(0).stdout.trim().to_owned();
+    let object = directory
+        .join(".hankweave/checkpoints/objects")
+        .join(&blob[..2])
+        .join(&blob[2..]);
+    if !object.exists() {
+        // Objects in a pack can be gone with the pack only.
+        for pack in fs::read_dir(directory.join(".hankweave/checkpoints/objects/pack")).unwrap() {
+            fs::remove_file(pack.unwrap().path()).unwrap();
+        }
+    } else {
+        fs::remove_file(object).unwrap();
+    }
+    let refused = project.run(["rollback", "--to", sha]);
+    assert_ne!(refused.code, Some(0), "{refused}");
+    assert_eq!(text(&project, "done.txt").lines().count(), 3);
+    assert_eq!(project.state(&directory)["pendingRollback"], Value::Null);
+}
+
+// covers: G7, F14
+#[test]
+fn a_link_planted_in_the_way_is_replaced_and_not_followed() {
+    let project = done();
+    let directory = project.directory();
+    let outside = project.home().join("precious");
+    fs::write(&outside, "do not touch").unwrap();
+    fs::remove_file(directory.join("done.txt")).unwrap();
+    symlink(&outside, directory.join("done.txt")).unwrap();
+    project.run(["rollback", "--codon", "first"]).expect_code(0);
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "do not touch");
+    assert_eq!(text(&project, "done.txt"), "one\n");
+    assert!(directory.join("done.txt").symlink_metadata().unwrap().is_file());
+}
+
+// "Consequence to know": an error checkpoint makes the failed codon the newest one, and nothing is next.
+#[test]
+fn from_an_error_checkpoint_nothing_is_next_and_that_is_said() {
+    let project = project();
+    write_hank(&project, ["one", "two", "three"]);
+    let hank = text(&project, "hank.json").replace("\"two\"", "\"fail please\"");
+    project.write("hank.json", hank);
+    let agent = text(&project, "agent.sh").replace(
+        "*\"wait for go\"*)",
+        "*\"fail please\"*) exit 3 ;; *\"wait for go\"*)",
+    );
+    project.write("agent.sh", agent);
+    project.run(["run", "--headless"]).expect_code(1);
+    let back = project.run(["rollback", "--codon", "second"]);
+    assert!(back.expect_code(0).stdout.contains("--at rig-setup"), "{back}");
+    project.run(["run", "--headless"]).expect_code(1);
+    project
+        .run(["rollback", "--codon", "second", "--at", "rig-setup"])
+        .expect_code(0);
+    write_hank(&project, ["one", "two", "three"]);
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(text(&project, "done.txt"), "one\ntwo\nthree\n");
+}
