@@ -242,6 +242,21 @@ fn an_older_run_that_is_found_crashed_leaves_the_current_one_alone() {
     assert_eq!(live.document().runs[3].codons[0].status().as_str(), "failed");
 }
 
+/// State model, section 6, `RunCompleted` and `RunFailed`: `currentRunId` is `null` afterwards, whichever run it named.
+#[test]
+fn a_run_that_ends_in_order_leaves_no_current_run() {
+    for kind in ["RunCompleted", "RunFailed"] {
+        let mut document = every_status();
+        document["runs"][3]["status"] = json!("running");
+        let mut live = LiveState::new(accepted(&document));
+        let event = json!({"type": kind, "data": {"runId": "r2"}});
+        live.apply_event(&StateEvent::from_json(event).unwrap(), Timestamp::UNIX_EPOCH)
+            .unwrap();
+        assert_eq!(live.document().current_run_id, None, "{kind}");
+        assert_eq!(live.totals().current_run, Usd::ZERO, "{kind}");
+    }
+}
+
 /// State model, section 6, `RunStarted`: a continuation keeps the stored plan.
 #[test]
 fn a_continuation_keeps_the_stored_plan() {

@@ -297,13 +297,15 @@ impl Reducer<'_> {
         Ok(position)
     }
 
-    /// Takes the last step of the run machine.
+    /// Takes the last step of the run machine. A server that ends its run has no other; a crash may be that of an older run, noticed later
+    /// ("state model", section 6).
     fn end_run(&mut self, id: &RunId, how: RunTransition) -> Result<Applied, Rejected> {
         let position = self.running(id)?;
+        let leaves_no_current = !matches!(how, RunTransition::Crash(_)) || self.is_current(position);
         self.run_mut(position)
             .end(how)
             .map_err(|refused| already_ended(id, refused.from))?;
-        if self.is_current(position) {
+        if leaves_no_current {
             self.state.current_run_id = None;
         }
         self.index.run_ended(self.state, position);
