@@ -96,6 +96,8 @@ mod samples;
 #[cfg(all(feature = "domain", feature = "schema"))]
 pub mod schema;
 #[cfg(feature = "domain")]
+mod shape;
+#[cfg(feature = "domain")]
 pub mod state;
 #[cfg(feature = "domain")]
 pub mod task;

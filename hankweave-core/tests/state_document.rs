@@ -330,14 +330,22 @@ fn what_is_no_document_is_corrupted_data() {
     }
 }
 
+// State model, section 7, `corrupted_data`: in words for people, with the place in the text.
 #[test]
 fn text_that_is_not_json_is_placed_by_line_and_column() {
     for (text, message) in [
-        ("", "1:0: EOF while parsing a value"),
-        ("{\n  \"runs\": [,\n", "2:12: expected value"),
+        ("", "1:1: the text ends before the document does"),
+        ("{\"runs\": [", "1:10: the text ends before the document does"),
+        ("{\n  \"runs\": [,\n", "2:12: there is no JSON value here"),
+        ("{runs: []}", "1:2: a name must stand in double quotes"),
+        (
+            "{\"runs\": [],}",
+            "1:13: there is a comma, and nothing follows it",
+        ),
+        ("{\"x\": 1e999}", "1:11: the number is too large"),
         (
             "{\"runs\":[],\"currentRunId\":null,\"executionPlan\":[]} x",
-            "1:52: trailing characters",
+            "1:52: there is more text behind the end of the document",
         ),
     ] {
         let problems = parse(text.as_bytes()).unwrap_err();

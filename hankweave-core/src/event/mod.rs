@@ -1,5 +1,6 @@
 //! The facts that change the state document, and the envelope in which they are recorded.
 
+mod check;
 mod encoded;
 mod metadata;
 mod read;
@@ -8,6 +9,6 @@ mod state_event;
 
 pub use encoded::Encoded;
 pub use metadata::{MetadataError, decode_metadata, encode_metadata};
-pub use read::InvalidEvent;
+pub use read::{InvalidEvent, InvalidEventKind};
 pub use recorded::Recorded;
 pub use state_event::{CheckpointType, LastCodonStatus, StateEvent};

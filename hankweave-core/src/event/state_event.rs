@@ -227,6 +227,11 @@ pub enum UnknownStatus {
     Unknown,
 }
 
+impl LastCodonStatus {
+    /// The word that stands for no codon.
+    pub(super) const UNKNOWN: &str = "unknown";
+}
+
 impl From<Option<CodonStatus>> for LastCodonStatus {
     fn from(status: Option<CodonStatus>) -> Self {
         status.map_or(Self::Unknown(UnknownStatus::Unknown), Self::Known)

@@ -70,11 +70,21 @@ fn parse_slowly(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
     })
 }
 
+/// The reason with its line and column, in words for people.
 fn not_json(error: &serde_json::Error) -> StateProblem {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
-    let message = text.strip_suffix(&place).unwrap_or(&text);
-    corrupted(format!("{}:{}: {message}", error.line(), error.column()))
+    let message = match text.strip_suffix(&place).unwrap_or(&text) {
+        _ if error.is_eof() => "the text ends before the document does",
+        "trailing characters" => "there is more text behind the end of the document",
+        "expected ident" | "expected value" => "there is no JSON value here",
+        "key must be a string" => "a name must stand in double quotes",
+        "trailing comma" => "there is a comma, and nothing follows it",
+        "number out of range" => "the number is too large",
+        other => other,
+    };
+    // The end of an empty line has no column of its own.
+    corrupted(format!("{}:{}: {message}", error.line(), error.column().max(1)))
 }
 
 fn corrupted(message: String) -> StateProblem {

@@ -85,8 +85,12 @@ fn play(live: &mut LiveState, index: usize, event: Value, keep_time: bool, now: 
         .and_then(|time| Timestamp::parse(time).ok());
     let event = match StateEvent::from_json(event) {
         Ok(event) => event,
-        Err(InvalidEvent { field, message }) => {
-            return Outcome::rejected(index, "metadata", field.into_iter().collect(), message);
+        Err(InvalidEvent {
+            kind,
+            fields,
+            message,
+        }) => {
+            return Outcome::rejected(index, kind.as_str(), fields, message);
         }
     };
     let recorded = Recorded {
