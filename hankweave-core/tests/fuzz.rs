@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::agent::{ClaudeDecoder, ProcessExit};
@@ -28,11 +29,41 @@ fn number(name: &str, usual: u64) -> u64 {
 fn no_damage_to_a_state_document_goes_unnoticed_or_panics() {
     feed("state", |bytes| match parse(bytes) {
         Ok(state) => {
-            assert_eq!(parse(render(&state).as_bytes()).as_ref(), Ok(&state));
+            let text = render(&state);
+            let again = parse(text.as_bytes());
+            assert_eq!(again.as_ref(), Ok(&state));
+            assert_eq!(again.map(|again| render(&again)), Ok(text));
             let _ = thread::build(&state, None, None);
         }
-        Err(problems) => assert!(!problems.is_empty()),
+        Err(problems) => {
+            assert!(!problems.is_empty());
+            problems
+                .iter()
+                .for_each(|problem| in_plain_words(&problem.message));
+        }
     });
+}
+
+/// Reading types talk about types; people must not see that.
+#[track_caller]
+fn in_plain_words(message: &str) {
+    const JARGON: [&str; 9] = [
+        "invalid type",
+        "invalid value",
+        "unknown variant",
+        "missing field",
+        "duplicate field",
+        "u64",
+        "enum",
+        "sequence",
+        "EOF",
+    ];
+    // What the document holds is quoted, and may be any word.
+    let own = message.split('`').step_by(2);
+    for part in own {
+        let found = JARGON.iter().find(|jargon| part.contains(**jargon));
+        assert_eq!(found, None, "in {message:?}");
+    }
 }
 
 #[test]
@@ -43,6 +74,11 @@ fn no_damage_to_a_hank_goes_unnoticed_or_panics() {
         let _ = parsed.problems.display_in("hank.json").to_string();
         if let Some(hank) = &parsed.hank {
             let _ = (hank::references(hank), hank::unsupported(hank));
+            let written = serde_json::to_value(hank).unwrap();
+            let again = hank::parse(&written.to_string());
+            let problems = again.problems.display_in("written").to_string();
+            let again = again.hank.map(|hank| serde_json::to_value(hank).unwrap());
+            assert_eq!(again, Some(written), "{problems}");
         }
     });
 }
@@ -53,8 +89,19 @@ fn no_damage_to_events_changes_half_a_document_or_panics() {
         let mut live = LiveState::default();
         for (seq, event) in (1..).zip(events_in(bytes)) {
             let before = live.document().clone();
-            let at = Timestamp::UNIX_EPOCH;
-            if live.apply(&Recorded { seq, at, event }).is_err() {
+            let recorded = Recorded {
+                seq,
+                at: Timestamp::UNIX_EPOCH,
+                event,
+            };
+            let line = serde_json::to_string(&recorded).unwrap();
+            assert_eq!(
+                serde_json::from_str::<Recorded<StateEvent>>(&line).unwrap(),
+                recorded,
+                "{line}"
+            );
+            if let Err(rejected) = live.apply(&recorded) {
+                in_plain_words(&rejected.to_string());
                 assert_eq!(*live.document(), before);
             }
         }
@@ -68,7 +115,12 @@ fn no_damage_to_events_changes_half_a_document_or_panics() {
 fn events_in(bytes: &[u8]) -> Vec<StateEvent> {
     let values: Vec<Value> = serde_json::from_slice(bytes).unwrap_or_default();
     let events = values.into_iter().map(StateEvent::from_json);
-    events.filter_map(Result::ok).collect()
+    let told = events.inspect(|event| {
+        if let Err(error) = event {
+            in_plain_words(&error.message);
+        }
+    });
+    told.filter_map(Result::ok).collect()
 }
 
 #[test]
@@ -122,8 +174,12 @@ fn feed(corpus: &str, target: impl Fn(&[u8]) + std::panic::RefUnwindSafe) {
         let whole = std::fs::read(&file).unwrap();
         target(&whole);
         for number in 0..mutations {
+            let mut random = Random::new(seed.wrapping_add(number));
             let mut damaged = whole.clone();
-            damage(&mut damaged, &mut Random::new(seed.wrapping_add(number)));
+            match number % 2 {
+                0 => damage(&mut damaged, &mut random),
+                _ => damage_tokens(&mut damaged, &mut random),
+            }
             let survived = std::panic::catch_unwind(|| target(&damaged)).is_ok();
             assert!(survived, "{} seed {seed} mutation {number}", file.display());
         }
@@ -166,6 +222,83 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
             _ => drop(bytes.splice(place..end, STUMBLES[random.below(7)].iter().copied())),
         }
     }
+}
+
+/// One to four changes that leave the text well-formed more often than not: a value or name in the place of another, one that stands twice, one that is
+/// gone with its comma, or a value that readers stumble over.
+fn damage_tokens(bytes: &mut Vec<u8>, random: &mut Random) {
+    const STUMBLES: [&str; 12] = [
+        "null",
+        "true",
+        "-1",
+        "0",
+        "1.5",
+        "1e30",
+        "18446744073709551616",
+        "\"\"",
+        "\"completing_sentinels\"",
+        "\"2025-01-04T12:00:00+01:00\"",
+        "{}",
+        "[]",
+    ];
+    for _ in 0..=random.below(3) {
+        let tokens = tokens(bytes);
+        let [Some(first), Some(second)] = [(); 2].map(|()| tokens.get(random.below(tokens.len())).cloned())
+        else {
+            continue;
+        };
+        let other = bytes[second].to_vec();
+        match random.below(3) {
+            0 => drop(bytes.splice(first, other)),
+            1 => drop(bytes.splice(first, STUMBLES[random.below(11)].bytes())),
+            2 => {
+                let comma = bytes[first.end..]
+                    .iter()
+                    .position(|byte| !byte.is_ascii_whitespace());
+                let end = comma.map_or(first.end, |comma| first.end + comma + 1);
+                bytes.drain(first.start..end);
+            }
+            _ => {
+                let twice = [&bytes[first.clone()], b", ", &other].concat();
+                drop(bytes.splice(first, twice));
+            }
+        }
+    }
+}
+
+/// Where the texts, numbers and words of a JSON-like text stand.
+fn tokens(bytes: &[u8]) -> Vec<Range<usize>> {
+    let mut tokens = Vec::new();
+    let mut place = 0;
+    while place < bytes.len() {
+        let rest = &bytes[place..];
+        let length = match rest[0] {
+            b'"' => text_length(rest),
+            byte if is_word(byte) => rest.iter().take_while(|byte| is_word(**byte)).count(),
+            _ => {
+                place += 1;
+                continue;
+            }
+        };
+        tokens.push(place..place + length);
+        place += length;
+    }
+    tokens
+}
+
+/// The length of the quoted text at the front, its quotes included.
+fn text_length(bytes: &[u8]) -> usize {
+    let mut escaped = false;
+    let end = bytes.iter().skip(1).position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    });
+    end.map_or(bytes.len(), |end| end + 2)
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+-._".contains(&byte)
 }
 
 /// The SplitMix64 generator: the same seed, the same numbers, on every machine.
