@@ -12,7 +12,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    const fn new(kind: &'static str, valid: &'static [&'static str]) -> Self {
+    pub(super) const fn new(kind: &'static str, valid: &'static [&'static str]) -> Self {
         Self {
             kind,
             valid,

@@ -28,7 +28,7 @@ pub use document::{
     Overrides, PromptSource, Requirements, RetryConfig, RigAction, RigCommand, RigItem, SentinelEntry,
     SentinelSource, TerminateOn, WorkingDirectory,
 };
-pub use parse::{MAX_HANK_BYTES, Parsed, parse, parse_bytes};
+pub use parse::{MAX_HANK_BYTES, Parsed, check_sentinel, parse, parse_bytes};
 pub use problem::{Level, Places, Position, Problem, Problems};
-pub use references::{Reference, ReferenceKind, references};
+pub use references::{Reference, ReferenceKind, copy_targets, references};
 pub use support::unsupported;

@@ -8,8 +8,9 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use super::check;
 use super::document::Hank;
 use super::problem::{Level, Problems, quoted};
+use super::read::sentinel::{self, SentinelFile};
 use super::read::{self, ReadHank};
-use super::reader::{Reader, child_path};
+use super::reader::{Node, Reader, child_path};
 
 /// A hank.json may not be larger.
 pub const MAX_HANK_BYTES: usize = 4 << 20;
@@ -35,34 +36,11 @@ pub struct Parsed {
 /// The files that the hank names are not looked at.
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.len() > MAX_HANK_BYTES {
-        return unreadable(text, 0, "the file is larger than 4 MiB".to_owned(), None);
-    }
-    let root = match syntax_tree(text) {
-        Ok(Some(root)) => root,
-        Ok(None) => {
-            let hint = Some(r#"the smallest hank is { "hank": [ … ] } with one codon"#);
-            return unreadable(text, 0, "the file is empty".to_owned(), hint);
-        }
-        Err(error) => {
-            return unreadable(
-                text,
-                error.range().start,
-                syntax_message(&error),
-                syntax_hint(error.kind()),
-            );
-        }
+    let empty = r#"the smallest hank is { "hank": [ … ] } with one codon"#;
+    let (reader, read) = match read_with(text, empty, read::hank) {
+        Ok(read) => read,
+        Err(problems) => return nothing(problems),
     };
-    let mut reader = Reader::new(text);
-    if !check_structure(&mut reader, &root, "", 1) {
-        return Parsed {
-            hank: None,
-            draft: None,
-            problems: reader.problems,
-        };
-    }
-    let read = read::hank(&mut reader, &root);
     let Reader {
         mut problems, places, ..
     } = reader;
@@ -86,6 +64,60 @@ pub fn parse(text: &str) -> Parsed {
     }
 }
 
+/// Reads the text of a sentinel's own file, which lies at `path` in the folder of the hank, and reports everything that is wrong with it.
+///
+/// The rules are those of a sentinel that stands in hank.json ("hank configuration", section 9); the files that it names are not looked at.
+#[must_use]
+pub fn check_sentinel(text: &str, path: &str) -> Problems {
+    let empty = "a sentinel is an object with id, name, model, trigger, execution and a prompt";
+    let config =
+        |reader: &mut Reader<'_>, node: &Node<'_>| sentinel::config(reader, node, SentinelFile::at(path));
+    match read_with(text, empty, config) {
+        Ok((reader, _)) => reader.problems,
+        Err(problems) => problems,
+    }
+}
+
+/// Parses a text and gives its tree to `read`; problems only, when there is no tree that could be read.
+fn read_with<'t, T>(
+    text: &'t str,
+    empty: &str,
+    read: impl FnOnce(&mut Reader<'t>, &Node<'_>) -> Option<T>,
+) -> Result<(Reader<'t>, Option<T>), Problems> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.len() > MAX_HANK_BYTES {
+        return Err(unreadable(
+            text,
+            0,
+            "the file is larger than 4 MiB".to_owned(),
+            None,
+        ));
+    }
+    let root = match syntax_tree(text) {
+        Ok(Some(root)) => root,
+        Ok(None) => return Err(unreadable(text, 0, "the file is empty".to_owned(), Some(empty))),
+        Err(error) => {
+            let hint = syntax_hint(error.kind());
+            return Err(unreadable(
+                text,
+                error.range().start,
+                syntax_message(&error),
+                hint,
+            ));
+        }
+    };
+    let mut reader = Reader::new(text);
+    if !check_structure(&mut reader, &root, "", 1) {
+        return Err(reader.problems);
+    }
+    let node = Node {
+        value: &root,
+        path: String::new(),
+    };
+    let read = read(&mut reader, &node);
+    Ok((reader, read))
+}
+
 /// Reads the bytes of a hank.json, which must be UTF-8; see [`parse()`].
 #[must_use]
 pub fn parse_bytes(bytes: &[u8]) -> Parsed {
@@ -93,12 +125,25 @@ pub fn parse_bytes(bytes: &[u8]) -> Parsed {
         Ok(text) => parse(text),
         Err(error) => {
             let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-            unreadable(valid, valid.len(), "the file is not UTF-8 text".to_owned(), None)
+            nothing(unreadable(
+                valid,
+                valid.len(),
+                "the file is not UTF-8 text".to_owned(),
+                None,
+            ))
         }
     }
 }
 
-fn unreadable(text: &str, offset: usize, message: String, hint: Option<&str>) -> Parsed {
+fn nothing(problems: Problems) -> Parsed {
+    Parsed {
+        hank: None,
+        draft: None,
+        problems,
+    }
+}
+
+fn unreadable(text: &str, offset: usize, message: String, hint: Option<&str>) -> Problems {
     let mut reader = Reader::new(text);
     reader.report(
         Level::Error,
@@ -107,11 +152,7 @@ fn unreadable(text: &str, offset: usize, message: String, hint: Option<&str>) ->
         message,
         hint.map(str::to_owned),
     );
-    Parsed {
-        hank: None,
-        draft: None,
-        problems: reader.problems,
-    }
+    reader.problems
 }
 
 fn syntax_tree(text: &str) -> Result<Option<Value<'_>>, ParseError> {

@@ -182,6 +182,20 @@ impl<'t> Reader<'t> {
         }
     }
 
+    /// A finite number.
+    pub(super) fn number(&mut self, node: &Node<'_>) -> Option<f64> {
+        match node.value {
+            Value::NumberLit(literal) => match literal.value.parse::<f64>() {
+                Ok(number) if number.is_finite() => self.accept(node, number),
+                _ => {
+                    self.error(node, format!("{} is out of range", quoted(literal.value)));
+                    None
+                }
+            },
+            _ => self.wrong_type(node, "a number"),
+        }
+    }
+
     /// One of a few words.
     pub(super) fn choice<T: Copy>(&mut self, node: &Node<'_>, choices: &[(&str, T)]) -> Option<T> {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();

@@ -46,6 +46,17 @@ pub fn references(hank: &Hank) -> Vec<Reference<'_>> {
     references
 }
 
+/// Where rigs copy to, in the order of the text: the JSON path of each `to`, and the path that stands there, relative to the agent's workspace.
+pub fn copy_targets(hank: &Hank) -> impl Iterator<Item = (String, &str)> {
+    hank.located_codons().flat_map(|(at, codon)| {
+        let items = codon.rig_setup.iter().enumerate();
+        items.filter_map(move |(index, item)| match &item.action {
+            RigAction::Copy { copy } => Some((format!("{at}.rigSetup[{index}].copy.to"), copy.to.as_str())),
+            RigAction::Command { .. } => None,
+        })
+    })
+}
+
 fn of_codon<'h>(codon: &'h CodonConfig, at: &str) -> Vec<Reference<'h>> {
     let mut references = files(
         ReferenceKind::Prompt,

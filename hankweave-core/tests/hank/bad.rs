@@ -299,27 +299,6 @@ fn environment_and_requirements_have_usable_names_and_values_stay_secret() {
 }
 
 #[test]
-fn a_sentinel_in_place_is_checked_by_keys_and_id() {
-    let sentinel = |more: &str| {
-        format!(
-            r#""sentinels": [{{"sentinelConfig": {{"id": "s", "name": "S", "model": "a/b", "trigger": {{}}, "execution": {{}}, {more}}}}}]"#
-        )
-    };
-    check_codon(&sentinel(r#""userPromptText": "x""#), &[]);
-    let found = problems(&hank(&[fresh(
-        "a",
-        &sentinel(r#""output": {"format": "json"}, "when": 1"#),
-    )]));
-    assert_eq!(found.len(), 3, "{found:?}");
-    assert!(
-        found
-            .iter()
-            .any(|line| line.contains("output (codon \"a\"): format json is an older name")),
-        "{found:?}"
-    );
-}
-
-#[test]
 fn doubtful_values_are_only_warnings() {
     check_codon(
         r#""rigSetup": [{"type": "command", "command": {"run": "rm -rf /"}}]"#,

@@ -236,3 +236,28 @@ fn shares_of_a_budget_fit_together() {
     assert!(budget(r#"{"shares": {"a": 1}}"#).contains("needs a proportional allocation"));
     assert!(budget(r#"{"allocation": "proportional-strict"}"#).contains("needs maxDollars"));
 }
+
+/// Hank configuration, section 8: a doubt about the first iteration does not hide what a later one can never do.
+#[test]
+fn the_first_codon_of_a_hank_can_be_unable_to_continue_the_iteration_before() {
+    let last = fresh("b", r#""onFailure": "ignore""#).replace("sonnet", "opus");
+    let first = continuing("a", r#""onFailure": "ignore""#);
+    let found = problems(&hank(&[loop_of(TWICE, &[first, last])]));
+    let about: Vec<&String> = found
+        .iter()
+        .filter(|line| line.contains("continuationMode"))
+        .collect();
+    assert_eq!(about.len(), 2, "{found:?}");
+    assert!(
+        about
+            .iter()
+            .any(|line| line.contains("warning: hank[0].codons[0].continuationMode")),
+        "{found:?}"
+    );
+    assert!(
+        about
+            .iter()
+            .any(|line| line.contains("error: hank[0].codons[0].continuationMode")),
+        "{found:?}"
+    );
+}

@@ -6,6 +6,7 @@ mod hostile;
 mod older;
 mod plan;
 mod round_trip;
+mod sentinels;
 
 use hankweave_core::hank::{Problem, parse};
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::prompt::{PromptMetadata, join, split_front_matter};
 use hankweave_core::hank::{
-    CodonConfig, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind, parse_bytes,
-    references,
+    CodonConfig, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind, check_sentinel,
+    parse_bytes, references,
 };
 
 use super::beneath::{Entry, RefError, find, read_named, read_text};
@@ -221,9 +221,27 @@ fn check(disk: &dyn Disk, root: &Path, hank: &Hank, reference: &Reference<'_>) -
     }
     match read_text(disk, root, reference.path) {
         Err(source) => vec![error(described(&path, &source))],
+        Ok(text) if reference.kind == ReferenceKind::Sentinel => check_sentinel(&text, reference.path)
+            .iter()
+            .map(|found| inside(found, hank, reference))
+            .collect(),
         Ok(text) if text.trim().is_empty() => vec![warning("the file is empty")],
         Ok(text) if text.len() > LONG_PROMPT_BYTES => vec![warning("the file is larger than 1 MiB")],
         Ok(_) => Vec::new(),
+    }
+}
+
+/// A problem of a file that the hank names, told where the hank names it.
+fn inside(found: &Problem, hank: &Hank, reference: &Reference<'_>) -> Problem {
+    let without_hint = Problem {
+        hint: None,
+        ..found.clone()
+    };
+    let message = without_hint.display_in(reference.path).to_string();
+    Problem {
+        level: found.level,
+        hint: found.hint.clone(),
+        ..Problem::error(&hank.places, &*reference.place, message)
     }
 }
 

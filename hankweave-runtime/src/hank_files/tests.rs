@@ -166,6 +166,38 @@ fn files_are_looked_at_even_when_the_text_has_errors() {
     assert_eq!(found.len(), 2, "{found:?}");
 }
 
+/// Hank configuration, sections 4.2 and 9: a sentinel's own file follows the rules of one in hank.json, and its references begin in its folder.
+#[test]
+fn a_sentinel_in_a_file_of_its_own_is_read_too() {
+    let sentinel = |more: &str| {
+        format!(
+            r#"{{"id": "s", "name": "S", "model": "a/b", "trigger": {{"type": "event", "on": ["*"]}},
+            "execution": {{"strategy": "immediate"}}, {more}}}"#
+        )
+    };
+    let folder = folder(r#""promptText": "x", "sentinels": [{"sentinelConfig": "sentinels/s.json"}]"#);
+    let file = folder.path().join("sentinels/s.json");
+    fs::create_dir(folder.path().join("sentinels")).unwrap();
+    fs::write(&file, sentinel(r#""userPromptFile": "../prompts/look.md""#)).unwrap();
+    check(folder.path(), &[]);
+    fs::write(&file, sentinel(r#""userPromptFile": "../../look.md", "when": 1"#)).unwrap();
+    let place = "hank[0].sentinels[0].sentinelConfig: sentinels/s.json";
+    check(
+        folder.path(),
+        &[
+            &format!(
+                "{place}:2:71: error: userPromptFile: `../../look.md` must not lead out of the folder of the hank"
+            ),
+            &format!("{place}:2:88: error: when: `when` is not a key of a sentinel"),
+        ],
+    );
+    fs::write(&file, "{").unwrap();
+    check(
+        folder.path(),
+        &[&format!("{place}:1:1: error: not JSON: unterminated object")],
+    );
+}
+
 #[test]
 fn a_copied_folder_holds_no_links_special_files_or_repositories() {
     let copy = r#""promptText": "x", "rigSetup": [{"type": "copy", "copy": {"from": "tpl", "to": "t"}}]"#;
@@ -177,10 +209,12 @@ fn a_copied_folder_holds_no_links_special_files_or_repositories() {
     symlink("/etc", path("a/link")).unwrap();
     fifo(&path("a/b/pipe"));
     fs::create_dir(path(".GIT")).unwrap();
+    fs::write(path("a/b/.gitignore"), "c").unwrap();
     check(
         folder.path(),
         &[
             "hank[0].rigSetup[0].copy.from: cannot copy `tpl`: `.GIT` is a git repository",
+            "hank[0].rigSetup[0].copy.from: cannot copy `tpl`: `a/b/.gitignore` would be ignored; only the .gitignore at the top of the hank is read",
             "hank[0].rigSetup[0].copy.from: cannot copy `tpl`: `a/b/pipe` is a named pipe, not a regular file",
             "hank[0].rigSetup[0].copy.from: cannot copy `tpl`: `a/link` is a symbolic link",
         ],

@@ -17,7 +17,7 @@ pub(super) struct Obstacle {
     pub(super) reason: String,
 }
 
-/// Finds what cannot be copied: links, special files, repositories, names that are not UTF-8, unreadable parts.
+/// Finds what cannot be copied: links, special files, repositories, ignore files, names that are not UTF-8, unreadable parts.
 pub(super) fn obstacles(folder: &dyn Folder) -> Vec<Obstacle> {
     let mut obstacles = Vec::new();
     walk(folder, "", 0, &mut obstacles);
@@ -56,6 +56,11 @@ fn walk(folder: &dyn Folder, at: &str, depth: usize, obstacles: &mut Vec<Obstacl
             continue;
         }
         match open_in(folder, &name) {
+            // Only the one at the top of the hank decides what a copy leaves out ("hank configuration", section 4.2, "copy trees").
+            Ok(Entry::File(_)) if name == ".gitignore" => obstacles.push(Obstacle {
+                path: path(&name),
+                reason: "would be ignored; only the .gitignore at the top of the hank is read".to_owned(),
+            }),
             Ok(Entry::File(_)) => {}
             Ok(Entry::Folder(inner)) => walk(&*inner, &path(&name), depth + 1, obstacles),
             Err(RefError::Link { .. }) => {

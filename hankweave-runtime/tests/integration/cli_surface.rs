@@ -224,3 +224,17 @@ fn validate_finds_mistakes_and_writes_nothing() {
         .json_document();
     assert_eq!(project.files(), before);
 }
+
+/// Hank configuration, section 8: a copy target that exists is a warning.
+#[test]
+fn validate_warns_of_files_that_a_copy_would_replace() {
+    let project = project();
+    let copy = |to: &str| json!({"type": "copy", "copy": {"from": "hank.json", "to": to}});
+    let codon = json!({"id": "only", "name": "only", "agent": "scripted", "continuationMode": "fresh",
+        "promptText": "hello", "rigSetup": [copy("new.json"), copy("hank.json")]});
+    project.write_hank(&json!({"hank": [codon]}));
+    let document = project.run(["validate", "--json"]).expect_code(0).json_document();
+    let warnings = document["warnings"].as_array().expect("a list");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert_eq!(warnings[0]["path"], "hank[0].rigSetup[1].copy.to");
+}

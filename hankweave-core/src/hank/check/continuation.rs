@@ -3,7 +3,7 @@
 use crate::hank::document::{
     CodonConfig, ContinuationMode, Hank, HankItem, LoopConfig, OnFailure, TerminateOn,
 };
-use crate::hank::problem::{Problem, quoted};
+use crate::hank::problem::{Level, Problem, quoted};
 
 /// The codon that runs before another one.
 #[derive(Clone, Copy)]
@@ -51,10 +51,14 @@ fn inside_loop(hank: &Hank, path: &str, found: &LoopConfig, before: Option<Befor
     // From the second iteration on, the first codon continues the last one.
     if let ([first, ..], Some(last), true) = (found.codons.as_slice(), before, repeats(found)) {
         let again = continuation(hank, &format!("{path}.codons[0]"), first, Some(last));
-        let new = again
-            .into_iter()
-            .filter(|problem| !problems.iter().any(|known| known.path == problem.path));
-        problems.extend(new.collect::<Vec<_>>());
+        // A doubt about the first iteration must not hide what later ones can never do.
+        let is_told = |problem: &Problem| {
+            problems.iter().any(|known| {
+                known.path == problem.path && (known.level == Level::Error || problem.level == Level::Warning)
+            })
+        };
+        let new: Vec<Problem> = again.into_iter().filter(|problem| !is_told(problem)).collect();
+        problems.extend(new);
     }
     problems
 }

@@ -2,7 +2,7 @@
 
 mod codon;
 mod rig;
-mod sentinel;
+pub(super) mod sentinel;
 mod settings;
 
 use jsonc_parser::ast::Value;
@@ -27,15 +27,11 @@ pub(super) struct ReadHank {
 const MOST_ITERATIONS: u64 = 1_000_000_000;
 
 /// Reads the whole document; also the contents of files in the older formats, after their names have been reported.
-pub(super) fn hank(reader: &mut Reader<'_>, root: &Value<'_>) -> Option<ReadHank> {
-    let root = Node {
-        value: root,
-        path: String::new(),
-    };
+pub(super) fn hank(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<ReadHank> {
     if matches!(root.value, Value::Array(_)) {
         let hint = "write { \"hank\": [ … ] }";
         reader.error_with_hint(
-            &root,
+            root,
             "must be an object, not a list: this is an older format",
             hint,
         );
@@ -43,11 +39,11 @@ pub(super) fn hank(reader: &mut Reader<'_>, root: &Value<'_>) -> Option<ReadHank
             reader,
             &Node {
                 path: "hank".to_owned(),
-                ..root
+                value: root.value,
             },
         );
     }
-    let fields = reader.fields(&root, &keys::ROOT)?;
+    let fields = reader.fields(root, &keys::ROOT)?;
     let schema = fields.optional(reader, "$schema", Reader::string);
     let meta = fields.optional(reader, "meta", settings::meta);
     let overrides = fields.optional(reader, "overrides", settings::overrides);

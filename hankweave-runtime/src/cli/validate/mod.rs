@@ -4,9 +4,10 @@ mod tree;
 mod view;
 
 use std::fmt::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
-use hankweave_core::hank::{Level, Problem, unsupported};
+use hankweave_core::hank::{Hank, Level, Problem, copy_targets, unsupported};
 use serde_json::{Value, json};
 
 use self::view::CodonView;
@@ -14,10 +15,13 @@ use super::args::{Global, ValidateArgs};
 use super::exit::Failure;
 use crate::hank_files::{self, LoadedHank};
 use crate::report::printable;
+use crate::world::disk::{Disk, RealDisk};
 
 /// Reads, checks and shows; starts nothing and writes nothing ("reliability and security", rule X8).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
-    let loaded = hank_files::load(&args.hank).map_err(|error| super::run::hank_failure(&error))?;
+    let mut loaded = hank_files::load(&args.hank).map_err(|error| super::run::hank_failure(&error))?;
+    let replaced = loaded.hank.as_ref().map(|hank| replaced(hank, &loaded.root));
+    loaded.problems.extend(replaced.into_iter().flatten());
     let later = loaded.hank.as_ref().map(unsupported).unwrap_or_default();
     let valid = !loaded.problems.has_errors();
     let text = if global.json() {
@@ -32,6 +36,18 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     } else {
         ExitCode::from(1)
     })
+}
+
+/// What a run in the folder of the hank would replace ("hank configuration", section 8: "copy target exists").
+fn replaced(hank: &Hank, root: &Path) -> Vec<Problem> {
+    let existing = copy_targets(hank).filter(|(_, to)| RealDisk.metadata(&root.join(to)).is_ok());
+    existing
+        .map(|(place, to)| {
+            let message =
+                format!("`{to}` exists in the folder of the hank; a run that works there replaces it");
+            Problem::warning(&hank.places, place, message)
+        })
+        .collect()
 }
 
 fn as_json(loaded: &LoadedHank, later: &[Problem]) -> Value {

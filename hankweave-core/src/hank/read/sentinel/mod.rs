@@ -1,0 +1,169 @@
+//! Sentinels: the entries of a codon and what a sentinel says about itself, here or in a file of its own ("hank configuration", section 9).
+
+mod keys;
+mod settings;
+mod trigger;
+
+use jsonc_parser::ast::Value;
+
+use super::reference;
+use crate::hank::document::{SentinelEntry, SentinelSource};
+use crate::hank::keys::{self as hank_keys, Keys};
+use crate::hank::paths;
+use crate::hank::problem::quoted;
+use crate::hank::reader::{Fields, Node, Reader};
+
+/// Where a sentinel is written down; its references begin in that folder.
+#[derive(Clone, Copy)]
+pub(in crate::hank) struct SentinelFile<'p> {
+    /// The folder relative to that of the hank, without a `/` at its end; empty for that folder itself.
+    folder: &'p str,
+}
+
+impl<'p> SentinelFile<'p> {
+    /// hank.json.
+    const HANK: Self = Self { folder: "" };
+
+    /// A file of its own, at this path in the folder of the hank.
+    pub(in crate::hank) fn at(path: &'p str) -> Self {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        Self { folder }
+    }
+
+    fn reference(self, reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+        if self.folder.is_empty() {
+            return reference(reader, node);
+        }
+        reader.checked(node, |path| {
+            let whole = match path.starts_with('/') || path.is_empty() {
+                true => path.to_owned(),
+                false => format!("{}/{path}", self.folder),
+            };
+            paths::reference(&whole)
+                .map(drop)
+                .map_err(|rule| format!("`{path}` {rule}"))
+        })
+    }
+}
+
+pub(super) fn sentinels(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<SentinelEntry>> {
+    let mut ids: Vec<String> = Vec::new();
+    reader.list(node, |reader, node| {
+        let entry = entry(reader, node)?;
+        if let SentinelSource::Inline(config) = &entry.sentinel_config
+            && let Some(id) = config.get("id").and_then(serde_json::Value::as_str)
+        {
+            if ids.iter().any(|known| known == id) {
+                reader.error(
+                    node,
+                    format!("sentinel id {} stands twice in this codon", quoted(id)),
+                );
+            }
+            ids.push(id.to_owned());
+        }
+        Some(entry)
+    })
+}
+
+fn entry(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<SentinelEntry> {
+    let fields = reader.fields(node, &hank_keys::SENTINEL_ENTRY)?;
+    let sentinel_config = fields.required(reader, "sentinelConfig", |reader, node| match node.value {
+        Value::Object(_) => {
+            config(reader, node, SentinelFile::HANK);
+            reader.json_object(node).map(SentinelSource::Inline)
+        }
+        _ => reference(reader, node).map(SentinelSource::File),
+    });
+    let settings = fields.optional(reader, "settings", |reader, node| {
+        let fields = reader.fields(node, &hank_keys::SENTINEL_SETTINGS)?;
+        settings::entry(reader, &fields);
+        reader.json_object(node)
+    });
+    Some(SentinelEntry {
+        sentinel_config: sentinel_config?,
+        settings,
+    })
+}
+
+/// What a sentinel says about itself.
+pub(in crate::hank) fn config(
+    reader: &mut Reader<'_>,
+    node: &Node<'_>,
+    file: SentinelFile<'_>,
+) -> Option<()> {
+    let fields = reader.fields(node, &hank_keys::SENTINEL)?;
+    fields.required(reader, "id", |reader, node| reader.checked(node, check_id));
+    fields.required(reader, "name", Reader::non_empty);
+    fields.required(reader, "model", model);
+    fields.required(reader, "trigger", trigger::trigger);
+    fields.required(reader, "execution", trigger::execution);
+    prompts(reader, &fields, file);
+    settings::config(reader, &fields, file);
+    Some(())
+}
+
+fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+    let model = reader.non_empty(node)?;
+    if !model.contains('/') {
+        reader.warning(
+            node,
+            "is written without its provider, such as `anthropic/claude-haiku-4-5`; the sentinel would be skipped",
+        );
+    }
+    Some(model)
+}
+
+fn prompts(reader: &mut Reader<'_>, fields: &Fields<'_>, file: SentinelFile<'_>) {
+    for key in ["systemPromptFile", "userPromptFile"] {
+        fields.optional(reader, key, |reader, node| {
+            reader.one_or_more(node, |reader, node| file.reference(reader, node))
+        });
+    }
+    fields.optional(reader, "systemPromptText", Reader::string);
+    fields.optional(reader, "userPromptText", |reader, node| {
+        let text = reader.string(node)?;
+        if text.contains("{{") {
+            reader.warning(
+                node,
+                "holds `{{…}}`, an older kind of placeholder that stays as it is; write `<%= … %>`",
+            );
+        }
+        Some(text)
+    });
+    if fields.get("userPromptFile").is_none() && fields.get("userPromptText").is_none() {
+        fields.missing(
+            reader,
+            "userPromptText",
+            Some("a sentinel needs a userPromptFile or a userPromptText"),
+        );
+    }
+}
+
+/// The fields of an object whose `tag` tells which of a few kinds it is, with that kind.
+fn tagged<'n>(
+    reader: &mut Reader<'_>,
+    node: &Node<'n>,
+    tag: &str,
+    kinds: &[(&'static str, &Keys)],
+) -> Option<(&'static str, Fields<'n>)> {
+    let found = node.value.as_object().and_then(|object| object.get_string(tag));
+    let kind = kinds
+        .iter()
+        .find(|(name, _)| found.is_some_and(|found| found.value == *name));
+    let Some((name, keys)) = kind else {
+        let names: Vec<&str> = kinds.iter().map(|(name, _)| *name).collect();
+        let message = format!("must be an object whose `{tag}` is one of {}", names.join(", "));
+        reader.error(node, message);
+        return None;
+    };
+    Some((name, reader.fields(node, keys)?))
+}
+
+fn check_id(id: &str) -> Result<(), &'static str> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if !id.is_empty() && id.bytes().all(allowed) {
+        Ok(())
+    } else {
+        Err("must consist of small letters, digits and `-`")
+    }
+}

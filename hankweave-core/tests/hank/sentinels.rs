@@ -1,0 +1,223 @@
+//! Sentinels, one bad setting after another ("hank configuration", section 9).
+
+use super::{fresh, hank, problems};
+
+/// A hank whose codon has one sentinel; `trigger`, `execution` and what follows are its own.
+fn with(trigger: &str, execution: &str, more: &str) -> String {
+    let sentinel = format!(
+        r#""id": "s", "name": "S", "model": "a/b", "userPromptText": "x", "trigger": {trigger}, "execution": {execution}{more}"#
+    );
+    hank(&[fresh(
+        "a",
+        &format!(r#""sentinels": [{{"sentinelConfig": {{{sentinel}}}}}]"#),
+    )])
+}
+
+const EVENT: &str = r#"{"type": "event", "on": ["*"]}"#;
+const IMMEDIATE: &str = r#"{"strategy": "immediate"}"#;
+
+/// Path inside the sentinel and message of every problem.
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    let found: Vec<String> = problems(text)
+        .iter()
+        .map(|line| match line.split_once("sentinelConfig") {
+            Some((_, rest)) => rest.trim_start_matches('.').replace(" (codon \"a\")", ""),
+            None => line.clone(),
+        })
+        .collect();
+    assert_eq!(found, expected, "in {text}");
+}
+
+#[track_caller]
+fn trigger(trigger: &str, expected: &[&str]) {
+    check(&with(trigger, IMMEDIATE, ""), expected);
+}
+
+#[track_caller]
+fn condition(condition: &str, expected: &[&str]) {
+    let event = format!(r#"{{"type": "event", "on": ["*"], "conditions": [{condition}]}}"#);
+    trigger(&event, expected);
+}
+
+#[track_caller]
+fn execution(execution: &str, expected: &[&str]) {
+    check(&with(EVENT, execution, ""), expected);
+}
+
+#[track_caller]
+fn more(more: &str, expected: &[&str]) {
+    check(&with(EVENT, IMMEDIATE, &format!(", {more}")), expected);
+}
+
+#[test]
+fn a_trigger_is_an_event_or_a_sequence() {
+    trigger(EVENT, &[]);
+    trigger(
+        "{}",
+        &["trigger: must be an object whose `type` is one of event, sequence"],
+    );
+    trigger(
+        r#"{"type": "event", "on": []}"#,
+        &["trigger.on: must not be empty"],
+    );
+    trigger(r#"{"type": "event"}"#, &["trigger.on: is missing"]);
+    trigger(
+        r#"{"type": "sequence", "interestFilter": {"on": ["*"]}, "pattern": [{"type": "codon.started"}], "options": {"consecutive": false}}"#,
+        &[],
+    );
+    trigger(
+        r#"{"type": "sequence", "interestFilter": {"on": []}, "pattern": [], "options": {"consecutive": 1}}"#,
+        &[
+            "trigger.interestFilter.on: must not be empty",
+            "trigger.pattern: must not be empty",
+            "trigger.options.consecutive: must be true or false, not a number",
+        ],
+    );
+}
+
+#[test]
+fn a_condition_compares_with_what_its_operator_can_compare() {
+    for good in [
+        r#"{"operator": "equals", "path": "a.b", "value": null}"#,
+        r#"{"operator": "notEquals", "path": "a", "value": true}"#,
+        r#"{"operator": "in", "path": "a", "value": ["x", 1]}"#,
+        r#"{"operator": "contains", "path": "a", "value": "x"}"#,
+        r#"{"operator": "matches", "path": "a", "value": "^x"}"#,
+        r#"{"operator": "lessThan", "path": "a", "value": -0.5}"#,
+    ] {
+        condition(good, &[]);
+    }
+    condition(
+        r#"{"operator": "like", "path": "", "value": 1}"#,
+        &[
+            "trigger.conditions[0].operator: must be one of equals, notEquals, in, notIn, contains, matches, greaterThan, lessThan, not `like`",
+            "trigger.conditions[0].path: must not be empty",
+        ],
+    );
+    condition(
+        r#"{"operator": "notIn", "path": "a", "value": []}"#,
+        &["trigger.conditions[0].value: must not be empty"],
+    );
+    condition(
+        r#"{"operator": "equals", "path": "a", "value": [1]}"#,
+        &["trigger.conditions[0].value: must be a text, a number, true, false or null"],
+    );
+    condition(
+        r#"{"operator": "greaterThan", "path": "a", "value": "1"}"#,
+        &["trigger.conditions[0].value: must be a number, not a string"],
+    );
+}
+
+#[test]
+fn an_execution_has_its_own_number_within_limits() {
+    for good in [
+        r#"{"strategy": "debounce", "milliseconds": 300000}"#,
+        r#"{"strategy": "count", "threshold": 1}"#,
+        r#"{"strategy": "timeWindow", "milliseconds": 3600000}"#,
+    ] {
+        execution(good, &[]);
+    }
+    execution(
+        "{}",
+        &["execution: must be an object whose `strategy` is one of immediate, debounce, count, timeWindow"],
+    );
+    execution(
+        r#"{"strategy": "debounce", "milliseconds": 300001}"#,
+        &["execution.milliseconds: must be a whole number from 1 to 300000, not `300001`"],
+    );
+    execution(
+        r#"{"strategy": "count", "milliseconds": 5}"#,
+        &[
+            "execution.threshold: is missing",
+            "execution.milliseconds: `milliseconds` is not a key of a count execution",
+        ],
+    );
+}
+
+#[test]
+fn a_conversation_needs_a_system_prompt_and_a_limit() {
+    let conversation = r#""conversational": {"trimmingStrategy": {"type": "maxTurns", "maxTurns": 100}}"#;
+    more(&format!(r#""systemPromptText": "s", {conversation}"#), &[]);
+    more(conversation, &["conversational: needs a system prompt"]);
+    more(
+        r#""systemPromptText": "s", "conversational": {"trimmingStrategy": {"type": "maxTokens", "maxTokens": 100001}}"#,
+        &["conversational.trimmingStrategy.maxTokens: must be a whole number from 1 to 100000, not `100001`"],
+    );
+}
+
+#[test]
+fn a_structured_output_has_one_schema_or_its_words() {
+    more(
+        r#""structuredOutput": {"output": "object", "schemaStr": "{}"}"#,
+        &[],
+    );
+    more(
+        r#""structuredOutput": {"output": "enum", "enumValues": ["a"]}"#,
+        &[],
+    );
+    more(
+        r#""structuredOutput": {"output": "array"}"#,
+        &["structuredOutput.schemaStr: is missing"],
+    );
+    more(
+        r#""structuredOutput": {"output": "object", "schemaStr": "{}", "schemaFile": "s.json", "enumValues": ["a"]}"#,
+        &[
+            "structuredOutput.schemaFile: must not stand beside `schemaStr`",
+            "structuredOutput.enumValues: has no meaning here; this output needs schemaStr or schemaFile",
+        ],
+    );
+    more(
+        r#""structuredOutput": {"output": "enum", "enumValues": []}, "output": {"format": "text"}"#,
+        &[
+            "structuredOutput.enumValues: must not be empty",
+            "output: must not have a format beside `structuredOutput`",
+        ],
+    );
+    more(
+        r#""structuredOutput": {"output": "enum", "enumValues": ["a"]}, "joinString": "-""#,
+        &["joinString: has no effect: it stands between texts, and this output has a structure"],
+    );
+}
+
+#[test]
+fn the_rest_is_checked_by_type_and_key() {
+    more(
+        r#""errorHandling": {"maxConsecutiveFailures": 0, "unloadOnFatalError": 1}, "llmParams": {"temperature": "hot", "topP": 1},
+        "output": {"format": "json"}, "reportToWebsocket": {"outputs": 1}, "when": 1"#,
+        &[
+            "errorHandling.maxConsecutiveFailures: must be a whole number, at least 1, not `0`",
+            "errorHandling.unloadOnFatalError: must be true or false, not a number",
+            "llmParams.temperature: must be a number, not a string",
+            "llmParams.topP: `topP` is not a key of `llmParams`",
+            "output.format: json is an older name",
+            "reportToWebsocket.outputs: must be true or false, not a number",
+            "when: `when` is not a key of a sentinel",
+        ],
+    );
+}
+
+#[test]
+fn an_entry_says_where_outputs_go_and_what_is_reported() {
+    let text = hank(&[fresh(
+        "a",
+        r#""sentinels": [{"sentinelConfig": "s.json", "settings": {"failCodonIfNotLoaded": "no", "outputPaths": {"logFile": "", "file": "x"},
+        "reportToWebsocket": {"errors": 0}}}]"#,
+    )]);
+    let found = problems(&text);
+    let places = [
+        "failCodonIfNotLoaded",
+        "outputPaths.file",
+        "outputPaths.logFile",
+        "reportToWebsocket.errors",
+    ];
+    assert_eq!(found.len(), places.len(), "{found:?}");
+    for place in places {
+        assert!(
+            found
+                .iter()
+                .any(|line| line.contains(&format!("hank[0].sentinels[0].settings.{place}"))),
+            "{place}: {found:?}"
+        );
+    }
+}
