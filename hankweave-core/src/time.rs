@@ -47,7 +47,11 @@ impl Timestamp {
     ///
     /// Returns [`InvalidTimestamp`] with the text.
     pub fn parse(text: &str) -> Result<Self, InvalidTimestamp> {
-        let time: jiff::Timestamp = text.parse().map_err(|_| InvalidTimestamp {
+        let time = match is_rfc_3339(text.as_bytes()) {
+            true => text.parse::<jiff::Timestamp>().ok(),
+            false => None,
+        };
+        let time = time.ok_or_else(|| InvalidTimestamp {
             text: text.to_owned(),
         })?;
         Ok(Self::from_millis(time.as_millisecond()))
@@ -58,6 +62,36 @@ impl Timestamp {
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
     }
+}
+
+/// Whether the text has the form of RFC 3339, section 5.6; the time library also reads shorter forms, and offsets of more than a day.
+fn is_rfc_3339(text: &[u8]) -> bool {
+    const LOCAL: &[u8] = b"dddd-dd-ddTdd:dd:dd";
+    let Some((local, rest)) = text.split_at_checked(LOCAL.len()) else {
+        return false;
+    };
+    let fraction = match rest.first() {
+        Some(b'.') => 1 + rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count(),
+        _ => 0,
+    };
+    let offset = &rest[fraction..];
+    let is_offset = match offset {
+        [b'Z' | b'z'] => true,
+        [b'+' | b'-', hours @ .., b':', _, _] => fits(offset, b"-dd:dd") && hours <= b"23".as_slice(),
+        _ => false,
+    };
+    fraction != 1 && is_offset && fits(local, LOCAL)
+}
+
+/// Whether the text has a digit for each `d` of the form, and a sign or a separator of dates where the form has one.
+fn fits(text: &[u8], form: &[u8]) -> bool {
+    let fits = |(byte, form): (&u8, &u8)| match form {
+        b'd' => byte.is_ascii_digit(),
+        b'T' => matches!(byte, b'T' | b't' | b' '),
+        b'-' => matches!(byte, b'-' | b'+'),
+        other => byte == other,
+    };
+    text.len() == form.len() && text.iter().zip(form).all(fits)
 }
 
 /// The text of a time, all of it ASCII: `2025-01-04T12:00:00.000Z`.
@@ -148,6 +182,8 @@ mod tests {
             "2025-01-04T13:00:00.123+01:00",
             "2025-01-04t12:00:00.123456z",
             "2025-01-04 12:00:00.123Z",
+            "2025-01-03T12:01:00.1230-23:59",
+            "2025-01-04T12:00:00.123-00:00",
         ] {
             assert_eq!(Timestamp::parse(text), Ok(expected), "{text}");
         }
@@ -161,6 +197,16 @@ mod tests {
             "2025-01-04",
             "2025-13-04T12:00:00Z",
             "2025-01-04T12:00:00",
+            "2025-01-04T12:00Z",
+            "2025-01-04T12:00:00.Z",
+            "2025-01-04T12:00:00,5Z",
+            "2025-01-04T12:00:00+01",
+            "2025-01-04T12:00:00+0100",
+            "2025-01-04T12:00:00+24:00",
+            "2025-01-04T12:00:00Z[UTC]",
+            "20250104T120000Z",
+            "-00001-01-04T12:00:00Z",
+            "2025+01-04T12:00:00Z",
         ] {
             assert!(Timestamp::parse(text).is_err(), "{text}");
         }

@@ -91,7 +91,7 @@ fn a_fresh_run_is_its_own_thread_newest_first() {
     assert_eq!((older.total_runs, older.codons.len()), (1, 0));
 }
 
-// Building, step 6: the four cases.
+// Building, steps 6 and 7: the four cases.
 #[test]
 fn a_continuation_takes_over_what_came_before_its_point() {
     let normal = broken()
