@@ -87,8 +87,13 @@ impl StateManagerTask {
         (journalist, letters): (Journalist, Letters),
         degraded: Degraded,
     ) -> Self {
+        let mut snapshots = Snapshots::new(parts.clone(), letters.clone(), loaded.cuts);
+        if loaded.behind {
+            // Whoever reads state.json need not know the log, even if nothing changes in this life.
+            snapshots.changed(true);
+        }
         Self {
-            snapshots: Snapshots::new(parts.clone(), letters.clone(), loaded.cuts),
+            snapshots,
             journalist: Some(journalist),
             letters,
             parts,

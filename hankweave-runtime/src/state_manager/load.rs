@@ -51,6 +51,8 @@ pub struct Loaded {
     pub(super) next_seq: u64,
     pub(super) log: StateLog,
     pub(super) cuts: Cuts,
+    /// state.json lacks events of the log.
+    pub(super) behind: bool,
 }
 
 impl Loaded {
@@ -109,6 +111,7 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
         next_seq: next_seq(&found, last_seq),
         log: parts.files.open_log(keep).map_err(LoadError::Files)?,
         cuts: Cuts::default(),
+        behind: is_behind(&found, recovered.source),
     };
     if !continues(&found, loaded.source) {
         first_snapshot(parts, &mut loaded, last_seq)?;
@@ -162,6 +165,14 @@ fn candidate<'a>(file: &'a FoundFile, found: &'a FoundState) -> Option<Candidate
 fn continues(found: &FoundState, source: Source) -> bool {
     match (&found.primary, source) {
         (FoundFile::Bytes(bytes), Source::Primary) => found.log.knows(bytes),
+        _ => false,
+    }
+}
+
+/// Whether state.json, which was loaded, lacks events that the log has.
+fn is_behind(found: &FoundState, source: Source) -> bool {
+    match (&found.primary, source) {
+        (FoundFile::Bytes(bytes), Source::Primary) => !found.log.tail_of(bytes).is_empty(),
         _ => false,
     }
 }

@@ -177,6 +177,22 @@ async fn another_life_continues_document_and_numbers() {
 }
 
 // covers: P2
+/// A kill may come after the log and before state.json; the next life mends the file although it records nothing itself.
+#[tokio::test(start_paused = true)]
+async fn a_life_without_events_of_its_own_brings_state_json_up_to_date() {
+    let dir = folder();
+    let life = start(dir.path());
+    life.transition(run_started("a")).await.unwrap();
+    life.kill().await;
+    let stale = std::fs::read(dir.path().join("state.json")).unwrap();
+    assert_eq!(hankweave_core::state::parse(&stale).unwrap().current_run_id, None);
+
+    start(dir.path()).end().await;
+    let mended = std::fs::read(dir.path().join("state.json")).unwrap();
+    let mended = hankweave_core::state::parse(&mended).unwrap();
+    assert_eq!(mended.current_run_id, Some(run_id("a")));
+}
+
 #[tokio::test(start_paused = true)]
 async fn after_an_unclean_end_no_number_is_given_out_again() {
     let folder = folder();
