@@ -10,7 +10,7 @@ use hankweave_core::state::HankweaveState;
 use crate::checkpoint::CheckpointStore;
 use crate::driver::{AgentDriver, DriverSet, ProcessHost};
 use crate::hank_files::LoadedHank;
-use crate::instance_lock::InstanceLock;
+use crate::instance_lock::{Exclusion, InstanceLock};
 use crate::paths::ExecutionDir;
 use crate::recovery::{self, OpenError};
 use crate::runner::{self, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome};
@@ -31,6 +31,8 @@ pub struct RunOptions {
     pub strict_state: bool,
     /// Go on when an item of a rig fails.
     pub ignore_rig_failures: bool,
+    /// What to do where the file system cannot lock.
+    pub exclusion: Exclusion,
     /// How long an agent may take to end when it is asked to, before it is killed.
     pub grace: Duration,
 }
@@ -43,6 +45,7 @@ impl Default for RunOptions {
             fresh: false,
             strict_state: false,
             ignore_rig_failures: false,
+            exclusion: Exclusion::Required,
             grace: Launch::DEFAULT_GRACE,
         }
     }
@@ -188,7 +191,7 @@ impl Hankweave {
     ///
     /// Returns [`PersistenceError`] when the last save failed.
     pub async fn close(self) -> Result<(), Arc<PersistenceError>> {
-        self.opened.possession.release(self.lock).await
+        self.opened.possession.release(Arc::new(self.lock)).await
     }
 
     /// Runs to the end, to the first failure that is not ignored, or until `shutdown` is requested; then releases the directory.
@@ -205,7 +208,7 @@ impl Hankweave {
 mod tests {
     use futures_util::FutureExt;
     use futures_util::future::{BoxFuture, ready};
-    use hankweave_core::agent::{AgentEvent, ExitOutcome, ProcessExit, Verdict};
+    use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, ProcessExit, Verdict};
     use hankweave_core::cost::UsageTotals;
     use hankweave_core::id::SessionId;
     use tempfile::TempDir;
@@ -252,6 +255,43 @@ mod tests {
                 control: Box::new(Gone),
             };
             ready(Ok(agent)).boxed()
+        }
+    }
+
+    /// An agent that says nothing until it is stopped.
+    struct Mute;
+
+    impl AgentDriver for Mute {
+        fn name(&self) -> &str {
+            "talker"
+        }
+
+        fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
+            let (sender, events) = mpsc::channel(2);
+            let agent = RunningAgent {
+                pid: None,
+                log_path: launch.log_path,
+                events,
+                control: Box::new(Stopped(sender)),
+            };
+            ready(Ok(agent)).boxed()
+        }
+    }
+
+    struct Stopped(mpsc::Sender<AgentEvent>);
+
+    impl AgentControl for Stopped {
+        fn stop<'a>(&'a self, _: Duration) -> BoxFuture<'a, ()> {
+            let outcome = ExitOutcome {
+                exit: ProcessExit::Signaled(15),
+                verdict: Verdict::Success,
+                usage: UsageTotals::default(),
+                result_received: false,
+                stderr_tail: String::new(),
+                leftovers: 0,
+            };
+            self.0.try_send(AgentEvent::Finished(outcome)).unwrap();
+            ready(()).boxed()
         }
     }
 
@@ -304,6 +344,23 @@ mod tests {
         assert!(
             !folder.path().join("work/.hankweave/checkpoints").exists(),
             "no git"
+        );
+    }
+
+    // covers: S6
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_that_names_no_session_for_a_minute_is_stopped_with_a_typed_reason() {
+        let folder = stage();
+        let disk = FaultyDisk::new(Arc::new(RealDisk), Fault::None);
+        let hankweave = builder(&folder, &disk).driver(Mute).open().await.unwrap();
+        let begin = tokio::time::Instant::now();
+        let outcome = hankweave.run(Shutdown::new()).await.unwrap();
+        assert!(begin.elapsed() >= Duration::from_secs(60));
+        let failure = outcome.codons[0].failure.as_ref().unwrap();
+        assert_eq!(failure.kind, FailureKind::Timeout);
+        assert_eq!(
+            failure.message.as_deref(),
+            Some("the agent named no session within 60 s")
         );
     }
 

@@ -69,6 +69,8 @@ pub enum AgentEvent {
     OutputTruncated {
         /// Length of the line in bytes, without its line break.
         bytes: u64,
+        /// SHA-256 of these bytes, in hexadecimal digits.
+        sha256: String,
     },
     /// A line was not a JSON object; the log file has it.
     Unparsed {

@@ -18,6 +18,7 @@ mod problem;
 pub mod prompt;
 mod read;
 mod reader;
+mod redirects;
 mod references;
 mod support;
 
@@ -30,5 +31,6 @@ pub use document::{
 };
 pub use parse::{MAX_HANK_BYTES, Parsed, check_sentinel, parse, parse_bytes};
 pub use problem::{Level, Places, Position, Problem, Problems};
+pub use redirects::redirecting_variables;
 pub use references::{Reference, ReferenceKind, copy_targets, references};
 pub use support::unsupported;

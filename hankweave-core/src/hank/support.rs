@@ -15,9 +15,6 @@ const IN_OVERRIDES: &[Feature<Overrides>] = &[
         overrides.data_hash_time_limit.is_some()
     }),
     ("sentinel", "sentinels", |overrides| overrides.sentinel.is_some()),
-    ("shimIdleTimeout", "a limit for silent agents", |overrides| {
-        overrides.shim_idle_timeout.is_some()
-    }),
     ("budget", "budgets", |overrides| overrides.budget.is_some()),
 ];
 const IN_CODONS: &[Feature<CodonConfig>] = &[
@@ -40,9 +37,6 @@ const IN_CODONS: &[Feature<CodonConfig>] = &[
     ),
     ("autoCompact", "compaction of the context", |codon| {
         codon.auto_compact == Some(true)
-    }),
-    ("shimIdleTimeout", "a limit for silent agents", |codon| {
-        codon.shim_idle_timeout.is_some()
     }),
     ("budget", "budgets", |codon| codon.budget.is_some()),
 ];

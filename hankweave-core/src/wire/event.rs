@@ -145,6 +145,24 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model_id: Option<String>,
     },
+    /// A line of the agent was too long to be read; its log has it ("reliability and security", rule S9).
+    #[serde(rename = "output.truncated")]
+    OutputTruncated {
+        /// The codon.
+        codon_id: CodonId,
+        /// Length of the line in bytes, without its line break.
+        length: u64,
+        /// SHA-256 of these bytes, in hexadecimal digits.
+        sha256: String,
+    },
+    /// A line of the agent was no JSON object; its log has it ("reliability and security", rule S9).
+    #[serde(rename = "output.unparsed")]
+    OutputUnparsed {
+        /// The codon.
+        codon_id: CodonId,
+        /// The first characters of the line.
+        start: String,
+    },
     /// A line that a rig command printed.
     #[serde(rename = "rig.output")]
     RigOutput {
@@ -355,6 +373,8 @@ impl Event {
             Self::AssistantAction { .. } => "assistant.action",
             Self::ToolResult { .. } => "tool.result",
             Self::TokenUsage { .. } => "token.usage",
+            Self::OutputTruncated { .. } => "output.truncated",
+            Self::OutputUnparsed { .. } => "output.unparsed",
             Self::RigOutput { .. } => "rig.output",
             Self::RigSetupCompleted { .. } => "rig.setup.completed",
             Self::RigSetupFailed { .. } => "rig.setup.failed",

@@ -16,6 +16,7 @@ use super::stat_cache::StatCache;
 use super::tree::{Entry, FileMode, Listing, holds_beneath};
 use super::workspace::{Workspace, open_folder};
 use super::{Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
+use crate::world::environment::umask_of_user;
 
 /// A restore that is thought out and has changed nothing yet.
 #[derive(Debug)]
@@ -170,6 +171,9 @@ fn write(workspace: &Workspace, path: &TreePath, entry: Entry, bytes: &[u8]) -> 
 fn create(folder: impl AsFd, name: &[u8], mode: u32, bytes: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(mode))?;
+    if let Some(umask) = umask_of_user() {
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & !umask))?;
+    }
     File::from(file).write_all(bytes)
 }
 

@@ -138,6 +138,9 @@ pub(crate) struct RunArgs {
     /// Go on when an item of a rig fails.
     #[arg(long)]
     pub(crate) ignore_rig_failures: bool,
+    /// Start on a file system that cannot lock; you vouch that no other instance uses the directory.
+    #[arg(long)]
+    pub(crate) allow_no_lock: bool,
 }
 
 #[derive(Debug, Args)]

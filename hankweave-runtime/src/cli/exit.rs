@@ -7,6 +7,8 @@ use anstyle::{AnsiColor, Style};
 
 use crate::error::chain;
 use crate::report::printable;
+use crate::world::environment::Environment;
+use crate::world::secrets::Secrets;
 
 /// Why the program ends with something else than 0.
 #[derive(Debug)]
@@ -62,9 +64,10 @@ impl Failure {
         self
     }
 
-    /// Prints the message to standard error and returns the exit code.
+    /// Prints the message to standard error, without secrets, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        anstream::eprintln!("{self}");
+        let secrets = Secrets::of(Environment::of_process().iter());
+        anstream::eprintln!("{}", secrets.redact(&self.to_string()));
         ExitCode::from(self.kind.code())
     }
 }

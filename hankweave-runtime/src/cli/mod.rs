@@ -39,10 +39,18 @@ pub fn main() -> ExitCode {
         Color::Always => anstream::ColorChoice::Always.write_global(),
         Color::Never => anstream::ColorChoice::Never.write_global(),
     }
-    match dispatch(cli) {
+    unless_it_panics(|| match dispatch(cli) {
         Ok(code) => code,
         Err(failure) => failure.report(),
-    }
+    })
+}
+
+/// A panic is a bug of ours, with an exit code of its own. While it unwinds, every process that we started is killed; what was
+/// acknowledged is durable in the log already.
+fn unless_it_panics(work: impl FnOnce() -> ExitCode) -> ExitCode {
+    // Nothing of what the work touched is looked at again.
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    ended.unwrap_or_else(|_| Failure::new(exit::FailureKind::Bug, "hankweave has panicked").report())
 }
 
 fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
@@ -71,5 +79,18 @@ fn print(text: &str) -> Result<(), Failure> {
             Err(Failure::from_error(exit::FailureKind::Io, &error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // "Reliability and security", section 10: the exit code of a panic.
+    #[test]
+    fn a_panic_is_a_bug_of_ours() {
+        let code = unless_it_panics(|| panic!("on purpose"));
+        assert_eq!(code, ExitCode::from(70));
+        assert_eq!(unless_it_panics(|| ExitCode::from(3)), ExitCode::from(3));
     }
 }

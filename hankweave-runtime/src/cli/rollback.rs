@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use hankweave_core::event::CheckpointType;
 use hankweave_core::thread::{CodonPoint, TargetError};
@@ -12,6 +13,7 @@ use super::exit::{Failure, FailureKind};
 use super::run::{existing_state_dir, open_failure};
 use super::{logging, state};
 use crate::checkpoint::RestoreError;
+use crate::embed::RunOptions;
 use crate::recovery;
 use crate::runner::{Rollback, RollbackError, RollbackTarget, go_back, look};
 use crate::state_manager::TransitionError;
@@ -36,7 +38,11 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
 
 async fn perform(global: &Global, args: &RollbackArgs) -> Result<Rollback, Failure> {
     let world = World::real().map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
-    let (possession, lock) = recovery::possess(world, &args.execution.execution, true, None)
+    let options = RunOptions {
+        strict_state: true,
+        ..RunOptions::default()
+    };
+    let (possession, lock) = recovery::possess(world, &args.execution.execution, &options, None)
         .await
         .map_err(|error| open_failure(&error))?;
     for notice in possession.notices.iter().filter(|_| !global.quiet) {
@@ -47,7 +53,7 @@ async fn perform(global: &Global, args: &RollbackArgs) -> Result<Rollback, Failu
         true => look(&possession, &target).await,
         false => go_back(&possession, &target).await,
     };
-    let saved = possession.release(lock).await;
+    let saved = possession.release(Arc::new(lock)).await;
     let rollback = result.map_err(|error| failure(&error))?;
     saved.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
     Ok(rollback)

@@ -12,17 +12,18 @@ use super::logging;
 use crate::embed::{Builder, Hankweave, RunOptions};
 use crate::error::chain;
 use crate::hank_files::{self, LoadHankError};
-use crate::instance_lock::LockError;
+use crate::instance_lock::{Exclusion, LockError};
 use crate::recovery::{OpenError, PreflightError};
 use crate::report::{Ending, Report};
 use crate::runner::{RunError, RunOutcome, RunResult};
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{Delivery, Subscription, TransitionError};
 use crate::world::disk::{Disk, FileKind, RealDisk};
-use crate::world::environment::Environment;
+use crate::world::environment::{Environment, make_new_files_private};
 
 pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
     logging::install(global);
+    make_new_files_private();
     let loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
     let builder = Hankweave::builder(loaded).map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
     let builder = match &args.execution {
@@ -35,6 +36,11 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         fresh: args.new,
         strict_state: args.strict_state,
         ignore_rig_failures: args.ignore_rig_failures,
+        exclusion: if args.allow_no_lock {
+            Exclusion::Waived
+        } else {
+            Exclusion::Required
+        },
         ..RunOptions::default()
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -175,6 +181,10 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
         }
         OpenError::Lock(LockError::Held { .. }) => Failure::from_error(FailureKind::Held, error)
             .hint("wait for it, stop it, or use another execution directory (-e DIR)"),
+        OpenError::Lock(LockError::Unsupported { .. }) => Failure::from_error(FailureKind::Io, error)
+            .hint("use a local disk (-e DIR), or --allow-no-lock when no other instance uses the directory"),
+        OpenError::Lock(LockError::NotPrivate { .. }) => Failure::from_error(FailureKind::Io, error)
+            .hint("it holds prompts and everything that agents print, so it must be yours alone"),
         OpenError::Directory { .. } => Failure::from_error(FailureKind::Io, error)
             .hint("choose a directory that you may write to with -e DIR"),
         OpenError::State(crate::state_manager::LoadError::History(_)) => {

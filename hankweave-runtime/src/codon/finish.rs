@@ -1,5 +1,6 @@
 //! The end of a codon: final costs, checkpoint, terminal state.
 
+use std::ffi::OsStr;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use hankweave_core::wire::{self, ExitStatus};
 use super::context::{CodonRun, Ended, Stage};
 use super::run::Outcome;
 use crate::checkpoint::{CheckpointError, CheckpointRequest, SkipReason};
+use crate::world::secrets::Secrets;
 
 /// How a codon ended.
 #[derive(Debug)]
@@ -162,16 +164,29 @@ impl CodonRun<'_> {
         Ok(checkpoint.sha)
     }
 
+    /// What must not stand in the text of an error: what agents print when they fail becomes one.
+    fn secrets(&self) -> Secrets {
+        let own = self
+            .config
+            .env
+            .iter()
+            .map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
+        Secrets::of(self.run.world.environment.iter().chain(own))
+    }
+
     /// Ends the codon as failed, from whatever state it is in. The error checkpoint is welcome, not required.
     pub(super) async fn fail<S: Active>(
         &self,
         codon: Codon<S>,
         exit_code: i64,
-        reason: FailureReason,
+        mut reason: FailureReason,
     ) -> Ended
     where
         Fail: Edge<S, To = Failed>,
     {
+        if let Some(message) = &mut reason.message {
+            *message = self.secrets().redact(message).into_owned();
+        }
         let error_checkpoint = match self.checkpoint(CheckpointType::Error).await {
             Ok(sha) => Some(sha),
             Err(error) => {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::context::{CodonRun, Stage};
 use crate::driver::RunningAgent;
 
-/// Longest silence of an agent ("reliability and security", rule S6).
+/// Longest silence of an agent, unless the hank says another ("reliability and security", rule S6).
 const SILENCE_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
 /// How the work of the agent ended.
@@ -36,6 +36,7 @@ pub(super) async fn run(
         running,
         open_tools: HashMap::new(),
     };
+    let patience = patience(codon);
     let outcome = loop {
         // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait.
         let reason = tokio::select! {
@@ -49,7 +50,7 @@ pub(super) async fn run(
             },
             () = codon.run.shutdown.requested() => stopped_reason(codon),
             () = codon.run.degraded() => FailureReason::unknown(true, "the state could not be saved"),
-            () = tokio::time::sleep(SILENCE_DEADLINE) => silent(),
+            () = tokio::time::sleep(patience) => silent(patience),
         };
         stop(codon, agent.control.as_ref()).await;
         break match listener.hear_the_rest(&mut agent).await {
@@ -60,11 +61,16 @@ pub(super) async fn run(
     Ok((listener.running, outcome))
 }
 
-fn silent() -> FailureReason {
-    let message = format!(
-        "the agent was silent for {} minutes",
-        SILENCE_DEADLINE.as_secs() / 60
-    );
+/// How long the agent may be silent: as the codon says, else as the hank says ("hank configuration", `shimIdleTimeout`).
+fn patience(codon: &CodonRun<'_>) -> Duration {
+    let overrides = codon.run.hank.overrides.as_ref();
+    let everywhere = overrides.and_then(|overrides| overrides.shim_idle_timeout);
+    let seconds = codon.config.shim_idle_timeout.or(everywhere);
+    seconds.map_or(SILENCE_DEADLINE, Duration::from_secs)
+}
+
+fn silent(patience: Duration) -> FailureReason {
+    let message = format!("the agent was silent for {} s", patience.as_secs());
     FailureReason {
         kind: FailureKind::Timeout,
         ..FailureReason::unknown(true, message)
@@ -140,13 +146,19 @@ impl Listener<'_> {
                 self.info(format!("the agent retries after {why} (retry {attempt}{most})"))
                     .await;
             }
-            AgentEvent::OutputTruncated { bytes } => {
-                self.info(format!(
-                    "a line of {bytes} bytes was too long to be read; the log has it"
-                ))
-                .await;
+            AgentEvent::OutputTruncated { bytes, sha256 } => {
+                let event = wire::Event::OutputTruncated {
+                    codon_id: self.codon.entry.codon_id.clone(),
+                    length: bytes,
+                    sha256,
+                };
+                self.codon.run.tell(event).await;
             }
-            AgentEvent::Unparsed { start } => tracing::debug!(start, "a line of the agent is no JSON object"),
+            AgentEvent::Unparsed { start } => {
+                let codon_id = self.codon.entry.codon_id.clone();
+                let event = wire::Event::OutputUnparsed { codon_id, start };
+                self.codon.run.tell(event).await;
+            }
             // A second opening line after background work, and results before the end of the process, change nothing.
             AgentEvent::SessionStarted { .. } | AgentEvent::Result(_) | AgentEvent::Finished(_) => {}
         }

@@ -9,7 +9,7 @@ mod record;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::id::RunId;
 
@@ -29,7 +29,8 @@ pub struct InstanceLock {
     world: LockWorld,
     state_dir: PathBuf,
     guard: Option<Arc<dyn HeldLock>>,
-    record: LockRecord,
+    /// What we wrote last. Held while the file is written, so that a release waits for a heartbeat that is under way.
+    record: Mutex<LockRecord>,
 }
 
 /// The seams that the lock needs.
@@ -122,39 +123,41 @@ impl InstanceLock {
             world,
             state_dir: state_dir.to_owned(),
             guard,
-            record,
+            record: Mutex::new(record),
         };
-        lock.write()?;
+        lock.write(&lock.locked_record())?;
         Ok(lock)
     }
 
-    /// Writes the information file again with the time and what is known by now.
+    /// Writes the information file again with the time and what is known by now. Waits for the disk.
     ///
     /// # Errors
     ///
     /// [`LockError::TakenOver`] when another server wrote the file; [`LockError::Io`] when the disk refuses.
-    pub fn heartbeat(&mut self, port: Option<u16>, run_id: Option<&RunId>) -> Result<(), LockError> {
+    pub fn heartbeat(&self, port: Option<u16>, run_id: Option<&RunId>) -> Result<(), LockError> {
+        let mut record = self.locked_record();
         if self
             .named_lock_id()
-            .is_some_and(|lock_id| lock_id != self.record.lock_id)
+            .is_some_and(|lock_id| lock_id != record.lock_id)
         {
             return Err(LockError::TakenOver { path: self.path() });
         }
-        self.record.port = port;
-        self.record.run_id = run_id.cloned();
-        self.record.last_heartbeat = self.world.clock.now();
-        self.write()
+        record.port = port;
+        record.run_id = run_id.cloned();
+        record.last_heartbeat = self.world.clock.now();
+        self.write(&record)
     }
 
-    /// Removes the information file, if it is still ours, and gives the lock back.
+    /// Removes the information file, if it is still ours. Waits for the disk. The lock itself is given back when this value is dropped.
     ///
     /// # Errors
     ///
-    /// [`LockError::Io`] when the file cannot be removed; the lock is given back all the same.
-    pub fn release(self) -> Result<(), LockError> {
+    /// [`LockError::Io`] when the file cannot be removed.
+    pub fn release(&self) -> Result<(), LockError> {
+        let record = self.locked_record();
         if self
             .named_lock_id()
-            .is_none_or(|lock_id| lock_id != self.record.lock_id)
+            .is_none_or(|lock_id| lock_id != record.lock_id)
         {
             return Ok(());
         }
@@ -174,10 +177,14 @@ impl InstanceLock {
         self.guard.clone()
     }
 
-    /// What the information file says now.
+    /// What we wrote into the information file last.
     #[must_use]
-    pub fn record(&self) -> &LockRecord {
-        &self.record
+    pub fn record(&self) -> LockRecord {
+        self.locked_record().clone()
+    }
+
+    fn locked_record(&self) -> MutexGuard<'_, LockRecord> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The lock id in the file; `None` when there is no file or it is damaged, which says nothing about its owner.
@@ -185,9 +192,9 @@ impl InstanceLock {
         read_record(&*self.world.disk, &self.state_dir).map(|record| record.lock_id)
     }
 
-    fn write(&self) -> Result<(), LockError> {
+    fn write(&self, record: &LockRecord) -> Result<(), LockError> {
         let path = self.path();
-        disk::replace(&*self.world.disk, &path, &self.record.to_bytes()).map_err(|source| LockError::Io {
+        disk::replace(&*self.world.disk, &path, &record.to_bytes()).map_err(|source| LockError::Io {
             action: "write",
             path,
             source,

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use hankweave_core::time::Timestamp;
 
 use super::*;
-use crate::world::disk::RealDisk;
+use crate::world::disk::{Fault, FaultyDisk, RealDisk};
 use crate::world::identity::SystemIdentity;
 use crate::world::ids::RandomIds;
 
@@ -58,7 +58,7 @@ fn the_first_start_makes_a_private_directory_and_tells_who_holds_it() {
     let folder = folder();
     let lock = acquire(&folder.state_dir).unwrap();
     let record = read_record(&RealDisk, &folder.state_dir).unwrap();
-    assert_eq!(&record, lock.record());
+    assert_eq!(record, lock.record());
     assert_eq!((record.pid, record.port), (std::process::id(), None));
     assert_eq!(RealDisk.metadata(&folder.state_dir).unwrap().mode, 0o700);
     assert_eq!(
@@ -71,7 +71,7 @@ fn the_first_start_makes_a_private_directory_and_tells_who_holds_it() {
 #[test]
 fn the_second_start_is_refused_with_the_holder_and_changes_nothing() {
     let folder = folder();
-    let mut lock = acquire(&folder.state_dir).unwrap();
+    let lock = acquire(&folder.state_dir).unwrap();
     lock.heartbeat(Some(4000), None).unwrap();
     let before = fs::read(folder.state_dir.join(LOCK_FILE)).unwrap();
     let error = acquire(&folder.state_dir).unwrap_err();
@@ -92,7 +92,7 @@ fn the_second_start_is_refused_with_the_holder_and_changes_nothing() {
 #[test]
 fn deleting_the_information_file_admits_nobody() {
     let folder = folder();
-    let mut lock = acquire(&folder.state_dir).unwrap();
+    let lock = acquire(&folder.state_dir).unwrap();
     fs::remove_file(folder.state_dir.join(LOCK_FILE)).unwrap();
     assert!(matches!(
         acquire(&folder.state_dir),
@@ -118,10 +118,31 @@ fn no_content_of_the_information_file_blocks_a_start() {
     }
 }
 
+// covers: L6
+#[test]
+fn without_kernel_locks_a_start_is_refused_until_the_user_vouches() {
+    let folder = folder();
+    let world = LockWorld {
+        disk: Arc::new(FaultyDisk::new(Arc::new(RealDisk), Fault::NoLocks)),
+        ..world()
+    };
+    let refused = InstanceLock::acquire(world.clone(), &folder.state_dir, Exclusion::Required);
+    assert!(matches!(refused, Err(LockError::Unsupported { .. })));
+    let lock = InstanceLock::acquire(world, &folder.state_dir, Exclusion::Waived).unwrap();
+    assert!(lock.guard().is_none());
+    assert!(read_record(&RealDisk, &folder.state_dir).is_some());
+}
+
 #[test]
 fn releasing_removes_the_file_and_admits_the_next() {
     let folder = folder();
-    acquire(&folder.state_dir).unwrap().release().unwrap();
+    let lock = acquire(&folder.state_dir).unwrap();
+    lock.release().unwrap();
+    assert!(
+        acquire(&folder.state_dir).is_err(),
+        "the lock itself is still held"
+    );
+    drop(lock);
     assert!(RealDisk.list_dir(&folder.state_dir).unwrap().is_empty());
     assert!(acquire(&folder.state_dir).is_ok());
 }
@@ -129,8 +150,8 @@ fn releasing_removes_the_file_and_admits_the_next() {
 #[test]
 fn a_file_that_is_not_ours_is_neither_overwritten_nor_removed() {
     let folder = folder();
-    let mut lock = acquire(&folder.state_dir).unwrap();
-    let mut other = lock.record().clone();
+    let lock = acquire(&folder.state_dir).unwrap();
+    let mut other = lock.record();
     other.lock_id = "another".into();
     fs::write(folder.state_dir.join(LOCK_FILE), other.to_bytes()).unwrap();
     assert!(matches!(

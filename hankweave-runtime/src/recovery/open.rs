@@ -3,10 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use hankweave_core::hank::Hank;
+use hankweave_core::hank::{CodonConfig, Hank, redirecting_variables};
 use hankweave_core::state::{Source, StateProblem};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::own_files::own_files;
 use super::{PreflightError, crash, preflight};
@@ -14,7 +16,7 @@ use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, OpenReport, OpenR
 use crate::driver::DriverSet;
 use crate::embed::{Builder, RunOptions};
 use crate::hank_files::LoadedHank;
-use crate::instance_lock::{Exclusion, InstanceLock, LockError, LockWorld};
+use crate::instance_lock::{InstanceLock, LockError, LockWorld};
 use crate::journal::{FileJournal, JournalError, JournalLimits};
 use crate::paths::ExecutionDir;
 use crate::state_manager::{
@@ -23,6 +25,10 @@ use crate::state_manager::{
 use crate::store::StateFiles;
 use crate::world::World;
 use crate::world::disk::Disk;
+
+/// How long a held lock is asked for again. A killed server may be dying still, and a child that it was about to start has the lock until it
+/// becomes another program: a start right behind a kill must not fail for that.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// Why an execution directory could not be taken into possession.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +79,7 @@ impl Possession {
     /// # Errors
     ///
     /// [`PersistenceError`] when the last save failed.
-    pub(crate) async fn release(self, lock: InstanceLock) -> Result<(), Arc<PersistenceError>> {
+    pub(crate) async fn release(self, lock: Arc<InstanceLock>) -> Result<(), Arc<PersistenceError>> {
         let saved = self.manager.shutdown().await;
         // The writer ends with `shutdown`, unless its disk hangs; a panic in it is passed on.
         let hangs = saved
@@ -85,7 +91,7 @@ impl Possession {
         {
             std::panic::resume_unwind(error.into_panic());
         }
-        if let Err(error) = lock.release() {
+        if let Err(error) = self.world.blocking.run(move || lock.release()).await {
             tracing::warn!(error = %crate::error::chain(&error), "server.lock is left behind");
         }
         saved
@@ -131,7 +137,8 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
         world,
     } = builder;
     let hank = preflight::check(&loaded, &options, &drivers, &world).map_err(OpenError::Preflight)?;
-    let (possession, lock) = possess(world, &dir, options.strict_state, checkpoints).await?;
+    let (mut possession, lock) = possess(world, &dir, &options, checkpoints).await?;
+    possession.notices.extend(redirections(&hank));
     let own_files = own_files(&loaded, &hank, possession.dir.root());
     let opened = Opened {
         possession,
@@ -148,15 +155,23 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
 pub(crate) async fn possess(
     world: World,
     dir: &Path,
-    strict: bool,
+    options: &RunOptions,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
 ) -> Result<(Possession, InstanceLock), OpenError> {
     let dir = ExecutionDir::new(prepare_directory(&*world.disk, dir)?);
     let blocking = world.blocking;
-    let (files_world, files_dir) = (world.clone(), dir.clone());
-    let records = blocking
-        .run(move || open_records(&files_world, &files_dir, strict, checkpoints))
-        .await?;
+    let refusal = Instant::now() + LINGER;
+    let records = loop {
+        let (world, dir, options) = (world.clone(), dir.clone(), options.clone());
+        let checkpoints = checkpoints.clone();
+        let opened = blocking.run(move || open_records(&world, &dir, &options, checkpoints));
+        match opened.await {
+            Err(OpenError::Lock(LockError::Held { .. })) if Instant::now() < refusal => {
+                tokio::time::sleep(LINGER / 50).await;
+            }
+            opened => break opened?,
+        }
+    };
     let mut notices = describe(&records.loaded);
     notices.extend(records.report.moved_aside.iter().map(|path| {
         format!(
@@ -225,7 +240,7 @@ struct Records {
 fn open_records(
     world: &World,
     dir: &ExecutionDir,
-    strict: bool,
+    options: &RunOptions,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
 ) -> Result<Records, OpenError> {
     let state_dir = dir.state_dir();
@@ -235,7 +250,7 @@ fn open_records(
         ids: Arc::clone(&world.ids),
         identity: Arc::clone(&world.identity),
     };
-    let lock = InstanceLock::acquire(lock_world, &state_dir, Exclusion::Required).map_err(OpenError::Lock)?;
+    let lock = InstanceLock::acquire(lock_world, &state_dir, options.exclusion).map_err(OpenError::Lock)?;
     let journal = FileJournal::open(Arc::clone(&world.disk), &dir.events(), JournalLimits::default())
         .map_err(OpenError::Journal)?;
     let parts = Parts {
@@ -245,7 +260,7 @@ fn open_records(
         ids: Arc::clone(&world.ids),
         blocking: world.blocking,
     };
-    let strictness = if strict {
+    let strictness = if options.strict_state {
         Strictness::Stop
     } else {
         Strictness::StartOver
@@ -276,6 +291,16 @@ fn open_repository(
     };
     let (store, report) = GitCheckpoints::open(&request).map_err(OpenError::Checkpoints)?;
     Ok((Arc::new(store), report))
+}
+
+/// What the hank redirects: nobody should run a foreign one without having seen it ("reliability and security", rule S8).
+fn redirections(hank: &Hank) -> Vec<String> {
+    let say = |codon: &CodonConfig| {
+        let names = redirecting_variables(codon);
+        let redirects = "which redirects programs or traffic";
+        (!names.is_empty()).then(|| format!("codon {} sets {}, {redirects}", codon.id, names.join(", ")))
+    };
+    hank.codons().filter_map(say).collect()
 }
 
 /// What a person should know about how the state was found.

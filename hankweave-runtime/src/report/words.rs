@@ -128,8 +128,12 @@ pub(super) fn say(event: &Event) -> Option<String> {
         }
         Event::Info { message } => Some(excerpt(message)),
         Event::Error { message, .. } => Some(format!("error: {}", excerpt(message))),
+        Event::OutputTruncated { codon_id, length, .. } => Some(format!(
+            "{codon_id}: a line of {length} bytes is too long to be read; the log has it"
+        )),
         Event::ServerIdle { .. }
         | Event::RollbackCompleted { .. }
+        | Event::OutputUnparsed { .. }
         | Event::TokenUsage { .. }
         | Event::ToolResult { .. }
         | Event::RigSetupCompleted { .. } => None,

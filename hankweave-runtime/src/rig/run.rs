@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hankweave_core::agent::{FailureReason, ProcessExit};
+use hankweave_core::agent::{FailureKind, FailureReason, ProcessExit};
 use hankweave_core::wire::RigStream;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -156,10 +156,18 @@ impl RigFailure {
 }
 
 impl RigError {
-    /// What the failed codon records: of an unknown type, and worth another try.
+    /// What the failed codon records: a time that ran out ("reliability and security", rule S6) or something unknown, and worth
+    /// another try.
     #[must_use]
     pub fn reason(&self) -> FailureReason {
         match self {
+            Self::Step {
+                failure: failure @ RigFailure::Timeout { .. },
+                ..
+            } => FailureReason {
+                kind: FailureKind::Timeout,
+                ..FailureReason::unknown(true, format!("{self}: {failure}"))
+            },
             Self::Step { failure, .. } => FailureReason::unknown(true, format!("{self}: {failure}")),
             Self::Cancelled { .. } => FailureReason::interrupted(self.to_string()),
         }
@@ -418,6 +426,7 @@ mod tests {
             false,
         )];
         let error = stage.run(&steps).await.0.unwrap_err();
+        assert_eq!(error.reason().kind, FailureKind::Timeout);
         let RigError::Step { failure, .. } = error else {
             panic!("{error}")
         };

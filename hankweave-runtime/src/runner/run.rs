@@ -1,7 +1,7 @@
 //! A run from its first record to its last.
 
 use std::convert::Infallible;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hankweave_core::event::StateEvent;
@@ -16,9 +16,9 @@ use super::steps::walk;
 use crate::checkpoint::CheckpointError;
 use crate::codon::RunContext;
 use crate::instance_lock::{InstanceLock, LockError};
-use crate::recovery::Opened;
+use crate::recovery::{Opened, Possession};
 use crate::shutdown::{Shutdown, StopCause};
-use crate::state_manager::{PersistenceError, StateManager, TransitionError};
+use crate::state_manager::{PersistenceError, TransitionError};
 
 /// How often the lock file is refreshed ("runtime behaviour", section 4).
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ pub enum RunError {
     Record(#[from] TransitionError),
     /// The last save failed.
     #[error("failed to save the state at the end")]
-    Save(#[source] std::sync::Arc<PersistenceError>),
+    Save(#[source] Arc<PersistenceError>),
     /// The first checkpoint could not be made.
     #[error("failed to make the first checkpoint")]
     Checkpoint(#[source] CheckpointError),
@@ -52,13 +52,14 @@ pub enum RunError {
 /// Begins, walks and closes one run, then releases the directory.
 pub(crate) async fn run(
     opened: Opened,
-    mut lock: InstanceLock,
+    lock: InstanceLock,
     shutdown: Shutdown,
 ) -> Result<RunOutcome, RunError> {
+    let lock = Arc::new(lock);
     // The heart beats as long as the run lives and has nothing to lose when it stops.
     let result = tokio::select! {
         result = serve(&opened, shutdown.clone()) => result,
-        never = beat(&mut lock, &opened.possession.manager, &shutdown) => match never {},
+        never = beat(&lock, &opened.possession, &shutdown) => match never {},
     };
     let saved = opened.possession.release(lock).await;
     let outcome = result?;
@@ -100,12 +101,14 @@ async fn serve(opened: &Opened, shutdown: Shutdown) -> Result<RunOutcome, RunErr
 /// Tells in `server.lock` which run is served and that its server lives.
 ///
 /// A file that another server wrote means that the directory is no longer ours: the run is stopped.
-async fn beat(lock: &mut InstanceLock, manager: &StateManager, shutdown: &Shutdown) -> Infallible {
+async fn beat(lock: &Arc<InstanceLock>, possession: &Possession, shutdown: &Shutdown) -> Infallible {
     let mut interval = tokio::time::interval(HEARTBEAT);
     loop {
         interval.tick().await;
-        let run = manager.snapshot().current_run_id.clone();
-        match lock.heartbeat(None, run.as_ref()) {
+        let run = possession.manager.snapshot().current_run_id.clone();
+        let lock = Arc::clone(lock);
+        let beat = move || lock.heartbeat(None, run.as_ref());
+        match possession.world.blocking.run(beat).await {
             Ok(()) => {}
             Err(error @ LockError::TakenOver { .. }) => {
                 tracing::error!(error = %crate::error::chain(&error), "the run is stopped");

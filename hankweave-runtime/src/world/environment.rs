@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 use super::disk::{Disk, FileKind};
 
@@ -73,6 +77,23 @@ fn ignored_signals() -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or_default()
+}
+
+/// The umask that the user had chosen, once it is no longer that of this process.
+static UMASK_OF_USER: OnceLock<u32> = OnceLock::new();
+
+/// Makes every new file and folder of this process private, also those that libraries make ("reliability and security", rule X5). For a program
+/// of its own, not for one that embeds the runtime: it concerns the whole process.
+pub fn make_new_files_private() {
+    let before = umask(Mode::from_raw_mode(0o077));
+    // Another call finds our own value, which is not the user's.
+    let _ = UMASK_OF_USER.set(before.as_raw_mode());
+}
+
+/// The bits that a file in the workspace must not have: the user's umask, where this process has another, else nothing on top of its own.
+#[must_use]
+pub fn umask_of_user() -> Option<u32> {
+    UMASK_OF_USER.get().copied()
 }
 
 /// The first executable file called `name` in the absolute folders of `path`, a value of the variable `PATH`.

@@ -9,6 +9,7 @@ pub mod environment;
 pub mod identity;
 pub mod ids;
 pub mod process;
+pub mod secrets;
 
 use std::io;
 use std::sync::Arc;

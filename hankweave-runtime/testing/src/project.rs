@@ -40,14 +40,34 @@ impl TestProject {
     /// Panics when the temporary folder cannot be made, as do all methods when the file system fails them.
     #[must_use]
     pub fn new(binary: impl Into<PathBuf>) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        Self::in_folder(tempfile::tempdir(), binary.into())
+    }
+
+    /// The same with a folder in memory, where the system has one: for tests that start the program very often and need no real disk.
+    ///
+    /// # Panics
+    ///
+    /// As [`new`](Self::new).
+    #[must_use]
+    pub fn in_memory(binary: impl Into<PathBuf>) -> Self {
+        let shared = Path::new("/dev/shm");
+        let folder = if shared.is_dir() {
+            tempfile::tempdir_in(shared)
+        } else {
+            tempfile::tempdir()
+        };
+        Self::in_folder(folder, binary.into())
+    }
+
+    fn in_folder(folder: std::io::Result<tempfile::TempDir>, binary: PathBuf) -> Self {
+        let folder = folder.expect("a temporary folder can be made");
         for part in ["project", "home", "tmp"] {
             fs::create_dir(folder.path().join(part)).expect("the temporary folder is writable");
         }
         let marker = folder.path().display().to_string();
         let mut project = Self {
             folder,
-            binary: binary.into(),
+            binary,
             environment: BTreeMap::new(),
             marker,
         };
@@ -194,6 +214,7 @@ pub struct Running {
     stderr: Receiver<String>,
     printed: String,
     exit: Receiver<ExitStatus>,
+    status: Option<ExitStatus>,
 }
 
 impl Running {
@@ -216,6 +237,7 @@ impl Running {
             stderr: lines_of(child.stderr.take().expect("standard error is a pipe")),
             printed: String::new(),
             exit: exit_of(child),
+            status: None,
         }
     }
 
@@ -223,6 +245,12 @@ impl Running {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// Whether the program has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.status = self.status.or_else(|| self.exit.try_recv().ok());
+        self.status.is_some()
     }
 
     /// Waits until the program has printed a line to standard output for which `wanted` holds, and returns it.
@@ -275,7 +303,7 @@ impl Running {
     /// Panics with what was printed when the program is still there after `deadline`.
     #[track_caller]
     pub fn finish_within(mut self, deadline: Duration) -> Finished {
-        let status = self.exit.recv_timeout(deadline);
+        let status = self.status.map_or_else(|| self.exit.recv_timeout(deadline), Ok);
         let elapsed = self.started.elapsed();
         if status.is_err() {
             self.signal(Signal::KILL);

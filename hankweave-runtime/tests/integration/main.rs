@@ -13,8 +13,10 @@
 mod bad_input;
 mod cli_surface;
 mod first_hank;
+mod hard_times;
 mod inherited;
 mod policy;
+mod private;
 mod public_hank;
 mod real_claude;
 mod resume;

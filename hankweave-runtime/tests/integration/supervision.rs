@@ -196,6 +196,22 @@ fn an_agent_that_is_killed_has_failed_with_128_and_its_signal() {
     assert!(message.contains("killed by signal 9"), "{message}");
 }
 
+/// The hank says how long an agent may say nothing ("hank configuration", `shimIdleTimeout`).
+// covers: S6
+#[test]
+fn an_agent_that_is_silent_for_too_long_is_stopped_with_a_typed_reason() {
+    let project = project();
+    write_hank(&project, "sleep 600");
+    let mut hank: Value =
+        serde_json::from_str(&fs::read_to_string(project.directory().join("hank.json")).unwrap()).unwrap();
+    hank["hank"][0]["shimIdleTimeout"] = json!(1);
+    project.write_hank(&hank);
+    project.run(["run", "--headless"]).expect_code(1);
+    let reason = only_codon(&project)["failureReason"].clone();
+    assert_eq!(reason["type"], "timeout", "{reason}");
+    assert_eq!(project.left_behind(), []);
+}
+
 /// The pid that a crashed run recorded may belong to anybody by now: it is never killed for its number.
 // covers: L5
 #[test]

@@ -2,6 +2,7 @@
 
 use hankweave_core::hank::{
     AgentChoice, CodonConfig, ContinuationMode, Hank, HankItem, OnFailure, RigAction, RigCommand,
+    redirecting_variables,
 };
 use hankweave_core::id::{CodonId, LoopId};
 use serde::Serialize;
@@ -65,7 +66,6 @@ impl<'a> CodonView<'a> {
         loop_id: Option<&'a LoopId>,
         before: Vec<&'a CodonId>,
     ) -> Self {
-        let names = codon.env.keys().map(String::as_str);
         Self {
             codon_id: &codon.id,
             name: &codon.name,
@@ -82,7 +82,7 @@ impl<'a> CodonView<'a> {
             },
             checkpointed_files: &codon.checkpointed_files,
             on_failure: codon.failure_policy(),
-            redirects: names.filter(|name| redirects(name)).collect(),
+            redirects: redirecting_variables(codon),
             copies: copies(codon),
             spawns: spawns(codon),
         }
@@ -117,10 +117,4 @@ fn spawns(codon: &CodonConfig) -> Vec<String> {
         .flat_map(|item| &item.before_copy)
         .map(shell);
     rig.chain([agent]).chain(output).collect()
-}
-
-/// Variables that nobody should set unseen ("reliability and security", rule S8).
-fn redirects(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    name == "PATH" || name.starts_with("LD_") || name.ends_with("_BASE_URL") || name.ends_with("_PROXY")
 }

@@ -1,12 +1,21 @@
 //! Cutting a stream of bytes into lines of bounded length.
 
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
 /// One line of output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// The line without its line break, invalid UTF-8 replaced.
     Text(String),
-    /// The line was longer than the limit; its length in bytes.
-    TooLong(u64),
+    /// The line was longer than the limit ("reliability and security", rule S9).
+    TooLong {
+        /// Its length in bytes.
+        bytes: u64,
+        /// Its SHA-256 in hexadecimal digits.
+        sha256: String,
+    },
 }
 
 /// Collects chunks into lines. Holds at most `limit` bytes of an unfinished line, whatever arrives.
@@ -16,8 +25,35 @@ pub(super) enum Line {
 pub(super) struct LineFramer {
     limit: usize,
     unfinished: Vec<u8>,
-    /// Bytes of the unfinished line that were let go because it is too long.
-    dropped: u64,
+    /// What was let go of the unfinished line because it is too long.
+    dropped: Option<Dropped>,
+}
+
+/// The beginning of a line that is not kept.
+#[derive(Debug, Clone, Default)]
+struct Dropped {
+    bytes: u64,
+    hash: Sha256,
+}
+
+impl Dropped {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+        self.hash.update(bytes);
+    }
+
+    fn into_line(self) -> Line {
+        let digest = self.hash.finalize();
+        let sha256 = digest.iter().fold(String::new(), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        Line::TooLong {
+            bytes: self.bytes,
+            sha256,
+        }
+    }
 }
 
 impl LineFramer {
@@ -25,7 +61,7 @@ impl LineFramer {
         Self {
             limit,
             unfinished: Vec::new(),
-            dropped: 0,
+            dropped: None,
         }
     }
 
@@ -44,25 +80,24 @@ impl LineFramer {
 
     /// The last line, when the stream did not end with a line break.
     pub(super) fn finish(&mut self) -> Option<Line> {
-        (self.dropped > 0 || !self.unfinished.is_empty()).then(|| self.take())
+        (self.dropped.is_some() || !self.unfinished.is_empty()).then(|| self.take())
     }
 
     fn extend(&mut self, bytes: &[u8]) {
-        if self.dropped == 0 && self.unfinished.len() + bytes.len() <= self.limit {
+        if self.dropped.is_none() && self.unfinished.len() + bytes.len() <= self.limit {
             self.unfinished.extend_from_slice(bytes);
             return;
         }
-        self.dropped = self
-            .dropped
-            .saturating_add((self.unfinished.len() + bytes.len()) as u64);
-        self.unfinished = Vec::new();
+        let dropped = self.dropped.get_or_insert_default();
+        dropped.add(&std::mem::take(&mut self.unfinished));
+        dropped.add(bytes);
     }
 
     fn take(&mut self) -> Line {
         let bytes = std::mem::take(&mut self.unfinished);
-        match std::mem::take(&mut self.dropped) {
-            0 => Line::Text(String::from_utf8_lossy(&bytes).into_owned()),
-            dropped => Line::TooLong(dropped),
+        match self.dropped.take() {
+            None => Line::Text(String::from_utf8_lossy(&bytes).into_owned()),
+            Some(dropped) => dropped.into_line(),
         }
     }
 }
@@ -74,6 +109,17 @@ mod tests {
     fn text(line: &str) -> Line {
         Line::Text(line.to_owned())
     }
+
+    fn too_long(bytes: u64, sha256: &str) -> Line {
+        let sha256 = sha256.to_owned();
+        Line::TooLong { bytes, sha256 }
+    }
+
+    /// What `printf 12345 | sha256sum` says.
+    const DIGITS: &str = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5";
+
+    /// The same of a million `x` and one `y`.
+    const MILLION: &str = "51bdfd03df41e22b7e893b344df1c01a6f8f0b184ba81c8bfa5f689fee493538";
 
     #[test]
     fn lines_may_be_spread_over_chunks() {
@@ -89,14 +135,17 @@ mod tests {
 
     // covers: S9
     #[test]
-    fn a_line_that_is_too_long_leaves_its_length_and_the_next_is_read() {
+    fn a_line_that_is_too_long_leaves_its_length_and_hash_and_the_next_is_read() {
         let mut framer = LineFramer::new(4);
-        assert_eq!(framer.push(b"1234\n12345\n"), [text("1234"), Line::TooLong(5)]);
+        assert_eq!(framer.push(b"1234\n12345\n"), [text("1234"), too_long(5, DIGITS)]);
         for _ in 0..1_000 {
             assert_eq!(framer.push(&[b'x'; 1_000]), []);
         }
         assert!(framer.unfinished.capacity() <= 4);
-        assert_eq!(framer.push(b"y\nok\n"), [Line::TooLong(1_000_001), text("ok")]);
+        assert_eq!(
+            framer.push(b"y\nok\n"),
+            [too_long(1_000_001, MILLION), text("ok")]
+        );
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl Pump<'_> {
     async fn tell(&mut self, line: Line) {
         let events = match line {
             Line::Text(text) => self.decoder.line(&text),
-            Line::TooLong(bytes) => vec![AgentEvent::OutputTruncated { bytes }],
+            Line::TooLong { bytes, sha256 } => vec![AgentEvent::OutputTruncated { bytes, sha256 }],
         };
         for event in events {
             // A reader that went away makes the watch stop the process; until then the output goes on into the log.

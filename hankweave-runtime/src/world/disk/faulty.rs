@@ -22,6 +22,8 @@ pub struct FaultyDisk {
 pub enum Fault {
     /// Nothing.
     None,
+    /// Directories cannot be locked.
+    NoLocks,
     /// Operation `n` does not happen, or half of it when it writes; nothing works after that.
     CrashAt(u64),
     /// Operation `n` alone fails with this error; a write leaves half of its bytes behind.
@@ -79,7 +81,7 @@ impl Faults {
                 Err(crash())
             }
             Fault::FailAt(n, kind) if number == n => Err(kind.into()),
-            Fault::None | Fault::CrashAt(_) | Fault::FailAt(..) => Ok(()),
+            Fault::None | Fault::NoLocks | Fault::CrashAt(_) | Fault::FailAt(..) => Ok(()),
         }
     }
 
@@ -195,6 +197,9 @@ impl Disk for FaultyDisk {
 
     fn lock_dir(&self, path: &Path) -> io::Result<DirLock> {
         self.faults.reading()?;
+        if self.faults.plan == Fault::NoLocks {
+            return Ok(DirLock::Unsupported);
+        }
         self.inner.lock_dir(path)
     }
 }

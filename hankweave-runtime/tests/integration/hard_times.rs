@@ -1,0 +1,386 @@
+//! Kills at random moments, many instances at once, disks that are full or fail: what was acknowledged stays, and the next start goes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use hankweave_testing::project::Running;
+use hankweave_testing::{Finished, TestProject};
+use serde_json::{Value, json};
+
+use crate::support::{assert_checkpoint, project};
+
+/// Far longer than anything here takes; it only turns a hang into a failure.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// A hank of three codons of the scripted agent that really write, with `turns` beside that.
+fn write_hank(project: &TestProject, turns: &Value) {
+    let mut all = vec![json!({"tools": [{"append": {"path": "work.txt", "content": "${PROMPT}\n"}}]})];
+    all.extend(turns.as_array().cloned().unwrap_or_default());
+    project.write("script.json", json!({"turns": all}).to_string());
+    let codon = |id: &str| {
+        json!({"id": id, "name": id, "model": "claude-sonnet-4-5", "continuationMode": "fresh", "promptText": id,
+            "agent": {"script": "script.json"}})
+    };
+    project.write_hank(&json!({"hank": [codon("one"), codon("two"), codon("three")]}));
+}
+
+/// Asserts everything that must hold when no instance is at work, after whatever happened before.
+#[track_caller]
+fn assert_in_order(project: &TestProject, execution: &Path) -> Value {
+    let state_dir = execution.join(".hankweave");
+    let verdict = project.run(["state", "validate", "--json", "-e", &execution.to_string_lossy()]);
+    verdict.expect_code(0);
+    assert_eq!(verdict.json_document()["valid"], true, "{verdict}");
+    let leftovers: Vec<PathBuf> = files_below(&state_dir)
+        .into_iter()
+        .filter(|path| {
+            let name = path.to_string_lossy();
+            !path.starts_with(state_dir.join("tmp")) && (name.ends_with(".tmp") || name.ends_with(".lock"))
+        })
+        .collect();
+    assert_eq!(leftovers, Vec::<PathBuf>::new());
+    assert_eq!(project.left_behind(), []);
+    let state = project.state(execution);
+    let runs = state["runs"].as_array().unwrap();
+    for record in runs.iter().flat_map(|run| run["codons"].as_array().unwrap()) {
+        for name in ["rigSetupCheckpoint", "completionCheckpoint", "errorCheckpoint"] {
+            if record.get(name).is_some_and(|sha| sha != "") {
+                assert_checkpoint(project, execution, &record[name]);
+            }
+        }
+    }
+    state
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        if entry.file_type().unwrap().is_dir() {
+            files.extend(files_below(&entry.path()));
+        } else {
+            files.push(entry.path());
+        }
+    }
+    files
+}
+
+/// The journal's whole lines, and how many are torn.
+fn journal(execution: &Path) -> (Vec<Value>, usize) {
+    let mut segments = files_below(&execution.join(".hankweave/events"));
+    segments.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    segments.sort();
+    let text: String = segments
+        .iter()
+        .map(|path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned())
+        .collect();
+    let (mut whole, mut torn) = (Vec::new(), 0);
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        match serde_json::from_str(line) {
+            Ok(event) => whole.push(event),
+            Err(_) => torn += 1,
+        }
+    }
+    (whole, torn)
+}
+
+/// What the program printed as acknowledged: codons that completed, with their run.
+fn acknowledged(finished: &Finished) -> Vec<(u64, Value)> {
+    let events = finished
+        .stdout
+        .lines()
+        .map_while(|line| serde_json::from_str::<Value>(line).ok());
+    events
+        .filter_map(|event| Some((event["seq"].as_u64()?, event)))
+        .collect()
+}
+
+/// Numbers that look random and are the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    /// A number below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    let value = std::env::var(variable).ok();
+    value.map_or(default, |value| value.parse().unwrap())
+}
+
+/// Forty kills, each followed by another start that may be killed as well. `HANKWEAVE_TEST_KILLS` and
+/// `HANKWEAVE_TEST_SEED` make it longer or another one.
+// covers: F1, P1, P7, P8, P9, L4
+#[test]
+fn after_a_kill_at_any_moment_the_next_start_goes_on_from_what_was_acknowledged() {
+    let (kills, seed) = (
+        number("HANKWEAVE_TEST_KILLS", 40),
+        number("HANKWEAVE_TEST_SEED", 20_250_104),
+    );
+    println!("HANKWEAVE_TEST_SEED={seed} HANKWEAVE_TEST_KILLS={kills}");
+    let mut dice = Dice(seed);
+    let mut killed = 0;
+    while killed < kills {
+        let project = TestProject::in_memory(env!("CARGO_BIN_EXE_hankweave"));
+        write_hank(&project, &json!([{"text": "half-way", "delayMs": 30}]));
+        let execution = project.directory();
+        let mut promised: BTreeMap<u64, Value> = BTreeMap::new();
+        let mut crashes = 0;
+        // The time that a whole run takes is unknown, so that the kills reach into all of it and beyond.
+        for _ in 0..8 {
+            let running = project.start(["run", "--headless", "--json"]);
+            std::thread::sleep(Duration::from_millis(dice.below(400)));
+            let finished = running.kill();
+            promised.extend(acknowledged(&finished));
+            if finished.signal.is_none() {
+                finished.expect_code(0);
+                break;
+            }
+            (killed, crashes) = (killed + 1, crashes + 1);
+        }
+        let last = project.run(["run", "--headless", "--json"]);
+        last.expect_code(0);
+        promised.extend(acknowledged(&last));
+
+        let state = assert_in_order(&project, &execution);
+        assert_eq!(state["currentRunId"], Value::Null, "{last}\n{state:#}");
+        let work = fs::read_to_string(execution.join("work.txt")).unwrap();
+        for id in ["one", "two", "three"] {
+            assert!(work.lines().any(|line| line == id), "{id} is missing: {work}");
+        }
+        let (events, torn) = journal(&execution);
+        assert!(torn <= crashes, "{torn} torn lines after {crashes} crashes");
+        let mut recorded = BTreeMap::new();
+        for event in &events {
+            let doubled = recorded.insert(event["seq"].as_u64().unwrap(), event);
+            assert!(doubled.is_none(), "{event} has the number of {doubled:?}");
+        }
+        // State events are durable before they are shown. Others may be shown first, but a kill takes nothing from a file.
+        for (seq, event) in &promised {
+            let kept = recorded.get(seq);
+            assert_eq!(
+                kept.map(|kept| &kept["id"]),
+                Some(&event["id"]),
+                "{event} is lost"
+            );
+        }
+    }
+}
+
+/// Two and six at once on one directory, none of which is prepared: one works, the others are refused and change nothing.
+// covers: F6, L1, L3
+#[test]
+fn of_many_instances_exactly_one_works() {
+    for count in [2, 6] {
+        let project = project();
+        write_hank(
+            &project,
+            &json!([{"tools": [{"bash": {"command": "while [ ! -e go ]; do sleep 0.01; done"}}]}]),
+        );
+        let mut instances: Vec<_> = (0..count).map(|_| project.start(["run", "--headless"])).collect();
+        // All but one end; whoever is left holds the directory.
+        let mut refused = 0;
+        let begin = std::time::Instant::now();
+        while instances.len() > 1 {
+            assert!(begin.elapsed() < DEADLINE, "nobody is refused");
+            let ended = instances.iter_mut().position(Running::has_ended);
+            let Some(ended) = ended else {
+                std::thread::sleep(Duration::from_millis(5));
+                continue;
+            };
+            let finished = instances.remove(ended).finish_within(DEADLINE);
+            finished.expect_code(75);
+            assert!(finished.stderr.contains("in use"), "{finished}");
+            refused += 1;
+        }
+        project.write("go", "");
+        instances.remove(0).finish_within(DEADLINE).expect_code(0);
+        assert_eq!(refused, count - 1);
+        let state = assert_in_order(&project, &project.directory());
+        assert_eq!(state["runs"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+/// A file system of its own that is too small; unmounted when dropped.
+struct TinyDisk(tempfile::TempDir);
+
+impl TinyDisk {
+    /// `None`, with the reason printed, where this cannot be done.
+    fn mount(kib: u32) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={kib}k"), "tmpfs"])
+            .arg(folder.path())
+            .output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(Self(folder)),
+            Ok(output) => {
+                println!("skipped: mount says {}", String::from_utf8_lossy(&output.stderr));
+                None
+            }
+            Err(error) => {
+                println!("skipped: no mount: {error}");
+                None
+            }
+        }
+    }
+
+    fn grow(&self, kib: u32) {
+        let grown = Command::new("mount")
+            .args(["-o", &format!("remount,size={kib}k")])
+            .arg(self.0.path())
+            .status();
+        assert!(grown.unwrap().success());
+    }
+}
+
+impl Drop for TinyDisk {
+    fn drop(&mut self) {
+        // Lazily: nothing that still looks at it may keep the mount.
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+/// A disk that fills while the agent talks: the run ends with exit code 74, the records are whole, and with more space it goes on.
+// covers: F3, P4, P5
+#[test]
+fn a_disk_that_is_full_ends_the_run_in_order_and_space_lets_it_go_on() {
+    // From a disk that is too small for the first file to one that is full somewhere in the middle.
+    for kib in [64, 256, 1024] {
+        let Some(disk) = TinyDisk::mount(kib) else { return };
+        let project = project();
+        let talk: Vec<Value> = (0..40).map(|_| json!({"text": "x".repeat(20_000)})).collect();
+        write_hank(&project, &json!(talk));
+        let execution = disk.0.path();
+        let arguments = ["run", ".", "--headless", "-e", &execution.to_string_lossy()].map(str::to_owned);
+        let full = project.run(&arguments);
+        full.expect_code(74);
+        assert!(!full.stderr.contains("panicked"), "{full}");
+        assert_eq!(project.left_behind(), []);
+        disk.grow(64 * 1024);
+        project.run(&arguments).expect_code(0);
+        let state = assert_in_order(&project, execution);
+        let newest = &state["runs"][0];
+        assert_eq!(newest["status"], "completed", "{newest:#}");
+    }
+}
+
+/// Errors of single system calls on our own files: never a panic, never a hang, and always another start that completes.
+// covers: F3, P5, D5
+#[test]
+fn a_system_call_that_fails_costs_at_most_the_run() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("skipped: strace is not installed");
+        return;
+    }
+    let calls = [
+        ("fdatasync", "EIO", ".hankweave/state.log"),
+        ("write", "ENOSPC", ".hankweave/state.log"),
+        ("write", "EIO", ".hankweave/events"),
+        ("write", "EINTR", ".hankweave/state.log"),
+        ("fdatasync", "EINTR", ".hankweave/state.log"),
+        ("fsync", "EIO", ".hankweave"),
+        ("rename", "ENOSPC", ".hankweave/state.json"),
+        ("openat", "EIO", ".hankweave/state.json.tmp"),
+        ("mkdir", "ENOSPC", ".hankweave/events"),
+    ];
+    for (call, error, path) in calls {
+        for when in [1, 2, 5] {
+            let project = TestProject::in_memory("strace");
+            write_hank(&project, &json!([]));
+            let path = project.directory().join(path);
+            // The journal's segments have names of their own: the first one is known.
+            let path = if path.ends_with("events") && call == "write" {
+                path.join("00000000000000000001.jsonl")
+            } else {
+                path
+            };
+            let inject = format!("inject={call}:error={error}:when={when}");
+            let hit = project.run(&[
+                "-f".to_owned(),
+                "-qq".to_owned(),
+                "-o".to_owned(),
+                "/dev/null".to_owned(),
+                "-P".to_owned(),
+                path.to_string_lossy().into_owned(),
+                "-e".to_owned(),
+                inject.clone(),
+                env!("CARGO_BIN_EXE_hankweave").to_owned(),
+                "run".to_owned(),
+                "--headless".to_owned(),
+            ]);
+            let place = format!("{inject} on {}: {hit}", path.display());
+            assert!(matches!(hit.code, Some(0 | 74)), "{place}");
+            assert!(!hit.stderr.contains("panicked"), "{place}");
+            if error == "EINTR" {
+                assert_eq!(hit.code, Some(0), "{place}");
+            }
+            let healthy = TestProject::new(env!("CARGO_BIN_EXE_hankweave"));
+            let execution = project.directory();
+            let hank = execution.to_string_lossy();
+            let again = healthy.run(["run", &hank, "--headless", "-e", &hank]);
+            assert_eq!(again.code, Some(0), "after {place}\n{again}");
+            assert_in_order(&healthy, &execution);
+        }
+    }
+}
+
+/// A line of 50 MB, bytes that are no text, and a hundred thousand lines, with at most 64 MiB of memory over idle.
+// covers: F11, S9
+#[test]
+fn whatever_an_agent_prints_takes_little_memory_and_loses_nothing() {
+    let project = TestProject::in_memory(env!("CARGO_BIN_EXE_hankweave"));
+    let lines = "x\n".repeat(10_000);
+    let mut turns = vec![
+        json!({"tools": [{"bash": {"command": "while [ ! -e go ]; do sleep 0.01; done"}}]}),
+        json!({"hugeLine": 50_000_000, "invalidUtf8": true}),
+    ];
+    turns.extend((0..10).map(|_| json!({"raw": lines.trim_end()})));
+    turns.push(json!({"text": "that was all", "tools": [{"bash": {"command": "while [ ! -e end ]; do sleep 0.01; done"}}]}));
+    project.write("script.json", json!({"turns": turns}).to_string());
+    project.write_hank(
+        &json!({"hank": [{"id": "a", "name": "A", "model": "claude-sonnet-4-5", "continuationMode": "fresh",
+        "promptText": "x", "agent": {"script": "script.json"}}]}),
+    );
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains("\"codon.started\""));
+    let idle = memory(running.pid(), "VmRSS:");
+    project.write("go", "");
+    running.wait_for_line(|line| line.contains("that was all"));
+    let most = memory(running.pid(), "VmHWM:");
+    project.write("end", "");
+    let finished = running.finish_within(DEADLINE);
+    finished.expect_code(0);
+    assert!(most < idle + (64 << 10), "{idle} KiB idle, {most} KiB at most");
+
+    let (events, torn) = journal(&project.directory());
+    assert_eq!(torn, 0);
+    let unparsed = events
+        .iter()
+        .filter(|event| event["type"] == "output.unparsed")
+        .count();
+    assert_eq!(unparsed, 100_001);
+    let cut: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["type"] == "output.truncated")
+        .collect();
+    assert_eq!(cut.len(), 1);
+    assert_eq!(cut[0]["data"]["length"], 50_000_000);
+    assert_eq!(cut[0]["data"]["sha256"].as_str().map(str::len), Some(64));
+    let shown: BTreeSet<u64> = acknowledged(&finished).into_iter().map(|(seq, _)| seq).collect();
+    assert!(shown.len() > 100_000, "{} events were shown", shown.len());
+}
+
+/// KiB of the process as the kernel counts them.
+fn memory(pid: u32, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse().unwrap()
+}
