@@ -9,8 +9,8 @@ use crate::codon::CodonStatus;
 use crate::cost::Usd;
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::shape::{
-    Checker, PLAN_ENTRY, Rule, TOKENS, any_object, leaf, loop_context, optional, required, sentinel_list,
-    starting_conditions,
+    Checker, PENDING_ROLLBACK, PLAN_ENTRY, Rule, TOKENS, any_object, leaf, loop_context, optional, required,
+    sentinel_list, starting_conditions,
 };
 use crate::time::Timestamp;
 
@@ -42,6 +42,7 @@ const EVENTS: &[(&str, &[Rule])] = &[
     ("CheckpointCreated", CHECKPOINT_CREATED),
     ("InitialCheckpointSet", INITIAL_CHECKPOINT_SET),
     ("ExtensionCountUpdated", EXTENSION_COUNT_UPDATED),
+    ("RollbackPending", ROLLBACK_PENDING),
     ("PlanReplaced", PLAN_REPLACED),
 ];
 
@@ -115,6 +116,10 @@ const CHECKPOINT_CREATED: &[Rule] = &[
 const INITIAL_CHECKPOINT_SET: &[Rule] = &[required("sha", leaf::<CheckpointSha>)];
 
 const EXTENSION_COUNT_UPDATED: &[Rule] = &[RUN_ID, CODON_ID, required("extensionCount", leaf::<u64>)];
+
+const ROLLBACK_PENDING: &[Rule] = &[optional("rollback", |checker, pending| {
+    checker.object(pending, PENDING_ROLLBACK)
+})];
 
 const PLAN_REPLACED: &[Rule] = &[required("executionPlan", |checker, plan| {
     checker.list(plan, |checker, entry| checker.object(entry, PLAN_ENTRY));

@@ -12,5 +12,5 @@ pub(crate) use checker::{
 };
 pub(crate) use leaf::leaf;
 pub(crate) use parts::{
-    FAILURE_REASON, PLAN_ENTRY, SOURCE, TOKENS, loop_context, sentinel_list, starting_conditions,
+    FAILURE_REASON, PENDING_ROLLBACK, PLAN_ENTRY, TOKENS, loop_context, sentinel_list, starting_conditions,
 };

@@ -42,7 +42,7 @@ const CONTINUATION: &[Rule] = &[
     optional("reason", leaf::<ContinuationReason>),
 ];
 
-pub(crate) const SOURCE: &[Rule] = &[
+const SOURCE: &[Rule] = &[
     required("runId", leaf::<RunId>),
     nullable("afterCodon", |checker, id| {
         if id.as_str() != Some("") {
@@ -50,6 +50,12 @@ pub(crate) const SOURCE: &[Rule] = &[
         }
     }),
     required("checkpointSha", leaf::<CheckpointSha>),
+];
+
+pub(crate) const PENDING_ROLLBACK: &[Rule] = &[
+    required("source", |checker, source| checker.object(source, SOURCE)),
+    optional("left", leaf::<CheckpointSha>),
+    required("restored", leaf::<bool>),
 ];
 
 const LOOP_CONTEXT: &[Rule] = &[

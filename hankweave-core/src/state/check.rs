@@ -14,8 +14,8 @@ use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
 use crate::machine::Name;
 use crate::machine::stored::{Belongs, Stored};
 use crate::shape::{
-    Checker, FAILURE_REASON, Finding, PLAN_ENTRY, Rule, SOURCE, TOKENS, kind_of, leaf, loop_context,
-    nullable, optional, remove_null, required, sentinel_list, starting_conditions,
+    Checker, FAILURE_REASON, Finding, PENDING_ROLLBACK, PLAN_ENTRY, Rule, TOKENS, kind_of, leaf,
+    loop_context, nullable, optional, remove_null, required, sentinel_list, starting_conditions,
 };
 use crate::time::Timestamp;
 
@@ -63,12 +63,6 @@ const DOCUMENT: &[Rule] = &[
         checker.object(pending, PENDING_ROLLBACK)
     }),
     optional(SCHEMA_VERSION_FIELD, schema_version),
-];
-
-const PENDING_ROLLBACK: &[Rule] = &[
-    required("source", |checker, source| checker.object(source, SOURCE)),
-    optional("left", leaf::<CheckpointSha>),
-    required("restored", leaf::<bool>),
 ];
 
 const RUN: &[Rule] = &[

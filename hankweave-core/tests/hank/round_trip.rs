@@ -71,14 +71,12 @@ fn what_a_run_cannot_do_yet_is_listed_with_places() {
         "hank[0].maxExtensions",
         "hank[0].outputFiles",
         "hank[0].sentinels",
-        "hank[0].shimIdleTimeout",
         "hank[1].archiveOnSuccess",
         "hank[1].budget",
         "overrides.budget",
         "overrides.dataHashTimeLimit",
         "overrides.model",
         "overrides.sentinel",
-        "overrides.shimIdleTimeout",
     ];
     assert_eq!(paths, expected);
 }
