@@ -75,8 +75,9 @@ mod tests {
     fn a_process_is_found_by_its_marker_until_it_is_killed() {
         let marker = format!("unit-{}", std::process::id());
         let mut shell = Command::new("sh")
-            .args(["-c", "echo ready; exec sleep 600"])
+            .args(["-c", "echo ready; read line"])
             .env("HANKWEAVE_TEST_UNIT", &marker)
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

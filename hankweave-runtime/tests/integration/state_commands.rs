@@ -211,6 +211,7 @@ fn events_are_folded_and_each_has_its_outcome() {
         json!({"type": "RunFailed", "data": {"runId": "s"}}),
         json!({"type": "CodonStarted", "data": {"runId": "r", "codonId": "b"}}),
         json!({"type": "CostsUpdated", "data": {"runId": "r", "codonId": "a", "cost": -1}}),
+        transitioned("starting", "finished", json!({})),
     ];
     let lines: Vec<String> = events.iter().map(Value::to_string).collect();
     let as_lines = project.write("events.jsonl", lines.join("\n"));
@@ -244,7 +245,8 @@ fn events_are_folded_and_each_has_its_outcome() {
             ["rejected", "metadata", ["claudeLogPath", "claudePid"]],
             ["rejected", "not_found", []],
             ["rejected", "conflict", []],
-            ["rejected", "metadata", ["cost"]],
+            ["rejected", "metadata", ["cost", "tokens"]],
+            ["rejected", "invalid_transition", ["to"]],
         ])
     );
     assert_eq!(
