@@ -50,6 +50,21 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         .methods
         .iter()
         .map(|method| step_arm(method, machine, out));
+    // A machine whose only edge is mistaken has no event that could be refused.
+    let refuse = (!machine.methods.is_empty()).then(|| {
+        quote! {
+            #[cold]
+            fn refuse(self, to: #status) -> InvalidTransition {
+                let from = self.status();
+                InvalidTransition {
+                    value: ::hankweave_core::__private::Box::new(self),
+                    from,
+                    to,
+                    legal: from.targets(),
+                }
+            }
+        }
+    });
     let apply_docs = format!("Makes a step, if the {typed} has it in its present state.");
     quote! {
         #(#docs)*
@@ -86,16 +101,7 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
                 }
             }
 
-            #[cold]
-            fn refuse(self, to: #status) -> InvalidTransition {
-                let from = self.status();
-                InvalidTransition {
-                    value: ::hankweave_core::__private::Box::new(self),
-                    from,
-                    to,
-                    legal: from.targets(),
-                }
-            }
+            #refuse
         }
 
         /// Why a step on a stored value was refused.
@@ -209,14 +215,14 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
         impl #transition {
             /// The method that makes the step.
             #vis const fn method(&self) -> &'static str {
-                match self {
+                match *self {
                     #(Self::#patterns => #names,)*
                 }
             }
 
             /// The status that the step leads to.
             #vis const fn target(&self) -> #status {
-                match self {
+                match *self {
                     #(Self::#patterns => #status::#targets,)*
                 }
             }

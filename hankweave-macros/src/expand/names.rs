@@ -25,11 +25,11 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
     let phase_enum = name_enum(phase, &phase_docs, &active, out);
     let all = all.iter().map(|state| &state.ident);
     let actives: Vec<_> = active.iter().map(|state| &state.ident).collect();
-    let terminals = machine
-        .states
-        .iter()
-        .filter(|state| state.terminal)
-        .map(|state| &state.ident);
+    let terminals = machine.states.iter().filter(|state| state.terminal);
+    let terminals = terminals.map(|state| {
+        let ident = &state.ident;
+        quote!(#status::#ident => ::core::result::Result::Err(status),)
+    });
     quote! {
         #status_enum
 
@@ -78,7 +78,7 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
             fn try_from(status: #status) -> ::core::result::Result<Self, #status> {
                 match status {
                     #(#status::#actives => ::core::result::Result::Ok(Self::#actives),)*
-                    #(#status::#terminals)|* => ::core::result::Result::Err(status),
+                    #(#terminals)*
                 }
             }
         }

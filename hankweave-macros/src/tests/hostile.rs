@@ -216,3 +216,23 @@ fn what_is_no_enum_at_all_gives_an_error() {
         assert!(has_error(&expansion(TokenStream::new(), item)));
     }
 }
+
+/// Whatever is missing, the types are there, so that one mistake gives one message.
+#[test]
+fn a_graph_that_lacks_something_still_expands() {
+    for (item, errors) in [
+        ("enum D { #[initial] #[to(a => Y)] X, #[to(b => X)] Y }", 1),
+        ("enum D { #[initial] #[to(a => Elsewhere)] X, #[terminal] Y }", 1),
+        ("enum D { #[to(a => Y)] X, #[terminal] Y }", 1),
+        ("enum D { #[initial] #[terminal] X }", 0),
+    ] {
+        let item: TokenStream = item.parse().expect("the text has tokens");
+        let file = expansion(quote::quote!(Door), item.clone());
+        assert!(
+            file.items.iter().any(|item| matches!(item, Item::Mod(_))),
+            "{item}"
+        );
+        let macros = file.items.iter().filter(|item| matches!(item, Item::Macro(_)));
+        assert_eq!(macros.count(), errors, "{item}");
+    }
+}
