@@ -539,3 +539,41 @@ fn what_is_left_is_the_newest_checkpoint_of_the_run_or_the_one_it_began_with() {
     let as_they_are = broken().continues("r2", "r1", Some("b"), "");
     assert_eq!(at(&as_they_are).as_deref(), Some("b-end"));
 }
+
+// "Continue from crash point", and `codon.redo`: the files stay, the newest codon runs again.
+#[test]
+fn the_newest_codon_can_be_run_again_with_the_files_as_they_are() {
+    let again = |story: &Story| thread(story).again().unwrap();
+    assert_eq!(thread(&story()).again(), None);
+    let story = broken();
+    let source = again(&story);
+    assert_eq!(
+        (
+            source.after_codon.as_ref().unwrap().as_str(),
+            source.checkpoint_sha.is_blank()
+        ),
+        ("b", true)
+    );
+    check(
+        &story.clone().continues("r2", "r1", Some("b"), ""),
+        &["r1/b", "r1/a"],
+        Some("c"),
+    );
+    let first = Story::new()
+        .plan(&PLAN)
+        .fresh("r1")
+        .codon("a", Failed)
+        .codon("a retry", Failed)
+        .run_fails();
+    assert_eq!(again(&first).after_codon, None);
+    check(&first.continues("r2", "r1", None, ""), &[], Some("a"));
+    let retried = story
+        .continues("r2", "r1", Some("b"), "")
+        .codon("c", Failed)
+        .codon("c retry", Failed);
+    let source = again(&retried);
+    assert_eq!(
+        (source.run_id.as_str(), source.after_codon.unwrap().as_str()),
+        ("r1", "b")
+    );
+}

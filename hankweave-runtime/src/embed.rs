@@ -13,7 +13,9 @@ use crate::hank_files::LoadedHank;
 use crate::instance_lock::{Exclusion, InstanceLock};
 use crate::paths::ExecutionDir;
 use crate::recovery::{self, OpenError};
-use crate::runner::{self, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome};
+use crate::runner::{
+    self, Commander, Inbox, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome, Trouble,
+};
 use crate::shutdown::Shutdown;
 use crate::state_manager::{PersistenceError, Subscription};
 use crate::world::World;
@@ -35,6 +37,22 @@ pub struct RunOptions {
     pub exclusion: Exclusion,
     /// How long an agent may take to end when it is asked to, before it is killed.
     pub grace: Duration,
+    /// Where to go on when the newest codon failed, or was cut off by a crash.
+    pub recovery: Recovery,
+    /// Codons start by themselves, and the run ends with the last one. Without it each waits for [`Command::Next`](crate::Command::Next).
+    pub autostart: bool,
+    /// Somebody is there who can send commands: a failure that another try could mend does not end the run.
+    pub attended: bool,
+}
+
+/// Where a run goes on after a failure or a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recovery {
+    /// Back at the last success: the files are taken back, and what was there is kept in a checkpoint.
+    #[default]
+    LastSuccess,
+    /// Where it stopped: the files stay, and the codon that failed runs again.
+    CrashPoint,
 }
 
 impl Default for RunOptions {
@@ -47,6 +65,9 @@ impl Default for RunOptions {
             ignore_rig_failures: false,
             exclusion: Exclusion::Required,
             grace: Launch::DEFAULT_GRACE,
+            recovery: Recovery::LastSuccess,
+            autostart: true,
+            attended: false,
         }
     }
 }
@@ -108,15 +129,23 @@ impl Builder {
     /// Returns [`OpenError`]. Problems with the hank and its agents are found before anything is written.
     pub async fn open(self) -> Result<Hankweave, OpenError> {
         let (opened, lock) = recovery::open(self).await?;
-        Ok(Hankweave { opened, lock })
+        let (commander, inbox) = runner::channel();
+        Ok(Hankweave {
+            opened,
+            lock,
+            commander,
+            inbox,
+        })
     }
 }
 
 /// An execution directory in our possession, ready to run.
 #[derive(Debug)]
 pub struct Hankweave {
-    opened: recovery::Opened,
+    pub(crate) opened: recovery::Opened,
     lock: InstanceLock,
+    commander: Commander,
+    inbox: Inbox,
 }
 
 impl Hankweave {
@@ -149,6 +178,12 @@ impl Hankweave {
         self.opened.possession.manager.subscribe()
     }
 
+    /// Sends commands to the run, as soon as it runs.
+    #[must_use]
+    pub fn commander(&self) -> Commander {
+        self.commander.clone()
+    }
+
     /// The state as far as it is durable.
     #[must_use]
     pub fn state(&self) -> Arc<HankweaveState> {
@@ -165,6 +200,20 @@ impl Hankweave {
     #[must_use]
     pub fn notices(&self) -> &[String] {
         &self.opened.possession.notices
+    }
+
+    /// What keeps the next run from simply going on, if anything does.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RunError`] when the checkpoints cannot be read.
+    pub async fn trouble(&self) -> Result<Option<Trouble>, RunError> {
+        runner::trouble(&self.opened).await
+    }
+
+    /// Chooses where to go on after a failure or a crash, as [`RunOptions::recovery`] does.
+    pub fn recover(&mut self, recovery: Recovery) {
+        self.opened.options.recovery = recovery;
     }
 
     /// Finds the way back to `target` and what it would change. Changes no file.
@@ -200,7 +249,7 @@ impl Hankweave {
     ///
     /// Returns [`RunError`] when the run could not be recorded or cannot go on for a reason of ours.
     pub async fn run(self, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
-        runner::run(self.opened, self.lock, shutdown).await
+        runner::run(self.opened, self.lock, self.inbox, shutdown).await
     }
 }
 

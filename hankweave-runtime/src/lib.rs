@@ -36,8 +36,11 @@ pub mod store;
 )]
 pub mod world;
 
-pub use embed::{Builder, Hankweave, RunOptions};
+pub use embed::{Builder, Hankweave, Recovery, RunOptions};
 pub use paths::ExecutionDir;
 pub use recovery::{OpenError, PreflightError};
-pub use runner::{CodonSummary, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome, RunResult};
+pub use runner::{
+    Accepted, CodonSummary, Command, Commander, Refusal, Rollback, RollbackError, RollbackTarget, RunError,
+    RunOutcome, RunResult, Trouble,
+};
 pub use shutdown::{Shutdown, StopCause};

@@ -14,6 +14,8 @@ pub enum Resume {
     Fresh,
     /// Behind the newest codon, with the files as they are.
     Continue(ContinuationSource),
+    /// Before the newest codon, which runs again with the files as they are.
+    Again(ContinuationSource),
     /// At an earlier point: the files go back to its checkpoint first.
     RollBack(ContinuationSource),
 }
@@ -25,6 +27,7 @@ impl Resume {
         match self {
             Self::Fresh => None,
             Self::Continue(_) => Some(ContinuationReason::Continue),
+            Self::Again(_) => Some(ContinuationReason::Retry),
             Self::RollBack(_) => Some(ContinuationReason::Rollback),
         }
     }
@@ -44,6 +47,22 @@ impl ExecutionThread {
             }
             Some(_) => self.last_success().map_or(Resume::Fresh, Resume::RollBack),
         }
+    }
+
+    /// The point before the newest codon, with the files as they are: a run that goes on there runs that codon again. `None` when no codon
+    /// has run yet.
+    #[must_use]
+    pub fn again(&self) -> Option<ContinuationSource> {
+        let newest = self.codons.first()?;
+        let is_other = |entry: &&ThreadCodon| entry.codon.codon_id() != newest.codon.codon_id();
+        let as_they_are = CheckpointSha::new("");
+        Some(match self.codons.iter().find(is_other) {
+            Some(before) => source(before, as_they_are),
+            None => ContinuationSource {
+                after_codon: None,
+                ..source(newest, as_they_are)
+            },
+        })
     }
 
     /// Where "back to the last success" leads; `None` when no checkpoint of the thread exists any more.

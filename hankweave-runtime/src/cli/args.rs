@@ -129,6 +129,12 @@ pub(crate) struct RunArgs {
     /// Start from the first codon and keep the history.
     #[arg(long)]
     pub(crate) new: bool,
+    /// Where to go on when the newest codon failed or was cut off [default: ask on a terminal, else last-success].
+    #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "new")]
+    pub(crate) recover: Option<Recover>,
+    /// Start no codon before it is asked for: commands are read from standard input, one a line (`help` lists them).
+    #[arg(long)]
+    pub(crate) no_autostart: bool,
     /// No live view and no questions, even on a terminal.
     #[arg(long)]
     pub(crate) headless: bool,
@@ -141,6 +147,14 @@ pub(crate) struct RunArgs {
     /// Start on a file system that cannot lock; you vouch that no other instance uses the directory.
     #[arg(long)]
     pub(crate) allow_no_lock: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Recover {
+    /// Take the files back to the last success; what was there is kept in a checkpoint.
+    LastSuccess,
+    /// Keep the files as they are and run the codon again.
+    CrashPoint,
 }
 
 #[derive(Debug, Args)]

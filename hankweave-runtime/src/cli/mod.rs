@@ -1,6 +1,7 @@
 //! The command line: the only place that reads arguments, prints, or chooses an exit code.
 
 mod args;
+mod commands;
 mod completions;
 mod diagram;
 mod exit;
@@ -11,6 +12,7 @@ mod exit;
 )]
 mod init;
 mod logging;
+mod question;
 mod rollback;
 mod run;
 mod schema;

@@ -92,7 +92,7 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
     })
 }
 
-fn text(rollback: &Rollback, dry_run: bool) -> String {
+pub(super) fn text(rollback: &Rollback, dry_run: bool) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = write(&mut text, rollback, dry_run);

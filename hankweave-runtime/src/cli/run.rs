@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::args::{Global, RunArgs};
+use super::args::{Global, Recover, RunArgs};
 use super::exit::{Failure, FailureKind};
-use super::logging;
-use crate::embed::{Builder, Hankweave, RunOptions};
+use super::question::{self, Answer};
+use super::{commands, logging};
+use crate::embed::{Builder, Hankweave, Recovery, RunOptions};
 use crate::error::chain;
 use crate::hank_files::{self, LoadHankError};
 use crate::instance_lock::{Exclusion, LockError};
@@ -41,6 +42,11 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         } else {
             Exclusion::Required
         },
+        autostart: !args.no_autostart,
+        recovery: match args.recover {
+            Some(Recover::CrashPoint) => Recovery::CrashPoint,
+            Some(Recover::LastSuccess) | None => Recovery::LastSuccess,
+        },
         ..RunOptions::default()
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -56,22 +62,36 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
 
 async fn serve(global: &Global, args: &RunArgs, builder: Builder) -> Result<ExitCode, Failure> {
     let mut report = choose_report(global, args);
-    let hankweave = builder.open().await.map_err(|error| open_failure(&error))?;
+    let mut hankweave = builder.open().await.map_err(|error| open_failure(&error))?;
     for notice in hankweave.notices() {
         report.notice(notice);
     }
+    let may_ask = !args.headless && !global.json() && args.recover.is_none();
+    if may_ask && let Some(trouble) = hankweave.trouble().await.map_err(|error| run_failure(&error))? {
+        match question::ask(&trouble) {
+            Answer::Recover(recovery) => hankweave.recover(recovery),
+            Answer::Nothing => {
+                let closed = hankweave.close().await;
+                closed.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+                return Ok(ExitCode::from(FailureKind::Failed.code()));
+            }
+        }
+    }
+    let commander = args.no_autostart.then(|| hankweave.commander());
     let execution = hankweave.directory().root().to_owned();
     let events = hankweave.subscribe();
     let shutdown = Shutdown::new();
     // Both end with the run: the signals are dropped with it, the events end when the state manager has stopped.
     let outlives_terminal = Environment::of_process().ignores_signal(SignalKind::hangup().as_raw_value());
     let watch = watch_signals(shutdown.clone(), outlives_terminal);
+    let obey = commands::obey(commander, shutdown.clone());
     let show = show_events(events, &mut report);
     let (outcome, ()) = tokio::join!(
         async {
             tokio::select! {
                 outcome = hankweave.run(shutdown) => outcome,
                 never = watch => match never {},
+                never = obey => match never {},
             }
         },
         show

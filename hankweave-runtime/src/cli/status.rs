@@ -30,6 +30,8 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "failed": thread.failed,
             "hasRunningCodon": thread.has_running_codon,
             "nextCodonId": thread.next_codon_id,
+            "pendingRollback": state.pending_rollback,
+            "commands": commands(&state, &thread).into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
@@ -78,22 +80,76 @@ fn write(text: &mut String, state: &HankweaveState, thread: &ExecutionThread) ->
         state.total_cost(),
         state.total_spend()
     )?;
-    writeln!(text, "{}", outlook(run, thread))
+    if let Some(pending) = &state.pending_rollback {
+        let source = &pending.source;
+        let codon = source
+            .after_codon
+            .as_ref()
+            .map_or("the beginning", |id| id.as_str());
+        let sha = source.checkpoint_sha.short();
+        writeln!(
+            text,
+            "went back to checkpoint {sha} of {codon}, and nothing has run since"
+        )?;
+    }
+    writeln!(text, "{}", outlook(run, thread))?;
+    for (command, purpose) in commands(state, thread) {
+        writeln!(text, "  {command:<48} {purpose}")?;
+    }
+    Ok(())
+}
+
+/// What one can type here, with what it does.
+fn commands(state: &HankweaveState, thread: &ExecutionThread) -> Vec<(String, String)> {
+    let mut commands = Vec::new();
+    let mut offer = |command: &str, purpose: &str| commands.push((command.to_owned(), purpose.to_owned()));
+    if thread.has_running_codon || state.runs.is_empty() {
+        return commands;
+    }
+    let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
+    if let Some(next) = &thread.next_codon_id {
+        offer("hankweave run", &format!("goes on with {next}"));
+    } else if let Some(failed) = newest.filter(|_| thread.failed) {
+        let id = failed.codon_id();
+        offer(
+            "hankweave run",
+            "goes back to the last success and on from there, unless `onFailure` says otherwise",
+        );
+        offer(
+            "hankweave run --recover crash-point",
+            &format!("keeps the files and runs {id} again"),
+        );
+        if failed.rig_setup_checkpoint().is_some() {
+            offer(
+                &format!("hankweave rollback --codon {id} --at rig-setup"),
+                &format!("takes the files back to where {id} began"),
+            );
+        }
+    }
+    if newest.is_some() {
+        offer(
+            "hankweave rollback --codon ID",
+            "goes back to an earlier codon; `hankweave thread` lists them",
+        );
+    }
+    offer(
+        "hankweave run --new",
+        "starts from the first codon; the history stays",
+    );
+    commands
 }
 
 /// What is next, or what blocks.
 fn outlook(run: &Run, thread: &ExecutionThread) -> String {
     if let Some(next) = &thread.next_codon_id {
-        return format!("next: {next} (`hankweave run` goes on)");
+        return format!("next: {next}");
     }
     if thread.failed {
         let newest = thread
             .codons
             .first()
             .map_or("", |entry| entry.codon.codon_id().as_str());
-        return format!(
-            "blocked: {newest} failed (`hankweave run` goes back to the last success and tries again)"
-        );
+        return format!("blocked: {newest} failed");
     }
     if thread.has_running_codon {
         return "a codon is running".to_owned();

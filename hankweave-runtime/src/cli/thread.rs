@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use hankweave_core::id::{CheckpointSha, CodonId, SessionId};
+use hankweave_core::state::PendingRollback;
 use hankweave_core::thread::{self, ExecutionThread};
 use serde::Serialize;
 
@@ -30,7 +31,8 @@ pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
     }
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write(&mut text, &thread);
+    let pending = document.pending_rollback.as_ref().filter(|_| args.run.is_none());
+    let _ = write(&mut text, pending, &thread);
     super::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -43,7 +45,14 @@ struct Report<'a> {
     sessions: BTreeMap<&'a CodonId, Option<&'a SessionId>>,
 }
 
-fn write(text: &mut String, thread: &ExecutionThread) -> std::fmt::Result {
+fn write(text: &mut String, pending: Option<&PendingRollback>, thread: &ExecutionThread) -> std::fmt::Result {
+    if let Some(pending) = pending {
+        let sha = pending.source.checkpoint_sha.short();
+        writeln!(
+            text,
+            "went back to checkpoint {sha}; the next run goes on from there"
+        )?;
+    }
     let (codons, runs) = (thread.codons.len(), thread.total_runs);
     writeln!(text, "{codons} codons of {runs} runs, newest first")?;
     let mut run = None;

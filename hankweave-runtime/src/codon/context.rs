@@ -9,7 +9,7 @@ use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
 use hankweave_core::plan::PlanEntry;
 use hankweave_core::wire;
 
-use super::CodonEnd;
+use super::{CodonEnd, Orders};
 use crate::checkpoint::CheckpointStore;
 use crate::driver::DriverSet;
 use crate::embed::RunOptions;
@@ -76,6 +76,8 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) patterns: Vec<String>,
     /// The checkpoint of the rig, when it is in the files already.
     pub(crate) finished_rig: Option<CheckpointSha>,
+    /// Where people's orders arrive.
+    pub(crate) orders: Orders,
 }
 
 /// Text that the processes of a codon carry in their environment and no others do.

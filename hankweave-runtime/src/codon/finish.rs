@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use hankweave_core::agent::{ExitOutcome, FailureReason, Verdict};
 use hankweave_core::codon::{
-    Active, Codon, CodonExecution, Complete, Completed, Edge, Fail, Failed, Running,
+    Active, Codon, CodonExecution, Complete, Completed, Edge, Fail, Failed, Running, Skip, Skipped,
 };
-use hankweave_core::cost::UsageTotals;
+use hankweave_core::cost::{UsageTotals, Usd};
 use hankweave_core::event::{CheckpointType, StateEvent};
 use hankweave_core::hank::OnFailure;
 use hankweave_core::id::CheckpointSha;
@@ -26,6 +26,8 @@ pub(crate) enum CodonEnd {
     Completed(Codon<Completed>),
     /// It did not succeed.
     Failed(Codon<Failed>),
+    /// A person wanted it so.
+    Skipped(Codon<Skipped>),
 }
 
 impl CodonEnd {
@@ -34,6 +36,7 @@ impl CodonEnd {
         match self {
             Self::Completed(codon) => codon.into_execution(),
             Self::Failed(codon) => codon.into_execution(),
+            Self::Skipped(codon) => codon.into_execution(),
         }
     }
 }
@@ -45,7 +48,7 @@ pub(super) async fn finish(
 ) -> Stage<CodonEnd> {
     let (exit, stopped) = match outcome {
         Outcome::Ended(exit) => (exit, None),
-        Outcome::Stopped(reason, exit) => (exit, Some(reason)),
+        Outcome::Stopped(why, exit) => (exit, Some(why)),
         Outcome::Lost => {
             let reason = FailureReason::unknown(false, "the driver did not tell how the agent ended");
             return Err(codon.fail(running, -1, reason).await);
@@ -53,8 +56,8 @@ pub(super) async fn finish(
     };
     settle_costs(codon, &mut running, &exit).await;
     let code = i64::from(exit.exit.code());
-    if let Some(reason) = stopped {
-        return Err(codon.fail(running, code, reason).await);
+    if let Some(why) = stopped {
+        return Err(codon.end_early(running, code, why).await);
     }
     match exit.verdict.clone() {
         Verdict::Success => complete(codon, running, &exit, false).await,
@@ -187,13 +190,7 @@ impl CodonRun<'_> {
         if let Some(message) = &mut reason.message {
             *message = self.secrets().redact(message).into_owned();
         }
-        let error_checkpoint = match self.checkpoint(CheckpointType::Error).await {
-            Ok(sha) => Some(sha),
-            Err(error) => {
-                tracing::warn!(error = %crate::error::chain(&error), "no checkpoint of the failed codon");
-                None
-            }
-        };
+        let error_checkpoint = self.last_checkpoint(CheckpointType::Error).await;
         let fail = Fail {
             end_time: self.run.world.clock.now(),
             exit_code,
@@ -205,17 +202,56 @@ impl CodonRun<'_> {
             return Ended::Unrecorded(error);
         }
         let ignored = self.config.failure_policy() == OnFailure::Ignore;
-        let ended = wire::Event::CodonCompleted {
-            codon_id: self.entry.codon_id.clone(),
-            success: false,
-            cost: failed.partial_cost,
-            duration: millis(failed.end_time.since(failed.start_time)),
-            exit_status: exit_status(exit_code),
-            failure_reason: Some(reason),
-            failure_ignored: ignored.then_some(true),
-        };
-        self.run.tell(ended).await;
+        self.run
+            .tell(wire::Event::CodonCompleted {
+                codon_id: self.entry.codon_id.clone(),
+                success: false,
+                cost: failed.partial_cost,
+                duration: millis(failed.end_time.since(failed.start_time)),
+                exit_status: exit_status(exit_code),
+                failure_reason: Some(reason),
+                failure_ignored: ignored.then_some(true),
+            })
+            .await;
         Ended::Codon(CodonEnd::Failed(failed))
+    }
+
+    /// Ends the codon as skipped, with what it has done in a checkpoint and its costs so far.
+    pub(super) async fn skip<S: Active>(&self, codon: Codon<S>, exit_code: i64) -> Ended
+    where
+        Skip: Edge<S, To = Skipped>,
+    {
+        let skip = Skip {
+            end_time: self.run.world.clock.now(),
+            skip_checkpoint: self.last_checkpoint(CheckpointType::Skipped).await,
+        };
+        let (skipped, recorded) = self.step(codon, skip).await;
+        if let Err(error) = recorded.await {
+            return Ended::Unrecorded(error);
+        }
+        self.run
+            .tell(wire::Event::CodonCompleted {
+                codon_id: self.entry.codon_id.clone(),
+                success: false,
+                cost: Usd::ZERO,
+                duration: millis(skipped.end_time.since(skipped.start_time)),
+                exit_status: exit_status(exit_code),
+                failure_reason: None,
+                failure_ignored: None,
+            })
+            .await;
+        Ended::Codon(CodonEnd::Skipped(skipped))
+    }
+
+    /// A checkpoint of what a codon leaves behind that did not complete; welcome, not required.
+    async fn last_checkpoint(&self, kind: CheckpointType) -> Option<CheckpointSha> {
+        match self.checkpoint(kind).await {
+            Ok(sha) => Some(sha),
+            Err(error) => {
+                tracing::warn!(error = %crate::error::chain(&error), "no {kind} checkpoint of the codon");
+                None
+            }
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use hankweave_core::id::SessionId;
 use hankweave_core::wire;
 
 use super::context::{CodonRun, Stage};
-use super::run::{halt, stopped_reason};
+use super::orders::Interruption;
+use super::run::halt;
 use crate::driver::RunningAgent;
 
 /// Longest time from the spawn to the session id ("reliability and security", rule S6).
@@ -17,6 +18,7 @@ const SESSION_DEADLINE: Duration = Duration::from_secs(60);
 enum Opening {
     Session(SessionId),
     Ended(FailureReason, i64),
+    Interrupted(Interruption, i64),
 }
 
 pub(super) async fn initialize(
@@ -51,6 +53,7 @@ pub(super) async fn initialize(
             Ok((running, agent))
         }
         Opening::Ended(reason, exit_code) => Err(codon.fail(initializing, exit_code, reason).await),
+        Opening::Interrupted(why, exit_code) => Err(codon.end_early(initializing, exit_code, why).await),
     }
 }
 
@@ -69,13 +72,9 @@ async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Ope
                 Some(_) => {}
                 None => return Opening::Ended(FailureReason::unknown(false, "the agent's events ended early"), -1),
             },
-            () = codon.run.shutdown.requested() => {
+            why = codon.interrupted() => {
                 let code = halt(codon, agent).await;
-                return Opening::Ended(stopped_reason(codon), code);
-            }
-            () = codon.run.degraded() => {
-                let code = halt(codon, agent).await;
-                return Opening::Ended(FailureReason::unknown(true, "the state could not be saved"), code);
+                return Opening::Interrupted(why, code);
             }
             () = &mut deadline => {
                 let code = halt(codon, agent).await;

@@ -11,6 +11,7 @@ mod context;
 mod finish;
 mod initialize;
 mod open;
+mod orders;
 mod prepare;
 mod run;
 mod set_up;
@@ -18,6 +19,7 @@ mod start;
 
 pub(crate) use context::{CodonRun, RunContext, marker};
 pub(crate) use finish::CodonEnd;
+pub(crate) use orders::{Order, Orders};
 
 use self::context::{Ended, Stage};
 use crate::state_manager::TransitionError;

@@ -18,7 +18,12 @@ pub(super) async fn prepare(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -
     } else {
         match set_up(codon).await {
             Ok(checkpoint) => Some(checkpoint),
-            Err(reason) => return Err(codon.fail(preparing, -1, reason).await),
+            Err(reason) => {
+                return Err(match codon.interruption() {
+                    Some(why) => codon.end_early(preparing, -1, why).await,
+                    None => codon.fail(preparing, -1, reason).await,
+                });
+            }
         }
     };
     let (starting, _) = codon.step(preparing, Start { rig_setup_checkpoint }).await;

@@ -10,6 +10,7 @@ use hankweave_core::wire::{self, AgentAction};
 use tokio::time::Instant;
 
 use super::context::{CodonRun, Stage};
+use super::orders::Interruption;
 use crate::driver::RunningAgent;
 
 /// Longest silence of an agent, unless the hank says another ("reliability and security", rule S6).
@@ -21,7 +22,7 @@ pub(super) enum Outcome {
     /// The agent ended by itself.
     Ended(ExitOutcome),
     /// It was stopped for this reason.
-    Stopped(FailureReason, ExitOutcome),
+    Stopped(Interruption, ExitOutcome),
     /// Its driver broke its promise to tell the end.
     Lost,
 }
@@ -39,7 +40,7 @@ pub(super) async fn run(
     let patience = patience(codon);
     let outcome = loop {
         // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait.
-        let reason = tokio::select! {
+        let why = tokio::select! {
             event = agent.events.recv() => match event {
                 Some(AgentEvent::Finished(outcome)) => break Outcome::Ended(outcome),
                 Some(event) => {
@@ -48,13 +49,12 @@ pub(super) async fn run(
                 }
                 None => break Outcome::Lost,
             },
-            () = codon.run.shutdown.requested() => stopped_reason(codon),
-            () = codon.run.degraded() => FailureReason::unknown(true, "the state could not be saved"),
-            () = tokio::time::sleep(patience) => silent(patience),
+            why = codon.interrupted() => why,
+            () = tokio::time::sleep(patience) => Interruption::Failure(silent(patience)),
         };
         stop(codon, agent.control.as_ref()).await;
         break match listener.hear_the_rest(&mut agent).await {
-            Some(exit) => Outcome::Stopped(reason, exit),
+            Some(exit) => Outcome::Stopped(why, exit),
             None => Outcome::Lost,
         };
     };
@@ -77,16 +77,6 @@ fn silent(patience: Duration) -> FailureReason {
     }
 }
 
-/// The reason of a codon whose run was asked to stop: nothing is wrong with it, so another try makes sense.
-pub(super) fn stopped_reason(codon: &CodonRun<'_>) -> FailureReason {
-    let cause = codon
-        .run
-        .shutdown
-        .cause()
-        .map_or("stopped", crate::shutdown::StopCause::as_str);
-    FailureReason::interrupted(cause)
-}
-
 /// Stops an agent whose words no longer matter and returns its exit code.
 pub(super) async fn halt(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> i64 {
     stop(codon, agent.control.as_ref()).await;
@@ -98,12 +88,13 @@ pub(super) async fn halt(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> i64 
     -1
 }
 
-/// Asks the agent to end; a second request of the user takes the grace away.
+/// Asks the agent to end; force, or a second request of the user, takes the grace away.
 async fn stop(codon: &CodonRun<'_>, control: &dyn crate::driver::AgentControl) {
     // Dropping the graceful stop half-way is harmless: the forced one signals the same group again.
     tokio::select! {
         () = control.stop(codon.run.options.grace) => {}
         () = codon.run.shutdown.forced() => control.stop(Duration::ZERO).await,
+        () = codon.orders.forced() => control.stop(Duration::ZERO).await,
     }
 }
 

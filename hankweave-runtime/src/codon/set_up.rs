@@ -34,7 +34,7 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
         .collect();
     let (sender, mut events) = mpsc::channel(LINES);
     let work = async {
-        let result = rig.run(&steps, &sender, run.shutdown.token()).await;
+        let result = rig.run(&steps, &sender, codon.orders.token()).await;
         drop(sender);
         result
     };

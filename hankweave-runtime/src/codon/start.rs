@@ -21,6 +21,9 @@ pub(super) async fn start(
         );
         return Err(codon.fail(starting, -1, reason).await);
     }
+    if let Some(why) = codon.interruption() {
+        return Err(codon.end_early(starting, -1, why).await);
+    }
     let launch = match launch(codon) {
         Ok(launch) => launch,
         Err(reason) => return Err(codon.fail(starting, -1, reason).await),

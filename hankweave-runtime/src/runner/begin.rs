@@ -1,17 +1,21 @@
 //! How a run begins: fresh, behind the newest codon, or back at an earlier point.
 
+use hankweave_core::codon::CodonExecution;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
-use hankweave_core::id::{CheckpointSha, Pid};
+use hankweave_core::id::{CheckpointSha, CodonId, Pid};
 use hankweave_core::plan::{BlockedBy, Decision, checkpoint_patterns, decide, initial_plan};
 use hankweave_core::run::{Run, Running};
-use hankweave_core::state::{ContinuationReason, ContinuationSource, HankweaveState, StartingConditions};
+use hankweave_core::state::{
+    ContinuationReason, ContinuationSource, HankweaveState, RunStatus, StartingConditions,
+};
 use hankweave_core::thread::{self, Resume};
 use hankweave_core::wire::Event;
 
 use super::RunError;
 use super::rollback;
 use crate::checkpoint::InitialRequest;
+use crate::embed::Recovery;
 use crate::recovery::Opened;
 
 /// What the first records of the run say.
@@ -23,14 +27,29 @@ pub(super) struct Begun {
     pub(super) rig: Option<CheckpointSha>,
 }
 
+/// Where a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// As the options of the first run say, else where the records say.
+    Start,
+    /// Where the records say.
+    Recorded,
+    /// Before the newest codon, which runs again with the files as they are.
+    Again,
+}
+
 /// Opens the next run, or returns `None` when the plan is finished and nothing is left to do.
-pub(super) async fn begin(opened: &Opened) -> Result<Option<Begun>, RunError> {
+pub(super) async fn begin(opened: &Opened, how: How) -> Result<Option<Begun>, RunError> {
     rollback::finish(&opened.possession).await?;
     let state = opened.possession.manager.snapshot();
-    let (source, reason) = match resume(opened, &state).await? {
+    let (source, reason) = match resume(opened, &state, how).await? {
         Resume::Fresh => return fresh(opened, &state).await.map(Some),
-        Resume::Continue(_) if is_finished(&state, &opened.hank) => return Ok(None),
+        // Without autostart somebody may want to go back from the end.
+        Resume::Continue(_) if opened.options.autostart && is_finished(&state, &opened.hank) => {
+            return Ok(None);
+        }
         Resume::Continue(source) => (source, ContinuationReason::Continue),
+        Resume::Again(source) => (source, ContinuationReason::Retry),
         Resume::RollBack(source) => {
             if state.pending_rollback.is_none() {
                 rollback::go_back_to(&opened.possession, source.clone()).await?;
@@ -38,7 +57,10 @@ pub(super) async fn begin(opened: &Opened) -> Result<Option<Begun>, RunError> {
             (source, ContinuationReason::Rollback)
         }
     };
-    let base = Some(source.checkpoint_sha.clone()).filter(|sha| !sha.is_blank());
+    let base = match source.checkpoint_sha.is_blank() {
+        false => Some(source.checkpoint_sha.clone()),
+        true => thread::position(&state, &thread::build(&state, None, None)),
+    };
     let rig = rig_target(&state, &source);
     let conditions = StartingConditions::continuation(source.clone(), Some(reason));
     let run = start_run(opened, &state, conditions).await?;
@@ -48,6 +70,43 @@ pub(super) async fn begin(opened: &Opened) -> Result<Option<Begun>, RunError> {
         drop(opened.possession.manager.record(completed).await);
     }
     Ok(Some(Begun { run, base, rig }))
+}
+
+/// What keeps a run from simply going on: somebody has to choose a [`Recovery`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// The codon that failed, or was cut off.
+    pub codon: CodonId,
+    /// Why it failed.
+    pub reason: Option<String>,
+    /// Whether it was cut off by a crash of its run.
+    pub crashed: bool,
+    /// The codon that the last success leads back to; `None` when the first codon would run again.
+    pub last_success: Option<CodonId>,
+}
+
+/// The trouble that the next run begins with, if there is any.
+pub(crate) async fn trouble(opened: &Opened) -> Result<Option<Trouble>, RunError> {
+    let state = opened.possession.manager.snapshot();
+    if opened.options.fresh || state.runs.is_empty() || state.pending_rollback.is_some() {
+        return Ok(None);
+    }
+    let known = rollback::known_checkpoints(&opened.possession).await?;
+    let thread = thread::build(&state, None, Some(&known));
+    let Decision::Blocked(BlockedBy::FailedCodon(codon)) = decide(&state, &thread, &opened.hank) else {
+        return Ok(None);
+    };
+    let newest = thread.codons.first();
+    let reason = newest.and_then(|entry| match entry.codon.as_ref() {
+        CodonExecution::Failed(failed) => failed.failure_reason.message.clone(),
+        _ => None,
+    });
+    Ok(Some(Trouble {
+        codon,
+        reason,
+        crashed: newest.is_some_and(|entry| entry.run_status == RunStatus::Crashed),
+        last_success: thread.last_success().and_then(|source| source.after_codon),
+    }))
 }
 
 /// From nothing, with the files as they are.
@@ -62,8 +121,8 @@ async fn fresh(opened: &Opened, state: &HankweaveState) -> Result<Begun, RunErro
 }
 
 /// Where the run goes on ("runtime behaviour", section 2, step 11).
-async fn resume(opened: &Opened, state: &HankweaveState) -> Result<Resume, RunError> {
-    if opened.options.fresh || state.runs.is_empty() {
+async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Resume, RunError> {
+    if (opened.options.fresh && how == How::Start) || state.runs.is_empty() {
         return Ok(Resume::Fresh);
     }
     if let Some(pending) = &state.pending_rollback {
@@ -75,6 +134,10 @@ async fn resume(opened: &Opened, state: &HankweaveState) -> Result<Resume, RunEr
         decide(state, &thread, &opened.hank),
         Decision::Blocked(BlockedBy::FailedCodon(_))
     );
+    let again = how == How::Again || (blocked && opened.options.recovery == Recovery::CrashPoint);
+    if let Some(source) = thread.again().filter(|_| again) {
+        return Ok(Resume::Again(source));
+    }
     let untouched = state.runs.front().filter(|run| run.codons.is_empty());
     let source = untouched.and_then(|run| run.starting_conditions.source());
     Ok(match source {
@@ -90,29 +153,35 @@ fn is_finished(state: &HankweaveState, hank: &Hank) -> bool {
     decide(state, &thread, hank) == Decision::Done
 }
 
+/// The files before the first codon. With history they are saved anew: what an earlier run left must not be lost ("runtime behaviour",
+/// section 2, step 11).
 async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<CheckpointSha, RunError> {
-    if let Some(sha) = &state.initial_checkpoint {
+    if let Some(sha) = state
+        .initial_checkpoint
+        .as_ref()
+        .filter(|_| state.runs.is_empty())
+    {
         return Ok(sha.clone());
     }
+    let possession = &opened.possession;
     let plan = initial_plan(&opened.hank);
     let patterns = plan.last().map(|last| checkpoint_patterns(&plan, &last.codon_id));
     let request = InitialRequest {
         patterns: opened.patterns(patterns.unwrap_or_default()),
-        at: opened.possession.world.clock.now(),
+        at: possession.world.clock.now(),
     };
-    let store = opened.possession.checkpoints.clone();
-    let initial = opened
-        .possession
+    let store = possession.checkpoints.clone();
+    let initial = possession
         .world
         .blocking
         .run(move || store.initial(&request))
-        .await
-        .map_err(RunError::Checkpoint)?;
-    let event = StateEvent::InitialCheckpointSet {
-        sha: initial.sha.clone(),
-    };
-    opened.possession.manager.transition(event).await.await?;
-    Ok(initial.sha)
+        .await;
+    let sha = initial.map_err(RunError::Checkpoint)?.sha;
+    if state.initial_checkpoint.is_none() {
+        let event = StateEvent::InitialCheckpointSet { sha: sha.clone() };
+        possession.manager.transition(event).await.await?;
+    }
+    Ok(sha)
 }
 
 /// Tells clients which run took up the way back.

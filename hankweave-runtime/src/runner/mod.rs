@@ -1,6 +1,7 @@
 //! One run: takes up what is recorded, asks [`decide`](hankweave_core::plan::decide) what is next and does it.
 
 mod begin;
+mod command;
 mod outcome;
 mod rollback;
 mod run;
@@ -8,6 +9,10 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
+pub use begin::Trouble;
+pub(crate) use begin::trouble;
+pub use command::{Accepted, Command, Commander, Refusal};
+pub(crate) use command::{Inbox, channel};
 pub use outcome::{CodonSummary, RunOutcome, RunResult};
 pub use rollback::{Rollback, RollbackError, RollbackTarget};
 pub(crate) use rollback::{go_back, look};

@@ -7,12 +7,14 @@ use std::time::Duration;
 use hankweave_core::event::StateEvent;
 use hankweave_core::plan::ExpandError;
 use hankweave_core::run::{Complete, Fail, Run, Running};
+use hankweave_core::thread;
 use hankweave_core::wire::{Event, IdleReason};
 
-use super::begin::begin;
+use super::begin::{Begun, How, begin};
+use super::command::{Accepted, Inbox, Refusal, answer};
 use super::outcome::{RunOutcome, RunResult};
-use super::rollback::RollbackError;
-use super::steps::walk;
+use super::rollback::{self, RollbackError};
+use super::steps::{Go, WalkEnd, walk};
 use crate::checkpoint::CheckpointError;
 use crate::codon::RunContext;
 use crate::instance_lock::{InstanceLock, LockError};
@@ -49,16 +51,17 @@ pub enum RunError {
     CodonLeftOpen,
 }
 
-/// Begins, walks and closes one run, then releases the directory.
+/// Begins, walks and closes one run, or several when commands ask for it, then releases the directory.
 pub(crate) async fn run(
     opened: Opened,
     lock: InstanceLock,
+    mut inbox: Inbox,
     shutdown: Shutdown,
 ) -> Result<RunOutcome, RunError> {
     let lock = Arc::new(lock);
     // The heart beats as long as the run lives and has nothing to lose when it stops.
     let result = tokio::select! {
-        result = serve(&opened, shutdown.clone()) => result,
+        result = serve(&opened, &mut inbox, shutdown.clone()) => result,
         never = beat(&lock, &opened.possession, &shutdown) => match never {},
     };
     let saved = opened.possession.release(lock).await;
@@ -67,12 +70,73 @@ pub(crate) async fn run(
     Ok(outcome)
 }
 
-async fn serve(opened: &Opened, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
+/// Runs one run after the other, as long as commands ask for another one.
+async fn serve(opened: &Opened, inbox: &mut Inbox, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
     let possession = &opened.possession;
-    let Some(begun) = begin(opened).await? else {
-        return Ok(RunOutcome::nothing_to_do(&possession.manager.snapshot()));
+    let by_itself = match opened.options.autostart {
+        true => Go::On,
+        false => Go::Wait(IdleReason::Startup),
     };
-    let context = RunContext {
+    let (mut how, mut go) = (How::Start, by_itself);
+    loop {
+        let Some(begun) = begin(opened, how).await? else {
+            return Ok(RunOutcome::nothing_to_do(&possession.manager.snapshot()));
+        };
+        let context = context(opened, &begun, shutdown.clone());
+        let end = walk_on(opened, &context, inbox, &mut go).await;
+        close(&context, begun.run, &end).await?;
+        match end? {
+            WalkEnd::Over(result) => {
+                let state = possession.manager.snapshot();
+                return Ok(RunOutcome::of(&context.run_id, result, &state));
+            }
+            WalkEnd::Redo(reply, codon) => {
+                answer(reply, Ok(Accepted::Starting(codon)));
+                how = How::Again;
+                go = if opened.options.autostart {
+                    Go::On
+                } else {
+                    Go::Once
+                };
+            }
+            WalkEnd::RollBack(reply, target, restart) => {
+                let back = rollback::go_back(possession, &target);
+                let back = inbox.refuse_during(|| Refusal::RollbackInProgress, back).await;
+                how = How::Recorded;
+                go = match restart && back.is_ok() {
+                    true => by_itself,
+                    false => Go::Wait(IdleReason::RollbackCompleted),
+                };
+                let back = back.map(|rollback| Accepted::RolledBack(Box::new(rollback)));
+                answer(reply, back.map_err(Refusal::Rollback));
+            }
+        }
+    }
+}
+
+/// Walks until something has to be done between two runs. A way back that does not exist is refused while the run is still open.
+async fn walk_on(
+    opened: &Opened,
+    context: &RunContext,
+    inbox: &mut Inbox,
+    go: &mut Go,
+) -> Result<WalkEnd, RunError> {
+    loop {
+        match walk(context, inbox, go).await? {
+            WalkEnd::RollBack(reply, target, restart) => {
+                match rollback::look(&opened.possession, &target).await {
+                    Ok(_) => return Ok(WalkEnd::RollBack(reply, target, restart)),
+                    Err(error) => answer(reply, Err(Refusal::Rollback(error))),
+                }
+            }
+            end @ (WalkEnd::Over(_) | WalkEnd::Redo(..)) => return Ok(end),
+        }
+    }
+}
+
+fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown) -> RunContext {
+    let possession = &opened.possession;
+    RunContext {
         world: possession.world.clone(),
         dir: possession.dir.clone(),
         loaded: opened.loaded.clone(),
@@ -85,17 +149,9 @@ async fn serve(opened: &Opened, shutdown: Shutdown) -> Result<RunOutcome, RunErr
         own_files: opened.own_files.clone(),
         branch: format!("run-{}", begun.run.run_id),
         run_id: begun.run.run_id.clone(),
-        tip: Mutex::new(begun.base),
-        rig: begun.rig,
-    };
-    let result = walk(&context).await;
-    close(&context, begun.run, &result).await?;
-    let result = result?;
-    Ok(RunOutcome::of(
-        &context.run_id,
-        result,
-        &possession.manager.snapshot(),
-    ))
+        tip: Mutex::new(begun.base.clone()),
+        rig: begun.rig.clone(),
+    }
 }
 
 /// Tells in `server.lock` which run is served and that its server lives.
@@ -124,19 +180,28 @@ async fn beat(lock: &Arc<InstanceLock>, possession: &Possession, shutdown: &Shut
 async fn close(
     context: &RunContext,
     run: Run<Running>,
-    result: &Result<RunResult, RunError>,
+    end: &Result<WalkEnd, RunError>,
 ) -> Result<(), RunError> {
     let end_time = context.world.clock.now();
-    let closing = match result {
-        Ok(RunResult::Completed | RunResult::NothingToDo) => run.step(Complete { end_time }).event,
-        Ok(RunResult::Failed(_) | RunResult::Stopped(_))
-        | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(Fail { end_time }).event,
+    let (complete, fail) = (Complete { end_time }, Fail { end_time });
+    let closing = match end {
+        Ok(WalkEnd::Over(RunResult::Completed | RunResult::NothingToDo)) => run.step(complete).event,
+        Ok(WalkEnd::Over(RunResult::Failed(_) | RunResult::Stopped(_)))
+        | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(fail).event,
+        // Superseded by another run: it ends as well as its newest codon did.
+        Ok(WalkEnd::Redo(..) | WalkEnd::RollBack(..)) => {
+            let state = context.manager.snapshot();
+            match thread::build(&state, None, None).failed {
+                true => run.step(fail).event,
+                false => run.step(complete).event,
+            }
+        }
         // What could not be recorded before cannot be recorded now.
         Err(_) => return Ok(()),
     };
     let closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);
     context.manager.transition(closing).await.await?;
-    if let Ok(RunResult::Completed) = result {
+    if let Ok(WalkEnd::Over(RunResult::Completed)) = end {
         let message = "every codon of the plan has ended".to_owned();
         context
             .tell(Event::ServerIdle {

@@ -1,61 +1,240 @@
-//! The loop over decisions.
+//! The loop over decisions and commands.
 
 use std::time::Duration;
 
-use hankweave_core::id::CheckpointSha;
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::plan::{
-    BlockedBy, Decision, PlanEntry, Retry, checkpoint_patterns, decide, iteration_end,
+    BlockedBy, Decision, ExpandError, PlanEntry, Retry, checkpoint_patterns, decide, iteration_end,
 };
 use hankweave_core::state::HankweaveState;
 use hankweave_core::thread::{self, ExecutionThread};
-use hankweave_core::wire::Event;
+use hankweave_core::wire::{Event, IdleReason};
 
+use super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
 use super::outcome::RunResult;
+use super::rollback::RollbackTarget;
 use super::run::RunError;
-use crate::codon::{self, CodonRun, RunContext};
+use crate::codon::{self, CodonRun, Order, Orders, RunContext};
 use crate::recovery::without_own_files;
 
-/// Runs codons until nothing is left, something fails, or the run is asked to stop.
-pub(super) async fn walk(context: &RunContext) -> Result<RunResult, RunError> {
+/// Whether codons start by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Go {
+    /// All of them do.
+    On,
+    /// The next one does.
+    Once,
+    /// None does before somebody says so.
+    Wait(IdleReason),
+}
+
+/// How the walk of one run ends.
+pub(super) enum WalkEnd {
+    /// There is nothing left to do in this process.
+    Over(RunResult),
+    /// A new run begins with the newest codon.
+    Redo(Reply, CodonId),
+    /// A new run begins at an earlier point.
+    RollBack(Reply, RollbackTarget, bool),
+}
+
+/// What can happen next.
+enum Next {
+    /// A codon, and the rig that is set up for it already.
+    Codon(Box<PlanEntry>, Option<CheckpointSha>),
+    /// Another try, and the rig that is set up for it already.
+    Try(Retry, Option<CheckpointSha>),
+    /// Nothing, because this codon failed.
+    Blocked(CodonId),
+    /// Nothing, because the plan has ended.
+    Nothing,
+}
+
+/// Runs codons until nothing is left, something fails, the run is asked to stop, or a command asks for another run.
+pub(super) async fn walk(context: &RunContext, inbox: &mut Inbox, go: &mut Go) -> Result<WalkEnd, RunError> {
     loop {
         if let Some(cause) = context.shutdown.cause() {
-            return Ok(RunResult::Stopped(cause));
+            return Ok(WalkEnd::Over(RunResult::Stopped(cause)));
         }
         let state = context.manager.snapshot();
         let thread = thread::build(&state, None, None);
-        match decide(&state, &thread, &context.hank) {
+        let next = match decide(&state, &thread, &context.hank) {
+            Decision::Replan(plan) => {
+                context.manager.replace_plan(plan).await.await?;
+                continue;
+            }
             Decision::Start(entry) => {
                 let rig = context.rig.clone().filter(|_| is_first_of_run(&state));
-                run_codon(context, &state, &thread, &entry, rig).await?;
+                Next::Codon(entry, rig)
             }
-            Decision::Retry(retry) => {
-                if patience(context, &retry).await {
-                    run_codon(
-                        context,
-                        &state,
-                        &thread,
-                        &retry.entry,
-                        finished_rig(context, &thread),
-                    )
-                    .await?;
-                }
+            Decision::Retry(retry) => Next::Try(retry, finished_rig(context, &thread)),
+            Decision::Done if context.options.autostart => return Ok(WalkEnd::Over(RunResult::Completed)),
+            Decision::Done => Next::Nothing,
+            Decision::Blocked(BlockedBy::FailedCodon(id)) if waits_for_people(context, &thread) => {
+                Next::Blocked(id)
             }
-            Decision::Replan(plan) => drop(context.manager.replace_plan(plan).await.await?),
-            Decision::Done => return Ok(RunResult::Completed),
-            // A codon that was stopped with the run is no failure of its own.
             Decision::Blocked(BlockedBy::FailedCodon(id)) => {
-                return Ok(context
-                    .shutdown
-                    .cause()
-                    .map_or(RunResult::Failed(id), RunResult::Stopped));
+                return Ok(WalkEnd::Over(RunResult::Failed(id)));
             }
             Decision::Blocked(BlockedBy::ChangedHank(error)) => return Err(RunError::ChangedHank(error)),
             Decision::Blocked(BlockedBy::MissingParent) => return Err(RunError::MissingParent),
             // Only this loop starts codons, and each has ended before the next decision.
             Decision::Wait => return Err(RunError::CodonLeftOpen),
+        };
+        let turn = match (&next, *go) {
+            (Next::Codon(..), Go::On | Go::Once) => Turn::Run,
+            (Next::Try(retry, _), Go::On | Go::Once) => be_patient(context, inbox, retry).await,
+            (Next::Codon(..) | Next::Try(..), Go::Wait(reason)) => {
+                idle(context, inbox, &thread, &next, reason).await
+            }
+            (Next::Blocked(_), _) => idle(context, inbox, &thread, &next, IdleReason::CodonCompleted).await,
+            (Next::Nothing, _) => idle(context, inbox, &thread, &next, IdleReason::AllCodonsCompleted).await,
+        };
+        match turn {
+            Turn::Run => {}
+            Turn::Ask => continue,
+            Turn::Pause => {
+                *go = Go::Wait(IdleReason::CodonCompleted);
+                continue;
+            }
+            Turn::Leave(end) => return Ok(end),
+        }
+        let (entry, rig) = match next {
+            Next::Codon(entry, rig) => (entry, rig),
+            Next::Try(retry, rig) => (retry.entry, rig),
+            Next::Blocked(_) | Next::Nothing => continue,
+        };
+        let forced = run_codon(context, inbox, &state, &thread, &entry, rig).await?;
+        if forced && !is_attended(context) {
+            return Ok(WalkEnd::Over(RunResult::Failed(entry.codon_id)));
+        }
+        if forced || !context.options.autostart {
+            *go = Go::Wait(IdleReason::CodonCompleted);
         }
     }
 }
+
+/// What follows a wait.
+enum Turn {
+    /// What is next is done.
+    Run,
+    /// The world may have changed: the decision is made anew.
+    Ask,
+    /// Nothing starts before somebody says so.
+    Pause,
+    /// Another run begins.
+    Leave(WalkEnd),
+}
+
+/// Whether somebody may come and say what is to be done.
+fn is_attended(context: &RunContext) -> bool {
+    context.options.attended || !context.options.autostart
+}
+
+/// A failure that another try could mend keeps an attended run alive ("hank configuration", section 6.4, row `abort`).
+fn waits_for_people(context: &RunContext, thread: &ExecutionThread) -> bool {
+    let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
+    let retriable = newest.is_some_and(
+        |codon| matches!(codon, CodonExecution::Failed(failed) if failed.failure_reason.retriable),
+    );
+    is_attended(context) && retriable
+}
+
+/// Waits until somebody says what is to be done.
+async fn idle(
+    context: &RunContext,
+    inbox: &mut Inbox,
+    thread: &ExecutionThread,
+    next: &Next,
+    reason: IdleReason,
+) -> Turn {
+    let message = match next {
+        Next::Codon(entry, _) => format!("{} is next", entry.codon_id),
+        Next::Try(retry, _) => format!("{} can be tried again", retry.entry.codon_id),
+        Next::Blocked(id) => format!("{id} failed; it can be run again"),
+        Next::Nothing => "every codon of the plan has ended".to_owned(),
+    };
+    context.tell(Event::ServerIdle { reason, message }).await;
+    loop {
+        // Every arm is cancel safe: all of them only wait.
+        let Request { command, reply } = tokio::select! {
+            request = inbox.next() => request,
+            () = context.shutdown.requested() => return Turn::Ask,
+            // Whatever starts next finds out that nothing can be recorded, and ends the run.
+            () = context.degraded() => return Turn::Run,
+        };
+        match command {
+            Command::Next => match next {
+                Next::Codon(entry, _) => {
+                    answer(reply, Ok(Accepted::Starting(entry.codon_id.clone())));
+                    return Turn::Run;
+                }
+                Next::Try(retry, _) => {
+                    answer(reply, Ok(Accepted::Starting(retry.entry.codon_id.clone())));
+                    return Turn::Run;
+                }
+                Next::Blocked(id) => answer(reply, Err(Refusal::Blocked(id.clone()))),
+                Next::Nothing => answer(reply, Err(Refusal::NothingNext)),
+            },
+            Command::Redo => match thread.codons.first() {
+                Some(newest) => {
+                    return Turn::Leave(WalkEnd::Redo(reply, newest.codon.codon_id().clone()));
+                }
+                None => answer(reply, Err(Refusal::NothingToRedo)),
+            },
+            Command::RollBack { target, restart } => {
+                return Turn::Leave(WalkEnd::RollBack(reply, target, restart));
+            }
+            Command::Skip | Command::ForceStop { .. } => answer(reply, Err(Refusal::NothingRunning)),
+        }
+    }
+}
+
+/// Waits until another try is due.
+async fn be_patient(context: &RunContext, inbox: &mut Inbox, retry: &Retry) -> Turn {
+    let remaining = retry.remaining(context.world.clock.now());
+    let id = &retry.entry.codon_id;
+    let which = match retry.number {
+        0 => "is run again".to_owned(),
+        number => format!("is tried again (retry {number} of {})", retry.most),
+    };
+    let message = format!("{id} {which} in {:.1} s", remaining.as_secs_f64());
+    context.tell(Event::Info { message }).await;
+    let due = tokio::time::sleep(remaining.min(LONGEST_WAIT));
+    tokio::pin!(due);
+    loop {
+        // Every arm is cancel safe: all of them only wait.
+        let Request { command, reply } = tokio::select! {
+            () = &mut due => return Turn::Run,
+            request = inbox.next() => request,
+            () = context.shutdown.requested() => return Turn::Ask,
+            // The try finds out that nothing can be recorded, and ends the run.
+            () = context.degraded() => return Turn::Run,
+        };
+        match command {
+            Command::Next | Command::Redo => {
+                answer(reply, Ok(Accepted::Starting(id.clone())));
+                return Turn::Run;
+            }
+            Command::ForceStop { .. } if is_attended(context) => {
+                answer(reply, Ok(Accepted::Stopping(id.clone())));
+                return Turn::Pause;
+            }
+            Command::ForceStop { .. } => {
+                answer(reply, Ok(Accepted::Stopping(id.clone())));
+                return Turn::Leave(WalkEnd::Over(RunResult::Failed(id.clone())));
+            }
+            Command::RollBack { target, restart } => {
+                return Turn::Leave(WalkEnd::RollBack(reply, target, restart));
+            }
+            Command::Skip => answer(reply, Err(Refusal::NothingRunning)),
+        }
+    }
+}
+
+/// `maxDelayMs` cannot ask for more ("hank configuration", section 2).
+const LONGEST_WAIT: Duration = Duration::from_millis(600_000);
 
 fn is_first_of_run(state: &HankweaveState) -> bool {
     state.runs.front().is_none_or(|run| run.codons.is_empty())
@@ -70,39 +249,19 @@ fn finished_rig(context: &RunContext, thread: &ExecutionThread) -> Option<Checkp
     failed.codon.rig_setup_checkpoint().cloned()
 }
 
-/// Waits until another try is due; says whether it still is.
-async fn patience(context: &RunContext, retry: &Retry) -> bool {
-    let remaining = retry.remaining(context.world.clock.now());
-    let id = &retry.entry.codon_id;
-    let which = match retry.number {
-        0 => "is run again".to_owned(),
-        number => format!("is tried again (retry {number} of {})", retry.most),
-    };
-    let message = format!("{id} {which} in {}", seconds(remaining));
-    context.tell(Event::Info { message }).await;
-    // Every arm is cancel safe: all of them only wait.
-    tokio::select! {
-        () = tokio::time::sleep(remaining) => true,
-        () = context.shutdown.requested() => false,
-        // The try finds out that nothing can be recorded, and ends the run.
-        () = context.degraded() => true,
-    }
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{:.1} s", duration.as_secs_f64())
-}
-
+/// Runs one codon to its end and hands orders on to it; says whether it was stopped by force.
 async fn run_codon(
     context: &RunContext,
+    inbox: &mut Inbox,
     state: &HankweaveState,
     thread: &ExecutionThread,
     entry: &PlanEntry,
     finished_rig: Option<CheckpointSha>,
-) -> Result<(), RunError> {
+) -> Result<bool, RunError> {
     let id = &entry.codon_id;
-    let unknown = || RunError::ChangedHank(hankweave_core::plan::ExpandError::UnknownCodon(id.clone()));
+    let unknown = || RunError::ChangedHank(ExpandError::UnknownCodon(id.clone()));
     let config = context.hank.codon(id.configured()).ok_or_else(unknown)?;
+    let orders = Orders::new(&context.shutdown);
     let codon = CodonRun {
         run: context,
         entry,
@@ -110,8 +269,19 @@ async fn run_codon(
         session: thread.continuation_session(&state.execution_plan, id).cloned(),
         patterns: without_own_files(checkpoint_patterns(&state.execution_plan, id), &context.own_files),
         finished_rig,
+        orders: orders.clone(),
     };
-    let walked = codon::execute(&codon).await?.into_execution();
+    let walked = {
+        let work = codon::execute(&codon);
+        tokio::pin!(work);
+        loop {
+            // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses nothing.
+            tokio::select! {
+                end = &mut work => break end?.into_execution(),
+                request = inbox.next() => order(context, request, &orders, id),
+            }
+        }
+    };
     let state = context.manager.snapshot();
     let thread = thread::build(&state, None, None);
     debug_assert!(
@@ -124,5 +294,30 @@ async fn run_codon(
     if let Some(event) = iteration_end(&state, &thread, &context.hank, id) {
         context.tell(event).await;
     }
-    Ok(())
+    Ok(orders.was_forced())
+}
+
+/// Obeys or refuses a command while a codon runs.
+fn order(context: &RunContext, request: Request, orders: &Orders, id: &CodonId) {
+    let running = |what| {
+        Err(Refusal::CodonRunning {
+            what,
+            codon: id.clone(),
+        })
+    };
+    let result = match request.command {
+        _ if context.shutdown.cause().is_some() => Err(Refusal::Stopping),
+        Command::Next => running("start the next codon"),
+        Command::Redo => running("redo"),
+        Command::RollBack { .. } => running("roll back"),
+        Command::Skip => {
+            orders.give(Order::Skip);
+            Ok(Accepted::Stopping(id.clone()))
+        }
+        Command::ForceStop { reason } => {
+            orders.give(Order::ForceStop(reason));
+            Ok(Accepted::Stopping(id.clone()))
+        }
+    };
+    answer(request.reply, result);
 }

@@ -22,5 +22,6 @@ mod real_claude;
 mod resume;
 mod rollback;
 mod state_commands;
+mod steering;
 mod supervision;
 mod support;

@@ -68,7 +68,7 @@ fn agents_and_rigs_inherit_nothing_from_the_shell_that_started_us() {
     let project = TestProject::new("/bin/sh");
     write_hank(
         &project,
-        "umask > umask.txt; ls /proc/$$/fd > fds.txt; cat /proc/$$/status > status.txt; cat /proc/$$/stat > stat.txt; echo $$ > pid.txt",
+        "umask > umask.txt; ls /proc/$$/fd > fds.txt; while read -r line; do echo \"$line\"; done < /proc/$$/status > status.txt; cat /proc/$$/stat > stat.txt; echo $$ > pid.txt",
     );
     let line = format!(
         "trap '' HUP QUIT USR1; umask 0; exec 9</dev/null; exec '{}' run . --headless",

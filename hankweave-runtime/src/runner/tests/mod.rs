@@ -1,5 +1,6 @@
 //! Runs in one process: a real folder, checkpoints in memory, and agents that are no processes.
 
+mod commands;
 mod rollback;
 
 use std::path::PathBuf;

@@ -1,0 +1,114 @@
+//! Commands to a live run, typed into the program that runs it.
+
+use std::convert::Infallible;
+
+use hankweave_core::id::CodonId;
+use hankweave_core::thread::CodonPoint;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::error::chain;
+use crate::report::printable;
+use crate::runner::{Accepted, Command, Commander, RollbackTarget};
+use crate::shutdown::{Shutdown, StopCause};
+
+const HELP: &str = "next | redo | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
+                    rollback codon ID | quit";
+
+/// A line that was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Typed {
+    Nothing,
+    Command(Command),
+    Quit,
+    Unknown,
+}
+
+/// Reads commands from standard input, one a line, and says what became of each. The end of the input changes nothing.
+pub(super) async fn obey(commander: Option<Commander>, shutdown: Shutdown) -> Infallible {
+    let Some(commander) = commander else {
+        return std::future::pending().await;
+    };
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        match read(&line) {
+            Typed::Nothing => {}
+            Typed::Unknown => anstream::eprintln!("commands: {HELP}"),
+            Typed::Quit => shutdown.request(StopCause::Request),
+            Typed::Command(command) => match commander.send(command).await {
+                Ok(Accepted::Starting(codon)) => anstream::eprintln!("starting {codon}"),
+                Ok(Accepted::Stopping(codon)) => anstream::eprintln!("stopping {codon}"),
+                Ok(Accepted::RolledBack(rollback)) => {
+                    anstream::eprint!("{}", super::rollback::text(&rollback, false));
+                }
+                Err(refusal) => {
+                    let why = chain(&refusal);
+                    anstream::eprintln!("refused: {}\n  hint: {}", printable(&why), refusal.hint());
+                }
+            },
+        }
+    }
+    std::future::pending().await
+}
+
+fn read(line: &str) -> Typed {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let roll_back = |target| {
+        Typed::Command(Command::RollBack {
+            target,
+            restart: false,
+        })
+    };
+    match words.as_slice() {
+        [] => Typed::Nothing,
+        ["next"] => Typed::Command(Command::Next),
+        ["redo"] => Typed::Command(Command::Redo),
+        ["skip"] => Typed::Command(Command::Skip),
+        ["stop", reason @ ..] => Typed::Command(Command::ForceStop {
+            reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
+        }),
+        ["rollback", "last-success"] => roll_back(RollbackTarget::LastSuccess),
+        ["rollback", "codon", id] => match CodonId::new(*id) {
+            Ok(id) => roll_back(RollbackTarget::Codon(id, CodonPoint::End)),
+            Err(_) => Typed::Unknown,
+        },
+        ["rollback", sha] => roll_back(RollbackTarget::Checkpoint(sha.to_ascii_lowercase())),
+        ["quit"] => Typed::Quit,
+        _ => Typed::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_command_or_asks_for_help() {
+        let stop = |reason: Option<&str>| {
+            Typed::Command(Command::ForceStop {
+                reason: reason.map(str::to_owned),
+            })
+        };
+        assert_eq!(read("  next "), Typed::Command(Command::Next));
+        assert_eq!(
+            (read("stop"), read("stop it now")),
+            (stop(None), stop(Some("it now")))
+        );
+        let back = |target| {
+            Typed::Command(Command::RollBack {
+                target,
+                restart: false,
+            })
+        };
+        assert_eq!(
+            read("rollback 12AB"),
+            back(RollbackTarget::Checkpoint("12ab".to_owned()))
+        );
+        assert_eq!(read("rollback last-success"), back(RollbackTarget::LastSuccess));
+        let end = RollbackTarget::Codon("a".parse().unwrap(), CodonPoint::End);
+        assert_eq!(read("rollback codon a"), back(end));
+        assert_eq!((read(""), read("quit")), (Typed::Nothing, Typed::Quit));
+        for unknown in ["help", "nexte", "rollback", "rollback codon ../x"] {
+            assert_eq!(read(unknown), Typed::Unknown, "{unknown}");
+        }
+    }
+}

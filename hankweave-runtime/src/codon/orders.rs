@@ -1,0 +1,130 @@
+//! What ends a codon before its agent does: a person, the end of the run, a limit.
+
+use std::sync::{Arc, OnceLock};
+
+use hankweave_core::agent::FailureReason;
+use hankweave_core::codon::{Active, Codon, Edge, Fail, Failed, Skip, Skipped};
+use tokio_util::sync::CancellationToken;
+
+use super::context::{CodonRun, Ended};
+use crate::shutdown::{Shutdown, StopCause};
+
+/// What a person wants with the codon that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// It ends as skipped.
+    Skip,
+    /// It ends as failed, its agent is killed.
+    ForceStop(Option<String>),
+}
+
+/// The line on which orders reach one codon; every clone is the same line.
+#[derive(Debug, Clone)]
+pub(crate) struct Orders {
+    halt: CancellationToken,
+    force: CancellationToken,
+    order: Arc<OnceLock<Order>>,
+}
+
+impl Orders {
+    /// A line that is also cut when the run is asked to stop.
+    pub(crate) fn new(shutdown: &Shutdown) -> Self {
+        Self {
+            halt: shutdown.token().child_token(),
+            force: CancellationToken::new(),
+            order: Arc::default(),
+        }
+    }
+
+    /// The first order counts; a forced stop after a skip takes the agent's grace away.
+    pub(crate) fn give(&self, order: Order) {
+        if matches!(order, Order::ForceStop(_)) {
+            self.force.cancel();
+        }
+        let _ = self.order.set(order);
+        self.halt.cancel();
+    }
+
+    /// Whether the codon was stopped by force, and nothing else.
+    pub(crate) fn was_forced(&self) -> bool {
+        matches!(self.order.get(), Some(Order::ForceStop(_)))
+    }
+
+    /// Cancelled as soon as the codon has to end.
+    pub(super) fn token(&self) -> &CancellationToken {
+        &self.halt
+    }
+
+    /// Waits until the agent has to be killed.
+    pub(super) async fn forced(&self) {
+        self.force.cancelled().await;
+    }
+}
+
+/// Why a codon ends before its agent does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Interruption {
+    /// A person wants it so.
+    Ordered(Order),
+    /// The run stops.
+    Stopped(Option<StopCause>),
+    /// Something is wrong with the agent or with us.
+    Failure(FailureReason),
+}
+
+impl CodonRun<'_> {
+    /// Why the codon has to end, if it has to.
+    pub(super) fn interruption(&self) -> Option<Interruption> {
+        if !self.orders.halt.is_cancelled() {
+            return None;
+        }
+        let order = self.orders.order.get().cloned();
+        Some(match order {
+            Some(order) => Interruption::Ordered(order),
+            None => Interruption::Stopped(self.run.shutdown.cause()),
+        })
+    }
+
+    /// Waits until the codon has to end, for a reason that does not lie with its agent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub(super) async fn interrupted(&self) -> Interruption {
+        tokio::select! {
+            () = self.orders.halt.cancelled() => {
+                self.interruption().unwrap_or(Interruption::Stopped(None))
+            }
+            () = self.run.degraded() => {
+                Interruption::Failure(FailureReason::unknown(true, "the state could not be saved"))
+            }
+        }
+    }
+
+    /// Ends the codon as its interruption demands. `exit_code` is that of its agent, -1 without one.
+    pub(super) async fn end_early<S: Active>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
+        why: Interruption,
+    ) -> Ended
+    where
+        Fail: Edge<S, To = Failed>,
+        Skip: Edge<S, To = Skipped>,
+    {
+        match why {
+            Interruption::Ordered(Order::Skip) => self.skip(codon, exit_code).await,
+            Interruption::Ordered(Order::ForceStop(reason)) => {
+                let reason = reason.unwrap_or_else(|| "user request".to_owned());
+                let reason = FailureReason::unknown(true, format!("Force stopped: {reason}"));
+                self.fail(codon, -1, reason).await
+            }
+            Interruption::Stopped(cause) => {
+                let cause = cause.map_or("stopped", StopCause::as_str);
+                self.fail(codon, exit_code, FailureReason::interrupted(cause))
+                    .await
+            }
+            Interruption::Failure(reason) => self.fail(codon, exit_code, reason).await,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What can be asked of a live run ("WebSocket protocol", "Commands").
+//!
+//! Commands reach the runner through one bounded channel, whoever sends them. The runner answers each: it was accepted, or it is refused with a
+//! reason. What then happens is told by events.
+
+use hankweave_core::id::CodonId;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Rollback, RollbackError, RollbackTarget};
+
+/// Commands that may wait. A person types one at a time; whoever sends more waits.
+const QUEUE: usize = 16;
+
+/// What is asked of a live run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Start the codon that is next; a retry that is due later starts now.
+    Next,
+    /// Run the newest codon again, whatever became of it, with the files as they are.
+    Redo,
+    /// End the running codon as skipped: its agent is asked to stop, then killed.
+    Skip,
+    /// Kill the agent; the codon fails, and nothing starts by itself.
+    ForceStop {
+        /// For the record; "user request" when absent.
+        reason: Option<String>,
+    },
+    /// Go back to an earlier checkpoint.
+    RollBack {
+        /// Where to.
+        target: RollbackTarget,
+        /// Whether the next codon starts by itself, in a run that starts codons by itself.
+        restart: bool,
+    },
+}
+
+/// A command that is being carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Accepted {
+    /// This codon starts.
+    Starting(CodonId),
+    /// This codon is being ended, or its next try is called off.
+    Stopping(CodonId),
+    /// The files are back.
+    RolledBack(Box<Rollback>),
+}
+
+/// Why a command is not carried out; nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The command needs a moment in which no codon runs.
+    #[error("cannot {what} while codon `{codon}` is running")]
+    CodonRunning {
+        /// What was wanted.
+        what: &'static str,
+        /// The codon.
+        codon: CodonId,
+    },
+    /// The command is about a running codon, and there is none.
+    #[error("no codon is currently running")]
+    NothingRunning,
+    /// The plan has ended.
+    #[error("no more codons to run")]
+    NothingNext,
+    /// The newest codon failed, so nothing is next.
+    #[error("nothing is next, because codon `{0}` failed")]
+    Blocked(CodonId),
+    /// There is nothing that could run again.
+    #[error("no codon has been run yet to redo")]
+    NothingToRedo,
+    /// The way back does not exist, or the restore went wrong.
+    #[error("rollback failed")]
+    Rollback(#[source] RollbackError),
+    /// The files are being taken back.
+    #[error("a rollback is in progress")]
+    RollbackInProgress,
+    /// The run is being stopped.
+    #[error("the run is being stopped")]
+    Stopping,
+    /// The run has ended.
+    #[error("the run has ended")]
+    Ended,
+}
+
+impl Refusal {
+    /// A name for programs ("WebSocket protocol", "Error codes").
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::CodonRunning { .. } => "CODON_RUNNING",
+            Self::NothingRunning => "NOTHING_RUNNING",
+            Self::NothingNext => "NOTHING_NEXT",
+            Self::Blocked(_) => "CODON_FAILED",
+            Self::NothingToRedo => "NOTHING_TO_REDO",
+            Self::Rollback(_) => "ROLLBACK_FAILED",
+            Self::RollbackInProgress => "ROLLBACK_IN_PROGRESS",
+            Self::Stopping => "STOPPING",
+            Self::Ended => "RUN_ENDED",
+        }
+    }
+
+    /// What to do instead.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::CodonRunning { .. } => "wait until it has ended, skip it, or stop it by force first",
+            Self::NothingRunning => {
+                "start a codon first: next starts the one that is next, redo the newest one"
+            }
+            Self::NothingNext => "redo runs the newest codon again, rollback goes back to an earlier one",
+            Self::Blocked(_) => "redo runs it again, rollback goes back to an earlier checkpoint",
+            Self::NothingToRedo => "next starts the first codon",
+            Self::Rollback(_) => "`hankweave thread` lists the checkpoints",
+            Self::RollbackInProgress => "wait until the files are back",
+            Self::Stopping | Self::Ended => "`hankweave run` goes on",
+        }
+    }
+}
+
+/// Sends commands to a live run; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Commander(mpsc::Sender<Request>);
+
+impl Commander {
+    /// Sends a command and waits for the answer of the runner.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Refusal`]; nothing has changed then, unless it is a [`Refusal::Rollback`] that says otherwise.
+    pub async fn send(&self, command: Command) -> Result<Accepted, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request { command, reply };
+        self.0.send(request).await.map_err(|_| Refusal::Ended)?;
+        answer.await.unwrap_or(Err(Refusal::Ended))
+    }
+}
+
+/// A command with the place for its answer.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(super) command: Command,
+    pub(super) reply: Reply,
+}
+
+pub(super) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
+
+/// The runner's end of the channel.
+#[derive(Debug)]
+pub(crate) struct Inbox(mpsc::Receiver<Request>);
+
+/// The channel for one run.
+pub(crate) fn channel() -> (Commander, Inbox) {
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    (Commander(sender), Inbox(receiver))
+}
+
+impl Inbox {
+    /// The next command; waits for ever when nobody can send one any more.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub(super) async fn next(&mut self) -> Request {
+        match self.0.recv().await {
+            Some(request) => request,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Does `work` and refuses everything meanwhile.
+    pub(super) async fn refuse_during<T>(
+        &mut self,
+        refusal: fn() -> Refusal,
+        work: impl Future<Output = T>,
+    ) -> T {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                result = &mut work => return result,
+                request = self.next() => answer(request.reply, Err(refusal())),
+            }
+        }
+    }
+}
+
+/// Answers a command; whoever sent it may have stopped waiting, which changes nothing.
+pub(super) fn answer(reply: Reply, answer: Result<Accepted, Refusal>) {
+    let _ = reply.send(answer);
+}

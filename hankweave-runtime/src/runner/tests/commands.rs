@@ -1,0 +1,324 @@
+//! Commands to a live run ("WebSocket protocol", "Commands").
+
+use std::sync::Arc as Shared;
+
+use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::state::{ContinuationReason, HankweaveState, RunStatus};
+use hankweave_core::thread::CodonPoint;
+use hankweave_core::wire::{Event, IdleReason};
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::embed::Recovery;
+use crate::runner::{Accepted, Command, Commander, Refusal, RollbackTarget, RunError, RunOutcome, RunResult};
+use crate::shutdown::{Shutdown, StopCause};
+use crate::state_manager::{Delivery, StateManager, Subscription};
+
+/// A run in the background.
+struct Live {
+    commander: Commander,
+    events: Subscription,
+    manager: StateManager,
+    shutdown: Shutdown,
+    task: JoinHandle<Result<RunOutcome, RunError>>,
+}
+
+async fn live(stage: &Stage) -> Live {
+    let hankweave = stage.open().await;
+    let shutdown = Shutdown::new();
+    Live {
+        commander: hankweave.commander(),
+        events: hankweave.subscribe(),
+        manager: hankweave.opened.possession.manager.clone(),
+        shutdown: shutdown.clone(),
+        task: tokio::spawn(hankweave.run(shutdown)),
+    }
+}
+
+impl Live {
+    /// Waits for an event.
+    async fn until(&mut self, wanted: impl Fn(&Event) -> bool) {
+        while let Some(delivery) = self.events.next().await.unwrap() {
+            if let Delivery::Event(entry) = delivery
+                && wanted(&entry.event)
+            {
+                return;
+            }
+        }
+        panic!("the run ended first");
+    }
+
+    async fn started(&mut self, id: &str) {
+        self.until(|event| matches!(event, Event::CodonStarted { codon_id, .. } if codon_id.as_str() == id))
+            .await;
+    }
+
+    async fn idle(&mut self, wanted: IdleReason) {
+        self.until(|event| matches!(event, Event::ServerIdle { reason, .. } if *reason == wanted))
+            .await;
+    }
+
+    async fn send(&self, command: Command) -> Result<Accepted, Refusal> {
+        self.commander.send(command).await
+    }
+
+    /// The command is refused with this code.
+    async fn refused(&self, command: Command, code: &str) {
+        let refusal = self.send(command).await.unwrap_err();
+        assert_eq!(refusal.code(), code, "{refusal}");
+        assert!(!refusal.hint().is_empty());
+    }
+
+    fn state(&self) -> Shared<HankweaveState> {
+        self.manager.snapshot()
+    }
+
+    async fn stop(self) -> RunOutcome {
+        self.shutdown.request(StopCause::Request);
+        self.task.await.unwrap().unwrap()
+    }
+}
+
+fn to(id: &str) -> RollbackTarget {
+    RollbackTarget::Codon(id.parse().unwrap(), CodonPoint::End)
+}
+
+fn back(id: &str, restart: bool) -> Command {
+    Command::RollBack {
+        target: to(id),
+        restart,
+    }
+}
+
+fn force() -> Command {
+    Command::ForceStop { reason: None }
+}
+
+/// The statuses of the newest run's codons, as `a completed`.
+fn codons(state: &HankweaveState) -> Vec<String> {
+    let codons = state.runs[0].codons.iter();
+    codons
+        .map(|codon| format!("{} {}", codon.codon_id(), codon.status()))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_running_codon_is_skipped_and_the_next_one_starts() {
+    let stage = Stage::new(&["one", "wait", "three"]);
+    let mut live = live(&stage).await;
+    live.started("b").await;
+    live.refused(Command::Next, "CODON_RUNNING").await;
+    live.refused(Command::Redo, "CODON_RUNNING").await;
+    live.refused(back("a", false), "CODON_RUNNING").await;
+    let skipped = live.send(Command::Skip).await.unwrap();
+    assert_eq!(skipped, Accepted::Stopping("b".parse().unwrap()));
+    let (commander, manager) = (live.commander.clone(), live.manager.clone());
+    let outcome = live.task.await.unwrap().unwrap();
+    assert_eq!(outcome.result, RunResult::Completed);
+    let state = manager.snapshot();
+    assert_eq!(codons(&state), ["a completed", "b skipped", "c completed"]);
+    let CodonExecution::Skipped(skipped) = state.runs[0].codons[1].as_ref() else {
+        panic!("{:?}", state.runs[0].codons[1]);
+    };
+    assert!(
+        skipped.skip_checkpoint.is_some()
+            && skipped.skipped_during == hankweave_core::codon::CodonPhase::Running
+    );
+    assert_eq!(
+        commander.send(Command::Next).await.unwrap_err().code(),
+        "RUN_ENDED"
+    );
+}
+
+// "codon becomes failed at once: exit code -1, reason unknown, retriable"; nothing starts by itself afterwards, a redo opens a new run.
+#[tokio::test]
+async fn a_codon_that_was_stopped_by_force_waits_for_a_redo() {
+    let mut stage = Stage::new(&["one", "wait"]);
+    stage.options.attended = true;
+    let mut live = live(&stage).await;
+    live.started("b").await;
+    live.send(Command::ForceStop {
+        reason: Some("too slow".to_owned()),
+    })
+    .await
+    .unwrap();
+    live.idle(IdleReason::CodonCompleted).await;
+    let state = live.state();
+    let CodonExecution::Failed(failed) = state.runs[0].codons[1].as_ref() else {
+        panic!("{:?}", state.runs[0].codons[1]);
+    };
+    let reason = &failed.failure_reason;
+    assert_eq!((failed.exit_code, reason.retriable), (-1, true));
+    assert_eq!(reason.message.as_deref(), Some("Force stopped: too slow"));
+    live.refused(Command::Next, "CODON_FAILED").await;
+    live.refused(Command::Skip, "NOTHING_RUNNING").await;
+
+    assert_eq!(
+        live.send(Command::Redo).await.unwrap(),
+        Accepted::Starting("b".parse().unwrap())
+    );
+    live.started("b").await;
+    live.send(Command::Skip).await.unwrap();
+    let manager = live.manager.clone();
+    assert_eq!(live.task.await.unwrap().unwrap().result, RunResult::Completed);
+    let state = manager.snapshot();
+    assert_eq!(
+        (codons(&state), state.runs.len()),
+        (vec!["b skipped".to_owned()], 2)
+    );
+    assert_eq!(state.runs[1].status, RunStatus::Failed);
+    let conditions = serde_json::to_value(&state.runs[0].starting_conditions).unwrap();
+    let source = json!({"runId": state.runs[1].run_id, "afterCodon": "a", "checkpointSha": ""});
+    assert_eq!(
+        conditions,
+        json!({"type": "continuation", "source": source, "reason": "retry"})
+    );
+}
+
+#[tokio::test]
+async fn with_nobody_there_a_forced_stop_ends_the_run_whatever_the_policy() {
+    let stage = Stage::new(&["wait"]);
+    stage.write(&["wait"], &json!({"onFailure": "retry"}));
+    let mut live = live(&stage).await;
+    live.started("a").await;
+    live.send(force()).await.unwrap();
+    let outcome = live.task.await.unwrap().unwrap();
+    assert_eq!(outcome.result, RunResult::Failed("a".parse().unwrap()));
+}
+
+#[tokio::test]
+async fn without_autostart_every_codon_waits_for_its_command() {
+    let mut stage = Stage::new(&["one", "two"]);
+    stage.options.autostart = false;
+    let mut live = live(&stage).await;
+    live.idle(IdleReason::Startup).await;
+    live.refused(Command::Redo, "NOTHING_TO_REDO").await;
+    live.refused(force(), "NOTHING_RUNNING").await;
+    assert_eq!(
+        live.send(Command::Next).await.unwrap(),
+        Accepted::Starting("a".parse().unwrap())
+    );
+    live.idle(IdleReason::CodonCompleted).await;
+    assert_eq!(codons(&live.state()), ["a completed"]);
+    live.send(Command::Next).await.unwrap();
+    live.idle(IdleReason::AllCodonsCompleted).await;
+    live.refused(Command::Next, "NOTHING_NEXT").await;
+    live.send(Command::Redo).await.unwrap();
+    live.idle(IdleReason::AllCodonsCompleted).await;
+    assert_eq!(codons(&live.state()), ["b completed"]);
+    assert_eq!(stage.done(), "one\ntwo\ntwo\n");
+    let outcome = live.stop().await;
+    assert_eq!(outcome.result, RunResult::Stopped(StopCause::Request));
+}
+
+// "Rollback order of events": the old run ends, the new one goes on with reason rollback; then idle, or the next codon.
+#[tokio::test]
+async fn a_live_run_goes_back_and_on_again() {
+    let mut stage = Stage::new(&["one", "two"]);
+    stage.options.autostart = false;
+    let mut live = live(&stage).await;
+    for reason in [IdleReason::CodonCompleted, IdleReason::AllCodonsCompleted] {
+        live.send(Command::Next).await.unwrap();
+        live.idle(reason).await;
+    }
+    live.refused(back("nobody", true), "ROLLBACK_FAILED").await;
+    assert_eq!(live.state().runs.len(), 1, "what is refused closes no run");
+    let Accepted::RolledBack(rollback) = live.send(back("a", false)).await.unwrap() else {
+        panic!("not accepted");
+    };
+    assert_eq!(
+        (rollback.next.unwrap().as_str(), stage.done().as_str()),
+        ("b", "one\n")
+    );
+    assert!(rollback.safety.is_some());
+    live.idle(IdleReason::RollbackCompleted).await;
+    let state = live.state();
+    assert_eq!(
+        (state.runs.len(), state.runs[1].status),
+        (2, RunStatus::Completed)
+    );
+    let reason = match &state.runs[0].starting_conditions {
+        hankweave_core::state::StartingConditions::Continuation { reason, .. } => *reason,
+        fresh => panic!("{fresh:?}"),
+    };
+    assert_eq!(reason, Some(ContinuationReason::Rollback));
+    live.send(Command::Next).await.unwrap();
+    live.idle(IdleReason::AllCodonsCompleted).await;
+    assert_eq!(stage.done(), "one\ntwo\n");
+    live.stop().await;
+}
+
+#[tokio::test]
+async fn after_a_forced_stop_a_run_with_autostart_goes_back_and_starts_by_itself() {
+    let mut stage = Stage::new(&["one", "wait"]);
+    stage.options.attended = true;
+    let mut live = live(&stage).await;
+    live.started("b").await;
+    live.send(force()).await.unwrap();
+    live.idle(IdleReason::CodonCompleted).await;
+    live.send(back("a", true)).await.unwrap();
+    live.started("b").await;
+    assert_eq!(stage.done(), "one\nwait\n");
+    live.send(Command::Skip).await.unwrap();
+    assert_eq!(live.task.await.unwrap().unwrap().result, RunResult::Completed);
+}
+
+// hank-config.md 6.4, row `abort`, reason retriable: stay alive and wait for a manual retry, unless nobody is there.
+#[tokio::test]
+async fn a_failure_that_could_be_mended_keeps_an_attended_run_alive() {
+    let mut stage = Stage::new(&["fail"]);
+    let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
+    assert_eq!(outcome.result, RunResult::Failed("a".parse().unwrap()));
+    stage.options.attended = true;
+    let mut live = live(&stage).await;
+    live.idle(IdleReason::CodonCompleted).await;
+    live.send(Command::Redo).await.unwrap();
+    live.idle(IdleReason::CodonCompleted).await;
+    assert_eq!(codons(&live.state()), ["a failed"]);
+    assert!(matches!(live.stop().await.result, RunResult::Stopped(_)));
+}
+
+#[tokio::test]
+async fn a_retry_that_waits_can_be_hastened_and_called_off() {
+    let stage = Stage::new(&["fail"]);
+    let config = json!({"onFailure": "retry", "retryConfig": {"maxAttempts": 5, "delayMs": 60000}});
+    stage.write(&["fail"], &config);
+    let mut live = live(&stage).await;
+    let waits = |event: &Event| matches!(event, Event::Info { message } if message.contains("tried again"));
+    live.until(waits).await;
+    live.refused(Command::Skip, "NOTHING_RUNNING").await;
+    assert_eq!(
+        live.send(Command::Next).await.unwrap(),
+        Accepted::Starting("a".parse().unwrap())
+    );
+    live.until(waits).await;
+    live.send(force()).await.unwrap();
+    let outcome = live.task.await.unwrap().unwrap();
+    assert_eq!(
+        (outcome.codons.len(), outcome.result),
+        (2, RunResult::Failed("a".parse().unwrap()))
+    );
+}
+
+// "Crash recovery": both offers, decided by an option where nobody can be asked.
+#[tokio::test]
+async fn after_a_failure_a_run_goes_back_or_on_from_where_it_stopped() {
+    for (recovery, done, reason) in [
+        (Recovery::LastSuccess, "one\ntwo\n", "rollback"),
+        (Recovery::CrashPoint, "one\nfail\ntwo\n", "retry"),
+    ] {
+        let mut stage = Stage::new(&["one", "fail"]);
+        stage.open().await.run(Shutdown::new()).await.unwrap();
+        stage.write(&["one", "two"], &json!({}));
+        stage.options.recovery = recovery;
+        let hankweave = stage.open().await;
+        let manager = hankweave.opened.possession.manager.clone();
+        let outcome = hankweave.run(Shutdown::new()).await.unwrap();
+        assert_eq!((outcome.result, outcome.codons.len()), (RunResult::Completed, 1));
+        assert_eq!(stage.done(), done);
+        let state = manager.snapshot();
+        let conditions = serde_json::to_value(&state.runs[0].starting_conditions).unwrap();
+        assert_eq!(conditions["reason"], reason);
+        assert_eq!(state.runs[0].codons[0].status(), CodonStatus::Completed);
+    }
+}

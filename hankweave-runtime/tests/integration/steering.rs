@@ -1,0 +1,124 @@
+//! Going on, standing still and being told what to do ("runtime behaviour", sections 2 and 6; "command line", `run`).
+
+use hankweave_testing::TestProject;
+use serde_json::{Value, json};
+
+use crate::support::{codon, project, shell_agent};
+
+/// Two codons that append their prompts to `done.txt`; the second one fails while a file `broken` is there.
+fn write_hank(project: &TestProject) {
+    let agent = shell_agent(project);
+    let script = project.directory().join("agent.sh");
+    let text = std::fs::read_to_string(&script).unwrap();
+    let fails = "say working\n[ \"$prompt\" = two ] && [ -e broken ] && echo half >> done.txt && exit 3\n";
+    project.write("agent.sh", text.replace("say working\n", fails));
+    let codon = |id: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh",
+            "promptText": id, "checkpointedFiles": ["*.txt"]})
+    };
+    project.write_hank(&json!({"hank": [codon("one"), codon("two")]}));
+}
+
+fn broken() -> TestProject {
+    let project = project();
+    write_hank(&project);
+    project.write("broken", "");
+    project.run(["run", "--headless"]).expect_code(1);
+    std::fs::remove_file(project.directory().join("broken")).unwrap();
+    project
+}
+
+fn done(project: &TestProject) -> String {
+    std::fs::read_to_string(project.directory().join("done.txt")).unwrap()
+}
+
+#[test]
+fn after_a_failure_the_flag_decides_where_nobody_can_be_asked() {
+    for (flag, expected, reason) in [
+        (None, "one\ntwo\n", "rollback"),
+        (Some("last-success"), "one\ntwo\n", "rollback"),
+        (Some("crash-point"), "one\nhalf\ntwo\n", "retry"),
+    ] {
+        let project = broken();
+        let flags = flag.iter().flat_map(|flag| ["--recover", *flag]);
+        project.run(["run"].into_iter().chain(flags)).expect_code(0);
+        assert_eq!(done(&project), expected);
+        let state = project.state(&project.directory());
+        assert_eq!(state["runs"][0]["startingConditions"]["reason"], reason);
+        assert_eq!(codon(&state["runs"][0], "two")["status"], "completed");
+        assert_eq!(state["runs"][0]["codons"].as_array().unwrap().len(), 1);
+    }
+}
+
+// "Nothing confirmed: keep a snapshot of the files, then start over."
+#[test]
+fn what_an_earlier_run_left_is_saved_before_everything_starts_over() {
+    let project = broken();
+    let begun = project.state(&project.directory())["initialCheckpoint"].clone();
+    project.run(["run", "--headless", "--new"]).expect_code(0);
+    let state = project.state(&project.directory());
+    let saved = state["runs"][0]["startingConditions"]["initialCheckpointSha"]
+        .as_str()
+        .unwrap();
+    let shown = project.checkpoints_git(&project.directory(), &["show", &format!("{saved}:done.txt")]);
+    assert_eq!(shown.expect_code(0).stdout, "one\nhalf\n");
+    assert_eq!(state["initialCheckpoint"], begun);
+}
+
+#[test]
+fn status_says_where_one_is_and_what_one_can_type() {
+    let project = broken();
+    let said = |project: &TestProject| {
+        let text = project.run(["status"]).expect_code(0).stdout.clone();
+        let document = project.run(["status", "--json"]).json_document();
+        let commands: Vec<String> = serde_json::from_value(document["commands"].clone()).unwrap();
+        assert!(commands.iter().all(|command| text.contains(command)), "{text}");
+        (text, commands)
+    };
+    let (text, commands) = said(&project);
+    assert!(text.contains("blocked: two failed"), "{text}");
+    assert!(
+        commands.contains(&"hankweave run --recover crash-point".to_owned()),
+        "{commands:?}"
+    );
+
+    project.run(["rollback", "--codon", "one"]).expect_code(0);
+    let (text, commands) = said(&project);
+    assert!(
+        text.contains("of one, and nothing has run since") && text.contains("next: two"),
+        "{text}"
+    );
+    assert_eq!(commands[0], "hankweave run");
+    let thread = project.run(["thread"]).stdout;
+    assert!(thread.contains("the next run goes on from there"), "{thread}");
+
+    project.run(["run", "--headless"]).expect_code(0);
+    let (_, commands) = said(&project);
+    assert!(!commands.contains(&"hankweave run".to_owned()), "{commands:?}");
+}
+
+#[test]
+fn without_autostart_nothing_starts_and_commands_are_read_from_the_terminal() {
+    let project = TestProject::new("/bin/sh");
+    write_hank(&project);
+    let line = format!(
+        "printf 'help\\nredo\\nskip\\nrollback last-success\\nquit\\n' | '{}' run --no-autostart --headless",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let finished = project.run(["-c", &line]);
+    finished.expect_code(0);
+    for words in [
+        "commands: next | redo",
+        "refused: no codon has been run yet to redo",
+        "refused: no codon is currently running",
+        "refused: rollback failed: no codon has a checkpoint",
+        "hint: ",
+    ] {
+        assert!(finished.stderr.contains(words), "{words}\n{finished}");
+    }
+    let state = project.state(&project.directory());
+    assert_eq!(
+        (&state["runs"][0]["codons"], &state["currentRunId"]),
+        (&json!([]), &Value::Null)
+    );
+}
