@@ -174,6 +174,7 @@ contract! {
     a_file_larger_than_the_limit_is_reported,
     a_bad_pattern_makes_no_checkpoint,
     an_unknown_checkpoint_is_told_from_an_error,
+    only_what_can_be_restored_is_restorable,
     hostile_names_come_back,
     executable_bits_and_links_come_back,
     a_restore_deletes_only_what_the_left_checkpoint_had,
@@ -372,6 +373,21 @@ fn an_unknown_checkpoint_is_told_from_an_error(fixture: &Fixture) {
         let error = fixture.store.diff(&created.sha, &sha).unwrap_err();
         assert!(matches!(error, HistoryError::Unknown { .. }), "{error}");
     }
+}
+
+// covers: G10
+fn only_what_can_be_restored_is_restorable(fixture: &Fixture) {
+    let created = fixture.create();
+    let never = CheckpointSha::new("0123456789012345678901234567890123456789");
+    let restorable = fixture.store.restorable(&[created.sha.clone(), never]).unwrap();
+    assert_eq!(restorable.keys().collect::<Vec<_>>(), [&created.sha]);
+    assert_eq!(
+        restorable[&created.sha],
+        fixture.store.known().unwrap()[&created.sha]
+    );
+    assert!(fixture.store.restorable(&[]).unwrap().is_empty());
+    assert_eq!(fixture.store.unfinished_restore().unwrap(), None);
+    assert!(fixture.store.prune(&[]).unwrap().is_empty());
 }
 
 fn hostile_names_come_back(fixture: &Fixture) {

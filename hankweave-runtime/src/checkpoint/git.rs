@@ -16,7 +16,7 @@ use git2::{ErrorCode, ObjectType, Odb, Oid, Reference, Repository, Signature, Ti
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
-use super::history::{self, GitHistory, name_of};
+use super::history::{self, GitHistory, MAIN, name_of};
 use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds};
 use super::open::{self, OpenError, OpenReport, OpenRequest};
 use super::restore::{self, Prepared};
@@ -27,10 +27,9 @@ use super::tree::{ChangeKind, Entry, Folders, Listing, changes};
 use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
-    KnownCheckpoints, Patterns, RestoreError, RestorePlan, RestoreReport, RestoreRequest, TreePath, message,
+    KnownCheckpoints, Patterns, RestoreError, RestorePlan, RestoreReport, RestoreRequest, TreePath,
+    UnfinishedRestore, message, prune, unfinished,
 };
-
-const MAIN: &str = "main";
 
 /// Checkpoints in a bare git repository.
 #[derive(Debug)]
@@ -62,8 +61,8 @@ impl GitCheckpoints {
     /// error: it is moved aside and told in the report.
     pub fn open(request: &OpenRequest) -> Result<(Self, OpenReport), OpenError> {
         let report = open::prepare(request)?;
-        let cache = StatCache::load(&request.repository);
         let history = GitHistory::at(&request.repository);
+        let cache = usable_cache(&history);
         Ok((
             Self {
                 history,
@@ -215,7 +214,12 @@ impl GitCheckpoints {
             .map(|left| history::find(repository, left))
             .transpose();
         let parent = parent.map_err(CheckpointError::Parent)?.map(|commit| commit.id());
-        let first = format!("recovery/{}-{}", request.at.as_millis(), request.target.short());
+        let first = format!(
+            "{}{}-{}",
+            prune::PREFIX,
+            request.at.as_millis(),
+            request.target.short()
+        );
         let (mut branch, mut number) = (first.clone(), 1);
         while tip(repository, &branch)?.is_some() {
             number += 1;
@@ -230,6 +234,36 @@ impl GitCheckpoints {
             at: request.at,
         };
         Ok(self.commit(repository, cache, current, &draft)?.0)
+    }
+
+    /// Notes that the restore begins, and returns the safety checkpoint that leads back behind all of it: a restore that
+    /// finishes an interrupted one keeps the first.
+    fn note(&self, request: &RestoreRequest, safety: &CheckpointSha) -> Result<CheckpointSha, RestoreError> {
+        let safety = match self.unfinished_restore()? {
+            Some(earlier) if earlier.target == request.target => earlier.safety,
+            _ => safety.clone(),
+        };
+        let note = UnfinishedRestore {
+            target: request.target.clone(),
+            left: request.left.clone(),
+            safety: safety.clone(),
+            at: request.at,
+        };
+        unfinished::write(self.history.path(), &note).map_err(self.note_error("write"))?;
+        Ok(safety)
+    }
+
+    fn forget_note(&self) -> Result<(), RestoreError> {
+        unfinished::remove(self.history.path()).map_err(self.note_error("remove"))
+    }
+
+    fn note_error(&self, action: &'static str) -> impl Fn(io::Error) -> RestoreError {
+        let path = unfinished::place(self.history.path());
+        move |source| RestoreError::Note {
+            action,
+            path: path.clone(),
+            source,
+        }
     }
 }
 
@@ -313,6 +347,7 @@ impl CheckpointStore for GitCheckpoints {
             plan,
         } = self.prepare_restore(&repository, &cache, request, &self.history)?;
         if plan.write.is_empty() && plan.delete.is_empty() {
+            self.forget_note()?;
             return Ok(RestoreReport {
                 safety: None,
                 done: plan,
@@ -330,11 +365,33 @@ impl CheckpointStore for GitCheckpoints {
             let object = odb.read(blob).map_err(ObjectError::at("read a blob"))?;
             Ok(object.data().to_vec())
         };
-        restore::apply(&workspace, &plan, &target, &contents)?;
+        let first_safety = self.note(request, &safety.sha)?;
+        restore::apply(&workspace, &plan, &target, &contents).map_err(|source| {
+            RestoreError::Interrupted {
+                safety: first_safety,
+                source: Box::new(source),
+            }
+        })?;
+        self.forget_note()?;
         Ok(RestoreReport {
             safety: Some(safety),
             done: plan,
         })
+    }
+
+    fn unfinished_restore(&self) -> Result<Option<UnfinishedRestore>, RestoreError> {
+        unfinished::read(self.history.path()).map_err(self.note_error("read"))
+    }
+
+    fn restorable(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
+        self.history.restorable(shas)
+    }
+
+    fn prune(&self, keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError> {
+        let _one_writer = self.cache();
+        let repository = self.history.repository().map_err(HistoryError::Read)?;
+        prune::safety_branches(&repository, keep)
+            .map_err(|error| HistoryError::Read(ObjectError::at("prune safety checkpoints")(error)))
     }
 }
 
@@ -443,6 +500,21 @@ fn base_on(repository: &Repository, cache: &mut StatCache, parent: Option<Oid>) 
         cache.folders = loaded.folders;
     }
     Ok(())
+}
+
+/// The stat cache, unless it speaks of objects that are gone: what it knows would not be stored again.
+fn usable_cache(history: &GitHistory) -> StatCache {
+    let cache = StatCache::load(history.path());
+    let all_there = || -> Result<bool, git2::Error> {
+        let repository = Repository::open_bare(history.path())?;
+        let odb = repository.odb()?;
+        Ok(cache.objects().all(|object| odb.exists(object)))
+    };
+    if all_there().unwrap_or(false) {
+        cache
+    } else {
+        StatCache::default()
+    }
 }
 
 /// Fails when contents are missing that the restore needs, before anything is changed.

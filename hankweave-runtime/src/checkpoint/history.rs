@@ -3,13 +3,16 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use git2::{BranchType, Commit, ErrorCode, ObjectType, Oid, Repository, Tree};
+use git2::{BranchType, Commit, ErrorClass, ErrorCode, ObjectType, Odb, Oid, Repository, Tree};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
 use super::object::ObjectError;
 use super::tree::{Entry, FileMode, Folders, Listing, changes};
 use super::{Change, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, message, open};
+
+/// The branch of the checkpoints before any run.
+pub(super) const MAIN: &str = "main";
 
 /// The checkpoints of a repository, for looking at.
 #[derive(Debug, Clone)]
@@ -46,7 +49,7 @@ impl GitHistory {
         }
     }
 
-    /// Every checkpoint of every branch.
+    /// Every checkpoint of every branch; what lies behind a missing one is found by its name only.
     ///
     /// # Errors
     ///
@@ -58,7 +61,9 @@ impl GitHistory {
             for branch in repository.branches(Some(BranchType::Local))? {
                 let reference = branch?.0.into_reference();
                 let branch = reference.shorthand().unwrap_or_default().to_owned();
-                add_line(reference.peel_to_commit()?, &branch, &mut known)?;
+                if let Some(tip) = reference.target() {
+                    add_line(&repository, tip, &branch, &mut known)?;
+                }
             }
             Ok(known)
         };
@@ -86,17 +91,35 @@ impl GitHistory {
     ///
     /// Returns [`HistoryError`] when that cannot be found out.
     pub fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError> {
+        let restorable = self.restorable(shas)?;
+        let missing = shas.iter().filter(|sha| !restorable.contains_key(*sha));
+        Ok(missing.cloned().collect())
+    }
+
+    /// What is known about those of `shas` that can be restored: the commit, its folders and the contents of all files
+    /// are there ("reliability and security", rule G10).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when that cannot be found out.
+    pub fn restorable(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
-        let mut good = HashSet::new();
-        let is_whole = |sha: &CheckpointSha, good: &mut HashSet<Oid>| match find(&repository, sha) {
-            Ok(commit) => is_tree_whole(&repository, commit.tree_id(), good),
-            Err(_) => false,
+        let mut restorable = KnownCheckpoints::new();
+        let mut check = || -> Result<(), git2::Error> {
+            let odb = repository.odb()?;
+            let mut good = HashSet::new();
+            for sha in shas {
+                let Some(commit) = unless_missing(look_up(&repository, sha))?.flatten() else {
+                    continue;
+                };
+                if is_tree_whole(&repository, &odb, commit.tree_id(), &mut good)? {
+                    restorable.insert(sha.clone(), describe(&commit, MAIN));
+                }
+            }
+            Ok(())
         };
-        Ok(shas
-            .iter()
-            .filter(|sha| !is_whole(sha, &mut good))
-            .cloned()
-            .collect())
+        check().map_err(|error| HistoryError::Read(ObjectError::at("look for the checkpoints")(error)))?;
+        Ok(restorable)
     }
 
     /// What happened to the files between `from` and `to`, ordered by path.
@@ -131,15 +154,35 @@ impl GitHistory {
 
 /// The commit called `sha`.
 pub(super) fn find<'a>(repository: &'a Repository, sha: &CheckpointSha) -> Result<Commit<'a>, HistoryError> {
-    let unknown = || HistoryError::Unknown { sha: sha.clone() };
-    if sha.as_str().len() != 40 {
-        return Err(unknown());
+    match look_up(repository, sha) {
+        Ok(Some(commit)) => Ok(commit),
+        Ok(None) => Err(HistoryError::Unknown { sha: sha.clone() }),
+        Err(error) => Err(HistoryError::Read(ObjectError::at("read a checkpoint")(error))),
     }
-    let id = Oid::from_str(sha.as_str()).map_err(|_| unknown())?;
-    repository.find_commit(id).map_err(|error| match error.code() {
-        ErrorCode::NotFound => unknown(),
-        _ => HistoryError::Read(ObjectError::at("read a checkpoint")(error)),
-    })
+}
+
+/// The commit called `sha`, in full length; `None` when there is none.
+fn look_up<'a>(repository: &'a Repository, sha: &CheckpointSha) -> Result<Option<Commit<'a>>, git2::Error> {
+    let Some(id) = Some(sha.as_str())
+        .filter(|text| text.len() == 40)
+        .and_then(|text| Oid::from_str(text).ok())
+    else {
+        return Ok(None);
+    };
+    match repository.find_commit(id) {
+        Ok(commit) => Ok(Some(commit)),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// `None` when an object is missing or damaged, which is not the same as a disk that cannot be read.
+fn unless_missing<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.class() == ErrorClass::Os && error.code() != ErrorCode::NotFound => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// The files of the checkpoint `sha`.
@@ -194,19 +237,24 @@ fn load_folder(
     Ok(())
 }
 
-/// Follows the first parents from `commit` until one is known. `branch` is used for commits that do not tell theirs.
-fn add_line(commit: Commit<'_>, branch: &str, known: &mut KnownCheckpoints) -> Result<(), git2::Error> {
-    let mut next = Some(commit);
-    while let Some(commit) = next {
-        let sha = name_of(commit.id());
+/// Follows the first parents from `tip` until one is known or missing. `branch` is used for commits that do not tell
+/// theirs.
+fn add_line(
+    repository: &Repository,
+    tip: Oid,
+    branch: &str,
+    known: &mut KnownCheckpoints,
+) -> Result<(), git2::Error> {
+    let mut next = Some(tip);
+    while let Some(id) = next {
+        let sha = name_of(id);
         if known.contains_key(&sha) {
             return Ok(());
         }
-        next = if commit.parent_count() > 0 {
-            Some(commit.parent(0)?)
-        } else {
-            None
+        let Some(commit) = unless_missing(repository.find_commit(id))? else {
+            return Ok(());
         };
+        next = commit.parent_ids().next();
         known.insert(sha, describe(&commit, branch));
     }
     Ok(())
@@ -228,20 +276,29 @@ pub(super) fn name_of(commit: Oid) -> CheckpointSha {
     CheckpointSha::new(commit.to_string())
 }
 
-/// Whether `tree` and everything beneath it is there. `good` holds the trees that were found whole before.
-fn is_tree_whole(repository: &Repository, tree: Oid, good: &mut HashSet<Oid>) -> bool {
+/// Whether `tree` and everything beneath it is there. `good` holds the objects that were found before.
+fn is_tree_whole(
+    repository: &Repository,
+    odb: &Odb<'_>,
+    tree: Oid,
+    good: &mut HashSet<Oid>,
+) -> Result<bool, git2::Error> {
     if good.contains(&tree) {
-        return true;
+        return Ok(true);
     }
-    let (Ok(folder), Ok(objects)) = (repository.find_tree(tree), repository.odb()) else {
-        return false;
+    let Some(folder) = unless_missing(repository.find_tree(tree))? else {
+        return Ok(false);
     };
-    let whole = folder.iter().all(|entry| match entry.kind() {
-        Some(ObjectType::Tree) => is_tree_whole(repository, entry.id(), good),
-        _ => good.contains(&entry.id()) || objects.exists(entry.id()) && good.insert(entry.id()),
-    });
-    if whole {
-        good.insert(tree);
+    for entry in &folder {
+        let id = entry.id();
+        let whole = match entry.kind() {
+            Some(ObjectType::Tree) => is_tree_whole(repository, odb, id, good)?,
+            _ => good.contains(&id) || odb.exists(id) && good.insert(id),
+        };
+        if !whole {
+            return Ok(false);
+        }
     }
-    whole
+    good.insert(tree);
+    Ok(true)
 }

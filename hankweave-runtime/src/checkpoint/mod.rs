@@ -43,6 +43,7 @@ mod object;
 )]
 mod open;
 mod pattern;
+mod prune;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -71,12 +72,20 @@ mod tree;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
+    reason = "a note beside the repository of libgit2"
+)]
+mod unfinished;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
     reason = "the files of the real workspace, by descriptors; `CheckpointStore` is the seam"
 )]
 mod workspace;
 
 #[cfg(test)]
 mod contract;
+#[cfg(test)]
+mod damage_tests;
 #[cfg(test)]
 mod git_tests;
 
@@ -93,3 +102,4 @@ pub use store::{
     Skipped,
 };
 pub use tree::{Change, ChangeKind, InvalidPath, TreePath};
+pub use unfinished::UnfinishedRestore;

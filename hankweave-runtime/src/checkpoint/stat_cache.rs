@@ -52,6 +52,12 @@ impl StatCache {
         (known == stat).then_some(*blob)
     }
 
+    /// Every object that the cache takes for stored.
+    pub(super) fn objects(&self) -> impl Iterator<Item = Oid> {
+        let blobs = self.files.values().map(|entry| entry.blob);
+        blobs.chain(self.folders.values().copied())
+    }
+
     /// The id of the tree of the whole checkpoint.
     pub(super) fn root(&self) -> Option<Oid> {
         self.folders.get(&[][..]).copied()

@@ -12,7 +12,7 @@ use hankweave_core::time::Timestamp;
 use serde::Serialize;
 
 use super::object::ObjectError;
-use super::{Change, PatternError, TreePath};
+use super::{Change, PatternError, TreePath, UnfinishedRestore};
 
 /// Keeps checkpoints of one workspace.
 ///
@@ -54,6 +54,18 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`HistoryError`] when that cannot be found out.
     fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError>;
 
+    /// What is known about those of `shas` that can be restored ("reliability and security", rule G10).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when that cannot be found out.
+    fn restorable(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
+        let missing = self.verify(shas)?;
+        let mut known = self.known()?;
+        known.retain(|sha, _| shas.contains(sha) && !missing.contains(sha));
+        Ok(known)
+    }
+
     /// What happened to the files between `from` and `to`, ordered by path.
     ///
     /// # Errors
@@ -78,6 +90,26 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     ///
     /// Returns [`RestoreError`]; its documentation says whether files were changed.
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError>;
+
+    /// The restore that was interrupted, by a crash or an error; restoring its target again ends it. A store that lives
+    /// no longer than the process knows of none.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RestoreError::Note`] when that cannot be found out.
+    fn unfinished_restore(&self) -> Result<Option<UnfinishedRestore>, RestoreError> {
+        Ok(None)
+    }
+
+    /// Forgets the safety checkpoints that are old and that `keep` does not name; returns their branches. A store that
+    /// lives no longer than the process keeps all.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when the branches cannot be read or deleted.
+    fn prune(&self, _keep: &[CheckpointSha]) -> Result<Vec<String>, HistoryError> {
+        Ok(Vec::new())
+    }
 }
 
 /// Asks for the checkpoint before any codon.
@@ -303,4 +335,24 @@ pub enum RestoreError {
     /// The changes could not be made durable. Call again to finish.
     #[error("failed to sync the restored files")]
     Sync(#[source] io::Error),
+    /// Files may have been changed already; the restore is noted as unfinished.
+    #[error("failed to restore all files; what was there before is kept in checkpoint {safety}")]
+    Interrupted {
+        /// The files as they were before the first change.
+        safety: CheckpointSha,
+        /// What went wrong.
+        #[source]
+        source: Box<RestoreError>,
+    },
+    /// The note about an unfinished restore could not be read, written or removed.
+    #[error("failed to {action} the note about an unfinished restore, `{}`", path.display())]
+    Note {
+        /// What was tried.
+        action: &'static str,
+        /// The note.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
 }

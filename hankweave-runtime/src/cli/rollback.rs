@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::args::{Global, Point, RollbackArgs};
 use super::exit::{Failure, FailureKind};
-use super::run::{existing_state_dir, open_failure};
+use super::run::{SURVIVORS, existing_state_dir, open_failure};
 use super::{logging, state};
 use crate::checkpoint::RestoreError;
 use crate::embed::RunOptions;
@@ -138,6 +138,7 @@ pub(super) fn failure(error: &RollbackError) -> Failure {
     match error {
         RollbackError::Running => Failure::from_error(FailureKind::Held, error)
             .hint("stop the run first (SIGTERM, or Ctrl-C where it was started)"),
+        RollbackError::Survivors { .. } => Failure::from_error(FailureKind::Io, error).hint(SURVIVORS),
         RollbackError::Target(TargetError::Ambiguous { .. }) => {
             Failure::from_error(FailureKind::Input, error).hint("type more characters of the SHA")
         }

@@ -189,6 +189,9 @@ pub(super) fn hank_failure(error: &LoadHankError) -> Failure {
     Failure::from_error(FailureKind::Input, error).hint(hint)
 }
 
+pub(super) const SURVIVORS: &str =
+    "they wait for the kernel, such as for a disk; try again when they are gone";
+
 pub(super) fn open_failure(error: &OpenError) -> Failure {
     match error {
         OpenError::Preflight(PreflightError::Hank(_) | PreflightError::UnknownAgent { .. }) => {
@@ -205,6 +208,7 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
             .hint("use a local disk (-e DIR), or --allow-no-lock when no other instance uses the directory"),
         OpenError::Lock(LockError::NotPrivate { .. }) => Failure::from_error(FailureKind::Io, error)
             .hint("it holds prompts and everything that agents print, so it must be yours alone"),
+        OpenError::Survivors { .. } => Failure::from_error(FailureKind::Io, error).hint(SURVIVORS),
         OpenError::Directory { .. } => Failure::from_error(FailureKind::Io, error)
             .hint("choose a directory that you may write to with -e DIR"),
         OpenError::State(crate::state_manager::LoadError::History(_)) => {
@@ -215,6 +219,8 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
         | OpenError::Journal(_)
         | OpenError::State(_)
         | OpenError::Checkpoints(_)
+        | OpenError::History(_)
+        | OpenError::Restore(_)
         | OpenError::Crash(_) => Failure::from_error(FailureKind::Io, error),
     }
 }

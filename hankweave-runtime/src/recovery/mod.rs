@@ -1,6 +1,7 @@
 //! Start-up in order: what is wrong is found before anything is written, the lock comes before everything else on disk
 //! ("runtime behaviour", section 2; "reliability and security", rule L3).
 
+mod checkpoints;
 mod crash;
 mod open;
 mod own_files;

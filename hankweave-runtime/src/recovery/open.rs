@@ -1,18 +1,22 @@
 //! Taking an execution directory into possession.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::hank::{CodonConfig, Hank, redirecting_variables};
+use hankweave_core::id::CheckpointSha;
 use hankweave_core::state::{Source, StateProblem};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::own_files::own_files;
-use super::{PreflightError, crash, preflight};
-use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, OpenReport, OpenRequest};
+use super::{PreflightError, checkpoints, crash, preflight};
+use crate::checkpoint::{
+    self, CheckpointStore, GitCheckpoints, HistoryError, OpenReport, OpenRequest, RestoreError,
+};
 use crate::driver::DriverSet;
 use crate::embed::{Builder, RunOptions};
 use crate::hank_files::LoadedHank;
@@ -57,6 +61,18 @@ pub enum OpenError {
     /// The checkpoint repository cannot be used.
     #[error(transparent)]
     Checkpoints(checkpoint::OpenError),
+    /// The checkpoints cannot be looked at, so nobody knows where to go on.
+    #[error("failed to look for the recorded checkpoints")]
+    History(#[source] HistoryError),
+    /// Going back to a checkpoint had been interrupted, and could not be finished.
+    #[error("failed to finish going back to a checkpoint, which an earlier run began")]
+    Restore(#[source] RestoreError),
+    /// Processes of an earlier run could not be ended, and files are never taken back beneath them.
+    #[error("{count} processes of an earlier run still live, so its files cannot be taken back")]
+    Survivors {
+        /// How many.
+        count: usize,
+    },
     /// A crash that was found could not be recorded.
     #[error("failed to record the crash of an earlier run")]
     Crash(#[source] TransitionError),
@@ -70,6 +86,10 @@ pub(crate) struct Possession {
     pub(crate) manager: StateManager,
     pub(crate) writer: JoinHandle<()>,
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
+    /// The recorded checkpoints that are damaged or gone.
+    pub(crate) missing: BTreeSet<CheckpointSha>,
+    /// Processes of an earlier run that could not be ended.
+    pub(crate) survivors: usize,
     pub(crate) notices: Vec<String>,
 }
 
@@ -183,8 +203,10 @@ pub(crate) async fn possess(
     // Owned by `Opened`, whose run awaits it after `shutdown`.
     let writer = task.spawn();
     let state = manager.snapshot();
+    let mut survivors = 0;
     for marker in crash::markers(&state) {
         let swept = world.spawner.sweep(&marker).await;
+        survivors += swept.survivors;
         if swept.killed > 0 {
             notices.push(format!(
                 "{} processes that a crashed run had left behind were ended",
@@ -204,12 +226,16 @@ pub(crate) async fn possess(
             .await
             .map_err(OpenError::Crash)?;
     }
+    let found = checkpoints::put_in_order(&world, &records.checkpoints, &state, survivors).await?;
+    notices.extend(found.notices);
     let possession = Possession {
         world,
         dir,
         manager,
         writer,
         checkpoints: records.checkpoints,
+        missing: found.missing,
+        survivors,
         notices,
     };
     Ok((possession, records.lock))

@@ -33,6 +33,12 @@ pub enum RollbackError {
     /// Something runs; nothing was changed.
     #[error("a codon is running")]
     Running,
+    /// Files are never taken back beneath living processes ("reliability and security", rule G9); nothing was changed.
+    #[error("{count} processes of an earlier run still live, so its files cannot be taken back")]
+    Survivors {
+        /// How many.
+        count: usize,
+    },
     /// There is no such place; nothing was changed.
     #[error("there is no way back to there")]
     Target(#[source] TargetError),
@@ -99,6 +105,11 @@ pub(crate) async fn go_back_to(
     possession: &Possession,
     source: ContinuationSource,
 ) -> Result<Rollback, RollbackError> {
+    if possession.survivors > 0 {
+        return Err(RollbackError::Survivors {
+            count: possession.survivors,
+        });
+    }
     let state = possession.manager.snapshot();
     let thread = thread::build(&state, None, None);
     let left = thread::position(&state, &thread);
@@ -144,6 +155,7 @@ pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<Checkpo
     let known = known.map_err(RollbackError::History)?;
     Ok(known
         .into_iter()
+        .filter(|(sha, _)| !possession.missing.contains(sha))
         .map(|(sha, found)| (sha, facts(found)))
         .collect())
 }

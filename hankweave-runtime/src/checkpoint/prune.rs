@@ -1,0 +1,47 @@
+//! Which safety checkpoints are kept.
+
+use git2::{ErrorCode, Repository};
+use hankweave_core::id::CheckpointSha;
+
+use super::history::name_of;
+
+/// Safety checkpoints that are kept whatever happens, the newest ones.
+///
+/// Each restore makes one; who wants its files back notices soon.
+pub(super) const KEPT: usize = 20;
+
+/// Where safety checkpoints are: `recovery/<milliseconds>-<short sha of the target>`.
+pub(super) const PREFIX: &str = "recovery/";
+
+/// Deletes the branches of all safety checkpoints but the newest [`KEPT`] and those that `keep` names; returns their
+/// names. What they held stays in the repository until somebody collects garbage there.
+pub(super) fn safety_branches(
+    repository: &Repository,
+    keep: &[CheckpointSha],
+) -> Result<Vec<String>, git2::Error> {
+    let mut branches = Vec::new();
+    for reference in repository.references_glob(&format!("refs/heads/{PREFIX}*"))? {
+        let reference = reference?;
+        let name = reference.shorthand().unwrap_or_default().to_owned();
+        let kept = reference.target().is_none_or(|tip| keep.contains(&name_of(tip)));
+        branches.push((age_order(&name), name, kept));
+    }
+    branches.sort_unstable_by(|left, right| right.cmp(left));
+    let old = branches.into_iter().skip(KEPT).filter(|(.., kept)| !kept);
+    let mut pruned = Vec::new();
+    for (_, name, _) in old {
+        match repository.find_reference(&format!("refs/heads/{name}")) {
+            Ok(mut reference) => reference.delete()?,
+            Err(error) if error.code() == ErrorCode::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        pruned.push(name);
+    }
+    Ok(pruned)
+}
+
+/// The milliseconds in the name; what has none counts as oldest.
+fn age_order(name: &str) -> i64 {
+    let number = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(i64::MIN)
+}
