@@ -7,9 +7,10 @@ use git2::{BranchType, Commit, ErrorClass, ErrorCode, ObjectType, Odb, Oid, Repo
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
+use super::inspect::Inspector;
 use super::object::ObjectError;
 use super::tree::{Entry, FileMode, Folders, Listing, changes};
-use super::{Change, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, message, open};
+use super::{Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, message, open};
 
 /// The branch of the checkpoints before any run.
 pub(super) const MAIN: &str = "main";
@@ -122,6 +123,30 @@ impl GitHistory {
         Ok(restorable)
     }
 
+    /// Reads every part of each of `shas` and tells what is wrong with it, in their order.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when the disk cannot be read; damage is no error.
+    pub fn inspect(&self, shas: &[CheckpointSha]) -> Result<Vec<Vec<Damage>>, HistoryError> {
+        let repository = self.repository().map_err(HistoryError::Read)?;
+        let inspect = || -> Result<Vec<Vec<Damage>>, git2::Error> {
+            let mut inspector = Inspector::new(&repository)?;
+            shas.iter().map(|sha| inspector.inspect(sha)).collect()
+        };
+        inspect().map_err(|error| HistoryError::Read(ObjectError::at("read the checkpoints")(error)))
+    }
+
+    /// The files of the checkpoint `sha`, ordered.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when it does not exist or cannot be read.
+    pub fn files(&self, sha: &CheckpointSha) -> Result<Vec<TreePath>, HistoryError> {
+        let repository = self.repository().map_err(HistoryError::Read)?;
+        Ok(load(&repository, sha)?.files.into_keys().collect())
+    }
+
     /// What happened to the files between `from` and `to`, ordered by path.
     ///
     /// # Errors
@@ -162,7 +187,10 @@ pub(super) fn find<'a>(repository: &'a Repository, sha: &CheckpointSha) -> Resul
 }
 
 /// The commit called `sha`, in full length; `None` when there is none.
-fn look_up<'a>(repository: &'a Repository, sha: &CheckpointSha) -> Result<Option<Commit<'a>>, git2::Error> {
+pub(super) fn look_up<'a>(
+    repository: &'a Repository,
+    sha: &CheckpointSha,
+) -> Result<Option<Commit<'a>>, git2::Error> {
     let Some(id) = Some(sha.as_str())
         .filter(|text| text.len() == 40)
         .and_then(|text| Oid::from_str(text).ok())
@@ -177,7 +205,7 @@ fn look_up<'a>(repository: &'a Repository, sha: &CheckpointSha) -> Result<Option
 }
 
 /// `None` when an object is missing or damaged, which is not the same as a disk that cannot be read.
-fn unless_missing<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
+pub(super) fn unless_missing<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.class() == ErrorClass::Os && error.code() != ErrorCode::NotFound => Err(error),

@@ -45,11 +45,22 @@ pub(super) fn codon(request: &CheckpointRequest) -> String {
     message
 }
 
-/// The branch that a codon's message tells, from `[run:…]` in its first line.
-pub(super) fn branch(message: &str) -> Option<String> {
-    let (_, rest) = message.lines().next()?.split_once(" [run:")?;
+/// The word that a message begins with.
+pub(super) fn kind(message: &str) -> &str {
+    message.split(':').next().unwrap_or(message)
+}
+
+/// The codon and the run that a codon's message names in its first line, `<kind>:<codon> [run:<run>] …`.
+pub(super) fn codon_and_run(message: &str) -> Option<(&str, &str)> {
+    let (start, rest) = message.lines().next()?.split_once(" [run:")?;
+    let (_, codon_id) = start.split_once(':')?;
     let (run_id, _) = rest.split_once(']')?;
-    Some(format!("run-{run_id}"))
+    Some((codon_id, run_id))
+}
+
+/// The branch that a codon's message tells.
+pub(super) fn branch(message: &str) -> Option<String> {
+    codon_and_run(message).map(|(_, run_id)| format!("run-{run_id}"))
 }
 
 /// The time that a message tells, exact to the millisecond; git's own time only knows seconds.
@@ -130,5 +141,7 @@ mod tests {
             Some(Timestamp::from_millis(1_736_000_000_123))
         );
         assert_eq!((branch("initial: x"), timestamp("")), (None, None));
+        assert_eq!(codon_and_run(&message), Some(("review#1", "1736000000000-abc")));
+        assert_eq!((kind(&message), kind("initial: x")), ("rig-setup", "initial"));
     }
 }

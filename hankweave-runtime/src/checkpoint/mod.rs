@@ -33,6 +33,7 @@ mod git;
     reason = "libgit2 and its repository are real files"
 )]
 mod history;
+mod inspect;
 mod memory;
 mod message;
 mod object;
@@ -91,6 +92,7 @@ mod git_tests;
 
 pub use git::GitCheckpoints;
 pub use history::GitHistory;
+pub use inspect::{Damage, DamageKind};
 pub use memory::MemoryCheckpoints;
 pub use object::ObjectError;
 pub use open::{OpenError, OpenReport, OpenRequest};

@@ -12,7 +12,7 @@ use hankweave_core::time::Timestamp;
 use serde::Serialize;
 
 use super::object::ObjectError;
-use super::{Change, PatternError, TreePath, UnfinishedRestore};
+use super::{Change, PatternError, TreePath, UnfinishedRestore, message};
 
 /// Keeps checkpoints of one workspace.
 ///
@@ -205,6 +205,26 @@ pub struct KnownCheckpoint {
     pub branch: String,
     /// The checkpoint before it.
     pub parent: Option<CheckpointSha>,
+}
+
+impl KnownCheckpoint {
+    /// The first word of its message: `initial`, `rig-setup`, `completed`, `error`, `skipped` or `safety`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        message::kind(&self.message)
+    }
+
+    /// The codon that its message names.
+    #[must_use]
+    pub fn codon(&self) -> Option<&str> {
+        message::codon_and_run(&self.message).map(|(codon, _)| codon)
+    }
+
+    /// The run that its message names.
+    #[must_use]
+    pub fn run(&self) -> Option<&str> {
+        message::codon_and_run(&self.message).map(|(_, run)| run)
+    }
 }
 
 /// Asks to bring back the files of a checkpoint.

@@ -85,6 +85,8 @@ pub(crate) enum Command {
     /// Look into the recorded state
     #[command(subcommand)]
     State(StateCommand),
+    /// List, show, compare and verify checkpoints; changes nothing
+    Checkpoints(CheckpointsArgs),
     /// Draw a state machine from the code
     Diagram(DiagramArgs),
     /// Print the JSON Schema of a document, from the code
@@ -300,6 +302,39 @@ pub(crate) struct StateCostArgs {
     /// Count this run and all newer ones only.
     #[arg(long, value_name = "RUN")]
     pub(crate) since: Option<RunId>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckpointsArgs {
+    /// The execution directory; it holds .hankweave.
+    #[arg(short, long, global = true, env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) execution: PathBuf,
+    #[command(subcommand)]
+    pub(crate) command: Option<CheckpointsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CheckpointsCommand {
+    /// List all checkpoints, newest first; the default
+    List,
+    /// Show a checkpoint, its files and what it changed
+    Show {
+        /// Its SHA, or the beginning of it.
+        sha: String,
+    },
+    /// Show which files differ between two checkpoints
+    Diff {
+        /// The earlier one: its SHA, or the beginning of it.
+        from: String,
+        /// The later one.
+        to: String,
+    },
+    /// Read every part of checkpoints and tell which could not be restored
+    Verify {
+        /// Which ones [default: all].
+        #[arg(value_name = "SHA")]
+        shas: Vec<String>,
+    },
 }
 
 #[derive(Debug, Args)]

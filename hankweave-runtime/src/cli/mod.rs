@@ -1,6 +1,7 @@
 //! The command line: the only place that reads arguments, prints, or chooses an exit code.
 
 mod args;
+mod checkpoints;
 mod commands;
 mod completions;
 mod diagram;
@@ -65,6 +66,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Rollback(args) => rollback::rollback(&global, &args),
         Command::State(command) => state::state(&global, &command),
         Command::Thread(args) => thread::thread(&global, &args),
+        Command::Checkpoints(args) => checkpoints::checkpoints(&global, &args),
         Command::Diagram(args) => diagram::diagram(&args),
         Command::Schema(args) => schema::schema(&args),
         Command::Completions { shell } => completions::completions(shell),

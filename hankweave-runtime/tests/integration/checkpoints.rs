@@ -80,3 +80,202 @@ fn going_back_that_a_crash_cut_off_is_finished_before_anything_else() {
     );
     assert!(!place.exists());
 }
+
+/// Runs `hankweave checkpoints …` and reads its JSON.
+#[track_caller]
+fn look(project: &TestProject, arguments: &[&str]) -> Value {
+    let arguments = ["checkpoints", "--json"].iter().chain(arguments);
+    project.run(arguments).expect_code(0).json_document()
+}
+
+/// What a command prints for people.
+#[track_caller]
+fn printed(project: &TestProject, code: i32, arguments: &[&str]) -> String {
+    project.run(arguments).expect_code(code).stdout.clone()
+}
+
+/// "command line", `checkpoints`: list with type, codon, run, sha, time.
+#[test]
+fn all_checkpoints_are_listed_newest_first() {
+    let project = project();
+    let state = a_failed_run(&project);
+    let (run, files) = (&state["runs"][0], project.files());
+    let listed = look(&project, &[]);
+    let rows = listed["checkpoints"].as_array().unwrap();
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| (&row["type"], &row["codonId"], &row["sha"], &row["missing"]))
+        .collect();
+    let (error, completed, initial) = (json!("error"), json!("completed"), json!("initial"));
+    let id = ["one", "two", "three"].map(|id| json!(id));
+    let expected = [
+        (
+            &error,
+            &id[2],
+            &codon(run, "three")["errorCheckpoint"],
+            &json!(false),
+        ),
+        (
+            &completed,
+            &id[1],
+            &codon(run, "two")["completionCheckpoint"],
+            &json!(false),
+        ),
+        (
+            &completed,
+            &id[0],
+            &codon(run, "one")["completionCheckpoint"],
+            &json!(false),
+        ),
+        (&initial, &Value::Null, &state["initialCheckpoint"], &json!(false)),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(rows[0]["runId"], run["runId"]);
+    assert_eq!(rows[0]["parent"], rows[1]["sha"]);
+
+    let text = printed(&project, 0, &["checkpoints", "list"]);
+    assert_eq!(text.lines().count(), 4);
+    let first = text.lines().next().unwrap();
+    for word in [
+        &rows[0]["sha"].as_str().unwrap()[..10],
+        "error",
+        "three",
+        run["runId"].as_str().unwrap(),
+    ] {
+        assert!(first.contains(word), "{first}");
+    }
+    assert_eq!(project.files(), files, "looking changes nothing");
+}
+
+/// "command line", `checkpoints show SHA` and `checkpoints diff A B`.
+#[test]
+fn a_checkpoint_is_shown_and_compared_by_the_beginning_of_its_name() {
+    let project = project();
+    let state = a_failed_run(&project);
+    let sha = |id: &str| {
+        codon(&state["runs"][0], id)["completionCheckpoint"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let (one, two) = (sha("one"), sha("two"));
+    let shown = look(&project, &["show", &two[..12]]);
+    assert_eq!((&shown["sha"], &shown["parent"]), (&json!(two), &json!(one)));
+    assert_eq!(shown["files"], json!(["file"]));
+    assert_eq!(shown["changes"], json!([{"path": "file", "kind": "modified"}]));
+    assert!(
+        shown["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("completed:two [run:")
+    );
+    let text = printed(&project, 0, &["checkpoints", "show", &one]);
+    assert!(text.starts_with(&one) && text.ends_with("A file\n"), "{text}");
+
+    let initial = state["initialCheckpoint"].as_str().unwrap();
+    let compared = look(&project, &["diff", initial, &two]);
+    assert_eq!(compared["changes"], json!([{"path": "file", "kind": "added"}]));
+    let text = printed(&project, 0, &["checkpoints", "diff", &two[..12], initial]);
+    assert_eq!(text, "D file\n");
+}
+
+// covers: G10
+#[test]
+fn every_damaged_part_of_a_checkpoint_is_named() {
+    let project = project();
+    let state = a_failed_run(&project);
+    let sha = |id: &str| {
+        codon(&state["runs"][0], id)["completionCheckpoint"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let all = look(&project, &["verify"]);
+    assert_eq!(
+        (all["checkpoints"].as_array().map(Vec::len), &all["damaged"]),
+        (Some(4), &json!(0))
+    );
+
+    let object = |sha: &str| {
+        let object = format!("{sha}:file");
+        let named = project.checkpoints_git(&project.directory(), &["rev-parse", &object]);
+        named.expect_code(0).stdout.trim().to_owned()
+    };
+    let place = |object: &str| {
+        let objects = project.directory().join(".hankweave/checkpoints/objects");
+        objects.join(&object[..2]).join(&object[2..])
+    };
+    let (one, two) = (object(&sha("one")), object(&sha("two")));
+    // Other contents under this name, and none under that one.
+    fs::remove_file(place(&one)).unwrap();
+    fs::copy(place(&two), place(&one)).unwrap();
+    fs::remove_file(place(&two)).unwrap();
+
+    let finished = project.run(["checkpoints", "verify", "--json", &sha("one"), &sha("two")]);
+    let verdict = finished.expect_code(1).json_document();
+    let damage = |kind: &str, object: &str| json!([{"path": "file", "object": object, "kind": kind}]);
+    assert_eq!(verdict["checkpoints"][0]["damage"], damage("corrupt", &one));
+    assert_eq!(verdict["checkpoints"][1]["damage"], damage("missing", &two));
+    let text = printed(&project, 1, &["checkpoints", "verify"]);
+    assert!(text.contains(&format!("  missing file (object {two})")), "{text}");
+    assert!(text.contains("4 checkpoints,"), "{text}");
+    let listed = look(&project, &["list"]);
+    assert_eq!(listed["checkpoints"][1]["missing"], true, "{listed:#}");
+}
+
+/// "command line", "General": every error says what was tried, and what to do next.
+#[test]
+fn a_checkpoint_that_cannot_be_shown_is_told_from_one_that_does_not_exist() {
+    let project = project();
+    let state = a_failed_run(&project);
+    let refused = |arguments: &[&str], code: i32, why: &str| {
+        let finished = project.run(["checkpoints"].iter().chain(arguments));
+        finished.expect_code(code);
+        assert!(
+            finished.stderr.contains(why) && finished.stderr.contains("hint:"),
+            "{}",
+            finished.stderr
+        );
+        assert!(finished.stdout.is_empty());
+    };
+    refused(
+        &["show", "0123456789"],
+        65,
+        "no checkpoint begins with `0123456789`",
+    );
+    refused(&["show", "HEAD"], 65, "`HEAD` is no SHA");
+    refused(&["diff", "main", "HEAD"], 65, "`main` is no SHA");
+    refused(&["-e", "nowhere"], 65, "`nowhere` is no execution directory");
+    refused(
+        &["list", "-e", "nowhere"],
+        65,
+        "`nowhere` is no execution directory",
+    );
+
+    let lost = codon(&state["runs"][0], "two")["completionCheckpoint"]
+        .as_str()
+        .unwrap();
+    let repository = project.directory().join(".hankweave/checkpoints");
+    fs::remove_file(repository.join("objects").join(&lost[..2]).join(&lost[2..])).unwrap();
+    refused(&["show", lost], 65, &format!("failed to read checkpoint {lost}"));
+    fs::remove_file(repository.join("HEAD")).unwrap();
+    refused(&["list"], 65, "checkpoints");
+    fs::remove_dir_all(&repository).unwrap();
+    refused(&["show", lost], 65, "there is no checkpoint repository");
+    let listed = look(&project, &["list"]);
+    let rows = listed["checkpoints"].as_array().unwrap();
+    assert!(
+        rows.len() == 4 && rows.iter().all(|row| row["missing"] == true),
+        "{listed:#}"
+    );
+}
+
+#[test]
+fn a_project_without_checkpoints_has_none() {
+    let project = project();
+    fs::create_dir(project.directory().join(".hankweave")).unwrap();
+    assert_eq!(look(&project, &[]), json!({"checkpoints": []}));
+    let text = printed(&project, 0, &["checkpoints"]);
+    assert_eq!(text, "no checkpoint has been made yet\n");
+    project.run(["checkpoints", "verify"]).expect_code(0);
+}

@@ -1,0 +1,126 @@
+//! Reading every part of a checkpoint, to find out whether it could be restored to the last byte.
+
+use std::collections::HashMap;
+
+use git2::{ObjectType, Odb, Oid, Repository, Tree};
+use hankweave_core::id::CheckpointSha;
+use serde::Serialize;
+
+use super::TreePath;
+use super::history::{look_up, unless_missing};
+
+/// A part of a checkpoint that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// The file or folder; `None` for the checkpoint itself and for its outermost folder.
+    pub path: Option<TreePath>,
+    /// The name of the object.
+    pub object: String,
+    /// What is wrong with it.
+    pub kind: DamageKind,
+}
+
+/// What is wrong with a part of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DamageKind {
+    /// It is not there.
+    Missing,
+    /// It is there and not what it was.
+    Corrupt,
+}
+
+/// Reads checkpoints of one repository; what several of them share is read once.
+pub(super) struct Inspector<'a> {
+    repository: &'a Repository,
+    odb: Odb<'a>,
+    /// What is known of contents and of folders without any damage beneath them.
+    seen: HashMap<Oid, Option<DamageKind>>,
+}
+
+impl<'a> Inspector<'a> {
+    pub(super) fn new(repository: &'a Repository) -> Result<Self, git2::Error> {
+        Ok(Self {
+            repository,
+            odb: repository.odb()?,
+            seen: HashMap::new(),
+        })
+    }
+
+    /// Everything that is wrong with the checkpoint `sha`, in the order of the paths.
+    pub(super) fn inspect(&mut self, sha: &CheckpointSha) -> Result<Vec<Damage>, git2::Error> {
+        let damage = |kind| Damage {
+            path: None,
+            object: sha.to_string(),
+            kind,
+        };
+        match unless_missing(look_up(self.repository, sha))? {
+            None => Ok(vec![damage(DamageKind::Corrupt)]),
+            Some(None) => Ok(vec![damage(DamageKind::Missing)]),
+            Some(Some(commit)) => {
+                let mut found = Vec::new();
+                self.folder(commit.tree_id(), &[], &mut found)?;
+                Ok(found)
+            }
+        }
+    }
+
+    fn folder(&mut self, id: Oid, path: &[u8], found: &mut Vec<Damage>) -> Result<(), git2::Error> {
+        if self.seen.get(&id) == Some(&None) {
+            return Ok(());
+        }
+        let (before, repository) = (found.len(), self.repository);
+        match self.read(id, ObjectType::Tree)? {
+            Some(kind) => found.push(describe(path, id, kind)),
+            None => self.entries(&repository.find_tree(id)?, path, found)?,
+        }
+        if found.len() == before {
+            self.seen.insert(id, None);
+        }
+        Ok(())
+    }
+
+    fn entries(
+        &mut self,
+        tree: &Tree<'_>,
+        folder: &[u8],
+        found: &mut Vec<Damage>,
+    ) -> Result<(), git2::Error> {
+        for entry in tree {
+            let separator: &[u8] = if folder.is_empty() { b"" } else { b"/" };
+            let path = [folder, separator, entry.name_bytes()].concat();
+            let id = entry.id();
+            if entry.kind() == Some(ObjectType::Tree) {
+                self.folder(id, &path, found)?;
+                continue;
+            }
+            let kind = match self.seen.get(&id) {
+                Some(known) => *known,
+                None => self.read(id, ObjectType::Blob)?,
+            };
+            self.seen.insert(id, kind);
+            found.extend(kind.map(|kind| describe(&path, id, kind)));
+        }
+        Ok(())
+    }
+
+    /// Reads an object and compares it with its name.
+    fn read(&self, id: Oid, wanted: ObjectType) -> Result<Option<DamageKind>, git2::Error> {
+        if !self.odb.exists(id) {
+            return Ok(Some(DamageKind::Missing));
+        }
+        let Some(object) = unless_missing(self.odb.read(id))? else {
+            return Ok(Some(DamageKind::Corrupt));
+        };
+        let good = object.kind() == wanted && Oid::hash_object(wanted, object.data())? == id;
+        Ok((!good).then_some(DamageKind::Corrupt))
+    }
+}
+
+fn describe(path: &[u8], object: Oid, kind: DamageKind) -> Damage {
+    Damage {
+        path: TreePath::new(path).ok(),
+        object: object.to_string(),
+        kind,
+    }
+}

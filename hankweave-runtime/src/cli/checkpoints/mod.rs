@@ -1,0 +1,34 @@
+//! `hankweave checkpoints`: looks at the checkpoint repository and changes nothing; needs no lock.
+
+mod catalogue;
+mod list;
+mod show;
+mod verify;
+
+use std::process::ExitCode;
+
+use hankweave_core::id::CheckpointSha;
+
+use self::catalogue::Catalogue;
+use super::args::{CheckpointsArgs, CheckpointsCommand, Global};
+use super::exit::{Failure, FailureKind};
+use crate::checkpoint::HistoryError;
+
+pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
+    let catalogue = Catalogue::of(&args.execution)?;
+    match &args.command {
+        None | Some(CheckpointsCommand::List) => list::list(global, &catalogue),
+        Some(CheckpointsCommand::Show { sha }) => show::show(global, &catalogue, sha),
+        Some(CheckpointsCommand::Diff { from, to }) => show::diff(global, &catalogue, from, to),
+        Some(CheckpointsCommand::Verify { shas }) => verify::verify(global, &catalogue, shas),
+    }
+}
+
+/// A checkpoint that cannot be read, in the words of a command.
+fn unreadable(sha: &CheckpointSha, error: &HistoryError) -> Failure {
+    let message = format!("failed to read checkpoint {sha}: {}", crate::error::chain(error));
+    Failure::new(FailureKind::Input, message).hint(format!(
+        "`hankweave checkpoints verify {}` tells what is missing",
+        sha.short()
+    ))
+}
