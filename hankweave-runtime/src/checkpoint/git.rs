@@ -12,13 +12,15 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use git2::{ErrorCode, ObjectType, Odb, Oid, Reference, Repository, Signature, Time};
+use git2::{ObjectType, Odb, Oid, Reference, Repository, Signature, Time};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
 use super::history::{self, GitHistory, MAIN, name_of};
-use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds};
+use super::new_objects::{NewObjects, ObjectWriter};
+use super::object::{BlobStore, ObjectError, OnlyIds};
 use super::open::{self, OpenError, OpenReport, OpenRequest};
+use super::refs::{self, MoveError};
 use super::restore::{self, Prepared};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
@@ -102,8 +104,9 @@ impl GitCheckpoints {
             tracked: &cache.files,
             in_the_way: false,
         };
-        let snapshot = snapshot::take(&workspace, &selection, cache, &self.history)?;
-        let (checkpoint, folders) = self.commit(repository, cache, &snapshot, draft)?;
+        let objects = NewObjects::new(&self.history);
+        let snapshot = snapshot::take(&workspace, &selection, cache, &objects)?;
+        let (checkpoint, folders) = self.commit(repository, cache, objects, &snapshot, draft)?;
         let trusted = snapshot
             .stats
             .into_iter()
@@ -124,13 +127,14 @@ impl GitCheckpoints {
         &self,
         repository: &Repository,
         cache: &StatCache,
+        objects: NewObjects<'_>,
         snapshot: &Snapshot,
         draft: &Draft<'_>,
     ) -> Result<(Checkpoint, Folders), CheckpointError> {
         let store = |action| move |error: git2::Error| CheckpointError::Store(ObjectError::at(action)(error));
-        let odb = repository.odb().map_err(store("open the object store"))?;
-        let mut trees = TreeWriter::new(&odb, cache, &snapshot.files);
-        let tree = trees.write(&snapshot.files).map_err(store("write a tree"))?;
+        let (tree, folders) =
+            write_trees(&objects, cache, &snapshot.files).map_err(CheckpointError::Store)?;
+        objects.finish().map_err(CheckpointError::Store)?;
         let write = || -> Result<Oid, git2::Error> {
             let signature = signature(draft.at)?;
             let parents = draft
@@ -150,7 +154,7 @@ impl GitCheckpoints {
             files: snapshot.files.len(),
             skipped: snapshot.skipped.clone(),
         };
-        Ok((checkpoint, trees.folders))
+        Ok((checkpoint, folders))
     }
 
     /// Makes all objects durable, then moves the branch from where it was, then makes that durable (rule G6).
@@ -164,25 +168,11 @@ impl GitCheckpoints {
         let folder = File::open(self.history.path()).map_err(failed("open the repository"))?;
         sync_file_system(&folder).map_err(failed("sync the objects"))?;
         let name = reference_name(draft.branch);
-        let moved = match draft.tip {
-            Some(tip) => repository.reference_matching(&name, commit, true, tip, "checkpoint"),
-            None => repository.reference(&name, commit, false, "checkpoint"),
-        };
-        moved.map_err(|error| match (error.code(), tip(repository, draft.branch)) {
-            (ErrorCode::Modified | ErrorCode::Exists, Ok(Some(found))) => moved_elsewhere(draft, found),
-            _ => CheckpointError::Store(ObjectError::at("move the branch")(error)),
-        })?;
-        self.sync_branch(&name).map_err(failed("sync the branch"))
-    }
-
-    /// Syncs the file of a branch and every folder that may have been made for it.
-    fn sync_branch(&self, name: &str) -> io::Result<()> {
-        let mut path = self.history.path().join(name);
-        File::open(&path)?.sync_all()?;
-        while path.pop() && path != self.history.path() {
-            File::open(&path)?.sync_all()?;
-        }
-        Ok(())
+        refs::move_to(repository, &name, draft.tip, commit).map_err(|error| match error {
+            MoveError::Elsewhere(found) => moved_elsewhere(draft, found),
+            MoveError::Git(error) => CheckpointError::Store(ObjectError::at("read the branch")(error)),
+            MoveError::Io(error) => failed("move the branch")(error),
+        })
     }
 
     fn prepare_restore(
@@ -205,6 +195,7 @@ impl GitCheckpoints {
         &self,
         repository: &Repository,
         cache: &StatCache,
+        objects: NewObjects<'_>,
         current: &Snapshot,
         request: &RestoreRequest,
     ) -> Result<Checkpoint, CheckpointError> {
@@ -233,7 +224,7 @@ impl GitCheckpoints {
             message,
             at: request.at,
         };
-        Ok(self.commit(repository, cache, current, &draft)?.0)
+        Ok(self.commit(repository, cache, objects, current, &draft)?.0)
     }
 
     /// Notes that the restore begins, and returns the safety checkpoint that leads back behind all of it: a restore that
@@ -311,7 +302,7 @@ impl CheckpointStore for GitCheckpoints {
             at: request.at,
         };
         match own_tip {
-            Some(found) if parent != Some(found) => Err(moved_elsewhere(&draft, found)),
+            Some(found) if parent != Some(found) => Err(moved_elsewhere(&draft, Some(found))),
             _ => self.record(&repository, &mut cache, &patterns, &draft),
         }
     }
@@ -341,11 +332,12 @@ impl CheckpointStore for GitCheckpoints {
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
         let cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
+        let objects = NewObjects::new(&self.history);
         let Prepared {
             current,
             target,
             plan,
-        } = self.prepare_restore(&repository, &cache, request, &self.history)?;
+        } = self.prepare_restore(&repository, &cache, request, &objects)?;
         if plan.write.is_empty() && plan.delete.is_empty() {
             self.forget_note()?;
             return Ok(RestoreReport {
@@ -358,7 +350,7 @@ impl CheckpointStore for GitCheckpoints {
             .map_err(|error| unreadable(ObjectError::at("open the object store")(error)))?;
         check_contents(&odb, &plan, &target)?;
         let safety = self
-            .save(&repository, &cache, &current, request)
+            .save(&repository, &cache, objects, &current, request)
             .map_err(RestoreError::Safety)?;
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
         let contents = |blob| {
@@ -395,23 +387,21 @@ impl CheckpointStore for GitCheckpoints {
     }
 }
 
-impl BlobStore for GitHistory {
-    fn writer(&self) -> Result<Box<dyn BlobWriter + '_>, ObjectError> {
-        Ok(Box::new(GitBlobs(self.repository()?)))
-    }
-}
-
-struct GitBlobs(Repository);
-
-impl BlobWriter for GitBlobs {
-    fn write(&self, contents: &[u8]) -> Result<Oid, ObjectError> {
-        self.0.blob(contents).map_err(ObjectError::at("write a blob"))
-    }
+/// Writes the folders of a checkpoint; returns the outermost one, and the ids of all.
+fn write_trees(
+    objects: &NewObjects<'_>,
+    cache: &StatCache,
+    files: &Listing,
+) -> Result<(Oid, Folders), ObjectError> {
+    let writer = objects.open_writer()?;
+    let mut trees = TreeWriter::new(&writer, cache, files);
+    let root = trees.write(files)?;
+    Ok((root, trees.folders))
 }
 
 /// Writes the trees of a listing, except those that are as in the cached checkpoint.
 struct TreeWriter<'a> {
-    odb: &'a Odb<'a>,
+    objects: &'a ObjectWriter<'a>,
     /// Folders with a change somewhere beneath them.
     changed: HashSet<Box<[u8]>>,
     /// Ids of all folders, first the cached ones.
@@ -419,9 +409,9 @@ struct TreeWriter<'a> {
 }
 
 impl<'a> TreeWriter<'a> {
-    fn new(odb: &'a Odb<'a>, cache: &StatCache, files: &Listing) -> Self {
+    fn new(objects: &'a ObjectWriter<'a>, cache: &StatCache, files: &Listing) -> Self {
         let mut writer = Self {
-            odb,
+            objects,
             changed: HashSet::new(),
             folders: cache.folders.clone(),
         };
@@ -438,13 +428,13 @@ impl<'a> TreeWriter<'a> {
         writer
     }
 
-    fn write(&mut self, files: &Listing) -> Result<Oid, git2::Error> {
+    fn write(&mut self, files: &Listing) -> Result<Oid, ObjectError> {
         let files: Vec<_> = files.iter().map(|(path, entry)| (path, *entry)).collect();
         self.folder(&[], &files)
     }
 
     /// Writes the folder `folder`, which holds `files`. In the order of whole paths, names come as git wants them.
-    fn folder(&mut self, folder: &[u8], files: &[(&TreePath, Entry)]) -> Result<Oid, git2::Error> {
+    fn folder(&mut self, folder: &[u8], files: &[(&TreePath, Entry)]) -> Result<Oid, ObjectError> {
         if let Some(tree) = self.folders.get(folder)
             && !self.changed.contains(folder)
         {
@@ -469,7 +459,7 @@ impl<'a> TreeWriter<'a> {
                 }
             }
         }
-        let id = self.odb.write(ObjectType::Tree, &tree)?;
+        let id = self.objects.write(ObjectType::Tree, &tree)?;
         self.folders.insert(folder.into(), id);
         Ok(id)
     }
@@ -531,26 +521,20 @@ fn check_contents(odb: &Odb<'_>, plan: &RestorePlan, target: &Listing) -> Result
 
 /// Where `branch` points, if it exists.
 fn tip(repository: &Repository, branch: &str) -> Result<Option<Oid>, CheckpointError> {
-    match repository.refname_to_id(&reference_name(branch)) {
-        Ok(tip) => Ok(Some(tip)),
-        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(CheckpointError::Store(ObjectError::at("read the branch")(error))),
-    }
+    refs::target(repository, &reference_name(branch))
+        .map_err(|error| CheckpointError::Store(ObjectError::at("read the branch")(error)))
 }
 
 fn reference_name(branch: &str) -> String {
     format!("refs/heads/{branch}")
 }
 
-fn moved_elsewhere(draft: &Draft<'_>, found: Oid) -> CheckpointError {
-    let expected = draft
-        .tip
-        .or(draft.parent)
-        .map_or_else(|| CheckpointSha::new(""), name_of);
+fn moved_elsewhere(draft: &Draft<'_>, found: Option<Oid>) -> CheckpointError {
+    let name = |commit: Option<Oid>| commit.map_or_else(|| CheckpointSha::new(""), name_of);
     CheckpointError::BranchMoved {
         branch: draft.branch.to_owned(),
-        expected,
-        found: name_of(found),
+        expected: name(draft.tip.or(draft.parent)),
+        found: name(found),
     }
 }
 

@@ -241,6 +241,8 @@ fn what_a_crash_left_is_removed_at_the_next_start() {
         "config.lock",
         "packed-refs.lock",
         "refs/heads/run-x.lock",
+        "objects/pack/tmp_pack_checkpoint",
+        "objects/tmp_object_git2_x",
     ];
     for lock in locks {
         fs::write(repository.join(lock), "").unwrap();

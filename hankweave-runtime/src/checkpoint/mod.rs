@@ -36,6 +36,7 @@ mod history;
 mod inspect;
 mod memory;
 mod message;
+mod new_objects;
 mod object;
 #[expect(
     clippy::disallowed_methods,
@@ -43,8 +44,20 @@ mod object;
     reason = "libgit2 and its repository are real files"
 )]
 mod open;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "libgit2 and its repository are real files"
+)]
+mod pack;
 mod pattern;
 mod prune;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "libgit2 and its repository are real files"
+)]
+mod refs;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -89,6 +102,8 @@ mod contract;
 mod damage_tests;
 #[cfg(test)]
 mod git_tests;
+#[cfg(test)]
+mod real_git_tests;
 
 pub use git::GitCheckpoints;
 pub use history::GitHistory;

@@ -27,6 +27,11 @@ impl ObjectError {
 
 /// Takes the contents of files.
 pub(super) trait BlobStore: Sync {
+    /// Tells how many files will come; called before the first writer is asked for.
+    fn expect(&self, _files: usize) -> Result<(), ObjectError> {
+        Ok(())
+    }
+
     /// A writer of its own, so that several threads can write.
     fn writer(&self) -> Result<Box<dyn BlobWriter + '_>, ObjectError>;
 }

@@ -121,6 +121,7 @@ pub(super) fn prepare(request: &OpenRequest) -> Result<OpenReport, OpenError> {
     };
     if path.symlink_metadata().is_ok() {
         report.removed.extend(remove_locks(path)?);
+        report.removed.extend(remove_unfinished_objects(path)?);
         check_config(path)?;
         match check(path)? {
             Health::Good => {
@@ -294,6 +295,20 @@ fn remove_locks(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
             {
                 folders.push(entry);
             }
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes objects and packs that were not finished; git gives all of them names that begin with `tmp_`.
+fn remove_unfinished_objects(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
+    let objects = path.join("objects");
+    let mut removed = Vec::new();
+    for entry in [list(&objects)?, list(&objects.join("pack"))?].concat() {
+        let name = entry.file_name().unwrap_or_default().as_encoded_bytes();
+        if name.starts_with(b"tmp_") {
+            fs::remove_file(&entry).map_err(io_error("remove", &entry))?;
+            removed.push(entry);
         }
     }
     Ok(removed)

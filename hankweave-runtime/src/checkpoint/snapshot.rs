@@ -46,6 +46,7 @@ pub(super) fn take(
             None => unknown.push(found),
         }
     }
+    blobs.expect(unknown.len()).map_err(CheckpointError::Store)?;
     for stored in store_all(workspace, &unknown, blobs)? {
         match stored {
             Stored::Blob(path, stat, blob) => snapshot.add(path, stat, blob),

@@ -1,0 +1,291 @@
+//! Many objects in one file: git's pack format, without deltas, written as the objects come.
+//!
+//! A loose object costs a file that is made, renamed and synced; thousands of them take longer than everything else in a
+//! first checkpoint. The format is that of git's `gitformat-pack`: a header, the objects, a checksum, and beside it an index of
+//! version 2.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use flate2::{Compress, Compression, FlushCompress, Status};
+use git2::{ObjectType, Oid};
+use sha1_smol::Sha1;
+
+/// The name of a pack that is being written, in the folder of packs. One writer at a time, so one name.
+pub(super) const TEMPORARY: &str = "tmp_pack_checkpoint";
+
+/// Offsets from here on do not fit into the short table of an index.
+const LONG_OFFSET: u64 = 1 << 31;
+
+/// One object in the form in which a pack holds it.
+#[derive(Debug)]
+pub(super) struct PackedObject {
+    id: Oid,
+    bytes: Vec<u8>,
+}
+
+/// Turns objects into their packed form. Making one is dear, using it again is not.
+#[derive(Debug)]
+pub(super) struct Packer(Compress);
+
+/// A pack that is being written. Dropped before [`finish`](Self::finish), it leaves nothing behind.
+#[derive(Debug)]
+pub(super) struct PackFile {
+    /// The folder of packs.
+    folder: PathBuf,
+    temporary: PathBuf,
+    file: BufWriter<File>,
+    length: u64,
+    entries: Vec<IndexEntry>,
+    ids: HashSet<Oid>,
+}
+
+#[derive(Debug)]
+struct IndexEntry {
+    id: Oid,
+    checksum: u32,
+    offset: u64,
+}
+
+impl Packer {
+    pub(super) fn new() -> Self {
+        Self(Compress::new(Compression::fast(), true))
+    }
+
+    /// Packs `contents`, whose name is `id`.
+    pub(super) fn pack(&mut self, id: Oid, kind: ObjectType, contents: &[u8]) -> io::Result<PackedObject> {
+        let mut bytes = Vec::with_capacity(contents.len() / 2 + 64);
+        put_header(&mut bytes, kind, contents.len());
+        self.0.reset();
+        loop {
+            let done = usize::try_from(self.0.total_in()).unwrap_or(usize::MAX);
+            let rest = contents.get(done..).unwrap_or_default();
+            bytes.reserve(rest.len() / 2 + 64);
+            match self.0.compress_vec(rest, &mut bytes, FlushCompress::Finish)? {
+                Status::StreamEnd => return Ok(PackedObject { id, bytes }),
+                Status::Ok | Status::BufError => {}
+            }
+        }
+    }
+}
+
+impl PackFile {
+    /// Begins a pack in the folder of objects `objects`.
+    pub(super) fn create(objects: &Path) -> io::Result<Self> {
+        let folder = objects.join("pack");
+        fs::create_dir_all(&folder)?;
+        let temporary = folder.join(TEMPORARY);
+        let mut file = BufWriter::with_capacity(1 << 18, create(&temporary)?);
+        // The number of objects is filled in at the end.
+        file.write_all(b"PACK\0\0\0\x02\0\0\0\0")?;
+        Ok(Self {
+            folder,
+            temporary,
+            file,
+            length: 12,
+            entries: Vec::new(),
+            ids: HashSet::new(),
+        })
+    }
+
+    pub(super) fn contains(&self, id: Oid) -> bool {
+        self.ids.contains(&id)
+    }
+
+    /// Appends an object, unless it is there.
+    pub(super) fn add(&mut self, object: &PackedObject) -> io::Result<()> {
+        if !self.ids.insert(object.id) {
+            return Ok(());
+        }
+        self.file.write_all(&object.bytes)?;
+        self.entries.push(IndexEntry {
+            id: object.id,
+            checksum: crc32fast::hash(&object.bytes),
+            offset: self.length,
+        });
+        self.length += object.bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes what is missing and puts pack and index in place, durably. An empty pack is no pack.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        if self.entries.is_empty() {
+            return Ok(());
+        }
+        self.file.flush()?;
+        let count = u32::try_from(self.entries.len()).map_err(io::Error::other)?;
+        let file = self.file.get_mut();
+        file.seek(SeekFrom::Start(8))?;
+        file.write_all(&count.to_be_bytes())?;
+        let checksum = checksum_of(file)?;
+        file.write_all(&checksum)?;
+        file.sync_all()?;
+        let name = |extension: &str| self.folder.join(format!("pack-{}.{extension}", hex(&checksum)));
+        let index = self.temporary.with_extension("idx");
+        let mut index_file = create(&index)?;
+        index_file.write_all(&encode_index(&mut self.entries, &checksum))?;
+        index_file.sync_all()?;
+        // Whoever finds the index finds the pack.
+        fs::rename(&self.temporary, name("pack"))?;
+        fs::rename(&index, name("idx"))?;
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+impl Drop for PackFile {
+    fn drop(&mut self) {
+        // After `finish` there is none; otherwise the next start removes what cannot be removed now.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600);
+    options.open(path)
+}
+
+/// Kind and length of an object: four bits of the length, then seven at a time, lowest first.
+fn put_header(bytes: &mut Vec<u8>, kind: ObjectType, length: usize) {
+    let kind: u8 = match kind {
+        ObjectType::Commit => 1,
+        ObjectType::Tree => 2,
+        _ => 3,
+    };
+    let mut rest = length >> 4;
+    let mut byte = kind << 4 | (length & 0x0f) as u8;
+    while rest > 0 {
+        bytes.push(byte | 0x80);
+        byte = (rest & 0x7f) as u8;
+        rest >>= 7;
+    }
+    bytes.push(byte);
+}
+
+/// The SHA-1 of everything in `file`, which is at its end then.
+fn checksum_of(file: &mut File) -> io::Result<[u8; 20]> {
+    file.seek(SeekFrom::Start(0))?;
+    let (mut sum, mut buffer) = (Sha1::new(), vec![0; 1 << 18]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(sum.digest().bytes()),
+            length => sum.update(&buffer[..length]),
+        }
+    }
+}
+
+/// An index of version 2: how many ids begin with each byte, ids, checksums, offsets, checksums of pack and index.
+fn encode_index(entries: &mut [IndexEntry], pack: &[u8; 20]) -> Vec<u8> {
+    entries.sort_unstable_by(|left, right| left.id.as_bytes().cmp(right.id.as_bytes()));
+    let mut bytes = Vec::with_capacity(8 + 1_024 + entries.len() * 28 + 40);
+    bytes.extend_from_slice(b"\xfftOc\0\0\0\x02");
+    for first in 0..=u8::MAX {
+        let up_to = entries.partition_point(|entry| entry.id.as_bytes()[0] <= first);
+        bytes.extend_from_slice(&(up_to as u32).to_be_bytes());
+    }
+    for entry in &*entries {
+        bytes.extend_from_slice(entry.id.as_bytes());
+    }
+    for entry in &*entries {
+        bytes.extend_from_slice(&entry.checksum.to_be_bytes());
+    }
+    let mut long = Vec::new();
+    for entry in &*entries {
+        let short = if entry.offset < LONG_OFFSET {
+            entry.offset as u32
+        } else {
+            long.push(entry.offset);
+            1 << 31 | (long.len() - 1) as u32
+        };
+        bytes.extend_from_slice(&short.to_be_bytes());
+    }
+    for offset in long {
+        bytes.extend_from_slice(&offset.to_be_bytes());
+    }
+    bytes.extend_from_slice(pack);
+    let own = Sha1::from(&bytes).digest().bytes();
+    bytes.extend_from_slice(&own);
+    bytes
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use git2::Repository;
+
+    use super::*;
+
+    fn entries(folder: &Path) -> Vec<String> {
+        let names = fs::read_dir(folder.join("objects/pack")).unwrap();
+        names
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn git_reads_what_was_packed() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = Repository::init_bare(folder.path()).unwrap();
+        let sizes = [0, 1, 15, 16, 2_047, 2_048, 40_000, 1 << 20];
+        let noise = |size: usize| (0..size).map(|at| (at * at % 251) as u8).collect::<Vec<u8>>();
+        let (mut packer, mut pack) = (
+            Packer::new(),
+            PackFile::create(&folder.path().join("objects")).unwrap(),
+        );
+        let mut ids = Vec::new();
+        for size in sizes {
+            let contents = noise(size);
+            let id = Oid::hash_object(ObjectType::Blob, &contents).unwrap();
+            let packed = packer.pack(id, ObjectType::Blob, &contents).unwrap();
+            pack.add(&packed).unwrap();
+            pack.add(&packed).unwrap();
+            assert!(pack.contains(id));
+            ids.push(id);
+        }
+        pack.finish().unwrap();
+        for (id, size) in ids.into_iter().zip(sizes) {
+            assert_eq!(repository.find_blob(id).unwrap().content(), noise(size));
+        }
+        assert_eq!(entries(folder.path()).len(), 2, "{:?}", entries(folder.path()));
+    }
+
+    #[test]
+    fn a_pack_that_is_given_up_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = folder.path().join("objects");
+        drop(PackFile::create(&objects).unwrap());
+        PackFile::create(&objects).unwrap().finish().unwrap();
+        assert_eq!(entries(folder.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn offsets_beyond_two_gigabytes_stand_in_a_table_of_their_own() {
+        let entry = |first: u8, offset| IndexEntry {
+            id: Oid::from_bytes(&[first; 20]).unwrap(),
+            checksum: 7,
+            offset,
+        };
+        let mut entries = [entry(9, LONG_OFFSET), entry(1, 12), entry(5, LONG_OFFSET + 1)];
+        let index = encode_index(&mut entries, &[0; 20]);
+        let offsets = 8 + 1_024 + 3 * 24;
+        let word = |at: usize| u32::from_be_bytes(index[at..at + 4].try_into().unwrap());
+        assert_eq!([0, 4, 8].map(|at| word(offsets + at)), [12, 1 << 31, 1 << 31 | 1]);
+        let long = |at: usize| u64::from_be_bytes(index[at..at + 8].try_into().unwrap());
+        assert_eq!(
+            [12, 20].map(|at| long(offsets + at)),
+            [LONG_OFFSET + 1, LONG_OFFSET]
+        );
+        assert_eq!((word(8 + 4), word(8 + 4 * 255)), (1, 3));
+    }
+}

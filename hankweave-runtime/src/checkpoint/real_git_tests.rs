@@ -1,0 +1,115 @@
+//! The repository through the eyes of the `git` program, after everything that we do to it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use hankweave_core::id::RunId;
+use hankweave_core::time::Timestamp;
+
+use super::contract::{Fixture, open_git, photograph, request, restore_request};
+use super::*;
+
+/// Runs git without the user's configuration; `None` when there is no git.
+fn git(fixture: &Fixture, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git")
+        .arg("--git-dir")
+        .arg(fixture.path(".hankweave/checkpoints"))
+        .args(arguments)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .ok()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned() + &said)
+}
+
+/// The files of the workspace without our own.
+fn files(workspace: &Path) -> Vec<(std::path::PathBuf, u32, Vec<u8>)> {
+    let ours = workspace.join(".hankweave");
+    let all = photograph(workspace).into_iter();
+    let relative = |(path, mode, contents): (std::path::PathBuf, u32, Vec<u8>)| {
+        (path.strip_prefix(workspace).unwrap().to_owned(), mode, contents)
+    };
+    all.filter(|(path, ..)| !path.starts_with(&ours))
+        .map(relative)
+        .collect()
+}
+
+// covers: G3, G6, F15
+#[test]
+fn git_finds_nothing_wrong_after_packs_restores_and_pruning() {
+    let fixture = Fixture::git();
+    for number in 0..new_objects::PACKED_FROM + 100 {
+        fixture.write(
+            &format!("folder {}/file-{number}", number / 50),
+            &format!("{number}\n"),
+        );
+    }
+    fixture.write("odd/new\nline \u{e9}", "1");
+    let first = fixture.create();
+    let packs = fs::read_dir(fixture.path(".hankweave/checkpoints/objects/pack")).unwrap();
+    assert_eq!(packs.count(), 2, "many files become one pack with its index");
+    let as_first = files(&fixture.workspace);
+
+    fs::remove_dir_all(fixture.path("folder 3")).unwrap();
+    fixture.write("folder 1/file-60", "other");
+    let second = fixture.create();
+    for round in 0..2 * i64::try_from(prune::KEPT).unwrap() {
+        let (target, left) = if round % 2 == 0 {
+            (&first, &second)
+        } else {
+            (&second, &first)
+        };
+        let at = Timestamp::from_millis(1_736_000_002_000 + round);
+        let restore = RestoreRequest {
+            at,
+            ..restore_request(target, left)
+        };
+        fixture.store.restore(&restore).unwrap();
+    }
+    assert_eq!(fixture.store.prune(&[]).unwrap().len(), prune::KEPT);
+    fixture.write("folder 1/file-60", "other again");
+    let (again, _) = open_git(&fixture.workspace);
+    let run_id = RunId::new("1736000000001-b").unwrap();
+    let third = CheckpointRequest {
+        run_id,
+        parent: Some(second.sha.clone()),
+        ..request(&[])
+    };
+    let third = again.create(&third).unwrap();
+
+    let Some(found) = git(&fixture, &["fsck", "--full", "--strict", "--no-dangling"]) else {
+        eprintln!("skipped: there is no git");
+        return;
+    };
+    assert_eq!(found, "");
+    let log = git(&fixture, &["log", "--format=%H", third.branch.as_str()]).unwrap();
+    let newest: Vec<&str> = log.lines().take(3).collect();
+    assert_eq!(
+        newest,
+        [third.sha.as_str(), second.sha.as_str(), first.sha.as_str()]
+    );
+
+    let elsewhere = fixture.folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let work_tree = format!("--work-tree={}", elsewhere.display());
+    git(
+        &fixture,
+        &[
+            &work_tree,
+            "-c",
+            "core.bare=false",
+            "checkout",
+            "-q",
+            "-f",
+            "--detach",
+            first.sha.as_str(),
+            "--",
+        ],
+    );
+    let mut checked_out = files(&elsewhere);
+    checked_out.sort();
+    assert_eq!(checked_out, as_first);
+}
