@@ -11,25 +11,17 @@ use super::OpenError;
 use crate::checkpoint::{CheckpointStore, RestoreRequest, UnfinishedRestore};
 use crate::world::World;
 
-/// What a start found.
-#[derive(Debug, Default)]
-pub(super) struct InOrder {
-    /// The recorded checkpoints that are damaged or gone.
-    pub(super) missing: BTreeSet<CheckpointSha>,
-    pub(super) notices: Vec<String>,
-}
-
-/// Puts the checkpoints in order. `survivors` is the number of processes of an earlier run that could not be ended.
+/// Puts the checkpoints in order and says what a person should know of that. `survivors` is the number of processes of an earlier run that could not be ended.
 pub(super) async fn put_in_order(
     world: &World,
     store: &Arc<dyn CheckpointStore>,
     state: &HankweaveState,
     survivors: usize,
-) -> Result<InOrder, OpenError> {
-    let recorded: Vec<CheckpointSha> = recorded(state).into_iter().collect();
+) -> Result<Vec<String>, OpenError> {
+    let recorded = recorded(state);
     let (store, now) = (Arc::clone(store), world.clock.now());
     let work = move || {
-        let mut found = InOrder::default();
+        let mut notices = Vec::new();
         if let Some(unfinished) = store.unfinished_restore().map_err(OpenError::Restore)? {
             if survivors > 0 {
                 return Err(OpenError::Survivors { count: survivors });
@@ -40,15 +32,14 @@ pub(super) async fn put_in_order(
                 at: now,
             };
             store.restore(&request).map_err(OpenError::Restore)?;
-            found.notices.push(describe_restore(&unfinished));
+            notices.push(describe_restore(&unfinished));
         }
         let restorable = store.restorable(&recorded).map_err(OpenError::History)?;
         let missing = recorded.iter().filter(|sha| !restorable.contains_key(*sha));
-        found.missing = missing.cloned().collect();
         let told = |sha| format!("checkpoint {sha} is damaged or gone; there is no way back to it");
-        found.notices.extend(found.missing.iter().map(told));
+        notices.extend(missing.map(told));
         store.prune(&recorded).map_err(OpenError::History)?;
-        Ok(found)
+        Ok(notices)
     };
     world.blocking.run(work).await
 }
@@ -61,8 +52,8 @@ fn describe_restore(unfinished: &UnfinishedRestore) -> String {
     )
 }
 
-/// Every checkpoint that the document names. A blank one is none: the older system wrote it when git failed.
-fn recorded(state: &HankweaveState) -> BTreeSet<CheckpointSha> {
+/// Every checkpoint that the document names, in the order of their SHAs. A blank one is none: the older system wrote it when git failed.
+pub(crate) fn recorded(state: &HankweaveState) -> Vec<CheckpointSha> {
     let runs = state.runs.iter().flat_map(|run| {
         let begun = match &run.starting_conditions {
             StartingConditions::Fresh {
@@ -77,10 +68,11 @@ fn recorded(state: &HankweaveState) -> BTreeSet<CheckpointSha> {
             .flat_map(|codon| codon.checkpoints().map(|(_, sha)| sha));
         begun.into_iter().chain(codons)
     });
-    runs.chain(&state.initial_checkpoint)
+    let all: BTreeSet<_> = runs
+        .chain(&state.initial_checkpoint)
         .filter(|sha| !sha.is_blank())
-        .cloned()
-        .collect()
+        .collect();
+    all.into_iter().cloned().collect()
 }
 
 #[cfg(test)]
@@ -131,11 +123,11 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(text(&folder), "1");
-        assert!(found.notices[0].contains("was finished"), "{:?}", found.notices);
+        assert!(found[0].contains("was finished"), "{found:?}");
         let again = put_in_order(&world, &store, &HankweaveState::default(), 0)
             .await
             .unwrap();
-        assert!(again.notices.is_empty(), "{:?}", again.notices);
+        assert!(again.is_empty(), "{again:?}");
     }
 
     // covers: G9

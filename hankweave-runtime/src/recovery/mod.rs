@@ -7,6 +7,7 @@ mod open;
 mod own_files;
 mod preflight;
 
+pub(crate) use checkpoints::recorded;
 pub use open::OpenError;
 pub(crate) use open::{Opened, Possession, open, possess, without_own_files};
 pub use preflight::PreflightError;

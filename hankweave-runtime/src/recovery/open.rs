@@ -1,13 +1,11 @@
 //! Taking an execution directory into possession.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::hank::{CodonConfig, Hank, redirecting_variables};
-use hankweave_core::id::CheckpointSha;
 use hankweave_core::state::{Source, StateProblem};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -86,8 +84,6 @@ pub(crate) struct Possession {
     pub(crate) manager: StateManager,
     pub(crate) writer: JoinHandle<()>,
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
-    /// The recorded checkpoints that are damaged or gone.
-    pub(crate) missing: BTreeSet<CheckpointSha>,
     /// Processes of an earlier run that could not be ended.
     pub(crate) survivors: usize,
     pub(crate) notices: Vec<String>,
@@ -226,15 +222,13 @@ pub(crate) async fn possess(
             .await
             .map_err(OpenError::Crash)?;
     }
-    let found = checkpoints::put_in_order(&world, &records.checkpoints, &state, survivors).await?;
-    notices.extend(found.notices);
+    notices.extend(checkpoints::put_in_order(&world, &records.checkpoints, &state, survivors).await?);
     let possession = Possession {
         world,
         dir,
         manager,
         writer,
         checkpoints: records.checkpoints,
-        missing: found.missing,
         survivors,
         notices,
     };

@@ -13,7 +13,7 @@ use hankweave_core::thread::{
 use hankweave_core::wire::Event;
 
 use crate::checkpoint::{HistoryError, KnownCheckpoint, RestoreError, RestorePlan, RestoreRequest};
-use crate::recovery::Possession;
+use crate::recovery::{self, Possession};
 use crate::state_manager::TransitionError;
 
 /// Where to go back to.
@@ -86,7 +86,7 @@ pub(crate) async fn look(
         return Err(RollbackError::Running);
     }
     let source = resolve(target, &state, &thread, &known)?;
-    let left = thread::position(&state, &thread);
+    let left = left(&state, &thread, &known);
     plan(possession, &state, source, left).await
 }
 
@@ -112,7 +112,7 @@ pub(crate) async fn go_back_to(
     }
     let state = possession.manager.snapshot();
     let thread = thread::build(&state, None, None);
-    let left = thread::position(&state, &thread);
+    let left = left(&state, &thread, &known_checkpoints(possession).await?);
     let mut rollback = plan(possession, &state, source.clone(), left.clone()).await?;
     let pending = PendingRollback {
         source,
@@ -143,10 +143,17 @@ pub(crate) async fn finish(possession: &Possession) -> Result<(), RollbackError>
     Ok(())
 }
 
-/// "Could not read" must never look like "there are none" ("runtime behaviour", section 2).
+/// The recorded checkpoints that can be restored. "Could not read" must never look like "there are none" ("runtime behaviour", section 2).
 pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<CheckpointTable, RollbackError> {
-    let store = possession.checkpoints.clone();
-    let known = possession.world.blocking.run(move || store.known()).await;
+    let (store, recorded) = (
+        possession.checkpoints.clone(),
+        recovery::recorded(&possession.manager.snapshot()),
+    );
+    let known = possession
+        .world
+        .blocking
+        .run(move || store.restorable(&recorded))
+        .await;
     let facts = |found: KnownCheckpoint| CheckpointFacts {
         message: found.message,
         timestamp: Some(found.timestamp),
@@ -155,9 +162,21 @@ pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<Checkpo
     let known = known.map_err(RollbackError::History)?;
     Ok(known
         .into_iter()
-        .filter(|(sha, _)| !possession.missing.contains(sha))
         .map(|(sha, found)| (sha, facts(found)))
         .collect())
+}
+
+/// The checkpoint whose files are left: the newest one that can still be read, so files that only a lost one knew stay.
+fn left(state: &HankweaveState, thread: &ExecutionThread, known: &CheckpointTable) -> Option<CheckpointSha> {
+    let position = thread::position(state, thread);
+    let recorded = thread.codons.iter().filter_map(|entry| {
+        let (_, newest) = entry.codon.checkpoints().last()?;
+        Some(newest.clone())
+    });
+    position
+        .into_iter()
+        .chain(recorded)
+        .find(|sha| known.contains_key(sha))
 }
 
 fn resolve(

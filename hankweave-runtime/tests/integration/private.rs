@@ -74,7 +74,8 @@ fn a_recorded_run_folder_is_not_written_to() {
     running.kill();
     let elsewhere = project.home().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
-    let mut state = project.state(&project.directory());
+    // The file may be older than the log, which `state show` reads as well.
+    let mut state = project.run(["state", "show", "--json"]).json_document();
     state["runs"][0]["runFolder"] = json!(elsewhere);
     state["runs"][0]["codons"][0]["claudeLogPath"] = json!(elsewhere.join("a.log"));
     let state_dir = project.directory().join(".hankweave");

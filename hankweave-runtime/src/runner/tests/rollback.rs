@@ -81,10 +81,7 @@ async fn a_restore_that_broke_off_is_finished_by_the_next_start() {
     let hankweave = stage.open().await;
     let broken = hankweave.go_back(&to_first()).await;
     assert!(
-        matches!(
-            broken,
-            Err(RollbackError::Restore(RestoreError::Interrupted { .. }))
-        ),
+        matches!(broken, Err(RollbackError::Restore(RestoreError::Write { .. }))),
         "{broken:?}"
     );
     let pending = hankweave.state().pending_rollback.clone().unwrap();
