@@ -55,6 +55,22 @@ fn every_module_imports_only_what_it_may() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// `docs/reliability.md` shows each fault by tests: each link is a name in backticks and the file that must have a test of that name.
+#[test]
+fn every_test_that_the_page_on_reliability_names_exists() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let page = fs::read_to_string(docs.join("reliability.md")).expect("the page is there");
+    let mut named = 0;
+    for link in page.split("[`").skip(1) {
+        let (name, rest) = link.split_once("`](").expect("a name in backticks is a link");
+        let (path, _) = rest.split_once(')').expect("a link ends");
+        let file = fs::read_to_string(docs.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        assert!(file.contains(&format!("fn {name}(")), "{path} has no test {name}");
+        named += 1;
+    }
+    assert!(named > 30, "{named} tests are named");
+}
+
 /// For each module at the top of the crate what it names of the others, and one place where it does.
 fn imports() -> BTreeMap<String, BTreeMap<String, String>> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

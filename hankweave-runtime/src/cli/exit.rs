@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 
 use crate::error::chain;
-use crate::report::printable;
+use crate::report::{printable, tell};
 use crate::world::environment::Environment;
 use crate::world::secrets::Secrets;
 
@@ -67,7 +67,7 @@ impl Failure {
     /// Prints the message to standard error, without secrets, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let secrets = Secrets::of(Environment::of_process().iter());
-        anstream::eprintln!("{}", secrets.redact(&self.to_string()));
+        tell(&secrets.redact(&format!("{self}\n")));
         ExitCode::from(self.kind.code())
     }
 }

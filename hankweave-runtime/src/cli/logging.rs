@@ -27,7 +27,9 @@ pub(super) fn install(global: &Global) {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(move || Redacting(secrets.clone()))
-        .with_ansi(ansi);
+        .with_ansi(ansi)
+        // What cannot be written to standard error cannot be complained about there either.
+        .log_internal_errors(false);
     // A second call in one process is a test's affair; the first subscriber stays.
     let _ = subscriber.with_target(false).try_init();
     if shows_everything {

@@ -49,7 +49,7 @@ impl Report {
     /// Says something that is no event, before the run begins.
     pub(crate) fn notice(&self, text: &str) {
         if !matches!(self, Self::Quiet) {
-            anstream::eprintln!("note: {}", printable(text));
+            tell(&format!("note: {}\n", printable(text)));
         }
     }
 
@@ -59,7 +59,13 @@ impl Report {
             view.clear();
         }
         if matches!(self, Self::Live(_) | Self::Plain) {
-            anstream::eprint!("{}", ending.text(outcome));
+            tell(&ending.text(outcome).to_string());
         }
     }
+}
+
+/// Writes to standard error, for people. That nobody can read it, because it goes to a full disk for example, is no reason to fail.
+pub(crate) fn tell(text: &str) {
+    use std::io::Write;
+    let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }

@@ -265,6 +265,34 @@ fn a_hang_up_stops_a_run_but_not_under_nohup() {
     running.finish_within(DEADLINE).expect_code(0);
 }
 
+/// Whoever reads our output may stop reading; the work goes on.
+// covers: F19
+#[test]
+fn a_reader_that_goes_away_does_not_end_the_run() {
+    let shell = TestProject::new("/bin/sh");
+    write_hank(&shell, "while [ ! -e go ]; do sleep 0.01; done");
+    let line = format!(
+        "('{}' run --headless --json; echo $? > code.txt) | (read -r first; exec 0</dev/null; touch go)",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    shell.run(["-c", &line]).expect_code(0);
+    assert_eq!(line_of(&shell, "code.txt"), "0");
+    assert_eq!(only_codon(&shell)["status"], "completed");
+}
+
+/// Our own output may go to a full disk, and nobody misses it.
+// covers: F3, F19
+#[test]
+fn output_that_cannot_be_written_costs_nothing() {
+    let shell = TestProject::new("/bin/sh");
+    write_hank(&shell, "exit 3");
+    let binary = env!("CARGO_BIN_EXE_hankweave");
+    for (format, code) in [("--json", 1), ("-vv", 1), ("--new", 1), ("--no-such-option", 2)] {
+        let line = format!("exec '{binary}' run --headless {format} >/dev/full 2>/dev/full");
+        shell.run(["-c", &line]).expect_code(code);
+    }
+}
+
 /// Two signals: the agent gets no grace.
 // covers: D8, F19
 #[test]

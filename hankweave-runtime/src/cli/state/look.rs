@@ -15,6 +15,7 @@ use crate::cli::exit::{Failure, FailureKind};
 use crate::cli::run::existing_state_dir;
 use crate::error::chain;
 use crate::paths::ExecutionDir;
+use crate::report::tell;
 use crate::state_manager::peek;
 use crate::store::StateFiles;
 use crate::world::disk::{Disk, RealDisk};
@@ -114,7 +115,7 @@ fn repository(execution: &Path) -> Option<CheckpointTable> {
                 .collect()
         }),
         Err(error) => {
-            anstream::eprintln!("note: checkpoints are not checked: {}", chain(&error));
+            tell(&format!("note: checkpoints are not checked: {}\n", chain(&error)));
             None
         }
     }
