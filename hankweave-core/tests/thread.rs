@@ -10,7 +10,7 @@ use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::state::HankweaveState;
 use hankweave_core::testing::{Ending, Story, states};
 use hankweave_core::thread::{
-    CodonPoint, ExecutionThread, KnownCheckpoints, TargetError, build, can_continue_from,
+    CodonPoint, ExecutionThread, KnownCheckpoints, Resume, TargetError, build, can_continue_from,
     continuation_checkpoint, position, walk,
 };
 use proptest::prelude::*;
@@ -343,6 +343,19 @@ fn the_last_success_is_the_newest_completed_codon_with_its_checkpoint() {
     );
     assert_eq!(place(&["a-end", "b-rig"]).as_deref(), Some("b-rig"));
     assert_eq!(place(&[]), None);
+}
+
+// "Choosing where to go back": a run never goes on behind the failure that blocks it.
+#[test]
+fn a_blocked_thread_resumes_in_front_of_its_failure_or_anew() {
+    let resumed = |shas: &[&str]| build(broken().state(), None, Some(&known(shas))).resume(true);
+    let rolled_back = |shas: &[&str]| match resumed(shas) {
+        Resume::RollBack(source) => Some(source.checkpoint_sha.to_string()),
+        Resume::Fresh | Resume::Continue(_) | Resume::Again(_) => None,
+    };
+    assert_eq!(rolled_back(&["b-end", "c-end"]).as_deref(), Some("b-end"));
+    assert_eq!(rolled_back(&["c-rig", "c-end"]).as_deref(), Some("c-rig"));
+    assert_eq!(resumed(&["c-end"]), Resume::Fresh);
 }
 
 // "Choosing where to go back": to a codon, to a SHA.

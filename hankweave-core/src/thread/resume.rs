@@ -45,7 +45,11 @@ impl ExecutionThread {
                 let sha = newest.codon.end_checkpoint().map(|(_, sha)| sha.clone());
                 Resume::Continue(source(newest, sha.unwrap_or_else(|| CheckpointSha::new(""))))
             }
-            Some(_) => self.last_success().map_or(Resume::Fresh, Resume::RollBack),
+            // The end of the codon that blocks is no way on: behind it the run would be blocked again, for ever.
+            Some(newest) => self
+                .last_success()
+                .filter(|source| !ends_at(newest, source))
+                .map_or(Resume::Fresh, Resume::RollBack),
         }
     }
 
@@ -111,6 +115,13 @@ impl ThreadCodon {
             .into_iter()
             .find_map(|checkpoint_type| self.checkpoint(checkpoint_type))
     }
+}
+
+/// Whether `source` is the point at which this codon had ended.
+fn ends_at(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
+    entry.run_id == source.run_id
+        && Some(entry.codon.codon_id()) == source.after_codon.as_ref()
+        && entry.codon.rig_setup_checkpoint() != Some(&source.checkpoint_sha)
 }
 
 /// The codon's id is written for a rig-setup target as well: the thread needs it ("execution thread", "Choosing where to go back").

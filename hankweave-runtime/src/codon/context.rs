@@ -54,6 +54,11 @@ impl RunContext {
         self.manager.transition(event).await
     }
 
+    /// Whether the disk has failed, so that nothing new may begin ("reliability and security", promise P5).
+    pub(crate) fn is_degraded(&self) -> bool {
+        self.manager.degraded().borrow().is_some()
+    }
+
     /// Waits until the disk has failed.
     pub(crate) async fn degraded(&self) {
         let mut degraded = self.manager.degraded();

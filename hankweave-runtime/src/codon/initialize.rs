@@ -61,17 +61,9 @@ async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Ope
     let deadline = tokio::time::sleep(SESSION_DEADLINE);
     tokio::pin!(deadline);
     loop {
-        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait.
+        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. The agent is heard last, as in `run`.
         tokio::select! {
-            event = agent.events.recv() => match event {
-                Some(AgentEvent::SessionStarted { session_id, .. }) => return Opening::Session(session_id),
-                Some(AgentEvent::Finished(outcome)) => {
-                    let code = i64::from(outcome.exit.code());
-                    return Opening::Ended(no_session(outcome), code);
-                }
-                Some(_) => {}
-                None => return Opening::Ended(FailureReason::unknown(false, "the agent's events ended early"), -1),
-            },
+            biased;
             why = codon.interrupted() => {
                 let code = halt(codon, agent).await;
                 return Opening::Interrupted(why, code);
@@ -82,6 +74,15 @@ async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Ope
                 let reason = FailureReason { kind: FailureKind::Timeout, ..FailureReason::unknown(true, message) };
                 return Opening::Ended(reason, code);
             }
+            event = agent.events.recv() => match event {
+                Some(AgentEvent::SessionStarted { session_id, .. }) => return Opening::Session(session_id),
+                Some(AgentEvent::Finished(outcome)) => {
+                    let code = i64::from(outcome.exit.code());
+                    return Opening::Ended(no_session(outcome), code);
+                }
+                Some(_) => {}
+                None => return Opening::Ended(FailureReason::unknown(false, "the agent's events ended early"), -1),
+            },
         }
     }
 }

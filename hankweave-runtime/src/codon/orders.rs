@@ -92,6 +92,7 @@ impl CodonRun<'_> {
     /// Nothing is lost when the future is dropped.
     pub(super) async fn interrupted(&self) -> Interruption {
         tokio::select! {
+            biased;
             () = self.orders.halt.cancelled() => {
                 self.interruption().unwrap_or(Interruption::Stopped(None))
             }

@@ -39,8 +39,11 @@ pub(super) async fn run(
     };
     let patience = patience(codon);
     let outcome = loop {
-        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait.
+        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent that never stops talking must not
+        // keep the run from being stopped, so it is heard last.
         let why = tokio::select! {
+            biased;
+            why = codon.interrupted() => why,
             event = agent.events.recv() => match event {
                 Some(AgentEvent::Finished(outcome)) => break Outcome::Ended(outcome),
                 Some(event) => {
@@ -49,7 +52,6 @@ pub(super) async fn run(
                 }
                 None => break Outcome::Lost,
             },
-            why = codon.interrupted() => why,
             () = tokio::time::sleep(patience) => Interruption::Failure(silent(patience)),
         };
         stop(codon, agent.control.as_ref()).await;
@@ -92,6 +94,7 @@ pub(super) async fn halt(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> i64 
 async fn stop(codon: &CodonRun<'_>, control: &dyn crate::driver::AgentControl) {
     // Dropping the graceful stop half-way is harmless: the forced one signals the same group again.
     tokio::select! {
+        biased;
         () = control.stop(codon.run.options.grace) => {}
         () = codon.run.shutdown.forced() => control.stop(Duration::ZERO).await,
         () = codon.orders.forced() => control.stop(Duration::ZERO).await,

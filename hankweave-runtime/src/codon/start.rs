@@ -33,6 +33,10 @@ pub(super) async fn start(
         let reason = FailureReason::unknown(false, format!("the agent `{agent}` is not known"));
         return Err(codon.fail(starting, -1, reason).await);
     };
+    if codon.run.is_degraded() {
+        let reason = FailureReason::unknown(true, "the state could not be saved");
+        return Err(codon.fail(starting, -1, reason).await);
+    }
     let agent = match driver.start(launch).await {
         Ok(agent) => agent,
         Err(error) => {

@@ -242,16 +242,21 @@ fn ensure_private(world: &LockWorld, state_dir: &Path) -> Result<(), LockError> 
         }
     };
     match world.disk.create_dir_private(state_dir) {
-        Ok(()) => {
-            return world
-                .disk
-                .sync_dir(disk::parent(state_dir))
-                .map_err(io("sync the parent of"));
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_private(world, state_dir)?,
         Err(error) => return Err(io("create")(error)),
     }
-    let metadata = world.disk.metadata(state_dir).map_err(io("inspect"))?;
+    // Also of one that was there: a killed life may have made it a moment ago.
+    let parent = disk::parent(state_dir);
+    world.disk.sync_dir(parent).map_err(io("sync the parent of"))
+}
+
+fn check_private(world: &LockWorld, state_dir: &Path) -> Result<(), LockError> {
+    let metadata = world.disk.metadata(state_dir).map_err(|source| LockError::Io {
+        action: "inspect",
+        path: state_dir.to_owned(),
+        source,
+    })?;
     let reason = if metadata.kind != FileKind::Directory {
         "it is not a directory"
     } else if metadata.owner != world.identity.user_id() {

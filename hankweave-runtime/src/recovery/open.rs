@@ -235,7 +235,8 @@ pub(crate) async fn possess(
     Ok((possession, records.lock))
 }
 
-/// Makes the directory when it does not exist, and finds out its real place.
+/// Makes the directory when it does not exist, and finds out its real place. Its name is durable then: what is synced in a directory
+/// without one is lost with the power ("reliability and security", promise P1).
 fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenError> {
     let failed = |source| OpenError::Directory {
         path: dir.to_owned(),
@@ -245,7 +246,26 @@ fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenError> 
         let reason = "state.json is text and cannot hold a path that is not UTF-8";
         return Err(failed(io::Error::new(io::ErrorKind::InvalidFilename, reason)));
     }
-    disk.make_dirs(dir).map_err(failed)
+    let lacking = dir
+        .ancestors()
+        .take_while(|folder| is_absent(disk, folder))
+        .count();
+    let real = disk.make_dirs(dir).map_err(failed)?;
+    for (distance, folder) in real.ancestors().skip(1).take(lacking.max(1)).enumerate() {
+        match disk.sync_dir(folder) {
+            // A folder of somebody else; that of a directory which was there before is synced in case that a killed life of ours made it.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && distance >= lacking => {}
+            synced => synced.map_err(failed)?,
+        }
+    }
+    Ok(real)
+}
+
+fn is_absent(disk: &dyn Disk, folder: &Path) -> bool {
+    !folder.as_os_str().is_empty()
+        && disk
+            .metadata_followed(folder)
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 struct Records {

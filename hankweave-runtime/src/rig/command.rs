@@ -61,6 +61,7 @@ impl CommandRunner<'_> {
         let watched = async {
             // The losing arms only wait: nothing is lost with them.
             let end = tokio::select! {
+                biased;
                 exit = control.wait() => exit.map(CommandEnd::Ended),
                 () = tokio::time::sleep(self.deadline) => stop(control, self.grace).await.map(|_| CommandEnd::TimedOut),
                 () = self.cancel.cancelled() => stop(control, self.grace).await.map(|_| CommandEnd::Cancelled),
@@ -70,6 +71,7 @@ impl CommandRunner<'_> {
         };
         tokio::pin!(output, watched);
         tokio::select! {
+            biased;
             end = &mut watched => {
                 // Whoever still holds the pipe could not be killed and has nothing to say to us.
                 let _ = timeout(DRAIN, output).await;

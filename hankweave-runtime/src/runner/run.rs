@@ -61,6 +61,7 @@ pub(crate) async fn run(
     let lock = Arc::new(lock);
     // The heart beats as long as the run lives and has nothing to lose when it stops.
     let result = tokio::select! {
+        biased;
         result = serve(&opened, &mut inbox, shutdown.clone()) => result,
         never = beat(&lock, &opened.possession, &shutdown) => match never {},
     };

@@ -95,7 +95,7 @@ impl Journalist {
                     Some(Letter::News(news)) => self.tell(news),
                     Some(Letter::Sync(reply)) => {
                         // Whoever asked may have run out of time.
-                        let _ = reply.send(self.journaling.sync());
+                        let _ = reply.send(self.sync());
                     }
                     None => return,
                 },
@@ -114,6 +114,14 @@ impl Journalist {
             self.told.send_replace(last);
         }
         self.heed(told);
+    }
+
+    /// Makes everything durable, which is more than what is in the file: an event that the journal refused is not.
+    fn sync(&mut self) -> Result<(), Arc<PersistenceError>> {
+        match self.degraded.failure() {
+            Some(error) => Err(error),
+            None => self.journaling.sync(),
+        }
     }
 
     /// Stops all recording after a journal that failed.

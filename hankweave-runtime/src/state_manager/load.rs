@@ -93,12 +93,14 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
     }
     let last_seq = found.log.last_seq().max(parts.journal.last_seq());
     let quarantined = mend(parts, &found, recovered.source).map_err(LoadError::Files)?;
-    let restored_events = complete_journal(parts, &found, recovered.source).map_err(LoadError::Journal)?;
     let keep = if found.log.damaged_lines > 0 {
         u64::MAX
     } else {
         found.log.keep
     };
+    // Before anything is made of its events, so that no loss of power takes back what the journal tells.
+    let log = parts.files.open_log(keep).map_err(LoadError::Files)?;
+    let restored_events = complete_journal(parts, &found, recovered.source).map_err(LoadError::Journal)?;
     let mut loaded = Loaded {
         source: recovered.source,
         primary_problems: recovered.primary_problems,
@@ -109,7 +111,7 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
         restored_events,
         live: LiveState::new(recovered.state),
         next_seq: next_seq(&found, last_seq),
-        log: parts.files.open_log(keep).map_err(LoadError::Files)?,
+        log,
         cuts: Cuts::default(),
         behind: is_behind(&found, recovered.source),
     };

@@ -369,6 +369,33 @@ async fn without_both_documents_the_recorded_events_rebuild_it() {
     assert_eq!(*loaded.state(), fold(&story));
 }
 
+// covers: P5, P7, F3
+#[tokio::test(start_paused = true)]
+async fn what_the_journal_refused_reaches_it_at_the_next_start() {
+    for n in 0.. {
+        let folder = folder();
+        let faulty = FaultyDisk::new(
+            Arc::new(RealDisk),
+            Fault::FailAt(n, std::io::ErrorKind::StorageFull),
+        );
+        let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+        let mut all_recorded = false;
+        if let Some(life) = try_start(&disk, folder.path()) {
+            for event in [run_started("a"), run_completed("a")] {
+                // Refused or not: what counts is what the log has.
+                let _ = life.transition(event).await;
+            }
+            all_recorded = life.manager.shutdown().await.is_ok();
+            life.task.await.unwrap();
+        }
+        let (parts, loaded) = reload(folder.path());
+        assert_eq!(*loaded.state(), fold(&journaled(&parts).1), "refusal at {n}");
+        if all_recorded && faulty.operations() <= n {
+            return;
+        }
+    }
+}
+
 // covers: P6
 #[tokio::test(start_paused = true)]
 async fn a_strict_start_stops_before_it_changes_anything() {

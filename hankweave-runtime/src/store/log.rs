@@ -25,7 +25,8 @@ pub struct StateLog {
 }
 
 impl StateLog {
-    /// Opens the log, making it when there is none, and cuts it down to `keep` bytes.
+    /// Opens the log, making it when there is none, and cuts it down to `keep` bytes, which are durable then: a killed life may have written
+    /// the last of them and not synced it.
     ///
     /// # Errors
     ///
@@ -34,8 +35,8 @@ impl StateLog {
         let mut file = disk.open_append(path)?;
         if file.length() > keep {
             file.truncate(keep)?;
-            file.sync_data()?;
         }
+        file.sync_data()?;
         disk.sync_dir(disk::parent(path))?;
         Ok(Self { file })
     }
@@ -143,8 +144,9 @@ impl LogContents {
     /// The records behind the snapshot with exactly these bytes; empty when the log does not know it.
     #[must_use]
     pub fn tail_of(&self, snapshot: &[u8]) -> &[Recorded<StateEvent>] {
-        // Equal bytes may have been marked twice; nothing between the two marks changed them for good.
-        let Some(mark) = self.marks.iter().rev().find(|mark| mark.fits(snapshot)) else {
+        // Equal bytes may have been marked twice. What is between the two marks changed nothing for good, so it does no harm when it is
+        // folded in again, but the journal may still lack it.
+        let Some(mark) = self.marks.iter().find(|mark| mark.fits(snapshot)) else {
             return &[];
         };
         &self.records[self.records.partition_point(|record| record.seq <= mark.seq)..]
@@ -410,6 +412,35 @@ mod tests {
         );
     }
 
+    // covers: P7
+    #[test]
+    fn behind_equal_snapshots_the_tail_begins_with_the_first() {
+        let mut lines = LogBatch::default();
+        lines.mark(&SnapshotMark::of(1, b"same"));
+        add(&mut lines, 2);
+        lines.mark(&SnapshotMark::of(2, b"same"));
+        add(&mut lines, 3);
+        let contents = read_log(lines.as_bytes());
+        let tail: Vec<u64> = contents
+            .tail_of(b"same")
+            .iter()
+            .map(|record| record.seq)
+            .collect();
+        assert_eq!(tail, [2, 3], "the journal may lack number 2");
+    }
+
+    // covers: P7
+    #[test]
+    fn what_a_killed_life_wrote_is_durable_once_the_log_is_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.log");
+        let bytes = batch([1, 2]);
+        RealDisk.open_append(&path).unwrap().append(&bytes).unwrap();
+        let disk = FaultyDisk::new(std::sync::Arc::new(RealDisk), Fault::None);
+        StateLog::open(&disk, &path, bytes.len() as u64).unwrap();
+        assert_eq!(disk.syncs(), 1);
+    }
+
     #[test]
     fn only_the_very_last_line_tells_of_a_clean_end() {
         let mut lines = LogBatch::default();
@@ -447,8 +478,9 @@ mod tests {
         let mut log = StateLog::open(&disk, &folder.path().join("state.log"), 0).unwrap();
         let mut many = LogBatch::default();
         (1..=64).for_each(|seq| add(&mut many, seq));
+        let before = disk.syncs();
         log.append(&many).unwrap();
-        assert_eq!(disk.syncs(), 1);
+        assert_eq!(disk.syncs() - before, 1);
     }
 
     proptest! {

@@ -114,6 +114,7 @@ async fn watch_process(
 ) -> (ProcessExit, Sweep) {
     // Both other arms only look: losing them loses nothing.
     let exit = tokio::select! {
+        biased;
         exit = control.wait() => exit,
         grace = asked_to_stop(&mut asked) => stop(control, grace).await,
         () = events.closed() => stop(control, grace).await,

@@ -1,0 +1,285 @@
+//! What must hold at any moment, whatever has happened: the small model that the runtime is compared with.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::state::{HankweaveState, LiveState};
+use hankweave_core::thread;
+use hankweave_core::wire::{Event, JournalEntry};
+use hankweave_runtime::state_manager::peek;
+use hankweave_runtime::store::{StateFiles, read_log};
+use hankweave_runtime::world::disk::Disk;
+
+use crate::agents::output_of;
+use crate::checkpoints::Vault;
+use crate::disk::{Content, SimDisk, Tree};
+
+/// A promise that was not kept, in words.
+pub(crate) type Broken = String;
+
+/// Everything that anybody was told, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    entries: BTreeMap<u64, Arc<JournalEntry>>,
+}
+
+impl Told {
+    /// Takes in what a subscriber was told.
+    ///
+    /// # Errors
+    ///
+    /// When a number comes twice or out of order (P2).
+    pub(crate) fn hear(&mut self, entry: Arc<JournalEntry>) -> Result<(), Broken> {
+        if let Some((last, _)) = self.entries.last_key_value()
+            && *last >= entry.seq
+        {
+            return Err(format!("P2: number {} was published after {last}", entry.seq));
+        }
+        self.entries.insert(entry.seq, entry);
+        Ok(())
+    }
+}
+
+/// What the files of one execution directory say.
+#[derive(Debug)]
+pub(crate) struct Records {
+    journal: Vec<JournalEntry>,
+    log: Vec<Recorded<StateEvent>>,
+    pub(crate) state: HankweaveState,
+    reset: bool,
+}
+
+impl Records {
+    /// Reads the files as a start would, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the disk does not give them.
+    pub(crate) fn read(disk: &SimDisk, state_dir: &Path) -> Result<Self, Broken> {
+        let journal = read_journal(&disk.tree(&state_dir.join("events"), ""));
+        let log = disk.outside().read(&state_dir.join("state.log"), u64::MAX);
+        let log = log.map(|bytes| read_log(&bytes).records).unwrap_or_default();
+        let events = || journal.iter().filter_map(recorded).collect();
+        let (state, reset) = read_state(disk, state_dir, !journal.is_empty(), events)?;
+        Ok(Self {
+            journal,
+            log,
+            state,
+            reset,
+        })
+    }
+
+    /// Checks the files of an open directory against what was told and against each other.
+    ///
+    /// # Errors
+    ///
+    /// The first promise that is broken.
+    pub(crate) fn check(&self, told: &Told, vault: &Vault) -> Result<(), Broken> {
+        if self.reset {
+            return Err("P6: recorded history was dropped".to_owned());
+        }
+        self.check_order()?;
+        self.check_told(told)?;
+        self.check_fold()?;
+        self.check_checkpoints(vault)
+    }
+
+    fn check_order(&self) -> Result<(), Broken> {
+        match self.journal.windows(2).find(|pair| pair[0].seq >= pair[1].seq) {
+            Some(pair) => Err(format!(
+                "P2: number {} stands before {} in the journal",
+                pair[0].seq, pair[1].seq
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Whoever was told something finds it again under its number, and state events for certain.
+    fn check_told(&self, told: &Told) -> Result<(), Broken> {
+        let journal: BTreeMap<u64, &JournalEntry> =
+            self.journal.iter().map(|entry| (entry.seq, entry)).collect();
+        for (seq, told) in &told.entries {
+            match journal.get(seq) {
+                Some(kept) if kept.event == told.event && kept.timestamp == told.timestamp => {}
+                Some(kept) => {
+                    return Err(format!(
+                        "P2: number {seq} was {:?} and is {:?}",
+                        told.event, kept.event
+                    ));
+                }
+                None if matches!(told.event, Event::StateTransition { .. }) => {
+                    return Err(format!("P1, P7: the journal lost number {seq}: {:?}", told.event));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The document is what the state events of the journal make, no more and no less; the newest may only be in the log yet.
+    fn check_fold(&self) -> Result<(), Broken> {
+        let mut events: Vec<_> = self.journal.iter().filter_map(recorded).collect();
+        let last = events.last().map_or(0, |event| event.seq);
+        for logged in &self.log {
+            if logged.seq > last {
+                events.push(logged.clone());
+            } else if events
+                .binary_search_by_key(&logged.seq, |event| event.seq)
+                .is_err()
+            {
+                return Err(format!(
+                    "P7: number {} of the log is not in the journal",
+                    logged.seq
+                ));
+            }
+        }
+        let mut live = LiveState::default();
+        for event in events {
+            live.apply(&event).map_err(|error| {
+                format!(
+                    "P7: the journal holds number {} that did not happen: {error}",
+                    event.seq
+                )
+            })?;
+        }
+        if *live.document() == self.state {
+            return Ok(());
+        }
+        Err(difference(live.document(), &self.state))
+    }
+
+    fn check_checkpoints(&self, vault: &Vault) -> Result<(), Broken> {
+        match self
+            .state
+            .checkpoints()
+            .find(|sha| !sha.is_blank() && !vault.contains(sha))
+        {
+            Some(sha) => Err(format!("P8: checkpoint {sha} is in the state and nowhere else")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads the document as a start would.
+///
+/// # Errors
+///
+/// When the disk does not give it.
+pub(crate) fn document(disk: &SimDisk, state_dir: &Path) -> Result<HankweaveState, Broken> {
+    let events = || journal_events(disk, state_dir);
+    read_state(disk, state_dir, true, events).map(|(state, _)| state)
+}
+
+fn journal_events(disk: &SimDisk, state_dir: &Path) -> Vec<Recorded<StateEvent>> {
+    let journal = read_journal(&disk.tree(&state_dir.join("events"), ""));
+    journal.iter().filter_map(recorded).collect()
+}
+
+fn read_state(
+    disk: &SimDisk,
+    state_dir: &Path,
+    history: bool,
+    events: impl FnOnce() -> Vec<Recorded<StateEvent>>,
+) -> Result<(HankweaveState, bool), Broken> {
+    let files = StateFiles::new(Arc::new(disk.outside()), None, state_dir.to_owned());
+    let recovered =
+        peek(&files, history, events).map_err(|error| format!("the state cannot be read: {error}"))?;
+    Ok((recovered.state, recovered.history_was_reset))
+}
+
+/// Whether the codon is on record as open.
+///
+/// # Errors
+///
+/// When it is not.
+pub(crate) fn check_open(state: &HankweaveState, run: &str, codon: &str) -> Result<(), Broken> {
+    let found = state.runs.iter().find(|found| found.run_id.as_str() == run);
+    let open = found.and_then(|run| run.open_codon());
+    match open.map(CodonExecution::codon_id) {
+        Some(open) if open.as_str() == codon => Ok(()),
+        _ => Err(format!(
+            "P1: a process of {run}/{codon} was started before that codon was durable"
+        )),
+    }
+}
+
+/// Whether what completed codons made is in the workspace.
+///
+/// # Errors
+///
+/// The first output that is missing or spoiled.
+pub(crate) fn check_outputs(state: &HankweaveState, workspace: &Path, files: &Tree) -> Result<(), Broken> {
+    let thread = thread::build(state, None, None);
+    let completed = thread
+        .codons
+        .iter()
+        .filter(|entry| entry.codon.status() == CodonStatus::Completed);
+    for entry in completed {
+        let codon = entry.codon.codon_id().as_str();
+        let (path, bytes) = output_of(workspace, codon);
+        let path = path.strip_prefix(workspace).unwrap_or(&path);
+        match files.get(path) {
+            Some(Content::File(_, found)) if *found == bytes => {}
+            found => {
+                let found = found.map(|_| "spoiled").unwrap_or("missing");
+                return Err(format!("G7: what the completed codon {codon} made is {found}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What must not be left behind ("reliability and security", promise P9).
+pub(crate) fn check_leftovers(files: &Tree, running: bool) -> Result<(), Broken> {
+    let left = files.keys().find(|path| {
+        let name = path.to_string_lossy();
+        name.ends_with(".tmp") || (!running && name.ends_with(".lock"))
+    });
+    match left {
+        Some(left) => Err(format!("P9: {} was left behind", left.display())),
+        None => Ok(()),
+    }
+}
+
+fn read_journal(events: &Tree) -> Vec<JournalEntry> {
+    let mut journal = Vec::new();
+    for content in events.values() {
+        let Content::File(_, bytes) = content else {
+            continue;
+        };
+        // Torn lines may be there; they tell nothing.
+        let lines = bytes.split(|byte| *byte == b'\n');
+        journal.extend(lines.filter_map(|line| serde_json::from_slice(line).ok()));
+    }
+    journal
+}
+
+fn recorded(entry: &JournalEntry) -> Option<Recorded<StateEvent>> {
+    match &entry.event {
+        Event::StateTransition { transition, .. } => Some(Recorded {
+            seq: entry.seq,
+            at: entry.timestamp,
+            event: StateEvent::clone(transition),
+        }),
+        _ => None,
+    }
+}
+
+fn difference(journaled: &HankweaveState, state: &HankweaveState) -> Broken {
+    let mut text =
+        "P1, P7: the state is not what the journal tells; journal and state differ in\n".to_owned();
+    let lines = |state: &HankweaveState| serde_json::to_string_pretty(state).unwrap_or_default();
+    let (journaled, state) = (lines(journaled), lines(state));
+    let pairs = journaled.lines().zip(state.lines());
+    for (one, other) in pairs.filter(|(one, other)| one != other).take(6) {
+        // A String takes any text.
+        let _ = writeln!(text, "  {}  |  {}", one.trim(), other.trim());
+    }
+    let (one, other) = (journaled.lines().count(), state.lines().count());
+    let _ = write!(text, "  ({one} lines and {other} lines)");
+    text
+}

@@ -1,0 +1,257 @@
+//! Checkpoints of a workspace on the simulated disk.
+//!
+//! A checkpoint that was returned survives everything, and so does the workspace as it was then: the real store syncs the whole file
+//! system before it returns ("reliability and security", rule G6).
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Cursor};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::checkpoint::{
+    Change, ChangeKind, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError,
+    InitialRequest, KnownCheckpoint, KnownCheckpoints, RestoreError, RestorePlan, RestoreReport,
+    RestoreRequest, TreePath,
+};
+use hankweave_runtime::world::disk::Disk;
+
+use crate::disk::{Content, SimDisk, Tree};
+
+/// Our own folder, which belongs to no checkpoint.
+const STATE_DIR: &str = ".hankweave";
+
+/// The end of the names under which files arrive.
+const ARRIVING: &str = ".arriving";
+
+/// What all lives share.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Vault(Arc<Mutex<Commits>>);
+
+#[derive(Debug, Default)]
+struct Commits {
+    known: KnownCheckpoints,
+    trees: BTreeMap<CheckpointSha, Tree>,
+    tips: BTreeMap<String, CheckpointSha>,
+}
+
+impl Vault {
+    fn commits(&self) -> MutexGuard<'_, Commits> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn contains(&self, sha: &CheckpointSha) -> bool {
+        self.commits().known.contains_key(sha)
+    }
+}
+
+/// The way of one life of the runtime to the checkpoints.
+#[derive(Debug)]
+pub(crate) struct SimCheckpoints {
+    pub(crate) vault: Vault,
+    pub(crate) disk: SimDisk,
+    pub(crate) workspace: PathBuf,
+}
+
+impl SimCheckpoints {
+    fn tree(&self) -> Tree {
+        self.disk.tree(&self.workspace, STATE_DIR)
+    }
+
+    /// Keeps the files as they are now.
+    fn keep(&self, commit: KnownCheckpoint, commits: &mut Commits) -> Result<Checkpoint, CheckpointError> {
+        let synced = self.disk.sync_tree(&self.workspace, STATE_DIR);
+        synced.map_err(|source| CheckpointError::Workspace {
+            path: self.workspace.clone(),
+            source,
+        })?;
+        let tree = self.tree();
+        let sha = CheckpointSha::new(format!("{:040x}", commits.known.len() + 1));
+        let checkpoint = Checkpoint {
+            sha: sha.clone(),
+            branch: commit.branch.clone(),
+            parent: commit.parent.clone(),
+            files: tree.len(),
+            skipped: Vec::new(),
+        };
+        commits.tips.insert(commit.branch.clone(), sha.clone());
+        commits.known.insert(sha.clone(), commit);
+        commits.trees.insert(sha, tree);
+        Ok(checkpoint)
+    }
+
+    fn plan(&self, request: &RestoreRequest) -> Result<RestorePlan, HistoryError> {
+        let commits = self.vault.commits();
+        let (now, target) = (self.tree(), commits.tree(&request.target)?);
+        let left = request.left.as_ref().map(|left| commits.tree(left)).transpose()?;
+        let write = target
+            .iter()
+            .filter(|(path, content)| now.get(*path) != Some(content));
+        let left = left.into_iter().flat_map(Tree::keys);
+        let delete = left.filter(|path| now.contains_key(*path) && !target.contains_key(*path));
+        Ok(RestorePlan {
+            write: write.map(|(path, _)| tree_path(path)).collect(),
+            delete: delete.map(|path| tree_path(path)).collect(),
+        })
+    }
+
+    /// Writes one file beside its place and moves it there.
+    fn write(&self, path: &Path, content: &Content) -> io::Result<()> {
+        let whole = self.workspace.join(path);
+        let (Some(folder), Some(name)) = (whole.parent(), whole.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        self.disk.make_private_dirs(folder)?;
+        let open = self.disk.open_folder(folder)?;
+        let arriving = arriving(name);
+        open.remove(&arriving)?;
+        match content {
+            Content::File(mode, bytes) => open.create_file(&arriving, *mode, &mut Cursor::new(bytes))?,
+            Content::Link(target) => open.create_link(&arriving, target)?,
+        }
+        self.disk.rename(&folder.join(arriving), &whole)
+    }
+
+    fn apply(&self, plan: &RestorePlan, target: &Tree) -> Result<(), RestoreError> {
+        let failed = |path: &TreePath| {
+            let path = path.clone();
+            move |source| RestoreError::Write { path, source }
+        };
+        for path in &plan.delete {
+            let whole = self.workspace.join(path.as_path());
+            self.disk.remove_file(&whole).map_err(failed(path))?;
+        }
+        for path in &plan.write {
+            self.write(path.as_path(), &target[path.as_path()])
+                .map_err(failed(path))?;
+        }
+        self.disk
+            .sync_tree(&self.workspace, STATE_DIR)
+            .map_err(RestoreError::Sync)
+    }
+}
+
+impl Commits {
+    fn tree(&self, sha: &CheckpointSha) -> Result<&Tree, HistoryError> {
+        self.trees
+            .get(sha)
+            .ok_or_else(|| HistoryError::Unknown { sha: sha.clone() })
+    }
+}
+
+impl CheckpointStore for SimCheckpoints {
+    fn initial(&self, request: &InitialRequest) -> Result<Checkpoint, CheckpointError> {
+        let mut commits = self.vault.commits();
+        let commit = KnownCheckpoint {
+            message: "initial".to_owned(),
+            timestamp: request.at,
+            branch: "main".to_owned(),
+            parent: commits.tips.get("main").cloned(),
+        };
+        self.keep(commit, &mut commits)
+    }
+
+    fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
+        let (branch, mut commits) = (request.branch(), self.vault.commits());
+        let tip = commits.tips.get(&branch);
+        let parent = request.parent.as_ref().or(tip).or(commits.tips.get("main"));
+        if let (Some(found), Some(expected)) = (tip, parent)
+            && found != expected
+        {
+            return Err(CheckpointError::BranchMoved {
+                expected: expected.clone(),
+                found: found.clone(),
+                branch,
+            });
+        }
+        if let Some(parent) = parent {
+            commits.tree(parent).map_err(CheckpointError::Parent)?;
+        }
+        let commit = KnownCheckpoint {
+            message: format!("{}:{}", request.kind, request.codon_id),
+            timestamp: request.at,
+            branch,
+            parent: parent.cloned(),
+        };
+        self.keep(commit, &mut commits)
+    }
+
+    fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+        Ok(self.vault.commits().known.clone())
+    }
+
+    fn contains(&self, sha: &CheckpointSha) -> Result<bool, HistoryError> {
+        Ok(self.vault.contains(sha))
+    }
+
+    fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError> {
+        let missing = shas.iter().filter(|sha| !self.vault.contains(sha));
+        Ok(missing.cloned().collect())
+    }
+
+    fn diff(&self, from: &CheckpointSha, to: &CheckpointSha) -> Result<Vec<Change>, HistoryError> {
+        let commits = self.vault.commits();
+        let (from, to) = (commits.tree(from)?, commits.tree(to)?);
+        let change = |path: &PathBuf, kind| Change {
+            path: tree_path(path),
+            kind,
+        };
+        let mut changes: Vec<Change> = to
+            .iter()
+            .filter_map(|(path, content)| match from.get(path) {
+                None => Some(change(path, ChangeKind::Added)),
+                Some(before) if before != content => Some(change(path, ChangeKind::Modified)),
+                Some(_) => None,
+            })
+            .collect();
+        let gone = from.keys().filter(|path| !to.contains_key(*path));
+        changes.extend(gone.map(|path| change(path, ChangeKind::Deleted)));
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(changes)
+    }
+
+    fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
+        self.plan(request).map_err(RestoreError::History)
+    }
+
+    fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
+        let plan = self.plan(request).map_err(RestoreError::History)?;
+        if plan.write.is_empty() && plan.delete.is_empty() {
+            return Ok(RestoreReport {
+                safety: None,
+                done: plan,
+            });
+        }
+        let mut commits = self.vault.commits();
+        let commit = KnownCheckpoint {
+            message: format!("safety: {}", request.target),
+            timestamp: request.at,
+            branch: format!("recovery/{}-{}", millis(request.at), commits.known.len()),
+            parent: request.left.clone(),
+        };
+        let safety = self.keep(commit, &mut commits).map_err(RestoreError::Safety)?;
+        let target = commits.tree(&request.target).map_err(RestoreError::History)?;
+        self.apply(&plan, target)?;
+        Ok(RestoreReport {
+            safety: Some(safety),
+            done: plan,
+        })
+    }
+}
+
+fn arriving(name: &OsStr) -> OsString {
+    let mut arriving = name.to_owned();
+    arriving.push(ARRIVING);
+    arriving
+}
+
+fn millis(at: Timestamp) -> i64 {
+    at.as_millis()
+}
+
+fn tree_path(path: &Path) -> TreePath {
+    TreePath::new(path.as_os_str().as_bytes()).expect("names on the simulated disk are plain")
+}

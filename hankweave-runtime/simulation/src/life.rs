@@ -1,0 +1,186 @@
+//! One life of the runtime, from its start to an end of whatever kind.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_runtime::hank_files::load_from;
+use hankweave_runtime::instance_lock::LockError;
+use hankweave_runtime::state_manager::{Delivery, Subscription};
+use hankweave_runtime::world::World;
+use hankweave_runtime::{Builder, Hankweave, OpenError, RunError, RunOutcome, Shutdown, StopCause};
+use tokio::time::Instant;
+
+use crate::check::{Broken, check_leftovers};
+use crate::disk::{Plan, SimDisk};
+use crate::machine::{HANK, Machine, WORK, Witness, state_dir};
+use crate::world::LONGEST;
+
+/// How long the runtime may go on after it was asked to stop: a grace of 5 s and its ends (S3, D8).
+const LONGEST_STOP: Duration = Duration::from_secs(30);
+
+/// What happens to one life from outside.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LifePlan {
+    pub(crate) disk: Plan,
+    /// When the runtime is killed, however far it is.
+    pub(crate) killed_after: Option<Duration>,
+    /// When it is asked to stop.
+    pub(crate) stopped_after: Option<Duration>,
+    /// When it is asked again.
+    pub(crate) forced_after: Option<Duration>,
+    /// When somebody tries to start a second one.
+    pub(crate) rivalled_after: Option<Duration>,
+    pub(crate) restless_clock: bool,
+}
+
+/// How a life ended.
+#[derive(Debug)]
+pub(crate) enum LifeEnd {
+    Ran(Result<RunOutcome, RunError>),
+    NotOpened(OpenError),
+    Crashed,
+}
+
+/// Lives one life. The runtime ends when this returns, but its way to the disk is not closed yet.
+///
+/// # Errors
+///
+/// The first promise that was broken.
+pub(crate) fn live(machine: &mut Machine, plan: &LifePlan) -> Result<LifeEnd, Broken> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| format!("no tokio runtime: {error}"))?;
+    let end = runtime.block_on(async {
+        let world = machine.begin_life(plan.disk.clone(), plan.restless_clock);
+        let crashed = machine.disk.crashed();
+        tokio::select! {
+            biased;
+            () = crashed.notified() => Ok(LifeEnd::Crashed),
+            () = kill(&machine.disk, plan.killed_after) => Ok(LifeEnd::Crashed),
+            end = run(machine, plan, world) => end,
+            () = tokio::time::sleep(LONGEST) => Err("the runtime hangs".to_owned()),
+        }
+    });
+    drop(runtime);
+    machine.witness.verdict()?;
+    if machine.disk.is_down() {
+        return Ok(LifeEnd::Crashed);
+    }
+    end
+}
+
+async fn kill(disk: &SimDisk, after: Option<Duration>) {
+    match after {
+        Some(after) => {
+            tokio::time::sleep(after).await;
+            disk.crash_now();
+        }
+        None => std::future::pending().await,
+    }
+}
+
+fn builder(machine: &Machine, world: &World, disk: &SimDisk) -> Result<Builder, Broken> {
+    let hank = load_from(&disk.outside(), Path::new(HANK)).map_err(|error| error.to_string())?;
+    let builder = Hankweave::builder_in(world.clone(), hank);
+    Ok(builder
+        .execution_dir(WORK)
+        .checkpoints(Arc::new(machine.checkpoints(disk))))
+}
+
+async fn run(machine: &Machine, plan: &LifePlan, world: World) -> Result<LifeEnd, Broken> {
+    let disk = machine.disk.present();
+    let hankweave = match builder(machine, &world, &disk)?.open().await {
+        Ok(hankweave) => hankweave,
+        Err(error) => return Ok(LifeEnd::NotOpened(error)),
+    };
+    if !disk.is_down() {
+        check_opened(machine)?;
+    }
+    let heard = tokio::spawn(listen(hankweave.subscribe(), machine.witness.clone()));
+    let shutdown = Shutdown::new();
+    let mut asked = None;
+    let outcome = {
+        let work = hankweave.run(shutdown.clone());
+        let rival = rival(machine, plan, &world, &disk);
+        let stop = stop(plan, &shutdown, &mut asked);
+        tokio::pin!(work, rival, stop);
+        let (mut rival_done, mut stop_done) = (false, false);
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut work => break outcome,
+                answered = &mut rival, if !rival_done => { answered?; rival_done = true; }
+                () = &mut stop, if !stop_done => stop_done = true,
+            }
+        }
+    };
+    if let Some(asked) = asked.map(|asked: Instant| asked.elapsed())
+        && asked > LONGEST_STOP
+    {
+        return Err(format!(
+            "S3, D8: the runtime stopped {asked:?} after it was asked to"
+        ));
+    }
+    // A subscription ends with the manager.
+    heard
+        .await
+        .map_err(|error| format!("the listener failed: {error}"))?;
+    Ok(LifeEnd::Ran(outcome))
+}
+
+/// What must hold when a directory is taken into possession.
+fn check_opened(machine: &Machine) -> Result<(), Broken> {
+    let records = machine.records()?;
+    records.check(&machine.witness.notes().told, &machine.vault)?;
+    if let Some(alive) = machine.processes.alive().first() {
+        return Err(format!(
+            "P9: a process of {alive} outlived the crash of its runtime"
+        ));
+    }
+    if machine.disk.refusals() > 0 {
+        return Ok(());
+    }
+    check_leftovers(&machine.disk.tree(&state_dir(), ""), true)
+}
+
+async fn listen(mut subscription: Subscription, witness: Witness) {
+    while let Ok(Some(delivery)) = subscription.next().await {
+        if let Delivery::Event(entry) = delivery {
+            let heard = witness.notes().told.hear(entry);
+            witness.check(heard);
+        }
+    }
+}
+
+async fn stop(plan: &LifePlan, shutdown: &Shutdown, asked: &mut Option<Instant>) {
+    let Some(after) = plan.stopped_after else {
+        return;
+    };
+    tokio::time::sleep(after).await;
+    *asked = Some(Instant::now());
+    shutdown.request(StopCause::Terminate);
+    if let Some(after) = plan.forced_after {
+        tokio::time::sleep(after).await;
+        shutdown.request(StopCause::Interrupt);
+    }
+}
+
+/// Somebody starts a second runtime, which must find the directory taken, however long it asks (L1).
+async fn rival(machine: &Machine, plan: &LifePlan, world: &World, disk: &SimDisk) -> Result<(), Broken> {
+    let Some(after) = plan.rivalled_after else {
+        return Ok(());
+    };
+    tokio::time::sleep(after).await;
+    let opened = builder(machine, &machine.beside(world), disk)?.open().await;
+    match opened {
+        Err(OpenError::Lock(LockError::Held { .. })) => Ok(()),
+        Err(_) if disk.is_down() => Ok(()),
+        Err(error) => Err(format!(
+            "L1: a second runtime was refused for another reason: {error}"
+        )),
+        Ok(_) => Err("L1: a second runtime was admitted".to_owned()),
+    }
+}

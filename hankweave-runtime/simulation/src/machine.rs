@@ -1,0 +1,208 @@
+//! The simulated machine: what outlives the runtime.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::blocking::Blocking;
+use hankweave_runtime::world::disk::Disk;
+use hankweave_runtime::world::environment::Environment;
+use hankweave_runtime::world::process::CommandSpec;
+
+use crate::check::{Broken, Records, Told, check_open, check_outputs, document};
+use crate::checkpoints::{SimCheckpoints, Vault};
+use crate::disk::{Crash, Plan, SimDisk};
+use crate::processes::{Processes, SimSpawner};
+use crate::rng::Rng;
+use crate::world::{Ids, SimClock, SimIdentity, SimIds};
+
+/// Where the hank lies.
+pub(crate) const HANK: &str = "/hank";
+
+/// The execution directory.
+pub(crate) const WORK: &str = "/work";
+
+/// What the wall clock shows when everything begins.
+const BEGIN_MILLIS: i64 = 1_736_000_000_000;
+
+/// Everything that is there before a life of the runtime and after it.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) disk: SimDisk,
+    pub(crate) processes: Processes,
+    pub(crate) vault: Vault,
+    pub(crate) witness: Witness,
+    ids: Ids,
+    clocks: Rng,
+    boot: u64,
+    lives: i64,
+}
+
+/// Who remembers what was told and notes what is wrong.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Witness(Arc<Mutex<Notes>>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) told: Told,
+    broken: Option<Broken>,
+}
+
+impl Witness {
+    pub(crate) fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the first thing that is wrong.
+    pub(crate) fn check(&self, holds: Result<(), Broken>) {
+        let mut notes = self.notes();
+        if let Err(broken) = holds
+            && notes.broken.is_none()
+        {
+            notes.broken = Some(broken);
+        }
+    }
+
+    /// The first thing that was wrong so far.
+    pub(crate) fn verdict(&self) -> Result<(), Broken> {
+        self.notes().broken.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Machine {
+    /// A machine with a hank and a program called `agent`; the first `wild` processes may misbehave.
+    ///
+    /// # Errors
+    ///
+    /// When the hank cannot be written.
+    pub(crate) fn new(rng: &Rng, hank: &str, wild: u64) -> io::Result<Self> {
+        let disk = SimDisk::new(rng.fork("disk"));
+        disk.plant(&Path::new(HANK).join("hank.json"), 0o644, hank.as_bytes())?;
+        disk.plant(&Path::new(HANK).join("template/one.txt"), 0o644, b"one")?;
+        disk.plant(&Path::new(HANK).join("template/deep/two.txt"), 0o755, b"two")?;
+        disk.plant(Path::new("/bin/agent"), 0o755, b"")?;
+        disk.watch(&state_dir().join("state.log"));
+        Ok(Self {
+            processes: Processes::new(disk.outside(), wild, rng.fork("processes")),
+            vault: Vault::default(),
+            witness: Witness::default(),
+            ids: Arc::new(SimIds::new(rng.fork("ids"))),
+            clocks: rng.fork("clocks"),
+            boot: 1,
+            lives: 0,
+            disk,
+        })
+    }
+
+    /// The world of a new life of the runtime. Must be called inside its tokio runtime.
+    pub(crate) fn begin_life(&mut self, plan: Plan, restless_clock: bool) -> World {
+        let life = self.disk.begin_life(plan);
+        self.lives += 1;
+        let millis = BEGIN_MILLIS + self.lives * 3_600_000;
+        let clock = SimClock::new(millis, restless_clock, Rng::new(self.clocks.roll()));
+        self.world(&life, Arc::new(clock))
+    }
+
+    /// Another process beside the present life.
+    pub(crate) fn beside(&self, world: &World) -> World {
+        World {
+            identity: Arc::new(self.identity()),
+            ..world.clone()
+        }
+    }
+
+    fn identity(&self) -> SimIdentity {
+        SimIdentity {
+            pid: self.processes.new_pid(),
+            boot: self.boot,
+            processes: self.processes.clone(),
+        }
+    }
+
+    fn world(&self, life: &SimDisk, clock: Arc<SimClock>) -> World {
+        let (disk, witness) = (self.disk.clone(), self.witness.clone());
+        let spawner = SimSpawner {
+            processes: self.processes.clone(),
+            life: life.clone(),
+            on_spawn: Arc::new(move |spec| witness.check(check_spawn(&disk, spec))),
+        };
+        World {
+            clock,
+            disk: Arc::new(life.clone()),
+            ids: self.ids.clone(),
+            identity: Arc::new(self.identity()),
+            environment: Arc::new(Environment::from_iter([("PATH", "/bin")])),
+            spawner: Arc::new(spawner),
+            blocking: Blocking::Inline,
+        }
+    }
+
+    pub(crate) fn checkpoints(&self, disk: &SimDisk) -> SimCheckpoints {
+        SimCheckpoints {
+            vault: self.vault.clone(),
+            disk: disk.clone(),
+            workspace: PathBuf::from(WORK),
+        }
+    }
+
+    /// The present life is over.
+    pub(crate) fn end_life(&mut self, crash: Option<Crash>) {
+        self.disk.end_life(crash);
+        self.processes.lose_players();
+        if crash == Some(Crash::PowerLoss) {
+            self.processes.end_all();
+            self.boot += 1;
+        }
+    }
+
+    /// Damages a state file so that it can be seen: its end is missing, zeros are in it, or it is gone.
+    pub(crate) fn damage(&self, name: &str, rng: &mut Rng) {
+        let path = state_dir().join(name);
+        let Ok(mut bytes) = self.disk.read(&path, u64::MAX) else {
+            return;
+        };
+        // It was read a moment ago, and a new file takes its place: the other name of a linked one is not damaged with it.
+        let _ = self.disk.remove_file(&path);
+        match rng.up_to(2) {
+            0 => bytes.truncate(rng.up_to(bytes.len().saturating_sub(3))),
+            1 => {
+                let from = rng.up_to(bytes.len().saturating_sub(1));
+                let to = (from + 1 + rng.up_to(600)).min(bytes.len());
+                bytes[from..to].fill(0);
+            }
+            _ => return,
+        }
+        let _ = self.disk.plant(&path, 0o600, &bytes);
+    }
+
+    /// Reads the records as they are.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be read at all.
+    pub(crate) fn records(&self) -> Result<Records, Broken> {
+        Records::read(&self.disk, &state_dir())
+    }
+}
+
+/// What must hold when a process is started, even if the power went at this moment.
+fn check_spawn(disk: &SimDisk, spec: &CommandSpec) -> Result<(), Broken> {
+    let durable = document(&disk.durable(), &state_dir())?;
+    let (run, codon) = spec.marker.split_once('/').ok_or("the marker names no codon")?;
+    check_open(&durable, run, codon)?;
+    if !spec.program.ends_with("agent") {
+        return Ok(());
+    }
+    if disk.refused_watched() {
+        return Err(format!(
+            "P5: an agent of {codon} was started after the disk had refused the log"
+        ));
+    }
+    let files = disk.tree(Path::new(WORK), ".hankweave");
+    check_outputs(&durable, Path::new(WORK), &files)
+}
+
+pub(crate) fn state_dir() -> PathBuf {
+    Path::new(WORK).join(".hankweave")
+}

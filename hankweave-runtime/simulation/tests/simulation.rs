@@ -1,0 +1,41 @@
+//! The runtime in a simulated world ("reliability and security", sections 2 and 11).
+
+use hankweave_simulation::disk::Crash;
+use hankweave_simulation::{Failed, Passed, play, play_all, sweep};
+
+/// How many seeds are played, unless `HANKWEAVE_TEST_SEEDS` says another number.
+const SEEDS: u64 = 2_000;
+
+// covers: P1, P2, P4, P5, P6, P7, P8, P9, D1, D2, D5, D8, D9, L1, L4, G7, S3, F1, F2, F3, F4, F6, F7
+#[test]
+fn whatever_happens_no_promise_is_broken() {
+    let seeds = std::env::var("HANKWEAVE_TEST_SEEDS");
+    let seeds = seeds.ok().and_then(|number| number.parse().ok()).unwrap_or(SEEDS);
+    let threads = std::thread::available_parallelism().map_or(2, |number| number.get() as u64);
+    match play_all(0..seeds, threads, &|_| ()) {
+        // Enough has gone wrong for the promises to mean something.
+        Ok(Passed {
+            crashes, refusals, ..
+        }) => assert!(crashes > seeds / 2 && refusals > seeds / 4),
+        Err(failed) => panic!("{failed}"),
+    }
+}
+
+#[test]
+fn one_seed_tells_one_story() {
+    let twice = [3, 3, 4].map(|seed| play(seed).map_err(|failed: Failed| failed.to_string()).unwrap());
+    assert_eq!(twice[0], twice[1]);
+    assert_ne!(twice[0], twice[2]);
+}
+
+// covers: P1, P7, P8, G8, F1
+#[test]
+fn a_run_that_is_killed_at_any_operation_is_finished_by_the_next() {
+    assert!(sweep(Crash::Kill).unwrap() > 100);
+}
+
+// covers: P1, P7, P8, G8, F2
+#[test]
+fn a_run_that_loses_power_at_any_operation_is_finished_by_the_next() {
+    assert!(sweep(Crash::PowerLoss).unwrap() > 100);
+}
