@@ -1,4 +1,4 @@
-//! Every problem of a document that could not be read straight into its types ("state model", sections 2, 3 and 7).
+//! What the parts of a document must look like, for one that could not be read straight into its types ("state model", sections 2, 3 and 7).
 //!
 //! Which fields a codon has in which status comes from the codon machine; only the type behind each name stands here.
 
@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use super::outline::Outline;
 use super::{ProblemKind, RunStatus, StateProblem};
 use crate::codon::{CODON, CodonExecution, CodonPhase, CodonStatus};
 use crate::cost::Usd;
@@ -14,8 +13,8 @@ use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
 use crate::machine::Name;
 use crate::machine::stored::{Belongs, Stored};
 use crate::shape::{
-    Checker, FAILURE_REASON, Finding, PENDING_ROLLBACK, PLAN_ENTRY, Rule, TOKENS, kind_of, leaf,
-    loop_context, nullable, optional, remove_null, required, sentinel_list, starting_conditions,
+    Checker, FAILURE_REASON, Finding, PENDING_ROLLBACK, Rule, TOKENS, kind_of, leaf, loop_context, nullable,
+    optional, remove_null, required, sentinel_list, starting_conditions,
 };
 use crate::time::Timestamp;
 
@@ -25,16 +24,8 @@ pub(super) const SCHEMA_VERSION_FIELD: &str = "schemaVersion";
 /// The only format there is; a document without the field has it ("reliability and security", rule D4).
 const SCHEMA_VERSION: u64 = 1;
 
-/// Finds every problem. Takes out known names whose value is `null`, which count as absent.
-pub(super) fn check(tree: &mut Value) -> Vec<StateProblem> {
-    let mut checker = Checker::default();
-    checker.object(tree, DOCUMENT);
-    let mut problems: Vec<StateProblem> = checker.into_findings().into_iter().map(problem).collect();
-    problems.extend(Outline::of_tree(tree).problems());
-    problems
-}
-
-fn problem(Finding { path, message }: Finding) -> StateProblem {
+/// A finding, with the kind that follows from its place.
+pub(super) fn problem(Finding { path, message }: Finding) -> StateProblem {
     let kind = match is_in_codon(&path) {
         true => ProblemKind::InvalidCodon,
         false => ProblemKind::CorruptedData,
@@ -50,27 +41,25 @@ fn is_in_codon(path: &str) -> bool {
         && steps.next().is_some_and(|codon| codon.starts_with("codons["))
 }
 
-const DOCUMENT: &[Rule] = &[
-    required("runs", |checker, runs| {
-        checker.list(runs, |checker, run| checker.object(run, RUN));
-    }),
+/// The document; its runs and the entries of its plan are judged one by one before.
+pub(super) const DOCUMENT: &[Rule] = &[
+    required("runs", Checker::judged_list),
     nullable("currentRunId", leaf::<Option<RunId>>),
     optional("initialCheckpoint", leaf::<CheckpointSha>),
-    required("executionPlan", |checker, plan| {
-        checker.list(plan, |checker, entry| checker.object(entry, PLAN_ENTRY));
-    }),
+    required("executionPlan", Checker::judged_list),
     optional("pendingRollback", |checker, pending| {
         checker.object(pending, PENDING_ROLLBACK)
     }),
     optional(SCHEMA_VERSION_FIELD, schema_version),
 ];
 
-const RUN: &[Rule] = &[
+/// A run; its codons are judged one by one before.
+pub(super) const RUN: &[Rule] = &[
     required("runId", leaf::<RunId>),
     required("runFolder", leaf::<PathBuf>),
     required("gitBranch", leaf::<String>),
     required("startingConditions", starting_conditions),
-    required("codons", |checker, codons| checker.list(codons, codon)),
+    required("codons", Checker::judged_list),
     required("status", leaf::<RunStatus>),
     required("startTime", leaf::<Timestamp>),
     optional("endTime", leaf::<Timestamp>),
@@ -94,7 +83,7 @@ fn schema_version(checker: &mut Checker, value: &mut Value) {
     }
 }
 
-fn codon(checker: &mut Checker, value: &mut Value) {
+pub(super) fn codon(checker: &mut Checker, value: &mut Value) {
     match value {
         Value::Object(object) => match status(checker, object) {
             Some(status) => codon_in(checker, object, status),

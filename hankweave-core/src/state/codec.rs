@@ -1,11 +1,12 @@
 //! Bytes to document and back ("state model", sections 2, 3 and 7; "reliability and security", rule D3).
 //!
-//! A good file is read once, straight into its types. Only when that fails the text is read again as a tree, in which
+//! A good file is read once, straight into its types. Only when that fails the text is read again part by part, each as a tree in which
 //! every problem is looked for; files that are merely unusual, such as those with `null` for an absent field, come through there.
 
-use super::check::{SCHEMA_VERSION_FIELD, check};
+use super::check::SCHEMA_VERSION_FIELD;
 use super::depth::is_deeper_than;
 use super::outline::Outline;
+use super::parts::Parts;
 use super::tree;
 use super::{HankweaveState, ProblemKind, StateProblem};
 
@@ -32,10 +33,12 @@ pub fn parse(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
             "nested deeper than {MAX_STATE_DEPTH} levels"
         ))]);
     }
-    match serde_json::from_slice::<HankweaveState>(bytes) {
-        Ok(state) if is_whole(&state) => Ok(state),
-        _ => parse_slowly(bytes),
+    if let Ok(state) = serde_json::from_slice::<HankweaveState>(bytes)
+        && is_whole(&state)
+    {
+        return Ok(state);
     }
+    parse_slowly(bytes)
 }
 
 /// Writes a document the way state.json holds it: two spaces of indentation and a newline at the end.
@@ -54,20 +57,9 @@ fn is_whole(state: &HankweaveState) -> bool {
 
 /// Finds every problem; where there is none after all, the document.
 fn parse_slowly(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
-    let (mut tree, mut problems) = tree::read(bytes).map_err(|error| vec![not_json(&error)])?;
-    problems.extend(check(&mut tree));
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    // The check knows every rule of the types, so this is not expected to fail; if it does, the reason still has a place.
-    // The tree is given away, so that it shrinks while the document grows.
-    serde_path_to_error::deserialize(tree).map_err(|error| {
-        vec![StateProblem {
-            kind: ProblemKind::CorruptedData,
-            path: error.path().to_string(),
-            message: error.inner().to_string(),
-        }]
-    })
+    let (rest, parts, problems) =
+        tree::read(bytes, Parts::default()).map_err(|error| vec![not_json(&error)])?;
+    parts.join(rest, problems)
 }
 
 /// The reason with its line and column, in words for people.

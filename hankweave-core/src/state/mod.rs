@@ -8,6 +8,7 @@ mod document;
 mod index;
 mod live;
 mod outline;
+mod parts;
 mod problem;
 mod query;
 mod recover;

@@ -1,5 +1,6 @@
 //! What the parts of a document must be to one another ("reliability and security", rule D3).
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::Value;
@@ -8,17 +9,17 @@ use super::{HankweaveState, ProblemKind, StateProblem};
 use crate::codon::CodonStatus;
 use crate::machine::Name;
 
-/// The ids and open codons of a document, of one that was read or of a tree that may be no document.
+/// The ids and open codons of a document, of one that was read or of trees that may be no document.
 #[derive(Debug, Default)]
 pub(super) struct Outline<'a> {
-    current: Option<&'a str>,
+    current: Option<Cow<'a, str>>,
     runs: Vec<RunOutline<'a>>,
-    plan: Vec<Option<&'a str>>,
+    plan: Vec<Option<Cow<'a, str>>>,
 }
 
 #[derive(Debug)]
 struct RunOutline<'a> {
-    id: Option<&'a str>,
+    id: Option<Cow<'a, str>>,
     /// The positions of the codons that have not ended.
     open: Vec<usize>,
 }
@@ -26,36 +27,14 @@ struct RunOutline<'a> {
 impl<'a> Outline<'a> {
     pub(super) fn of(state: &'a HankweaveState) -> Self {
         let runs = state.runs.iter().map(|run| RunOutline {
-            id: Some(run.run_id.as_str()),
+            id: Some(run.run_id.as_str().into()),
             open: positions(run.codons.iter().map(|codon| !codon.is_terminal())),
         });
         let plan = state.execution_plan.iter();
         Self {
-            current: state.current_run_id.as_ref().map(|id| id.as_str()),
+            current: state.current_run_id.as_ref().map(|id| id.as_str().into()),
             runs: runs.collect(),
-            plan: plan.map(|entry| Some(entry.codon_id.as_str())).collect(),
-        }
-    }
-
-    /// Takes what has the right shape.
-    pub(super) fn of_tree(tree: &'a Value) -> Self {
-        let is_open = |codon: &Value| {
-            let status = codon.get("status").and_then(Value::as_str);
-            status
-                .and_then(CodonStatus::parse)
-                .is_some_and(|status| !status.is_terminal())
-        };
-        let runs = items(tree.get("runs")).map(|run| RunOutline {
-            id: run.get("runId").and_then(Value::as_str),
-            open: positions(items(run.get("codons")).map(is_open)),
-        });
-        let plan = items(tree.get("executionPlan"));
-        Self {
-            current: tree.get("currentRunId").and_then(Value::as_str),
-            runs: runs.collect(),
-            plan: plan
-                .map(|entry| entry.get("codonId").and_then(Value::as_str))
-                .collect(),
+            plan: plan.map(|entry| Some(entry.codon_id.as_str().into())).collect(),
         }
     }
 
@@ -67,7 +46,7 @@ impl<'a> Outline<'a> {
         };
         let mut runs = HashSet::new();
         for (index, run) in self.runs.iter().enumerate() {
-            if let Some(id) = run.id.filter(|id| !runs.insert(*id)) {
+            if let Some(id) = run.id.as_deref().filter(|id| !runs.insert(*id)) {
                 let path = format!("runs[{index}].runId");
                 report(
                     ProblemKind::CorruptedData,
@@ -82,13 +61,13 @@ impl<'a> Outline<'a> {
                 report(ProblemKind::InvalidCodon, path, message);
             }
         }
-        if let Some(id) = self.current.filter(|id| !runs.contains(id)) {
+        if let Some(id) = self.current.as_deref().filter(|id| !runs.contains(id)) {
             let message = format!("run `{id}` does not exist");
             report(ProblemKind::MissingRun, "currentRunId".to_owned(), message);
         }
         let mut planned = HashSet::new();
         for (index, id) in self.plan.iter().enumerate() {
-            if let Some(id) = id.filter(|id| !planned.insert(*id)) {
+            if let Some(id) = id.as_deref().filter(|id| !planned.insert(*id)) {
                 let path = format!("executionPlan[{index}].codonId");
                 report(
                     ProblemKind::CorruptedData,
@@ -101,11 +80,47 @@ impl<'a> Outline<'a> {
     }
 }
 
+/// What trees say about a document, as far as they have the right shape.
+impl Outline<'static> {
+    pub(super) fn forget_runs(&mut self) {
+        self.runs.clear();
+    }
+
+    pub(super) fn forget_plan(&mut self) {
+        self.plan.clear();
+    }
+
+    /// The next run, and which of its codons are open.
+    pub(super) fn add_run(&mut self, run: &Value, open: Vec<usize>) {
+        let id = text(run, "runId");
+        self.runs.push(RunOutline { id, open });
+    }
+
+    /// The next entry of the plan.
+    pub(super) fn add_plan_entry(&mut self, entry: &Value) {
+        self.plan.push(text(entry, "codonId"));
+    }
+
+    /// The document around them.
+    pub(super) fn set_current(&mut self, document: &Value) {
+        self.current = text(document, "currentRunId");
+    }
+}
+
+/// Whether the tree of a codon says that it has not ended.
+pub(super) fn is_open(codon: &Value) -> bool {
+    let status = codon.get("status").and_then(Value::as_str);
+    status
+        .and_then(CodonStatus::parse)
+        .is_some_and(|status| !status.is_terminal())
+}
+
+fn text(object: &Value, name: &str) -> Option<Cow<'static, str>> {
+    let text = object.get(name).and_then(Value::as_str)?;
+    Some(Cow::Owned(text.to_owned()))
+}
+
 fn positions(open: impl Iterator<Item = bool>) -> Vec<usize> {
     let open = open.enumerate().filter(|(_, open)| *open);
     open.map(|(position, _)| position).collect()
-}
-
-fn items(list: Option<&Value>) -> impl Iterator<Item = &Value> {
-    list.and_then(Value::as_array).into_iter().flatten()
 }

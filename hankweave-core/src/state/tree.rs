@@ -1,4 +1,4 @@
-//! JSON text as a tree of values, with the names that an object has twice.
+//! JSON text as a tree of values, with the names that an object has twice, and without the elements that are taken out on the way.
 //!
 //! A parser that keeps the last of two values would let two readers of one file see different documents, so a name that stands twice is a problem.
 
@@ -10,25 +10,40 @@ use serde_json::{Map, Value};
 
 use super::{ProblemKind, StateProblem};
 
-/// Reads a text.
+/// Takes elements out of lists as soon as they are read, so that the tree never holds all of them.
+pub(super) trait Take {
+    /// A list begins. A name that stands twice can bring the same list once more; the last one counts.
+    fn begin(&mut self, list: &Path<'_>);
+
+    /// Takes the element at `index`, or gives it back to the tree.
+    fn take(&mut self, list: &Path<'_>, index: usize, element: Value) -> Option<Value>;
+}
+
+/// Reads a text. The tree lacks what `parts` took.
 ///
 /// # Errors
 ///
 /// Returns the error of a text that is not JSON.
-pub(super) fn read(bytes: &[u8]) -> Result<(Value, Vec<StateProblem>), serde_json::Error> {
-    let problems = RefCell::default();
+pub(super) fn read<P: Take>(
+    bytes: &[u8],
+    parts: P,
+) -> Result<(Value, P, Vec<StateProblem>), serde_json::Error> {
+    let reading = Reading {
+        problems: RefCell::default(),
+        parts: RefCell::new(parts),
+    };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = Node {
         path: Path::Root,
-        problems: &problems,
+        reading: &reading,
     }
     .deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok((value, problems.into_inner()))
+    Ok((value, reading.parts.into_inner(), reading.problems.into_inner()))
 }
 
 /// Where a value stands; the way up is on the stack of the reader.
-enum Path<'a> {
+pub(super) enum Path<'a> {
     Root,
     Name(&'a Path<'a>, &'a str),
     Index(&'a Path<'a>, usize),
@@ -45,12 +60,18 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-struct Node<'a> {
-    path: Path<'a>,
-    problems: &'a RefCell<Vec<StateProblem>>,
+/// What all nodes of one text share.
+struct Reading<P> {
+    problems: RefCell<Vec<StateProblem>>,
+    parts: RefCell<P>,
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+struct Node<'a, P> {
+    path: Path<'a>,
+    reading: &'a Reading<P>,
+}
+
+impl<'de, P: Take> DeserializeSeed<'de> for Node<'_, P> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -58,7 +79,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de, P: Take> Visitor<'de> for Node<'_, P> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,13 +111,17 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        self.reading.parts.borrow_mut().begin(&self.path);
         let mut values = Vec::new();
+        let mut index = 0;
         let child = |index| Node {
             path: Path::Index(&self.path, index),
-            problems: self.problems,
+            reading: self.reading,
         };
-        while let Some(value) = list.next_element_seed(child(values.len()))? {
-            values.push(value);
+        while let Some(value) = list.next_element_seed(child(index))? {
+            let mut parts = self.reading.parts.borrow_mut();
+            values.extend(parts.take(&self.path, index, value));
+            index += 1;
         }
         Ok(Value::Array(values))
     }
@@ -106,11 +131,11 @@ impl<'de> Visitor<'de> for Node<'_> {
         while let Some(name) = object.next_key::<String>()? {
             let child = Node {
                 path: Path::Name(&self.path, &name),
-                problems: self.problems,
+                reading: self.reading,
             };
             let value = object.next_value_seed(child)?;
             if values.contains_key(&name) {
-                self.problems.borrow_mut().push(StateProblem {
+                self.reading.problems.borrow_mut().push(StateProblem {
                     kind: ProblemKind::CorruptedData,
                     path: Path::Name(&self.path, &name).to_string(),
                     message: format!("the name `{name}` stands twice in one object"),
