@@ -24,12 +24,13 @@ mod support;
 
 pub use agent::{AgentChoice, AgentCommand, agent_for_model};
 pub use budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
+pub use check::repeated_sentinels;
 pub use document::{
     CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, LoopConfig, Meta, OnFailure, OutputItem,
     Overrides, PromptSource, Requirements, RetryConfig, RigAction, RigCommand, RigItem, SentinelEntry,
     SentinelSource, TerminateOn, WorkingDirectory,
 };
-pub use parse::{MAX_HANK_BYTES, Parsed, check_sentinel, parse, parse_bytes};
+pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_sentinel, parse, parse_bytes};
 pub use problem::{Level, Places, Position, Problem, Problems};
 pub use redirects::redirecting_variables;
 pub use references::{Reference, ReferenceKind, copy_targets, references};

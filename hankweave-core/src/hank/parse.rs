@@ -64,17 +64,29 @@ pub fn parse(text: &str) -> Parsed {
     }
 }
 
+/// A sentinel's own file.
+#[derive(Debug, Clone)]
+pub struct CheckedSentinel {
+    /// Its id, where it has a good one.
+    pub id: Option<String>,
+    /// All errors and warnings.
+    pub problems: Problems,
+}
+
 /// Reads the text of a sentinel's own file, which lies at `path` in the folder of the hank, and reports everything that is wrong with it.
 ///
 /// The rules are those of a sentinel that stands in hank.json ("hank configuration", section 9); the files that it names are not looked at.
 #[must_use]
-pub fn check_sentinel(text: &str, path: &str) -> Problems {
+pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
     let empty = "a sentinel is an object with id, name, model, trigger, execution and a prompt";
     let config =
         |reader: &mut Reader<'_>, node: &Node<'_>| sentinel::config(reader, node, SentinelFile::at(path));
     match read_with(text, empty, config) {
-        Ok((reader, _)) => reader.problems,
-        Err(problems) => problems,
+        Ok((reader, id)) => CheckedSentinel {
+            id,
+            problems: reader.problems,
+        },
+        Err(problems) => CheckedSentinel { id: None, problems },
     }
 }
 

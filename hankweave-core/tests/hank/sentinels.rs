@@ -109,6 +109,82 @@ fn a_condition_compares_with_what_its_operator_can_compare() {
     );
 }
 
+/// A name that no event has would never trigger anything; the names are those of "WebSocket protocol", Events.
+#[test]
+fn a_trigger_names_events_that_there_are() {
+    trigger(
+        r#"{"type": "event", "on": ["codon.completed", "file.updated", "*"]}"#,
+        &[],
+    );
+    trigger(
+        r#"{"type": "event", "on": ["codon.complete", "tool.result"]}"#,
+        &["trigger.on[0]: there is no event `codon.complete`"],
+    );
+    trigger(
+        r#"{"type": "sequence", "interestFilter": {"on": ["codon.stared"]}, "pattern": [{"type": "Codon.Started"}, {"type": "*"}]}"#,
+        &[
+            "trigger.interestFilter.on[0]: there is no event `codon.stared`",
+            "trigger.pattern[0].type: there is no event `Codon.Started`",
+        ],
+    );
+    let text = with(r#"{"type": "event", "on": ["codon.complete"]}"#, IMMEDIATE, "");
+    let parsed = hankweave_core::hank::parse(&text);
+    let hint = parsed.problems.iter().next().unwrap().hint.clone();
+    assert_eq!(hint.as_deref(), Some("did you mean `codon.completed`?"));
+}
+
+/// "WebSocket protocol": sentinel events are never fed back, and connection events go to one client.
+#[test]
+fn a_trigger_on_events_that_no_sentinel_sees_is_a_warning() {
+    let on = r#"{"type": "event", "on": ["sentinel.output", "pong"]}"#;
+    trigger(
+        on,
+        &[
+            "trigger.on[0]: comes from sentinels and is never given to them",
+            "trigger.on[1]: goes to one client alone; no sentinel sees it",
+        ],
+    );
+    let parsed = hankweave_core::hank::parse(&with(on, IMMEDIATE, ""));
+    assert!(!parsed.problems.has_errors());
+}
+
+/// Section 9: a path that no listed event type can have is an error; `*` can have any, and `content` is legal on file.updated.
+#[test]
+fn a_condition_looks_where_an_event_can_have_something() {
+    let on = |events: &str, path: &str| {
+        format!(
+            r#"{{"type": "event", "on": {events}, "conditions": [{{"operator": "equals", "path": "{path}", "value": 1}}]}}"#
+        )
+    };
+    for (events, path) in [
+        (r#"["codon.completed"]"#, "exitStatus.code"),
+        (r#"["info", "tool.result"]"#, "isError"),
+        (r#"["assistant.action"]"#, "toolInput.file_path"),
+        (r#"["file.updated"]"#, "content"),
+        (r#"["info", "*"]"#, "anything.at.all"),
+    ] {
+        trigger(&on(events, path), &[]);
+    }
+    trigger(
+        &on(r#"["info", "tool.result"]"#, "isEror"),
+        &["trigger.conditions[0].path: `isEror` is not in the data of info or tool.result"],
+    );
+    trigger(
+        &on(r#"["codon.completed"]"#, "cost.usd"),
+        &["trigger.conditions[0].path: `cost.usd` is not in the data of codon.completed"],
+    );
+    // What is wrong with the name of the event is said once.
+    trigger(
+        &on(r#"["tool.results"]"#, "isEror"),
+        &["trigger.on[0]: there is no event `tool.results`"],
+    );
+    let step = r#"{"type": "info", "conditions": [{"operator": "equals", "path": "text", "value": 1}]}"#;
+    trigger(
+        &format!(r#"{{"type": "sequence", "interestFilter": {{"on": ["*"]}}, "pattern": [{step}]}}"#),
+        &["trigger.pattern[0].conditions[0].path: `text` is not in the data of info"],
+    );
+}
+
 #[test]
 fn an_execution_has_its_own_number_within_limits() {
     for good in [
@@ -176,7 +252,7 @@ fn a_structured_output_has_one_schema_or_its_words() {
     );
     more(
         r#""structuredOutput": {"output": "enum", "enumValues": ["a"]}, "joinString": "-""#,
-        &["joinString: has no effect: it stands between texts, and this output has a structure"],
+        &["joinString: must not stand beside `structuredOutput`: it joins texts"],
     );
 }
 

@@ -82,6 +82,9 @@ fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Option<Event> {
             command_index: index,
         }),
         RigEvent::FailureIgnored { index, failure } => Some(failed(codon, index, &failure, true)),
+        RigEvent::LeftOut { path, .. } => Some(Event::Info {
+            message: format!("`{path}` was not copied: files of git stay where they are"),
+        }),
         RigEvent::Started { .. } | RigEvent::Completed { .. } => None,
     }
 }

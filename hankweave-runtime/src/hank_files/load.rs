@@ -1,11 +1,12 @@
 //! Loads a hank and reads the files it names.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::prompt::{PromptMetadata, join, split_front_matter};
 use hankweave_core::hank::{
     CodonConfig, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind, check_sentinel,
-    parse_bytes, references,
+    parse_bytes, references, repeated_sentinels,
 };
 
 use super::beneath::{Entry, RefError, find, read_named, read_text};
@@ -108,9 +109,11 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
         mut problems,
     } = parse_bytes(&bytes);
     if let Some(hank) = hank.as_ref().or(draft.as_ref()) {
+        let mut sentinel_ids = BTreeMap::new();
         for reference in references(hank) {
-            problems.extend(check(disk, &root, hank, &reference));
+            problems.extend(check(disk, &root, hank, &reference, &mut sentinel_ids));
         }
+        problems.extend(repeated_sentinels(hank, &sentinel_ids));
     }
     Ok(LoadedHank {
         hank,
@@ -197,7 +200,14 @@ pub struct PromptError {
     pub source: RefError,
 }
 
-fn check(disk: &dyn Disk, root: &Path, hank: &Hank, reference: &Reference<'_>) -> Vec<Problem> {
+/// Looks at the file or folder of a reference; adds to `sentinel_ids`, by place, the id of a sentinel that stands there.
+fn check(
+    disk: &dyn Disk,
+    root: &Path,
+    hank: &Hank,
+    reference: &Reference<'_>,
+    sentinel_ids: &mut BTreeMap<String, String>,
+) -> Vec<Problem> {
     let error = |message: String| Problem::error(&hank.places, &*reference.place, message);
     let warning = |message: &str| Problem::warning(&hank.places, &*reference.place, message);
     let path = shown(reference.path);
@@ -205,26 +215,30 @@ fn check(disk: &dyn Disk, root: &Path, hank: &Hank, reference: &Reference<'_>) -
         return match find(disk, root, reference.path) {
             Ok(Entry::File(_)) => Vec::new(),
             Ok(Entry::Folder(folder)) => {
-                let obstacles = tree::obstacles(&*folder).into_iter();
-                obstacles
-                    .map(|found| {
-                        error(format!(
-                            "cannot copy `{path}`: `{}` {}",
-                            shown(&found.path),
-                            found.reason
-                        ))
-                    })
-                    .collect()
+                let survey = tree::survey(&*folder);
+                let obstacles = survey.obstacles.iter().map(|found| {
+                    error(format!(
+                        "cannot copy `{path}`: `{}` {}",
+                        shown(&found.path),
+                        found.reason
+                    ))
+                });
+                let left_out = survey.left_out.iter();
+                let left_out = left_out
+                    .map(|inner| warning(&format!("a copy of `{path}` leaves `{}` out", shown(inner))));
+                obstacles.chain(left_out).collect()
             }
             Err(source) => vec![error(described(&path, &source))],
         };
     }
     match read_text(disk, root, reference.path) {
         Err(source) => vec![error(described(&path, &source))],
-        Ok(text) if reference.kind == ReferenceKind::Sentinel => check_sentinel(&text, reference.path)
-            .iter()
-            .map(|found| inside(found, hank, reference))
-            .collect(),
+        Ok(text) if reference.kind == ReferenceKind::Sentinel => {
+            let checked = check_sentinel(&text, reference.path);
+            sentinel_ids.extend(checked.id.map(|id| (reference.place.clone(), id)));
+            let problems = checked.problems.iter();
+            problems.map(|found| inside(found, hank, reference)).collect()
+        }
         Ok(text) if text.trim().is_empty() => vec![warning("the file is empty")],
         Ok(text) if text.len() > LONG_PROMPT_BYTES => vec![warning("the file is larger than 1 MiB")],
         Ok(_) => Vec::new(),

@@ -5,6 +5,7 @@
 
 mod beneath;
 mod load;
+mod requirements;
 mod tree;
 
 #[cfg(test)]
@@ -12,3 +13,4 @@ mod tests;
 
 pub use beneath::{MAX_FILE_BYTES, RefError};
 pub use load::{LoadHankError, LoadedHank, Prompt, PromptError, load, load_from};
+pub(crate) use requirements::missing_requirements;

@@ -198,8 +198,40 @@ fn a_sentinel_in_a_file_of_its_own_is_read_too() {
     );
 }
 
+/// Hank configuration, section 8: a sentinel id stands once in a codon, whether the sentinel stands in hank.json or in a file.
 #[test]
-fn a_copied_folder_holds_no_links_special_files_or_repositories() {
+fn the_id_of_a_sentinel_in_a_file_stands_once_in_a_codon() {
+    let sentinel = |id: &str| {
+        format!(
+            r#"{{"id": "{id}", "name": "S", "model": "a/b", "trigger": {{"type": "event", "on": ["*"]}},
+            "execution": {{"strategy": "immediate"}}, "userPromptText": "x"}}"#
+        )
+    };
+    let entries = [
+        sentinel("same"),
+        r#""s.json""#.to_owned(),
+        sentinel("other"),
+        r#""t.json""#.to_owned(),
+        r#""t.json""#.to_owned(),
+    ];
+    let entries = entries.map(|config| format!(r#"{{"sentinelConfig": {config}}}"#));
+    let folder = folder(&format!(
+        r#""promptText": "x", "sentinels": [{}]"#,
+        entries.join(", ")
+    ));
+    fs::write(folder.path().join("s.json"), sentinel("same")).unwrap();
+    fs::write(folder.path().join("t.json"), sentinel("third")).unwrap();
+    check(
+        folder.path(),
+        &[
+            "hank[0].sentinels[1].sentinelConfig: sentinel id `same` is already used by hank[0].sentinels[0].sentinelConfig",
+            "hank[0].sentinels[4].sentinelConfig: sentinel id `third` is already used by hank[0].sentinels[3].sentinelConfig",
+        ],
+    );
+}
+
+#[test]
+fn a_copied_folder_holds_no_links_or_special_files_and_is_copied_without_repositories() {
     let copy = r#""promptText": "x", "rigSetup": [{"type": "copy", "copy": {"from": "tpl", "to": "t"}}]"#;
     let folder = folder(copy);
     let path = |name: &str| folder.path().join("tpl").join(name);
@@ -213,10 +245,10 @@ fn a_copied_folder_holds_no_links_special_files_or_repositories() {
     check(
         folder.path(),
         &[
-            "hank[0].rigSetup[0].copy.from: cannot copy `tpl`: `.GIT` is a git repository",
             "hank[0].rigSetup[0].copy.from: cannot copy `tpl`: `a/b/.gitignore` would be ignored; only the .gitignore at the top of the hank is read",
             "hank[0].rigSetup[0].copy.from: cannot copy `tpl`: `a/b/pipe` is a named pipe, not a regular file",
             "hank[0].rigSetup[0].copy.from: cannot copy `tpl`: `a/link` is a symbolic link",
+            "hank[0].rigSetup[0].copy.from: a copy of `tpl` leaves `.GIT` out",
         ],
     );
 }

@@ -17,21 +17,35 @@ pub(super) struct Obstacle {
     pub(super) reason: String,
 }
 
-/// Finds what cannot be copied: links, special files, repositories, ignore files, names that are not UTF-8, unreadable parts.
-pub(super) fn obstacles(folder: &dyn Folder) -> Vec<Obstacle> {
-    let mut obstacles = Vec::new();
-    walk(folder, "", 0, &mut obstacles);
-    obstacles
+/// What a copy of a folder would meet.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    /// What cannot be copied: links, special files, ignore files, names that are not UTF-8, unreadable parts.
+    pub(super) obstacles: Vec<Obstacle>,
+    /// What a copy passes over: git's own files, by their paths relative to the folder ("hank configuration", section 4.2).
+    pub(super) left_out: Vec<String>,
 }
 
-fn walk(folder: &dyn Folder, at: &str, depth: usize, obstacles: &mut Vec<Obstacle>) {
-    let mut refuse = |path: String, reason: String| obstacles.push(Obstacle { path, reason });
+impl Survey {
+    fn refuse(&mut self, path: String, reason: String) {
+        self.obstacles.push(Obstacle { path, reason });
+    }
+}
+
+/// Looks through all of a folder.
+pub(super) fn survey(folder: &dyn Folder) -> Survey {
+    let mut survey = Survey::default();
+    walk(folder, "", 0, &mut survey);
+    survey
+}
+
+fn walk(folder: &dyn Folder, at: &str, depth: usize, survey: &mut Survey) {
     if depth > MAX_DEPTH {
-        return refuse(at.to_owned(), format!("lies deeper than {MAX_DEPTH} folders"));
+        return survey.refuse(at.to_owned(), format!("lies deeper than {MAX_DEPTH} folders"));
     }
     let names = match folder.names() {
         Ok(names) => names,
-        Err(error) => return refuse(at.to_owned(), format!("cannot be read: {error}")),
+        Err(error) => return survey.refuse(at.to_owned(), format!("cannot be read: {error}")),
     };
     for name in names {
         let path = |name: &str| {
@@ -42,37 +56,23 @@ fn walk(folder: &dyn Folder, at: &str, depth: usize, obstacles: &mut Vec<Obstacl
             }
         };
         let Ok(name) = name.into_string() else {
-            obstacles.push(Obstacle {
-                path: path("…"),
-                reason: "has a name that is not UTF-8".to_owned(),
-            });
+            survey.refuse(path("…"), "has a name that is not UTF-8".to_owned());
             continue;
         };
         if paths::is_git(&name) {
-            obstacles.push(Obstacle {
-                path: path(&name),
-                reason: "is a git repository".to_owned(),
-            });
+            survey.left_out.push(path(&name));
             continue;
         }
         match open_in(folder, &name) {
             // Only the one at the top of the hank decides what a copy leaves out ("hank configuration", section 4.2, "copy trees").
-            Ok(Entry::File(_)) if name == ".gitignore" => obstacles.push(Obstacle {
-                path: path(&name),
-                reason: "would be ignored; only the .gitignore at the top of the hank is read".to_owned(),
-            }),
+            Ok(Entry::File(_)) if name == ".gitignore" => survey.refuse(
+                path(&name),
+                "would be ignored; only the .gitignore at the top of the hank is read".to_owned(),
+            ),
             Ok(Entry::File(_)) => {}
-            Ok(Entry::Folder(inner)) => walk(&*inner, &path(&name), depth + 1, obstacles),
-            Err(RefError::Link { .. }) => {
-                obstacles.push(Obstacle {
-                    path: path(&name),
-                    reason: "is a symbolic link".to_owned(),
-                });
-            }
-            Err(error) => obstacles.push(Obstacle {
-                path: path(&name),
-                reason: error.to_string(),
-            }),
+            Ok(Entry::Folder(inner)) => walk(&*inner, &path(&name), depth + 1, survey),
+            Err(RefError::Link { .. }) => survey.refuse(path(&name), "is a symbolic link".to_owned()),
+            Err(error) => survey.refuse(path(&name), error.to_string()),
         }
     }
 }

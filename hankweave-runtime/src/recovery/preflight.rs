@@ -4,9 +4,8 @@ use hankweave_core::hank::{AgentChoice, CodonConfig, Hank, unsupported};
 
 use crate::driver::{DriverSet, StartError};
 use crate::embed::RunOptions;
-use crate::hank_files::LoadedHank;
+use crate::hank_files::{LoadedHank, missing_requirements};
 use crate::world::World;
-use crate::world::environment::find_program;
 
 /// Why a hank cannot be run here; nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -59,8 +58,9 @@ pub(super) fn check(
             .collect();
         return Err(PreflightError::Hank(lines.join("\n")));
     }
-    let missing = missing_requirements(hank, world);
+    let missing = missing_requirements(hank, &world.environment, &*world.disk);
     if !missing.is_empty() {
+        let missing: Vec<String> = missing.into_iter().map(|missing| missing.what).collect();
         return Err(PreflightError::Requirements(missing.join(", ")));
     }
     let mut hank = hank.clone();
@@ -102,25 +102,4 @@ fn check_agent(codon: &CodonConfig, drivers: &DriverSet) -> Result<(), Preflight
         codon: codon.id.to_string(),
         source,
     })
-}
-
-/// All missing variables and programs ("hank configuration", section 1).
-fn missing_requirements(hank: &Hank, world: &World) -> Vec<String> {
-    let environment = &world.environment;
-    let set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
-    let variables = hank
-        .requirements
-        .env
-        .iter()
-        .filter(|name| !set(name) && !set(&format!("HANKWEAVE_{name}")));
-    let path = environment.get("PATH").unwrap_or_default();
-    let programs = hank
-        .requirements
-        .tools
-        .iter()
-        .filter(|tool| find_program(&*world.disk, tool, path).is_none());
-    variables
-        .map(|name| format!("the environment variable {name}"))
-        .chain(programs.map(|tool| format!("the program {tool}")))
-        .collect()
 }

@@ -46,8 +46,14 @@ pub enum CopyError {
 }
 
 /// Replaces the target by a copy of `from`, a reference to a file or folder of the hank. Everything is looked at before anything is
-/// removed, so that a tree that may not be copied leaves the target as it was. Git folders inside the tree are left out.
-pub(super) fn replace(disk: &dyn Disk, hank: &Path, from: &str, target: &Target) -> Result<(), CopyError> {
+/// removed, so that a tree that may not be copied leaves the target as it was. Git's own files inside the tree are left out
+/// ("hank configuration", section 4.2); returns what was, as references like `from`.
+pub(super) fn replace(
+    disk: &dyn Disk,
+    hank: &Path,
+    from: &str,
+    target: &Target,
+) -> Result<Vec<String>, CopyError> {
     let names = paths::reference(from).map_err(|reason| CopyError::Reference {
         from: from.to_owned(),
         reason,
@@ -63,12 +69,17 @@ pub(super) fn replace(disk: &dyn Disk, hank: &Path, from: &str, target: &Target)
         name: &target.name,
         path: target.path.clone(),
     };
-    let tree = look(&source, 0)?;
+    let mut left_out = Vec::new();
+    let tree = look(&source, 0, &mut left_out)?;
     target
         .folder
         .remove(target.name)
         .map_err(io_error("remove", &target.path))?;
-    write(&tree, &source, &target)
+    write(&tree, &source, &target)?;
+    let beneath = left_out
+        .iter()
+        .map(|path| path.strip_prefix(hank).unwrap_or(path));
+    Ok(beneath.map(|path| path.to_string_lossy().into_owned()).collect())
 }
 
 /// What is copied, all of it known before the first write: a target inside the source must not grow under the copy.
@@ -133,8 +144,8 @@ fn source<'a>(
     Ok((folder, name))
 }
 
-/// Lists what is at `place`, with `depth` folders of the tree around it.
-fn look(place: &Place<'_>, depth: usize) -> Result<Tree, CopyError> {
+/// Lists what is at `place`, with `depth` folders of the tree around it, and adds to `left_out` what is not copied.
+fn look(place: &Place<'_>, depth: usize, left_out: &mut Vec<PathBuf>) -> Result<Tree, CopyError> {
     let failed = || io_error("read", &place.path);
     match place.open("read")? {
         Found::File(_) => Ok(Tree::File),
@@ -144,12 +155,17 @@ fn look(place: &Place<'_>, depth: usize) -> Result<Tree, CopyError> {
         }
         Found::Other(_) => Err(place.special()),
         Found::Folder(folder) => {
-            let names = folder.names().map_err(failed())?.into_iter();
-            let inner = names.filter(|name| name != ".git").map(|name| {
-                let tree = look(&inside(place, &*folder, &name), depth + 1)?;
-                Ok((name, tree))
-            });
-            inner.collect::<Result<_, _>>().map(Tree::Folder)
+            let mut inner = Vec::new();
+            for name in folder.names().map_err(failed())? {
+                let entry = inside(place, &*folder, &name);
+                if name.to_str().is_some_and(paths::is_git) {
+                    left_out.push(entry.path);
+                } else {
+                    let tree = look(&entry, depth + 1, left_out)?;
+                    inner.push((name, tree));
+                }
+            }
+            Ok(Tree::Folder(inner))
         }
     }
 }
@@ -221,7 +237,7 @@ mod tests {
         folder
     }
 
-    fn copy(folder: &TempDir) -> Result<(), CopyError> {
+    fn copy(folder: &TempDir) -> Result<Vec<String>, CopyError> {
         let target = target::resolve(&RealDisk, folder.path(), Path::new("to")).unwrap();
         replace(&RealDisk, folder.path(), "from", &target)
     }
@@ -237,7 +253,19 @@ mod tests {
             "a"
         );
         assert!(!folder.path().join("to/old.txt").exists());
-        assert!(!folder.path().join("to/.git").exists());
+    }
+
+    /// "Hank configuration", section 4.2: what a copy leaves out.
+    #[test]
+    fn files_of_git_are_left_out_at_any_depth_and_told() {
+        let folder = tree();
+        // In a worktree and in a submodule it is a file.
+        fs::write(folder.path().join("from/sub/.git"), "gitdir: /elsewhere").unwrap();
+        assert_eq!(copy(&folder).unwrap(), ["from/.git", "from/sub/.git"]);
+        assert!(folder.path().join("to/sub/a.txt").exists());
+        for name in [".git", "sub/.git"] {
+            assert!(!folder.path().join("to").join(name).exists(), "{name}");
+        }
     }
 
     // covers: X3

@@ -60,6 +60,13 @@ pub enum RigEvent {
         /// The line without its line break; at most 64 KiB, a longer one comes in pieces.
         line: String,
     },
+    /// A copy passed something over.
+    LeftOut {
+        /// The step.
+        index: usize,
+        /// What was not copied, relative to the hank's folder.
+        path: String,
+    },
     /// A step succeeded.
     Completed {
         /// The step.
@@ -240,7 +247,11 @@ impl Rig {
     ) -> Result<(), StepEnd> {
         match action {
             RigAction::Copy { from, to } => {
-                *last_copied = self.copy(from, to).await?;
+                let left_out;
+                (*last_copied, left_out) = self.copy(from, to).await?;
+                for path in left_out {
+                    let _ = events.send(RigEvent::LeftOut { index, path }).await;
+                }
                 Ok(())
             }
             RigAction::Command {
@@ -265,14 +276,14 @@ impl Rig {
         }
     }
 
-    /// Copies on a thread that may wait for the disk, and returns the target.
-    async fn copy(&self, from: &str, to: &Path) -> Result<PathBuf, RigFailure> {
+    /// Copies on a thread that may wait for the disk, and returns the target and what was left out.
+    async fn copy(&self, from: &str, to: &Path) -> Result<(PathBuf, Vec<String>), RigFailure> {
         let (disk, hank, workspace) = (Arc::clone(&self.disk), self.hank.clone(), self.workspace.clone());
         let (from, to) = (from.to_owned(), to.to_owned());
         let copy = move || {
             let target = target::resolve(&*disk, &workspace, &to)?;
-            copy::replace(&*disk, &hank, &from, &target)?;
-            Ok(target.path)
+            let left_out = copy::replace(&*disk, &hank, &from, &target)?;
+            Ok((target.path, left_out))
         };
         self.blocking.run(copy).await
     }
@@ -349,6 +360,7 @@ mod tests {
                 match event {
                     RigEvent::Output { line, .. } => lines.push(line),
                     RigEvent::FailureIgnored { failure, .. } => lines.push(failure.to_string()),
+                    RigEvent::LeftOut { path, .. } => lines.push(path),
                     RigEvent::Started { .. } | RigEvent::Completed { .. } => {}
                 }
             }

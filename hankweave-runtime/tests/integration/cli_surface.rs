@@ -225,6 +225,69 @@ fn validate_finds_mistakes_and_writes_nothing() {
     assert_eq!(project.files(), before);
 }
 
+/// Hank configuration, section 1, `requirements`: what a run would miss is shown, and the hank stays valid.
+#[test]
+fn validate_shows_what_a_run_would_miss() {
+    let mut project = project();
+    let codon = json!({"id": "only", "name": "only", "agent": "scripted", "continuationMode": "fresh",
+        "promptText": "hello"});
+    let requirements =
+        json!({"env": ["HW_IS_SET", "HW_IS_NOT", "HW_PREFIXED"], "tools": ["sh", "no-such-tool"]});
+    project.write_hank(&json!({"hank": [codon], "requirements": requirements}));
+    project.set("HW_IS_SET", "1");
+    project.set("HANKWEAVE_HW_PREFIXED", "1");
+    let document = project.run(["validate", "--json"]).expect_code(0).json_document();
+    let warnings = document["warnings"].as_array().expect("a list");
+    let shown: Vec<_> = warnings
+        .iter()
+        .map(|warning| (&warning["path"], &warning["message"]))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (
+                &json!("requirements.env[1]"),
+                &json!("the environment variable HW_IS_NOT is missing here, and a run would not start")
+            ),
+            (
+                &json!("requirements.tools[1]"),
+                &json!("the program no-such-tool is missing here, and a run would not start")
+            ),
+        ]
+    );
+}
+
+/// Hank configuration, section 4.2: `.git` is left out of a copied folder, and that is told.
+#[test]
+fn a_copied_folder_loses_its_git_files_and_that_is_told() {
+    let project = project();
+    project.write("template/a.txt", "hello");
+    project.write("template/.git/config", "[core]");
+    let rig = json!({"type": "copy", "copy": {"from": "template", "to": "copied"}});
+    let codon = json!({"id": "only", "name": "only", "agent": shell_agent(&project), "model": "shell",
+        "continuationMode": "fresh", "promptText": "hello", "rigSetup": [rig]});
+    project.write_hank(&json!({"hank": [codon]}));
+    let document = project.run(["validate", "--json"]).expect_code(0).json_document();
+    assert_eq!(
+        document["warnings"][0]["message"],
+        "a copy of `template` leaves `.git` out"
+    );
+    let events = project
+        .run(["run", "--headless", "--json"])
+        .expect_code(0)
+        .json_lines();
+    let told = events.iter().filter(|event| event["type"] == "info");
+    let told: Vec<_> = told
+        .filter_map(|event| event["data"]["message"].as_str())
+        .collect();
+    assert!(
+        told.iter().any(|message| message.contains("`template/.git`")),
+        "{told:?}"
+    );
+    assert!(project.directory().join("copied/a.txt").exists());
+    assert!(!project.directory().join("copied/.git").exists());
+}
+
 /// Hank configuration, section 8: a copy target that exists is a warning.
 #[test]
 fn validate_warns_of_files_that_a_copy_would_replace() {

@@ -4,8 +4,10 @@ mod budgets;
 mod continuation;
 mod ids;
 mod loops;
+mod sentinels;
 
 pub(super) use ids::ids;
+pub use sentinels::repeated_sentinels;
 
 use super::document::Hank;
 use super::problem::Problem;

@@ -13,15 +13,18 @@ use serde_json::{Value, json};
 use self::view::CodonView;
 use super::args::{Global, ValidateArgs};
 use super::exit::Failure;
-use crate::hank_files::{self, LoadedHank};
+use crate::hank_files::{self, LoadedHank, missing_requirements};
 use crate::report::printable;
 use crate::world::disk::{Disk, RealDisk};
+use crate::world::environment::Environment;
 
 /// Reads, checks and shows; starts nothing and writes nothing ("reliability and security", rule X8).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
     let mut loaded = hank_files::load(&args.hank).map_err(|error| super::run::hank_failure(&error))?;
     let replaced = loaded.hank.as_ref().map(|hank| replaced(hank, &loaded.root));
     loaded.problems.extend(replaced.into_iter().flatten());
+    let missing = loaded.hank.as_ref().map(missing);
+    loaded.problems.extend(missing.into_iter().flatten());
     let later = loaded.hank.as_ref().map(unsupported).unwrap_or_default();
     let valid = !loaded.problems.has_errors();
     let text = if global.json() {
@@ -46,6 +49,18 @@ fn replaced(hank: &Hank, root: &Path) -> Vec<Problem> {
             let message =
                 format!("`{to}` exists in the folder of the hank; a run that works there replaces it");
             Problem::warning(&hank.places, place, message)
+        })
+        .collect()
+}
+
+/// What a run here would refuse to start without; the hank itself may be sound ("hank configuration", section 1: `requirements`).
+fn missing(hank: &Hank) -> Vec<Problem> {
+    let missing = missing_requirements(hank, &Environment::of_process(), &RealDisk);
+    missing
+        .into_iter()
+        .map(|missing| {
+            let message = format!("{} is missing here, and a run would not start", missing.what);
+            Problem::warning(&hank.places, missing.place, message)
         })
         .collect()
 }

@@ -1,5 +1,6 @@
 //! Sentinels: the entries of a codon and what a sentinel says about itself, here or in a file of its own ("hank configuration", section 9).
 
+mod events;
 mod keys;
 mod settings;
 mod trigger;
@@ -85,21 +86,21 @@ fn entry(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<SentinelEntry> {
     })
 }
 
-/// What a sentinel says about itself.
+/// What a sentinel says about itself; returns its id.
 pub(in crate::hank) fn config(
     reader: &mut Reader<'_>,
     node: &Node<'_>,
     file: SentinelFile<'_>,
-) -> Option<()> {
+) -> Option<String> {
     let fields = reader.fields(node, &hank_keys::SENTINEL)?;
-    fields.required(reader, "id", |reader, node| reader.checked(node, check_id));
+    let id = fields.required(reader, "id", |reader, node| reader.checked(node, check_id));
     fields.required(reader, "name", Reader::non_empty);
     fields.required(reader, "model", model);
     fields.required(reader, "trigger", trigger::trigger);
     fields.required(reader, "execution", trigger::execution);
     prompts(reader, &fields, file);
     settings::config(reader, &fields, file);
-    Some(())
+    id
 }
 
 fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {

@@ -120,7 +120,7 @@ fn text_output_only(reader: &mut Reader<'_>, fields: &Fields<'_>) {
     if fields.get("structuredOutput").is_none() {
         return;
     }
-    let format = fields.optional(reader, "output", |reader, node| {
+    fields.optional(reader, "output", |reader, node| {
         node.value.as_object()?.get("format")?;
         reader.error_with_hint(
             node,
@@ -129,10 +129,11 @@ fn text_output_only(reader: &mut Reader<'_>, fields: &Fields<'_>) {
         );
         Some(())
     });
-    if let (None, Some(node)) = (format, fields.get("joinString")) {
-        reader.warning(
+    if let Some(node) = fields.get("joinString") {
+        reader.error_with_hint(
             &node,
-            "has no effect: it stands between texts, and this output has a structure",
+            "must not stand beside `structuredOutput`: it joins texts",
+            "remove `joinString`",
         );
     }
 }

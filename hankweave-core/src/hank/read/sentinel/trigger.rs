@@ -2,7 +2,10 @@
 
 use jsonc_parser::ast::Value;
 
+use super::events::{self, EventData};
 use super::{keys, tagged};
+use crate::hank::keys::nearest;
+use crate::hank::problem::quoted;
 use crate::hank::reader::{Fields, Node, Reader};
 
 pub(super) fn trigger(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
@@ -14,8 +17,8 @@ pub(super) fn trigger(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
     )?;
     match kind {
         "event" => {
-            fields.required(reader, "on", event_types);
-            conditions(reader, &fields);
+            let watched = fields.required(reader, "on", event_types);
+            conditions(reader, &fields, &watched.unwrap_or_default());
         }
         _ => sequence(reader, &fields),
     }
@@ -30,8 +33,8 @@ fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) {
     fields.required(reader, "pattern", |reader, node| {
         reader.non_empty_list(node, |reader, node| {
             let step = reader.fields(node, &keys::PATTERN)?;
-            step.required(reader, "type", Reader::non_empty);
-            conditions(reader, &step);
+            let watched = step.required(reader, "type", event_type);
+            conditions(reader, &step, watched.as_slice());
             Some(())
         })
     });
@@ -41,12 +44,76 @@ fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) {
     });
 }
 
-fn event_types(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<String>> {
-    reader.non_empty_list(node, Reader::non_empty)
+/// What a trigger names.
+#[derive(Clone, Copy)]
+enum Watched {
+    /// `*`, or a name that was refused already.
+    Anything,
+    Event(&'static EventData),
 }
 
-fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>) {
-    fields.optional(reader, "conditions", |reader, node| reader.list(node, condition));
+impl Watched {
+    fn can_have(self, path: &str) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Event(event) => event.can_have(path),
+        }
+    }
+}
+
+fn event_types(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<Watched>> {
+    reader.non_empty_list(node, event_type)
+}
+
+fn event_type(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Watched> {
+    let name = reader.non_empty(node)?;
+    if name == "*" {
+        return Some(Watched::Anything);
+    }
+    let Some(event) = events::event(&name) else {
+        let names: Vec<&str> = events::names().collect();
+        let hint = match nearest(&name, &names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("events are {}, and `*` for all of them", names.join(", ")),
+        };
+        reader.error_with_hint(node, format!("there is no event {}", quoted(&name)), hint);
+        return Some(Watched::Anything);
+    };
+    if let Some(why) = event.unseen() {
+        reader.warning(node, why);
+    }
+    Some(Watched::Event(event))
+}
+
+/// Conditions on any of the events in `watched`; where that is empty, the list was refused already.
+fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, watched: &[Watched]) {
+    fields.optional(reader, "conditions", |reader, node| {
+        reader.list(node, |reader, node| condition(reader, node, watched))
+    });
+}
+
+/// A path that no watched event can have makes a condition that is never true ("hank configuration", section 9).
+fn condition_path(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched]) -> Option<()> {
+    let path = reader.non_empty(node)?;
+    if watched.is_empty() || watched.iter().any(|event| event.can_have(&path)) {
+        return Some(());
+    }
+    let events = watched.iter().filter_map(|watched| match watched {
+        Watched::Anything => None,
+        Watched::Event(event) => Some(*event),
+    });
+    let names: Vec<&str> = events.clone().map(|event| event.name).collect();
+    let mut fields: Vec<&str> = events.flat_map(EventData::fields).collect();
+    fields.sort_unstable();
+    fields.dedup();
+    let first = path.split('.').next().unwrap_or_default();
+    let hint = match nearest(first, &fields).filter(|near| *near != first) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the data has {}", fields.join(", ")),
+    };
+    let message = format!("{} is not in the data of {}", quoted(&path), names.join(" or "));
+    reader.error_with_hint(node, message, hint);
+    None
 }
 
 /// What the value of a condition must be.
@@ -60,9 +127,11 @@ enum Operand {
     Number,
 }
 
-fn condition(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
+fn condition(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched]) -> Option<()> {
     let fields = reader.fields(node, &keys::CONDITION)?;
-    fields.required(reader, "path", Reader::non_empty);
+    fields.required(reader, "path", |reader, node| {
+        condition_path(reader, node, watched)
+    });
     let operand = fields.required(reader, "operator", |reader, node| {
         reader.choice(
             node,

@@ -1,0 +1,50 @@
+//! Ids of sentinels.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::hank::document::{Hank, SentinelEntry, SentinelSource};
+use crate::hank::problem::{Problem, quoted};
+
+/// Reports ids that stand twice in one codon where at least one of the two is in a file; two in hank.json itself are found when it is parsed
+/// ("hank configuration", section 8).
+///
+/// `in_files` are the ids that the files have, by the JSON path of the `sentinelConfig` that names the file.
+#[must_use]
+pub fn repeated_sentinels(hank: &Hank, in_files: &BTreeMap<String, String>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (path, codon) in hank.located_codons() {
+        // By id: where it stands first, and whether that is a file.
+        let mut known: BTreeMap<&str, (String, bool)> = BTreeMap::new();
+        for (index, entry) in codon.sentinels.iter().enumerate() {
+            let place = format!("{path}.sentinels[{index}].sentinelConfig");
+            let Some((id, in_file)) = id_of(entry, &place, in_files) else {
+                continue;
+            };
+            match known.get(id) {
+                None => {
+                    known.insert(id, (place, in_file));
+                }
+                Some((first, first_in_file)) if in_file || *first_in_file => {
+                    let message = format!("sentinel id {} is already used by {first}", quoted(id));
+                    problems.push(Problem::error(&hank.places, place, message));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    problems
+}
+
+/// The id of a sentinel, and whether it stands in a file.
+fn id_of<'a>(
+    entry: &'a SentinelEntry,
+    place: &str,
+    in_files: &'a BTreeMap<String, String>,
+) -> Option<(&'a str, bool)> {
+    match &entry.sentinel_config {
+        SentinelSource::File(_) => Some((in_files.get(place)?, true)),
+        SentinelSource::Inline(config) => Some((config.get("id").and_then(Value::as_str)?, false)),
+    }
+}

@@ -1,0 +1,36 @@
+//! What a hank requires and this machine lacks ("hank configuration", section 1).
+
+use hankweave_core::hank::Hank;
+
+use crate::world::disk::Disk;
+use crate::world::environment::{Environment, find_program};
+
+/// A variable or program that is not here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// JSON path of its name in the hank, such as `requirements.env[1]`.
+    pub(crate) place: String,
+    /// What it is, for people.
+    pub(crate) what: String,
+}
+
+/// All variables that are not set, or empty, and all programs that are not on PATH, in the order in which they are required.
+pub(crate) fn missing_requirements(hank: &Hank, environment: &Environment, disk: &dyn Disk) -> Vec<Missing> {
+    let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
+    let path = environment.get("PATH").unwrap_or_default();
+    let variables = hank.requirements.env.iter().enumerate();
+    let variables = variables
+        .filter(|(_, name)| !is_set(name) && !is_set(&format!("HANKWEAVE_{name}")))
+        .map(|(index, name)| Missing {
+            place: format!("requirements.env[{index}]"),
+            what: format!("the environment variable {name}"),
+        });
+    let programs = hank.requirements.tools.iter().enumerate();
+    let programs = programs
+        .filter(|(_, tool)| find_program(disk, tool, path).is_none())
+        .map(|(index, tool)| Missing {
+            place: format!("requirements.tools[{index}]"),
+            what: format!("the program {tool}"),
+        });
+    variables.chain(programs).collect()
+}
