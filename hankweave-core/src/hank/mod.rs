@@ -10,10 +10,12 @@ mod agent;
 mod budget;
 mod check;
 mod document;
+pub mod exclude;
 mod keys;
 mod lines;
 mod parse;
 pub mod paths;
+mod patterns;
 mod problem;
 pub mod prompt;
 mod read;
@@ -31,6 +33,7 @@ pub use document::{
     SentinelSource, TerminateOn, WorkingDirectory,
 };
 pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_sentinel, parse, parse_bytes};
+pub use patterns::{PatternError, Patterns};
 pub use problem::{Level, Places, Position, Problem, Problems};
 pub use redirects::redirecting_variables;
 pub use references::{Reference, ReferenceKind, copy_targets, references};

@@ -3,7 +3,7 @@
 //! The rules are those of "hank configuration", section 4.2, and of "reliability and security", X2 to X4. The spelling
 //! is checked when a hank is read; whoever opens a path checks the real folders and links once more.
 
-use globset::Glob;
+use super::patterns::{PatternError, Patterns};
 
 /// At most this many patterns may stand in one list ("reliability and security", X4).
 pub const MAX_GLOBS: usize = 256;
@@ -90,9 +90,15 @@ pub fn check_glob(pattern: &str) -> Result<(), String> {
     if pattern.split('/').any(|part| part == "..") {
         return Err("must not contain `..`".to_owned());
     }
-    Glob::new(pattern)
+    // What is accepted here must not fail when the codon that it belongs to has done its work.
+    Patterns::parse(&[pattern])
         .map(drop)
-        .map_err(|error| format!("is not a glob: {}", error.kind()))
+        .map_err(|error| match error {
+            PatternError::Syntax { source, .. } => format!("is not a glob: {}", source.kind()),
+            PatternError::Extended { reason, .. } => reason.to_owned(),
+            PatternError::Empty { .. } => "must not be empty".to_owned(),
+            PatternError::Outside { .. } => "must stay inside the workspace".to_owned(),
+        })
 }
 
 fn check_portable(path: &str) -> Result<(), &'static str> {
@@ -192,6 +198,7 @@ mod tests {
             "a/{b,c}/[d-f]?",
             ".env",
             "a//b",
+            "!(a|b)/*.rs",
         ] {
             assert_eq!(check_glob(good), Ok(()), "{good}");
         }
@@ -208,6 +215,8 @@ mod tests {
             "a{b",
             "a[z-a]",
             "a\\b",
+            "+(a|b)",
+            "@(a",
             &"x".repeat(2000),
         ] {
             assert!(check_glob(bad).is_err(), "{bad:?}");

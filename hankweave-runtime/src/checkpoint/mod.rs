@@ -8,7 +8,7 @@
 //! Which files belong: with patterns (hank configuration, section 5) every regular file and link that matches and is not
 //! ignored by a `.gitignore` of the workspace, and every file that the parent checkpoint holds. With an empty list
 //! everything counts as matching: whoever declares nothing still expects a rollback to bring the files back. Some paths
-//! never belong, see [`exclude`].
+//! never belong, see [`exclude`](hankweave_core::hank::exclude).
 //!
 //! A file that cannot be read, or that is larger than [`MAX_FILE_BYTES`], is left out and reported in
 //! [`Checkpoint::skipped`]; any other failure to read fails the whole checkpoint ("reliability and security", rules G4
@@ -21,7 +21,6 @@
 //! Everything here blocks on the disk: call it from a blocking task. When a checkpoint is due, and what a rollback means
 //! for runs, is decided elsewhere.
 
-pub mod exclude;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -50,7 +49,6 @@ mod open;
     reason = "libgit2 and its repository are real files"
 )]
 mod pack;
-mod pattern;
 mod prune;
 #[expect(
     clippy::disallowed_methods,
@@ -106,12 +104,12 @@ mod git_tests;
 mod real_git_tests;
 
 pub use git::GitCheckpoints;
+pub use hankweave_core::hank::{PatternError, Patterns};
 pub use history::GitHistory;
 pub use inspect::{Damage, DamageKind};
 pub use memory::MemoryCheckpoints;
 pub use object::ObjectError;
 pub use open::{OpenError, OpenReport, OpenRequest};
-pub use pattern::{PatternError, Patterns};
 pub use select::MAX_FILE_BYTES;
 pub use store::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,

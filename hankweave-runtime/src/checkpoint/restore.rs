@@ -5,10 +5,10 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 
 use git2::Oid;
+use hankweave_core::hank::exclude::{RESTORE_TEMPORARY, is_excluded};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::exclude::{RESTORE_TEMPORARY, is_path_excluded};
 use super::object::{BlobStore, ObjectError};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
@@ -216,4 +216,11 @@ fn remove_folder(parent: impl AsFd, name: &[u8]) -> Result<(), Errno> {
         }
     }
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+/// Whether any part of the path is left out of checkpoints.
+fn is_path_excluded(path: &TreePath) -> bool {
+    path.parts()
+        .enumerate()
+        .any(|(depth, part)| is_excluded(part, depth == 0))
 }

@@ -7,11 +7,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use hankweave_core::hank::exclude::is_excluded;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::exclude::is_excluded;
 use super::tree::{Listing, holds_beneath};
 use super::workspace::{FileStat, Workspace, open_folder};
 use super::{Patterns, SkipReason, Skipped, TreePath};

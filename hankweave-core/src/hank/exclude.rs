@@ -1,11 +1,16 @@
-//! Paths that never belong to a checkpoint and that a restore never touches.
+//! Paths of a workspace that no pattern brings in: they never belong to a checkpoint, an archive or an output, and a restore never touches them.
 //!
 //! These are every git folder and every file named like one, our own state and its backups at any depth, and at the root
-//! the linked data source and the archive of rig outputs. No pattern brings them back (hank configuration, section 5;
-//! "reliability and security", rule G4).
+//! the linked data source and the archive of rig outputs (hank configuration, section 5; "reliability and security", rule G4).
 
 /// Prefix of the temporary files that a restore writes beside their target.
-pub(super) const RESTORE_TEMPORARY: &str = ".hankweave.restore-";
+pub const RESTORE_TEMPORARY: &str = ".hankweave.restore-";
+
+/// The folder at the root of the workspace in which the data lies (`--data`).
+pub const DATA: &str = "read_only_data_source";
+
+/// The folder at the root of the workspace to which `archiveOnSuccess` moves files.
+pub const ARCHIVE: &str = "rigArchive";
 
 /// Folders at the root of the workspace that are not the agent's work, in lower case.
 const AT_ROOT: [&str; 2] = ["read_only_data_source", "rigarchive"];
@@ -19,13 +24,6 @@ pub fn is_excluded(name: &[u8], at_root: bool) -> bool {
         || name.starts_with(".hankweave.backup-")
         || name.starts_with(RESTORE_TEMPORARY)
         || at_root && AT_ROOT.contains(&name.as_str())
-}
-
-/// Whether any part of the path `path` is left out.
-pub(super) fn is_path_excluded(path: &super::TreePath) -> bool {
-    path.parts()
-        .enumerate()
-        .any(|(depth, part)| is_excluded(part, depth == 0))
 }
 
 /// Whether some system takes `name` for `.git`: Windows also by its short name, with spaces and dots behind it, or with
