@@ -43,6 +43,17 @@ pub struct RunOptions {
     pub autostart: bool,
     /// Somebody is there who can send commands: a failure that another try could mend does not end the run.
     pub attended: bool,
+    /// Where results go; without it `outputFiles` stay in the workspace.
+    pub output: Option<OutputDirectory>,
+}
+
+/// Where the files of `outputFiles` are copied to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputDirectory {
+    /// Made when it does not exist.
+    pub path: PathBuf,
+    /// Replace what has the same name; otherwise the new file gets another one.
+    pub overwrite: bool,
 }
 
 /// Where a run goes on after a failure or a crash.
@@ -68,6 +79,7 @@ impl Default for RunOptions {
             recovery: Recovery::LastSuccess,
             autostart: true,
             attended: false,
+            output: None,
         }
     }
 }

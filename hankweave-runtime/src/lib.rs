@@ -36,7 +36,7 @@ pub mod store;
 )]
 pub mod world;
 
-pub use embed::{Builder, Hankweave, Recovery, RunOptions};
+pub use embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
 pub use paths::ExecutionDir;
 pub use recovery::{OpenError, PreflightError};
 pub use runner::{

@@ -63,6 +63,18 @@ impl ExecutionDir {
         self.state_dir().join("events")
     }
 
+    /// What is in the archive, and where it was.
+    #[must_use]
+    pub fn archive_manifest(&self) -> PathBuf {
+        self.state_dir().join("archive-manifest.json")
+    }
+
+    /// The note about a codon whose results are being handed out.
+    #[must_use]
+    pub fn aftermath(&self) -> PathBuf {
+        self.state_dir().join("aftermath.json")
+    }
+
     /// Our own log.
     #[must_use]
     pub fn server_log(&self) -> PathBuf {

@@ -18,13 +18,7 @@ const IN_OVERRIDES: &[Feature<Overrides>] = &[
     ("budget", "budgets", |overrides| overrides.budget.is_some()),
 ];
 const IN_CODONS: &[Feature<CodonConfig>] = &[
-    ("outputFiles", "copying results to an output directory", |codon| {
-        !codon.output_files.is_empty()
-    }),
     ("sentinels", "sentinels", |codon| !codon.sentinels.is_empty()),
-    ("archiveOnSuccess", "moving files to an archive", |codon| {
-        !codon.archive_on_success.is_empty()
-    }),
     (
         "exhaustWithPrompt",
         "extending a codon until its context is full",
@@ -40,12 +34,7 @@ const IN_CODONS: &[Feature<CodonConfig>] = &[
     }),
     ("budget", "budgets", |codon| codon.budget.is_some()),
 ];
-const IN_LOOPS: &[Feature<LoopConfig>] = &[
-    ("budget", "budgets", |found| found.budget.is_some()),
-    ("archiveOnSuccess", "moving files to an archive", |found| {
-        !found.archive_on_success.is_empty()
-    }),
-];
+const IN_LOOPS: &[Feature<LoopConfig>] = &[("budget", "budgets", |found| found.budget.is_some())];
 
 /// Every use of a feature that a run does not have yet, as an error with its place.
 ///

@@ -170,6 +170,19 @@ pub struct ContinuationSource {
     pub extra: Extra,
 }
 
+impl ContinuationSource {
+    /// The beginning of the run `run_id`, with the files as they are.
+    #[must_use]
+    pub fn beginning_of(run_id: &RunId) -> Self {
+        Self {
+            run_id: run_id.clone(),
+            after_codon: None,
+            checkpoint_sha: CheckpointSha::new(""),
+            extra: Extra::default(),
+        }
+    }
+}
+
 /// `null` and an empty text both mean the beginning of the run ("execution thread", step 6).
 fn codon_or_beginning<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CodonId>, D::Error> {
     match Option::<Cow<'de, str>>::deserialize(deserializer)? {

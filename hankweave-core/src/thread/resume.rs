@@ -1,11 +1,13 @@
 //! How a new run takes up what is recorded ("runtime behaviour", section 2, step 11; "execution thread", "Choosing where to go back").
 
+use std::sync::Arc;
+
 use super::{ExecutionThread, ThreadCodon, ValidatedCheckpoint};
 use crate::codon::CodonStatus;
 use crate::event::CheckpointType;
 use crate::id::CheckpointSha;
 use crate::machine::Extra;
-use crate::state::{ContinuationReason, ContinuationSource};
+use crate::state::{ContinuationReason, ContinuationSource, HankweaveState, Run};
 
 /// How a new run begins.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,10 +64,32 @@ impl ExecutionThread {
         let as_they_are = CheckpointSha::new("");
         Some(match self.codons.iter().find(is_other) {
             Some(before) => source(before, as_they_are),
-            None => ContinuationSource {
-                after_codon: None,
-                ..source(newest, as_they_are)
-            },
+            None => ContinuationSource::beginning_of(&newest.run_id),
+        })
+    }
+
+    /// The point behind the codon that stands before the newest one in the plan, in the newest run that it ended in, with the files as they are.
+    ///
+    /// Only for a thread that is cut off there, because its run was opened for a codon that somebody chose; `None` otherwise, and when the
+    /// codon before never ended.
+    #[must_use]
+    pub fn across_the_cut(&self, state: &HankweaveState) -> Option<ContinuationSource> {
+        let newest = self.codons.first()?.codon.codon_id();
+        if self.again()?.after_codon.is_some() {
+            return None;
+        }
+        let plan = &state.execution_plan;
+        let position = plan.iter().position(|entry| entry.codon_id == *newest)?;
+        let before = &plan.get(position.checked_sub(1)?)?.codon_id;
+        let has_ended = |run: &&Arc<Run>| {
+            run.codons
+                .iter()
+                .any(|codon| codon.codon_id() == before && codon.is_terminal())
+        };
+        let run = state.runs.iter().find(has_ended)?;
+        Some(ContinuationSource {
+            after_codon: Some(before.clone()),
+            ..ContinuationSource::beginning_of(&run.run_id)
         })
     }
 

@@ -224,6 +224,37 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         termination_reason: Option<String>,
     },
+    /// Files of a codon, or of a loop that has ended, went to the archive.
+    #[serde(rename = "archive.completed")]
+    ArchiveCompleted {
+        /// The codon or the loop.
+        codon_id: CodonId,
+        /// Where the files were, relative to the workspace.
+        archived_paths: Vec<String>,
+    },
+    /// Some did, others could not be moved.
+    #[serde(rename = "archive.partial")]
+    ArchivePartial {
+        /// The codon or the loop.
+        codon_id: CodonId,
+        /// Where the files were, relative to the workspace.
+        archived_paths: Vec<String>,
+        /// Those that stayed.
+        failed_paths: Vec<FailedPath>,
+    },
+    /// Files came back from the archive, because the codon that had moved them was gone back on.
+    #[serde(rename = "rollback.archiveRestore")]
+    RollbackArchiveRestore {
+        /// The codon or the loop.
+        codon_id: CodonId,
+        /// Where the files are now.
+        restored_paths: Vec<String>,
+        /// Those that stayed in the archive.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failed_paths: Vec<FailedPath>,
+        /// The same in one word.
+        status: RestoreStatus,
+    },
     /// The files are about to be taken back.
     #[serde(rename = "rollback.started")]
     RollbackStarted {
@@ -348,6 +379,33 @@ pub enum ExitStatus {
     },
 }
 
+/// A file that could not be moved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedPath {
+    /// The file, relative to the workspace.
+    pub path: String,
+    /// Why.
+    pub error: String,
+}
+
+impl From<(String, String)> for FailedPath {
+    fn from((path, error): (String, String)) -> Self {
+        Self { path, error }
+    }
+}
+
+/// Whether files came back from the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RestoreStatus {
+    /// All of them.
+    Completed,
+    /// Some.
+    Partial,
+    /// None.
+    Failed,
+}
+
 /// Why nothing runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -379,6 +437,9 @@ impl Event {
             Self::RigSetupCompleted { .. } => "rig.setup.completed",
             Self::RigSetupFailed { .. } => "rig.setup.failed",
             Self::LoopIterationCompleted { .. } => "loop.iteration.completed",
+            Self::ArchiveCompleted { .. } => "archive.completed",
+            Self::ArchivePartial { .. } => "archive.partial",
+            Self::RollbackArchiveRestore { .. } => "rollback.archiveRestore",
             Self::RollbackStarted { .. } => "rollback.started",
             Self::RollbackCompleted { .. } => "rollback.completed",
             Self::ServerIdle { .. } => "server.idle",

@@ -2,4 +2,7 @@
 
 mod event;
 
-pub use event::{AgentAction, CurrentFigures, Event, ExitStatus, IdleReason, JournalEntry, RigStream};
+pub use event::{
+    AgentAction, CurrentFigures, Event, ExitStatus, FailedPath, IdleReason, JournalEntry, RestoreStatus,
+    RigStream,
+};

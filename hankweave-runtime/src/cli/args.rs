@@ -140,6 +140,12 @@ pub(crate) struct RunArgs {
     /// No live view and no questions, even on a terminal.
     #[arg(long)]
     pub(crate) headless: bool,
+    /// Copy the files of `outputFiles` there when their codon has completed [default: they stay in the workspace].
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace files in the output directory; otherwise a copy whose name is taken gets another one.
+    #[arg(long, requires = "output")]
+    pub(crate) overwrite_output: bool,
     /// Stop instead of starting over when the recorded history cannot be read.
     #[arg(long)]
     pub(crate) strict_state: bool,

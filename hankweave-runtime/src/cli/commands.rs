@@ -11,7 +11,7 @@ use crate::report::printable;
 use crate::runner::{Accepted, Command, Commander, RollbackTarget};
 use crate::shutdown::{Shutdown, StopCause};
 
-const HELP: &str = "next | redo | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
+const HELP: &str = "next | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
                     rollback codon ID | quit";
 
 /// A line that was typed.
@@ -58,10 +58,16 @@ fn read(line: &str) -> Typed {
             restart: false,
         })
     };
+    let start = |id: &str, skip_rig| match CodonId::new(id) {
+        Ok(codon_id) => Typed::Command(Command::Start { codon_id, skip_rig }),
+        Err(_) => Typed::Unknown,
+    };
     match words.as_slice() {
         [] => Typed::Nothing,
         ["next"] => Typed::Command(Command::Next),
         ["redo"] => Typed::Command(Command::Redo),
+        ["start", id] => start(id, false),
+        ["start", id, "--skip-rig"] | ["start", "--skip-rig", id] => start(id, true),
         ["skip"] => Typed::Command(Command::Skip),
         ["stop", reason @ ..] => Typed::Command(Command::ForceStop {
             reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
@@ -106,8 +112,22 @@ mod tests {
         assert_eq!(read("rollback last-success"), back(RollbackTarget::LastSuccess));
         let end = RollbackTarget::Codon("a".parse().unwrap(), CodonPoint::End);
         assert_eq!(read("rollback codon a"), back(end));
+        let start = |skip_rig| {
+            let codon_id = "a#1".parse().unwrap();
+            Typed::Command(Command::Start { codon_id, skip_rig })
+        };
+        assert_eq!(read("start a#1"), start(false));
+        assert_eq!(read("start a#1 --skip-rig"), start(true));
         assert_eq!((read(""), read("quit")), (Typed::Nothing, Typed::Quit));
-        for unknown in ["help", "nexte", "rollback", "rollback codon ../x"] {
+        for unknown in [
+            "help",
+            "nexte",
+            "start",
+            "start ../x",
+            "start --skip-rig",
+            "rollback",
+            "rollback codon ../x",
+        ] {
             assert_eq!(read(unknown), Typed::Unknown, "{unknown}");
         }
     }

@@ -15,6 +15,8 @@ use super::{logging, state};
 use crate::checkpoint::RestoreError;
 use crate::embed::RunOptions;
 use crate::recovery;
+use crate::report::printable;
+use crate::rig::ArchiveError;
 use crate::runner::{Rollback, RollbackError, RollbackTarget, go_back, look};
 use crate::state_manager::TransitionError;
 use crate::world::World;
@@ -46,7 +48,7 @@ async fn perform(global: &Global, args: &RollbackArgs) -> Result<Rollback, Failu
         .await
         .map_err(|error| open_failure(&error))?;
     for notice in possession.notices.iter().filter(|_| !global.quiet) {
-        anstream::eprintln!("note: {}", crate::report::printable(notice));
+        anstream::eprintln!("note: {}", printable(notice));
     }
     let target = target(args);
     let result = match args.dry_run {
@@ -87,6 +89,7 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
         "checkpointType": rollback.checkpoint_type,
         "write": rollback.files.write,
         "delete": rollback.files.delete,
+        "unarchive": rollback.unarchived,
         "safetyCheckpoint": rollback.safety,
         "nextCodonId": rollback.next,
     })
@@ -113,12 +116,22 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Res
         for path in &files.delete {
             writeln!(text, "  would delete  {path}")?;
         }
-        if files.write.is_empty() && files.delete.is_empty() {
+        for path in &rollback.unarchived {
+            writeln!(text, "  would come back from the archive  {}", printable(path))?;
+        }
+        if files.write.is_empty() && files.delete.is_empty() && rollback.unarchived.is_empty() {
             writeln!(text, "  no file would change")?;
         }
     } else {
         let (written, deleted) = (files.write.len(), files.delete.len());
         writeln!(text, "  {written} files written, {deleted} deleted")?;
+        if !rollback.unarchived.is_empty() {
+            let count = rollback.unarchived.len();
+            writeln!(
+                text,
+                "  {count} files came back from the archive, where nothing stood in their places"
+            )?;
+        }
         if let Some(safety) = &rollback.safety {
             writeln!(text, "  what was there is kept in checkpoint {}", safety.short())?;
         }
@@ -148,6 +161,10 @@ pub(super) fn failure(error: &RollbackError) -> Failure {
         }
         RollbackError::Target(TargetError::NoCheckpoint(_)) => Failure::from_error(FailureKind::Input, error)
             .hint("`hankweave thread` shows which checkpoints it has; --at start and --at end take the first and the last"),
+        RollbackError::Archive(ArchiveError::Manifest { path, .. }) => Failure::from_error(FailureKind::Input, error)
+            .hint(format!("move `{}` away and run the same command again", path.display())),
+        RollbackError::Archive(_) => Failure::from_error(FailureKind::Io, error)
+            .hint("mend the disk, then run the same command again: it finishes what was begun"),
         RollbackError::NoSuccess => Failure::from_error(FailureKind::Input, error)
             .hint("`hankweave run --new` starts from the first codon; the history stays"),
         RollbackError::Incomplete(_) => Failure::from_error(FailureKind::Input, error)

@@ -10,7 +10,7 @@ use super::args::{Global, Recover, RunArgs};
 use super::exit::{Failure, FailureKind};
 use super::question::{self, Answer};
 use super::{commands, logging};
-use crate::embed::{Builder, Hankweave, Recovery, RunOptions};
+use crate::embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
 use crate::error::chain;
 use crate::hank_files::{self, LoadHankError};
 use crate::instance_lock::{Exclusion, LockError};
@@ -43,6 +43,10 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
             Exclusion::Required
         },
         autostart: !args.no_autostart,
+        output: args.output.as_ref().map(|path| OutputDirectory {
+            path: path.clone(),
+            overwrite: args.overwrite_output,
+        }),
         recovery: match args.recover {
             Some(Recover::CrashPoint) => Recovery::CrashPoint,
             Some(Recover::LastSuccess) | None => Recovery::LastSuccess,
@@ -170,7 +174,7 @@ async fn watch_signals(shutdown: Shutdown, outlives_terminal: bool) -> std::conv
 fn exit_code(outcome: &RunOutcome) -> u8 {
     match &outcome.result {
         RunResult::Completed | RunResult::NothingToDo => 0,
-        RunResult::Failed(_) => 1,
+        RunResult::Failed(_) | RunResult::OutputFailed(..) => 1,
         RunResult::Stopped(cause) => cause.exit_code(),
     }
 }
@@ -209,6 +213,14 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
         OpenError::Lock(LockError::NotPrivate { .. }) => Failure::from_error(FailureKind::Io, error)
             .hint("it holds prompts and everything that agents print, so it must be yours alone"),
         OpenError::Survivors { .. } => Failure::from_error(FailureKind::Io, error).hint(SURVIVORS),
+        OpenError::Output { source, .. } => {
+            let kind = match source.kind() {
+                std::io::ErrorKind::InvalidInput => FailureKind::Input,
+                _ => FailureKind::Io,
+            };
+            Failure::from_error(kind, error)
+                .hint("choose another directory with --output DIR; no codon has run")
+        }
         OpenError::Directory { .. } => Failure::from_error(FailureKind::Io, error)
             .hint("choose a directory that you may write to with -e DIR"),
         OpenError::State(crate::state_manager::LoadError::History(_)) => {

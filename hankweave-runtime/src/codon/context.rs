@@ -79,10 +79,26 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) session: Option<SessionId>,
     /// Every pattern of `checkpointedFiles` from the first entry of the plan to this one.
     pub(crate) patterns: Vec<String>,
-    /// The checkpoint of the rig, when it is in the files already.
-    pub(crate) finished_rig: Option<CheckpointSha>,
+    pub(crate) rig: RigNeed,
     /// Where people's orders arrive.
     pub(crate) orders: Orders,
+}
+
+/// What is to be done about the rig of a codon ("hank configuration", section 4.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RigNeed {
+    /// It is set up and checkpointed.
+    SetUp,
+    /// It is in the files already, and in this checkpoint.
+    Done(CheckpointSha),
+    /// Somebody wants the codon without it.
+    LeftOut,
+}
+
+impl From<Option<CheckpointSha>> for RigNeed {
+    fn from(done: Option<CheckpointSha>) -> Self {
+        done.map_or(Self::SetUp, Self::Done)
+    }
 }
 
 /// Text that the processes of a codon carry in their environment and no others do.

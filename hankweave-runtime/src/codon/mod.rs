@@ -17,7 +17,7 @@ mod run;
 mod set_up;
 mod start;
 
-pub(crate) use context::{CodonRun, RunContext, marker};
+pub(crate) use context::{CodonRun, RigNeed, RunContext, marker};
 pub(crate) use finish::CodonEnd;
 pub(crate) use orders::{Order, Orders};
 

@@ -51,7 +51,7 @@ impl Orders {
     }
 
     /// Cancelled as soon as the codon has to end.
-    pub(super) fn token(&self) -> &CancellationToken {
+    pub(crate) fn token(&self) -> &CancellationToken {
         &self.halt
     }
 

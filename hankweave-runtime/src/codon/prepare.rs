@@ -7,23 +7,25 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire;
 use tokio::time::Instant;
 
-use super::context::{CodonRun, Stage};
+use super::context::{CodonRun, RigNeed, Stage};
 use super::set_up::run_items;
 
 pub(super) async fn prepare(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> Stage<Codon<Starting>> {
-    let rig_setup_checkpoint = if codon.config.rig_setup.is_empty() {
-        None
-    } else if let Some(done) = &codon.finished_rig {
-        Some(done.clone())
-    } else {
-        match set_up(codon).await {
-            Ok(checkpoint) => Some(checkpoint),
-            Err(reason) => {
-                return Err(match codon.interruption() {
-                    Some(why) => codon.end_early(preparing, -1, why).await,
-                    None => codon.fail(preparing, -1, reason).await,
-                });
-            }
+    let set_up_rig = async {
+        match &codon.rig {
+            _ if codon.config.rig_setup.is_empty() => Ok(None),
+            RigNeed::LeftOut => Ok(None),
+            RigNeed::Done(done) => Ok(Some(done.clone())),
+            RigNeed::SetUp => set_up(codon).await.map(Some),
+        }
+    };
+    let rig_setup_checkpoint = match set_up_rig.await {
+        Ok(checkpoint) => checkpoint,
+        Err(reason) => {
+            return Err(match codon.interruption() {
+                Some(why) => codon.end_early(preparing, -1, why).await,
+                None => codon.fail(preparing, -1, reason).await,
+            });
         }
     };
     let (starting, _) = codon.step(preparing, Start { rig_setup_checkpoint }).await;

@@ -10,7 +10,7 @@ use hankweave_core::state::{Source, StateProblem};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::own_files::own_files;
+use super::own_files::{exclusion, own_files};
 use super::{PreflightError, checkpoints, crash, preflight};
 use crate::checkpoint::{
     self, CheckpointStore, GitCheckpoints, HistoryError, OpenReport, OpenRequest, RestoreError,
@@ -44,6 +44,15 @@ pub enum OpenError {
         /// The directory.
         path: PathBuf,
         /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Results cannot go where they should.
+    #[error("failed to use `{}` as output directory", path.display())]
+    Output {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said, or what is wrong with it.
         #[source]
         source: io::Error,
     },
@@ -147,7 +156,7 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
     let Builder {
         hank: loaded,
         dir,
-        options,
+        mut options,
         drivers,
         checkpoints,
         world,
@@ -155,7 +164,13 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
     let hank = preflight::check(&loaded, &options, &drivers, &world).map_err(OpenError::Preflight)?;
     let (mut possession, lock) = possess(world, &dir, &options, checkpoints).await?;
     possession.notices.extend(redirections(&hank));
-    let own_files = own_files(&loaded, &hank, possession.dir.root());
+    let mut own_files = own_files(&loaded, &hank, possession.dir.root());
+    if let Err(error) = prepare_output(&possession, &mut options, &mut own_files) {
+        if let Err(unsaved) = possession.release(Arc::new(lock)).await {
+            tracing::warn!(error = %crate::error::chain(&*unsaved), "the last save failed");
+        }
+        return Err(error);
+    }
     let opened = Opened {
         possession,
         loaded,
@@ -165,6 +180,30 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
         own_files,
     };
     Ok((opened, lock))
+}
+
+/// Makes the output directory and finds out its real place. Inside the workspace it is no work of an agent.
+fn prepare_output(
+    possession: &Possession,
+    options: &mut RunOptions,
+    own_files: &mut Vec<String>,
+) -> Result<(), OpenError> {
+    let Some(output) = &mut options.output else {
+        return Ok(());
+    };
+    let failed = |source| OpenError::Output {
+        path: output.path.clone(),
+        source,
+    };
+    let refused = |reason| failed(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    let real = possession.world.disk.make_dirs(&output.path).map_err(failed)?;
+    let (root, state) = (possession.dir.root(), possession.dir.state_dir());
+    if real == root || real.starts_with(&state) {
+        return Err(refused("it is where the agents work"));
+    }
+    own_files.extend(real.strip_prefix(root).ok().and_then(Path::to_str).map(exclusion));
+    output.path = real;
+    Ok(())
 }
 
 /// Takes the directory without a hank: its lock, its records, and what a crashed run left behind.

@@ -24,7 +24,8 @@ pub(super) fn own_files(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> V
         .collect()
 }
 
-fn exclusion(path: &str) -> String {
+/// A pattern that leaves out the file or folder at `path`.
+pub(super) fn exclusion(path: &str) -> String {
     let plain: Vec<&str> = path
         .split('/')
         .filter(|name| !matches!(*name, "" | "."))

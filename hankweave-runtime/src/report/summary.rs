@@ -68,7 +68,10 @@ impl Ending<'_> {
             text,
             "  checkpoints  git --git-dir={execution}/.hankweave/checkpoints log --all --oneline"
         )?;
-        if matches!(outcome.result, RunResult::Failed(_) | RunResult::Stopped(_)) {
+        if matches!(
+            outcome.result,
+            RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Stopped(_)
+        ) {
             writeln!(text, "  go on with   {}", self.resume)?;
         }
         Ok(())
@@ -87,6 +90,10 @@ fn headline(outcome: &RunOutcome) -> String {
             "Nothing left to do: every codon of the plan has ended. (--new starts over.)".to_owned()
         }
         RunResult::Failed(id) => format!("Failed at {id}; {done} codons completed before it."),
+        RunResult::OutputFailed(id, why) => {
+            let why = printable(why);
+            format!("Failed: {id} completed, but its results were not handed out: {why}")
+        }
         RunResult::Stopped(cause) => format!("Stopped ({}); {done} codons completed.", cause.as_str()),
     }
 }

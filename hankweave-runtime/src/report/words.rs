@@ -126,6 +126,31 @@ pub(super) fn say(event: &Event) -> Option<String> {
                 to_checkpoint.short()
             ))
         }
+        Event::ArchiveCompleted {
+            codon_id,
+            archived_paths,
+        } => Some(format!("{codon_id}: {} files archived", archived_paths.len())),
+        Event::ArchivePartial {
+            codon_id,
+            archived_paths,
+            failed_paths,
+        } => {
+            let (moved, left) = (archived_paths.len(), failed_paths.len());
+            Some(format!(
+                "{codon_id}: {moved} files archived, {left} could not be moved"
+            ))
+        }
+        Event::RollbackArchiveRestore {
+            codon_id,
+            restored_paths,
+            failed_paths,
+            ..
+        } => {
+            let (back, left) = (restored_paths.len(), failed_paths.len());
+            Some(format!(
+                "{codon_id}: {back} files came back from the archive, {left} could not"
+            ))
+        }
         Event::Info { message } => Some(excerpt(message)),
         Event::Error { message, .. } => Some(format!("error: {}", excerpt(message))),
         Event::OutputTruncated { codon_id, length, .. } => Some(format!(

@@ -3,15 +3,22 @@
 //! Input: [`RigStep`]s with sources beneath the hank's folder. Output: what happened, and
 //! lines to tell on the way. Steps run in order; the first that fails and may not fail ends the rig
 //! ("hank configuration", section 4.1).
+//!
+//! When the codon has completed, [`Outputs`] hands its results out and [`Archive`] moves away what is no longer wanted.
 
+mod archive;
 mod command;
 mod copy;
+mod files;
+mod outputs;
 mod run;
 mod target;
 
 use std::path::PathBuf;
 
+pub use archive::{Archive, ArchiveEntry, ArchiveError, ArchiveRequest, Moved, Taken};
 pub use copy::CopyError;
+pub use outputs::{OutputError, Outputs};
 pub use run::{Rig, RigError, RigEvent, RigFailure, RigSummary};
 pub use target::TargetError;
 

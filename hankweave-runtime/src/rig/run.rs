@@ -17,7 +17,7 @@ use super::copy::{self, CopyError};
 use super::target::{self, TargetError};
 use super::{RigAction, RigStep, WorkingDirectory};
 use crate::world::blocking::Blocking;
-use crate::world::disk::Disk;
+use crate::world::disk::{Disk, FileKind, parent};
 use crate::world::process::Spawner;
 
 /// Everything around the steps of one rig.
@@ -276,14 +276,22 @@ impl Rig {
         }
     }
 
-    /// Copies on a thread that may wait for the disk, and returns the target and what was left out.
+    /// Copies on a thread that may wait for the disk, and returns the folder in which a command can run (the target, or what holds a file) and
+    /// what was left out.
     async fn copy(&self, from: &str, to: &Path) -> Result<(PathBuf, Vec<String>), RigFailure> {
         let (disk, hank, workspace) = (Arc::clone(&self.disk), self.hank.clone(), self.workspace.clone());
         let (from, to) = (from.to_owned(), to.to_owned());
         let copy = move || {
             let target = target::resolve(&*disk, &workspace, &to)?;
             let left_out = copy::replace(&*disk, &hank, &from, &target)?;
-            Ok((target.path, left_out))
+            let is_folder = disk
+                .metadata(&target.path)
+                .is_ok_and(|found| found.kind == FileKind::Directory);
+            let folder = match is_folder {
+                true => target.path,
+                false => parent(&target.path).to_owned(),
+            };
+            Ok((folder, left_out))
         };
         self.blocking.run(copy).await
     }

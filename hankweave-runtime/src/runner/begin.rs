@@ -36,6 +36,8 @@ pub(super) enum How {
     Recorded,
     /// Before the newest codon, which runs again with the files as they are.
     Again,
+    /// At the beginning of the newest run with the files as they are: a codon that was chosen runs again.
+    Anew,
 }
 
 /// Opens the next run, or returns `None` when the plan is finished and nothing is left to do.
@@ -128,6 +130,9 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Res
     if let Some(pending) = &state.pending_rollback {
         return Ok(Resume::RollBack(pending.source.clone()));
     }
+    if let (How::Anew, Some(run)) = (how, state.runs.front()) {
+        return Ok(Resume::Again(ContinuationSource::beginning_of(&run.run_id)));
+    }
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(state, None, Some(&known));
     let blocked = matches!(
@@ -135,7 +140,8 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Res
         Decision::Blocked(BlockedBy::FailedCodon(_))
     );
     let again = how == How::Again || (blocked && opened.options.recovery == Recovery::CrashPoint);
-    if let Some(source) = thread.again().filter(|_| again) {
+    let across = thread.across_the_cut(state);
+    if let Some(source) = across.clone().or_else(|| thread.again()).filter(|_| again) {
         return Ok(Resume::Again(source));
     }
     let untouched = state.runs.front().filter(|run| run.codons.is_empty());
@@ -143,7 +149,10 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Res
     Ok(match source {
         // A run that ended before its first codon is taken up where it began, which a rig-setup continuation needs.
         Some(source) if !blocked => Resume::Continue(source.clone()),
-        Some(_) | None => thread.resume(blocked),
+        Some(_) | None => match (thread.resume(blocked), across) {
+            (Resume::Fresh, Some(source)) => Resume::Again(source),
+            (resume, _) => resume,
+        },
     })
 }
 

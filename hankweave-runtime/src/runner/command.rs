@@ -18,6 +18,15 @@ pub enum Command {
     Next,
     /// Run the newest codon again, whatever became of it, with the files as they are.
     Redo,
+    /// Start this entry of the plan, with the files as they are; what follows it in the plan comes next.
+    ///
+    /// When it has ended in the current run already, a continuation run with the reason `retry` is opened for it.
+    Start {
+        /// The entry of the plan.
+        codon_id: CodonId,
+        /// Leave its rig out (`skipPreCommands`).
+        skip_rig: bool,
+    },
     /// End the running codon as skipped: its agent is asked to stop, then killed.
     Skip,
     /// Kill the agent; the codon fails, and nothing starts by itself.
@@ -65,6 +74,9 @@ pub enum Refusal {
     /// The newest codon failed, so nothing is next.
     #[error("nothing is next, because codon `{0}` failed")]
     Blocked(CodonId),
+    /// The plan has no such codon.
+    #[error("unknown codon: {0}")]
+    UnknownCodon(CodonId),
     /// There is nothing that could run again.
     #[error("no codon has been run yet to redo")]
     NothingToRedo,
@@ -91,6 +103,7 @@ impl Refusal {
             Self::NothingRunning => "NOTHING_RUNNING",
             Self::NothingNext => "NOTHING_NEXT",
             Self::Blocked(_) => "CODON_FAILED",
+            Self::UnknownCodon(_) => "UNKNOWN_CODON",
             Self::NothingToRedo => "NOTHING_TO_REDO",
             Self::Rollback(_) => "ROLLBACK_FAILED",
             Self::RollbackInProgress => "ROLLBACK_IN_PROGRESS",
@@ -109,6 +122,7 @@ impl Refusal {
             }
             Self::NothingNext => "redo runs the newest codon again, rollback goes back to an earlier one",
             Self::Blocked(_) => "redo runs it again, rollback goes back to an earlier checkpoint",
+            Self::UnknownCodon(_) => "`hankweave status` lists the codons of the plan",
             Self::NothingToRedo => "next starts the first codon",
             Self::Rollback(_) => "`hankweave thread` lists the checkpoints",
             Self::RollbackInProgress => "wait until the files are back",

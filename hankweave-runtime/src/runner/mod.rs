@@ -1,5 +1,6 @@
 //! One run: takes up what is recorded, asks [`decide`](hankweave_core::plan::decide) what is next and does it.
 
+mod aftermath;
 mod begin;
 mod command;
 mod outcome;

@@ -20,6 +20,8 @@ pub enum RunResult {
     NothingToDo,
     /// This codon failed and its policy does not ignore that.
     Failed(CodonId),
+    /// This codon completed, and its results could not be handed out for this reason.
+    OutputFailed(CodonId, String),
     /// The run was asked to stop.
     Stopped(StopCause),
 }
@@ -72,6 +74,17 @@ impl RunOutcome {
             codons: codons.unwrap_or_default(),
             run_cost: run.map_or(Usd::ZERO, hankweave_core::state::Run::codon_cost),
             total_cost: state.total_cost(),
+        }
+    }
+
+    /// The end of a start that opened no run; the newest one counts.
+    pub(super) fn of_newest(result: RunResult, state: &HankweaveState) -> Self {
+        match state.runs.front() {
+            Some(run) => Self::of(&run.run_id, result, state),
+            None => Self {
+                result,
+                ..Self::nothing_to_do(state)
+            },
         }
     }
 

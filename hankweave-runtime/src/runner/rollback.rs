@@ -3,6 +3,9 @@
 //! The way back is recorded before the first file changes and noted as done after the last one, so a restore that was interrupted is finished
 //! by whatever starts next ("reliability and security", rule G8). The next run takes it up.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use hankweave_core::event::{CheckpointType, StateEvent};
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::machine::Extra;
@@ -10,10 +13,14 @@ use hankweave_core::state::{ContinuationSource, HankweaveState, PendingRollback}
 use hankweave_core::thread::{
     self, CheckpointFacts, CheckpointTable, CodonPoint, ExecutionThread, TargetError,
 };
-use hankweave_core::wire::Event;
+use hankweave_core::wire::{Event, FailedPath, RestoreStatus};
 
-use crate::checkpoint::{HistoryError, KnownCheckpoint, RestoreError, RestorePlan, RestoreRequest};
+use super::aftermath::archive;
+use crate::checkpoint::{
+    CheckpointStore, HistoryError, KnownCheckpoint, RestoreError, RestorePlan, RestoreRequest,
+};
 use crate::recovery::{self, Possession};
+use crate::rig::{ArchiveError, Taken};
 use crate::state_manager::TransitionError;
 
 /// Where to go back to.
@@ -54,6 +61,9 @@ pub enum RollbackError {
     /// The files could not be taken back; the error says whether some were changed.
     #[error("failed to bring back the files")]
     Restore(#[source] RestoreError),
+    /// The archive cannot be used; nothing was changed, unless the files are back already.
+    #[error("failed to bring files back from the archive")]
+    Archive(#[source] ArchiveError),
     /// The way back could not be recorded.
     #[error("failed to record the rollback")]
     Record(#[from] TransitionError),
@@ -68,6 +78,8 @@ pub struct Rollback {
     pub checkpoint_type: Option<CheckpointType>,
     /// What happens to the files: for a rollback that is only looked at, what would happen.
     pub files: RestorePlan,
+    /// Files that come back from the archive, where nothing stands in their places.
+    pub unarchived: Vec<String>,
     /// The checkpoint that keeps the files as they were; `None` when nothing had to change, or nothing was changed.
     pub safety: Option<CheckpointSha>,
     /// The codon that runs next; `None` when the one gone back to had failed, or was the last one.
@@ -203,7 +215,8 @@ async fn plan(
     let store = possession.checkpoints.clone();
     let sha = source.checkpoint_sha.clone();
     let request = request(possession, &sha, left);
-    let files = possession
+    let (disk, archive) = (possession.world.disk.clone(), archive(&possession.dir));
+    let (files, archived) = possession
         .world
         .blocking
         .run(move || {
@@ -213,9 +226,20 @@ async fn plan(
             if !missing.is_empty() {
                 return Err(RollbackError::Incomplete(sha));
             }
-            store.plan_restore(&request).map_err(RollbackError::Restore)
+            let undone = undone(&*store, &request)?;
+            let plan = store.plan_restore(&request).map_err(RollbackError::Restore)?;
+            let archived = archive.undone(&*disk, &undone).map_err(RollbackError::Archive)?;
+            Ok((plan, archived))
         })
         .await?;
+    let is_written = |path: &str| {
+        files
+            .write
+            .iter()
+            .any(|written| written.as_path() == Path::new(path))
+    };
+    let unarchived = archived.into_iter().map(|entry| entry.source_path);
+    let unarchived = unarchived.filter(|path| !is_written(path)).collect();
     let mut ahead = state.clone();
     ahead.pending_rollback = Some(PendingRollback {
         source: source.clone(),
@@ -227,6 +251,7 @@ async fn plan(
         checkpoint_type: source.checkpoint_type(state),
         source,
         files,
+        unarchived,
         safety: None,
         next: thread::build(&ahead, None, None).next_codon_id,
     })
@@ -246,6 +271,7 @@ async fn restore(
         .run(move || store.restore(&request))
         .await
         .map_err(RollbackError::Restore)?;
+    take_back(possession, pending).await?;
     let done = PendingRollback {
         restored: true,
         ..pending.clone()
@@ -263,6 +289,76 @@ async fn restore(
     };
     tell(possession, Event::Info { message }).await;
     Ok(safety)
+}
+
+/// Moves the files of codons that are gone back on out of the archive, and tells it for each codon ("runtime behaviour", section 6, steps 3 and 6).
+async fn take_back(possession: &Possession, pending: &PendingRollback) -> Result<(), RollbackError> {
+    let request = request(possession, &pending.source.checkpoint_sha, pending.left.clone());
+    let store = possession.checkpoints.clone();
+    let (disk, archive) = (possession.world.disk.clone(), archive(&possession.dir));
+    let taken = possession
+        .world
+        .blocking
+        .run(move || {
+            let undone = undone(&*store, &request)?;
+            let entries = archive.undone(&*disk, &undone).map_err(RollbackError::Archive)?;
+            match entries.is_empty() {
+                true => Ok(Vec::new()),
+                false => archive
+                    .take_back(&*disk, &entries)
+                    .map_err(RollbackError::Archive),
+            }
+        })
+        .await?;
+    for taken in taken.chunk_by(|(left, _), (right, _)| left.codon_id == right.codon_id) {
+        if let Some(event) = archive_restore(taken) {
+            tell(possession, event).await;
+        }
+    }
+    Ok(())
+}
+
+fn archive_restore(taken: &[Taken]) -> Option<Event> {
+    let (first, _) = taken.first()?;
+    let (mut restored, mut failed) = (Vec::new(), Vec::new());
+    for (entry, result) in taken {
+        match result {
+            Ok(()) => restored.push(entry.source_path.clone()),
+            Err(error) => failed.push(FailedPath {
+                path: entry.source_path.clone(),
+                error: error.clone(),
+            }),
+        }
+    }
+    let status = match (restored.is_empty(), failed.is_empty()) {
+        (_, true) => RestoreStatus::Completed,
+        (false, false) => RestoreStatus::Partial,
+        (true, false) => RestoreStatus::Failed,
+    };
+    Some(Event::RollbackArchiveRestore {
+        codon_id: CodonId::new(&*first.codon_id).ok()?,
+        restored_paths: restored,
+        failed_paths: failed,
+        status,
+    })
+}
+
+/// The checkpoints on the line that is left which the target does not build on.
+fn undone(
+    store: &dyn CheckpointStore,
+    request: &RestoreRequest,
+) -> Result<BTreeSet<CheckpointSha>, RollbackError> {
+    let known = store.known().map_err(RollbackError::History)?;
+    let line = |from: Option<&CheckpointSha>| {
+        let mut line = BTreeSet::new();
+        let mut next = from.cloned();
+        while let Some(sha) = next.filter(|sha| line.insert(sha.clone())) {
+            next = known.get(&sha).and_then(|found| found.parent.clone());
+        }
+        line
+    };
+    let (left, kept) = (line(request.left.as_ref()), line(Some(&request.target)));
+    Ok(left.difference(&kept).cloned().collect())
 }
 
 fn request(possession: &Possession, target: &CheckpointSha, left: Option<CheckpointSha>) -> RestoreRequest {

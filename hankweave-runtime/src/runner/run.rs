@@ -10,11 +10,12 @@ use hankweave_core::run::{Complete, Fail, Run, Running};
 use hankweave_core::thread;
 use hankweave_core::wire::{Event, IdleReason};
 
+use super::aftermath;
 use super::begin::{Begun, How, begin};
 use super::command::{Accepted, Inbox, Refusal, answer};
 use super::outcome::{RunOutcome, RunResult};
 use super::rollback::{self, RollbackError};
-use super::steps::{Go, WalkEnd, walk};
+use super::steps::{Choice, Go, WalkEnd, walk};
 use crate::checkpoint::CheckpointError;
 use crate::codon::RunContext;
 use crate::instance_lock::{InstanceLock, LockError};
@@ -78,27 +79,32 @@ async fn serve(opened: &Opened, inbox: &mut Inbox, shutdown: Shutdown) -> Result
         true => Go::On,
         false => Go::Wait(IdleReason::Startup),
     };
-    let (mut how, mut go) = (How::Start, by_itself);
+    let (mut how, mut go, mut chosen) = (How::Start, by_itself, None);
+    if let Err((codon, why)) = aftermath::catch_up(opened, &shutdown).await {
+        let result = RunResult::OutputFailed(codon, why);
+        return Ok(RunOutcome::of_newest(result, &possession.manager.snapshot()));
+    }
     loop {
         let Some(begun) = begin(opened, how).await? else {
             return Ok(RunOutcome::nothing_to_do(&possession.manager.snapshot()));
         };
         let context = context(opened, &begun, shutdown.clone());
-        let end = walk_on(opened, &context, inbox, &mut go).await;
+        let end = walk_on(opened, &context, inbox, &mut go, chosen.take()).await;
         close(&context, begun.run, &end).await?;
         match end? {
             WalkEnd::Over(result) => {
                 let state = possession.manager.snapshot();
                 return Ok(RunOutcome::of(&context.run_id, result, &state));
             }
-            WalkEnd::Redo(reply, codon) => {
-                answer(reply, Ok(Accepted::Starting(codon)));
-                how = How::Again;
-                go = if opened.options.autostart {
-                    Go::On
-                } else {
-                    Go::Once
-                };
+            WalkEnd::Redo(reply, choice) => {
+                answer(reply, Ok(Accepted::Starting(choice.codon_id.clone())));
+                (how, chosen) = (How::Again, Some(choice));
+                go = by_itself;
+            }
+            WalkEnd::Restart(reply, choice) => {
+                answer(reply, Ok(Accepted::Starting(choice.codon_id.clone())));
+                (how, chosen) = (How::Anew, Some(choice));
+                go = by_itself;
             }
             WalkEnd::RollBack(reply, target, restart) => {
                 let back = rollback::go_back(possession, &target);
@@ -121,16 +127,17 @@ async fn walk_on(
     context: &RunContext,
     inbox: &mut Inbox,
     go: &mut Go,
+    mut chosen: Option<Choice>,
 ) -> Result<WalkEnd, RunError> {
     loop {
-        match walk(context, inbox, go).await? {
+        match walk(context, inbox, go, chosen.take()).await? {
             WalkEnd::RollBack(reply, target, restart) => {
                 match rollback::look(&opened.possession, &target).await {
                     Ok(_) => return Ok(WalkEnd::RollBack(reply, target, restart)),
                     Err(error) => answer(reply, Err(Refusal::Rollback(error))),
                 }
             }
-            end @ (WalkEnd::Over(_) | WalkEnd::Redo(..)) => return Ok(end),
+            end @ (WalkEnd::Over(_) | WalkEnd::Redo(..) | WalkEnd::Restart(..)) => return Ok(end),
         }
     }
 }
@@ -187,10 +194,10 @@ async fn close(
     let (complete, fail) = (Complete { end_time }, Fail { end_time });
     let closing = match end {
         Ok(WalkEnd::Over(RunResult::Completed | RunResult::NothingToDo)) => run.step(complete).event,
-        Ok(WalkEnd::Over(RunResult::Failed(_) | RunResult::Stopped(_)))
+        Ok(WalkEnd::Over(RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Stopped(_)))
         | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(fail).event,
         // Superseded by another run: it ends as well as its newest codon did.
-        Ok(WalkEnd::Redo(..) | WalkEnd::RollBack(..)) => {
+        Ok(WalkEnd::Redo(..) | WalkEnd::Restart(..) | WalkEnd::RollBack(..)) => {
             let state = context.manager.snapshot();
             match thread::build(&state, None, None).failed {
                 true => run.step(fail).event,

@@ -3,19 +3,18 @@
 use std::time::Duration;
 
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::id::{CheckpointSha, CodonId};
-use hankweave_core::plan::{
-    BlockedBy, Decision, ExpandError, PlanEntry, Retry, checkpoint_patterns, decide, iteration_end,
-};
+use hankweave_core::id::{CheckpointSha, CodonId, SessionId};
+use hankweave_core::plan::{BlockedBy, Decision, ExpandError, PlanEntry, Retry, checkpoint_patterns, decide};
 use hankweave_core::state::HankweaveState;
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::wire::{Event, IdleReason};
 
+use super::aftermath::{Aftermath, Unpublished};
 use super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
 use super::outcome::RunResult;
 use super::rollback::RollbackTarget;
 use super::run::RunError;
-use crate::codon::{self, CodonRun, Order, Orders, RunContext};
+use crate::codon::{self, CodonRun, Order, Orders, RigNeed, RunContext};
 use crate::recovery::without_own_files;
 
 /// Whether codons start by themselves.
@@ -23,8 +22,6 @@ use crate::recovery::without_own_files;
 pub(super) enum Go {
     /// All of them do.
     On,
-    /// The next one does.
-    Once,
     /// None does before somebody says so.
     Wait(IdleReason),
 }
@@ -34,13 +31,24 @@ pub(super) enum WalkEnd {
     /// There is nothing left to do in this process.
     Over(RunResult),
     /// A new run begins with the newest codon.
-    Redo(Reply, CodonId),
+    Redo(Reply, Choice),
+    /// A new run begins with a codon that has ended in this one.
+    Restart(Reply, Choice),
     /// A new run begins at an earlier point.
     RollBack(Reply, RollbackTarget, bool),
 }
 
+/// A codon that somebody chose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) codon_id: CodonId,
+    pub(super) skip_rig: bool,
+}
+
 /// What can happen next.
 enum Next {
+    /// A codon that somebody chose.
+    Chosen(Box<PlanEntry>, RigNeed),
     /// A codon, and the rig that is set up for it already.
     Codon(Box<PlanEntry>, Option<CheckpointSha>),
     /// Another try, and the rig that is set up for it already.
@@ -51,49 +59,58 @@ enum Next {
     Nothing,
 }
 
-/// Runs codons until nothing is left, something fails, the run is asked to stop, or a command asks for another run.
-pub(super) async fn walk(context: &RunContext, inbox: &mut Inbox, go: &mut Go) -> Result<WalkEnd, RunError> {
+/// Runs codons, the chosen one first, until nothing is left, something fails, the run is asked to stop, or a command asks for another run.
+pub(super) async fn walk(
+    context: &RunContext,
+    inbox: &mut Inbox,
+    go: &mut Go,
+    mut chosen: Option<Choice>,
+) -> Result<WalkEnd, RunError> {
     loop {
         if let Some(cause) = context.shutdown.cause() {
             return Ok(WalkEnd::Over(RunResult::Stopped(cause)));
         }
         let state = context.manager.snapshot();
         let thread = thread::build(&state, None, None);
-        let next = match decide(&state, &thread, &context.hank) {
-            Decision::Replan(plan) => {
-                context.manager.replace_plan(plan).await.await?;
-                continue;
-            }
-            Decision::Start(entry) => {
-                let rig = context.rig.clone().filter(|_| is_first_of_run(&state));
-                Next::Codon(entry, rig)
-            }
-            Decision::Retry(retry) => Next::Try(retry, finished_rig(context, &thread)),
-            Decision::Done if context.options.autostart => return Ok(WalkEnd::Over(RunResult::Completed)),
-            Decision::Done => Next::Nothing,
-            Decision::Blocked(BlockedBy::FailedCodon(id)) if waits_for_people(context, &thread) => {
-                Next::Blocked(id)
-            }
-            Decision::Blocked(BlockedBy::FailedCodon(id)) => {
-                return Ok(WalkEnd::Over(RunResult::Failed(id)));
-            }
-            Decision::Blocked(BlockedBy::ChangedHank(error)) => return Err(RunError::ChangedHank(error)),
-            Decision::Blocked(BlockedBy::MissingParent) => return Err(RunError::MissingParent),
-            // Only this loop starts codons, and each has ended before the next decision.
-            Decision::Wait => return Err(RunError::CodonLeftOpen),
+        let next = match chosen.take() {
+            Some(choice) => choose(&state, choice)?,
+            None => match decided(context, &state, &thread)? {
+                Decided::Next(next) => next,
+                Decided::Over(result) => return Ok(WalkEnd::Over(result)),
+                Decided::Replan(plan) => {
+                    context.manager.replace_plan(plan).await.await?;
+                    continue;
+                }
+            },
         };
         let turn = match (&next, *go) {
-            (Next::Codon(..), Go::On | Go::Once) => Turn::Run,
-            (Next::Try(retry, _), Go::On | Go::Once) => be_patient(context, inbox, retry).await,
+            (Next::Chosen(..), _) | (Next::Codon(..), Go::On) => Turn::Run,
+            (Next::Try(retry, _), Go::On) => be_patient(context, inbox, &state, retry).await,
             (Next::Codon(..) | Next::Try(..), Go::Wait(reason)) => {
-                idle(context, inbox, &thread, &next, reason).await
+                idle(context, inbox, &state, &thread, &next, reason).await
             }
-            (Next::Blocked(_), _) => idle(context, inbox, &thread, &next, IdleReason::CodonCompleted).await,
-            (Next::Nothing, _) => idle(context, inbox, &thread, &next, IdleReason::AllCodonsCompleted).await,
+            (Next::Blocked(_), _) => {
+                idle(context, inbox, &state, &thread, &next, IdleReason::CodonCompleted).await
+            }
+            (Next::Nothing, _) => {
+                idle(
+                    context,
+                    inbox,
+                    &state,
+                    &thread,
+                    &next,
+                    IdleReason::AllCodonsCompleted,
+                )
+                .await
+            }
         };
         match turn {
             Turn::Run => {}
             Turn::Ask => continue,
+            Turn::Choose(choice) => {
+                chosen = Some(choice);
+                continue;
+            }
             Turn::Pause => {
                 *go = Go::Wait(IdleReason::CodonCompleted);
                 continue;
@@ -101,18 +118,77 @@ pub(super) async fn walk(context: &RunContext, inbox: &mut Inbox, go: &mut Go) -
             Turn::Leave(end) => return Ok(end),
         }
         let (entry, rig) = match next {
-            Next::Codon(entry, rig) => (entry, rig),
-            Next::Try(retry, rig) => (retry.entry, rig),
+            Next::Chosen(entry, rig) => (entry, rig),
+            Next::Codon(entry, rig) => (entry, rig.into()),
+            Next::Try(retry, rig) => (retry.entry, rig.into()),
             Next::Blocked(_) | Next::Nothing => continue,
         };
-        let forced = run_codon(context, inbox, &state, &thread, &entry, rig).await?;
-        if forced && !is_attended(context) {
-            return Ok(WalkEnd::Over(RunResult::Failed(entry.codon_id)));
-        }
+        let ran = run_codon(context, inbox, &state, &thread, &entry, rig).await?;
+        let forced = match ran {
+            Ran::Unpublished(_) if context.shutdown.cause().is_some() => continue,
+            Ran::Unpublished(why) => {
+                return Ok(WalkEnd::Over(RunResult::OutputFailed(entry.codon_id, why)));
+            }
+            Ran::Forced if !is_attended(context) => {
+                return Ok(WalkEnd::Over(RunResult::Failed(entry.codon_id)));
+            }
+            Ran::Forced => true,
+            Ran::ToTheEnd => false,
+        };
         if forced || !context.options.autostart {
             *go = Go::Wait(IdleReason::CodonCompleted);
         }
     }
+}
+
+/// What the records say about the next step.
+enum Decided {
+    Next(Next),
+    /// The plan is another one now.
+    Replan(Vec<PlanEntry>),
+    /// There is nothing left to do in this process.
+    Over(RunResult),
+}
+
+fn decided(
+    context: &RunContext,
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+) -> Result<Decided, RunError> {
+    Ok(match decide(state, thread, &context.hank) {
+        Decision::Replan(plan) => Decided::Replan(plan),
+        Decision::Start(entry) => {
+            let rig = context.rig.clone().filter(|_| is_first_of_run(state));
+            Decided::Next(Next::Codon(entry, rig))
+        }
+        Decision::Retry(retry) => Decided::Next(Next::Try(retry, finished_rig(context, thread))),
+        Decision::Done if context.options.autostart => Decided::Over(RunResult::Completed),
+        Decision::Done => Decided::Next(Next::Nothing),
+        Decision::Blocked(BlockedBy::FailedCodon(id)) if waits_for_people(context, thread) => {
+            Decided::Next(Next::Blocked(id))
+        }
+        Decision::Blocked(BlockedBy::FailedCodon(id)) => Decided::Over(RunResult::Failed(id)),
+        Decision::Blocked(BlockedBy::ChangedHank(error)) => return Err(RunError::ChangedHank(error)),
+        Decision::Blocked(BlockedBy::MissingParent) => return Err(RunError::MissingParent),
+        // Only this loop starts codons, and each has ended before the next decision.
+        Decision::Wait => return Err(RunError::CodonLeftOpen),
+    })
+}
+
+/// The entry of the plan that was chosen.
+fn choose(state: &HankweaveState, choice: Choice) -> Result<Next, RunError> {
+    let rig = match choice.skip_rig {
+        true => RigNeed::LeftOut,
+        false => RigNeed::SetUp,
+    };
+    match planned(state, &choice.codon_id) {
+        Some(entry) => Ok(Next::Chosen(Box::new(entry.clone()), rig)),
+        None => Err(RunError::ChangedHank(ExpandError::UnknownCodon(choice.codon_id))),
+    }
+}
+
+fn planned<'s>(state: &'s HankweaveState, id: &CodonId) -> Option<&'s PlanEntry> {
+    state.execution_plan.iter().find(|entry| entry.codon_id == *id)
 }
 
 /// What follows a wait.
@@ -121,6 +197,8 @@ enum Turn {
     Run,
     /// The world may have changed: the decision is made anew.
     Ask,
+    /// This codon is done.
+    Choose(Choice),
     /// Nothing starts before somebody says so.
     Pause,
     /// Another run begins.
@@ -145,12 +223,13 @@ fn waits_for_people(context: &RunContext, thread: &ExecutionThread) -> bool {
 async fn idle(
     context: &RunContext,
     inbox: &mut Inbox,
+    state: &HankweaveState,
     thread: &ExecutionThread,
     next: &Next,
     reason: IdleReason,
 ) -> Turn {
     let message = match next {
-        Next::Codon(entry, _) => format!("{} is next", entry.codon_id),
+        Next::Chosen(entry, _) | Next::Codon(entry, _) => format!("{} is next", entry.codon_id),
         Next::Try(retry, _) => format!("{} can be tried again", retry.entry.codon_id),
         Next::Blocked(id) => format!("{id} failed; it can be run again"),
         Next::Nothing => "every codon of the plan has ended".to_owned(),
@@ -166,7 +245,7 @@ async fn idle(
         };
         match command {
             Command::Next => match next {
-                Next::Codon(entry, _) => {
+                Next::Chosen(entry, _) | Next::Codon(entry, _) => {
                     answer(reply, Ok(Accepted::Starting(entry.codon_id.clone())));
                     return Turn::Run;
                 }
@@ -179,10 +258,17 @@ async fn idle(
             },
             Command::Redo => match thread.codons.first() {
                 Some(newest) => {
-                    return Turn::Leave(WalkEnd::Redo(reply, newest.codon.codon_id().clone()));
+                    let codon_id = newest.codon.codon_id().clone();
+                    let skip_rig = false;
+                    return Turn::Leave(WalkEnd::Redo(reply, Choice { codon_id, skip_rig }));
                 }
                 None => answer(reply, Err(Refusal::NothingToRedo)),
             },
+            Command::Start { codon_id, skip_rig } => {
+                if let Some(turn) = take(state, Choice { codon_id, skip_rig }, reply) {
+                    return turn;
+                }
+            }
             Command::RollBack { target, restart } => {
                 return Turn::Leave(WalkEnd::RollBack(reply, target, restart));
             }
@@ -191,8 +277,24 @@ async fn idle(
     }
 }
 
+/// Takes up a codon that somebody chose, or refuses it ("WebSocket protocol", `codon.start`).
+fn take(state: &HankweaveState, choice: Choice, reply: Reply) -> Option<Turn> {
+    let id = &choice.codon_id;
+    if planned(state, id).is_none() {
+        answer(reply, Err(Refusal::UnknownCodon(choice.codon_id)));
+        return None;
+    }
+    let newest_run = state.runs.front();
+    let has_ended = newest_run.is_some_and(|run| run.codons.iter().any(|codon| codon.codon_id() == id));
+    if has_ended {
+        return Some(Turn::Leave(WalkEnd::Restart(reply, choice)));
+    }
+    answer(reply, Ok(Accepted::Starting(id.clone())));
+    Some(Turn::Choose(choice))
+}
+
 /// Waits until another try is due.
-async fn be_patient(context: &RunContext, inbox: &mut Inbox, retry: &Retry) -> Turn {
+async fn be_patient(context: &RunContext, inbox: &mut Inbox, state: &HankweaveState, retry: &Retry) -> Turn {
     let remaining = retry.remaining(context.world.clock.now());
     let id = &retry.entry.codon_id;
     let which = match retry.number {
@@ -216,6 +318,11 @@ async fn be_patient(context: &RunContext, inbox: &mut Inbox, retry: &Retry) -> T
             Command::Next | Command::Redo => {
                 answer(reply, Ok(Accepted::Starting(id.clone())));
                 return Turn::Run;
+            }
+            Command::Start { codon_id, skip_rig } => {
+                if let Some(turn) = take(state, Choice { codon_id, skip_rig }, reply) {
+                    return turn;
+                }
             }
             Command::ForceStop { .. } if is_attended(context) => {
                 answer(reply, Ok(Accepted::Stopping(id.clone())));
@@ -249,15 +356,27 @@ fn finished_rig(context: &RunContext, thread: &ExecutionThread) -> Option<Checkp
     failed.codon.rig_setup_checkpoint().cloned()
 }
 
-/// Runs one codon to its end and hands orders on to it; says whether it was stopped by force.
+/// The session to go on with. A run that was opened for a chosen codon has no part in the run before it, but its conversations are still there.
+fn session(state: &HankweaveState, thread: &ExecutionThread, id: &CodonId) -> Option<SessionId> {
+    let plan = &state.execution_plan;
+    let before = || {
+        let source = state.runs.front()?.starting_conditions.source()?;
+        let is_cut = source.after_codon.is_none();
+        is_cut.then(|| thread::build(state, Some(&source.run_id), None))
+    };
+    let own = thread.continuation_session(plan, id).cloned();
+    own.or_else(|| before()?.continuation_session(plan, id).cloned())
+}
+
+/// Runs one codon to its end, hands its results out, and hands orders on to it.
 async fn run_codon(
     context: &RunContext,
     inbox: &mut Inbox,
     state: &HankweaveState,
     thread: &ExecutionThread,
     entry: &PlanEntry,
-    finished_rig: Option<CheckpointSha>,
-) -> Result<bool, RunError> {
+    rig: RigNeed,
+) -> Result<Ran, RunError> {
     let id = &entry.codon_id;
     let unknown = || RunError::ChangedHank(ExpandError::UnknownCodon(id.clone()));
     let config = context.hank.codon(id.configured()).ok_or_else(unknown)?;
@@ -266,35 +385,50 @@ async fn run_codon(
         run: context,
         entry,
         config,
-        session: thread.continuation_session(&state.execution_plan, id).cloned(),
+        session: session(state, thread, id),
         patterns: without_own_files(checkpoint_patterns(&state.execution_plan, id), &context.own_files),
-        finished_rig,
+        rig,
         orders: orders.clone(),
     };
-    let walked = {
-        let work = codon::execute(&codon);
+    let aftermath = Aftermath::new(context, entry, config, orders.token());
+    aftermath.announce().await;
+    let (walked, published) = {
+        let work = async {
+            let walked = codon::execute(&codon).await?.into_execution();
+            let published = aftermath.run(&walked).await;
+            Ok::<_, RunError>((walked, published))
+        };
         tokio::pin!(work);
         loop {
             // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses nothing.
             tokio::select! {
-                end = &mut work => break end?.into_execution(),
+                end = &mut work => break end?,
                 request = inbox.next() => order(context, request, &orders, id),
             }
         }
     };
-    let state = context.manager.snapshot();
-    let thread = thread::build(&state, None, None);
     debug_assert!(
-        thread
+        thread::build(&context.manager.snapshot(), None, None)
             .codons
             .first()
             .is_some_and(|newest| newest.codon.context_exceeded() || *newest.codon == walked),
         "the typed codon and the recorded one have parted"
     );
-    if let Some(event) = iteration_end(&state, &thread, &context.hank, id) {
-        context.tell(event).await;
-    }
-    Ok(orders.was_forced())
+    Ok(match published {
+        Err(why) => Ran::Unpublished(why),
+        Ok(()) if orders.was_forced() => Ran::Forced,
+        Ok(()) => Ran::ToTheEnd,
+    })
+}
+
+/// How a codon went, as far as the walk has to know.
+enum Ran {
+    /// Its record tells.
+    ToTheEnd,
+    /// It was stopped by force.
+    Forced,
+    /// It completed, and its results were not handed out.
+    Unpublished(Unpublished),
 }
 
 /// Obeys or refuses a command while a codon runs.
@@ -309,6 +443,7 @@ fn order(context: &RunContext, request: Request, orders: &Orders, id: &CodonId) 
         _ if context.shutdown.cause().is_some() => Err(Refusal::Stopping),
         Command::Next => running("start the next codon"),
         Command::Redo => running("redo"),
+        Command::Start { .. } => running("start another codon"),
         Command::RollBack { .. } => running("roll back"),
         Command::Skip => {
             orders.give(Order::Skip);

@@ -20,6 +20,7 @@ mod policy;
 mod private;
 mod public_hank;
 mod real_claude;
+mod results;
 mod resume;
 mod rollback;
 mod state_commands;

@@ -44,10 +44,7 @@ fn a_public_hank_is_refused_with_the_place_of_each_reason() {
     };
     let project = copy_of(&upstream);
     let missing = "hank[0].rigSetup[0].copy.from (codon \"codon-1\"): `tpl` does not exist";
-    let unsupported = [
-        "hank[0].outputFiles (codon \"codon-1\"): not supported yet",
-        "hank[0].sentinels (codon \"codon-1\"): not supported yet",
-    ];
+    let unsupported = ["hank[0].sentinels (codon \"codon-1\"): not supported yet"];
     let checked = project.run(["validate"]);
     checked.expect_code(1);
     for reason in unsupported.iter().chain([&missing]) {
@@ -67,7 +64,7 @@ fn a_public_hank_is_refused_with_the_place_of_each_reason() {
 }
 
 /// Adapted where the documentation says so: the template folder, which is no part of the data, is there, and so is the
-/// parent of the copy's target; the two fields that are not supported yet are gone; the rig does not reach for the network.
+/// parent of the copy's target; the sentinels, which are not supported yet, are gone; the rig does not reach for the network.
 #[test]
 fn a_public_hank_runs_with_the_real_claude() {
     let upstream = match upstream() {
@@ -112,7 +109,6 @@ fn adapt(project: &TestProject) {
     let place = project.directory().join("hank.json");
     let mut hank: Value = serde_json::from_slice(&std::fs::read(place).unwrap()).unwrap();
     let first = hank["hank"][0].as_object_mut().unwrap();
-    first.remove("outputFiles");
     first.remove("sentinels");
     first["rigSetup"][1]["command"]["run"] = json!("git init -q deps && echo $HOME");
     project.write_hank(&hank);

@@ -3,7 +3,9 @@
 use std::sync::Arc as Shared;
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
-use hankweave_core::state::{ContinuationReason, HankweaveState, RunStatus};
+use hankweave_core::state::{
+    ContinuationReason, ContinuationSource, HankweaveState, RunStatus, StartingConditions,
+};
 use hankweave_core::thread::CodonPoint;
 use hankweave_core::wire::{Event, IdleReason};
 use tokio::task::JoinHandle;
@@ -238,7 +240,7 @@ async fn a_live_run_goes_back_and_on_again() {
         (2, RunStatus::Completed)
     );
     let reason = match &state.runs[0].starting_conditions {
-        hankweave_core::state::StartingConditions::Continuation { reason, .. } => *reason,
+        StartingConditions::Continuation { reason, .. } => *reason,
         fresh => panic!("{fresh:?}"),
     };
     assert_eq!(reason, Some(ContinuationReason::Rollback));
@@ -321,4 +323,94 @@ async fn after_a_failure_a_run_goes_back_or_on_from_where_it_stopped() {
         assert_eq!(conditions["reason"], reason);
         assert_eq!(state.runs[0].codons[0].status(), CodonStatus::Completed);
     }
+}
+
+fn start(id: &str, skip_rig: bool) -> Command {
+    Command::Start {
+        codon_id: id.parse().unwrap(),
+        skip_rig,
+    }
+}
+
+/// "WebSocket protocol", `codon.start`: any entry of the plan; a new run only when the codon has ended in the current one.
+#[tokio::test]
+async fn any_codon_of_the_plan_can_be_started_and_what_follows_it_is_next() {
+    let mut stage = Stage::new(&["one", "two", "three"]);
+    stage.options.autostart = false;
+    let mut live = live(&stage).await;
+    live.idle(IdleReason::Startup).await;
+    live.refused(start("z", false), "UNKNOWN_CODON").await;
+    let accepted = live.send(start("b", false)).await.unwrap();
+    assert_eq!(accepted, Accepted::Starting("b".parse().unwrap()));
+    live.idle(IdleReason::CodonCompleted).await;
+    live.send(Command::Next).await.unwrap();
+    live.idle(IdleReason::AllCodonsCompleted).await;
+    assert_eq!(codons(&live.state()), ["b completed", "c completed"]);
+
+    live.send(start("b", false)).await.unwrap();
+    live.idle(IdleReason::CodonCompleted).await;
+    let state = live.state();
+    let conditions = &state.runs[0].starting_conditions;
+    let expected = ContinuationSource::beginning_of(&state.runs[1].run_id);
+    let StartingConditions::Continuation { source, reason, .. } = conditions else {
+        panic!("{conditions:?}")
+    };
+    assert_eq!((source, *reason), (&expected, Some(ContinuationReason::Retry)));
+    assert_eq!(state.runs[1].status, RunStatus::Completed);
+    assert_eq!(codons(&state), ["b completed"]);
+    live.send(Command::Redo).await.unwrap();
+    live.idle(IdleReason::CodonCompleted).await;
+    live.stop().await;
+    assert_eq!(stage.done(), "two\nthree\ntwo\ntwo\n");
+}
+
+#[tokio::test]
+async fn a_chosen_codon_that_failed_is_run_again_by_the_next_start_and_not_everything() {
+    let mut stage = Stage::new(&["one", "fail", "three"]);
+    stage.options.autostart = false;
+    let mut live = live(&stage).await;
+    live.idle(IdleReason::Startup).await;
+    for command in [Command::Next, Command::Next, start("b", false)] {
+        live.send(command).await.unwrap();
+        live.idle(IdleReason::CodonCompleted).await;
+    }
+    assert_eq!(codons(&live.state()), ["b failed"]);
+    live.stop().await;
+
+    stage.write(&["one", "two", "three"], &json!({}));
+    stage.options.autostart = true;
+    let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
+    assert_eq!(outcome.result, RunResult::Completed);
+    assert_eq!(stage.done(), "one\nfail\nfail\ntwo\nthree\n");
+}
+
+#[tokio::test]
+async fn a_chosen_codon_goes_on_with_the_conversation_before_it_and_may_leave_its_rig_out() {
+    let mut stage = Stage::new(&["one", "two"]);
+    let rig = json!([{"type": "command", "command": {"run": "echo rig >> rig.txt"}}]);
+    let extra = json!({"continuationMode": "continue-previous", "rigSetup": rig});
+    stage.write(&["one", "two"], &extra);
+    let path = stage.folder.path().join("hank/hank.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("continue-previous", "fresh", 1)).unwrap();
+    stage.options.autostart = false;
+    let mut live = live(&stage).await;
+    live.idle(IdleReason::Startup).await;
+    for _ in 0..2 {
+        live.send(Command::Next).await.unwrap();
+        live.until(|event| matches!(event, Event::ServerIdle { .. }))
+            .await;
+    }
+    live.send(start("b", true)).await.unwrap();
+    live.until(|event| matches!(event, Event::ServerIdle { .. }))
+        .await;
+    let state = live.state();
+    let CodonExecution::Completed(chosen) = state.runs[0].codons[0].as_ref() else {
+        panic!("{:?}", state.runs[0].codons)
+    };
+    assert_eq!(chosen.previous_session_id, Some(chosen.claude_session_id.clone()));
+    assert_eq!(chosen.rig_setup_checkpoint, None);
+    live.stop().await;
+    let rig = std::fs::read_to_string(stage.work().join("rig.txt")).unwrap();
+    assert_eq!(rig, "rig\nrig\n");
 }

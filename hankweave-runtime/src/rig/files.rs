@@ -1,0 +1,236 @@
+//! Files of the workspace: which of them patterns mean, and the folders on the way to one. No link is followed.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use hankweave_core::hank::Patterns;
+use hankweave_core::hank::exclude::is_excluded;
+
+use crate::world::disk::{FileKind, Folder, Found};
+
+/// A deeper tree is a mistake, and walking it costs one open folder for each level.
+const MAX_DEPTH: usize = 256;
+
+/// Which files are meant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Selection<'a> {
+    pub(super) patterns: &'a Patterns,
+    /// Nothing beneath this folder, relative to the workspace.
+    pub(super) leave_out: Option<&'a Path>,
+    /// Whether links count, as themselves.
+    pub(super) links: bool,
+}
+
+/// The files that are meant, relative to `root` and in the order of their names. What belongs to git or to hankweave never is.
+pub(super) fn select(root: &dyn Folder, selection: Selection<'_>) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    walk(root, Path::new(""), 0, selection, &mut files)?;
+    Ok(files)
+}
+
+fn walk(
+    folder: &dyn Folder,
+    at: &Path,
+    depth: usize,
+    selection: Selection<'_>,
+    files: &mut Vec<PathBuf>,
+) -> io::Result<()> {
+    for name in folder.names()? {
+        let path = at.join(&name);
+        if is_excluded(name.as_bytes(), depth == 0) || selection.leave_out == Some(&*path) {
+            continue;
+        }
+        let is_meant = selection.patterns.matches(path.as_os_str().as_bytes());
+        match folder.open(&name) {
+            Ok(Found::Folder(inner)) if depth < MAX_DEPTH => {
+                walk(&*inner, &path, depth + 1, selection, files)?;
+            }
+            Ok(Found::File(_)) if is_meant => files.push(path),
+            Ok(Found::Other(FileKind::Link)) if is_meant && selection.links => files.push(path),
+            Err(error) if is_meant => return Err(error),
+            // What nobody asked for may be of any kind, and unreadable.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Does something with the entry at `path`: `act` gets the folder that holds it and its name there.
+pub(super) fn at<T>(
+    root: &dyn Folder,
+    path: &Path,
+    act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
+) -> io::Result<T> {
+    reach(root, &names(path)?, false, act)
+}
+
+/// The same; folders that are missing on the way are made.
+pub(super) fn at_made<T>(
+    root: &dyn Folder,
+    path: &Path,
+    act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
+) -> io::Result<T> {
+    reach(root, &names(path)?, true, act)
+}
+
+fn names(path: &Path) -> io::Result<Vec<&OsStr>> {
+    let name = |component| match component {
+        Component::Normal(name) => Ok(name),
+        _ => Err(io::Error::from(io::ErrorKind::InvalidFilename)),
+    };
+    path.components().map(name).collect()
+}
+
+fn reach<T>(
+    folder: &dyn Folder,
+    names: &[&OsStr],
+    make: bool,
+    act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
+) -> io::Result<T> {
+    match names {
+        [] => Err(io::ErrorKind::InvalidFilename.into()),
+        [name] => act(folder, name),
+        [name, inner @ ..] => reach(&*enter(folder, name, make)?, inner, make, act),
+    }
+}
+
+fn enter(folder: &dyn Folder, name: &OsStr, make: bool) -> io::Result<Box<dyn Folder>> {
+    let found = match folder.open(name) {
+        Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
+            folder.create_folder(name)?;
+            folder.open(name)
+        }
+        found => found,
+    }?;
+    match found {
+        Found::Folder(inner) => Ok(inner),
+        Found::File(_) | Found::Other(_) => Err(io::ErrorKind::NotADirectory.into()),
+    }
+}
+
+/// What stands at `path` beneath `root`; `None` when nothing does.
+pub(super) fn look(root: &dyn Folder, path: &Path) -> io::Result<Option<Found>> {
+    match at(root, path, |folder, name| folder.open(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// The first name beside `path` that nobody has: `path` itself, else `<stem>_<n>_<timestamp>` with its extension ("hank configuration", section 4.3).
+pub(super) fn free_name(root: &dyn Folder, path: &Path, timestamp: i64) -> io::Result<PathBuf> {
+    let mut candidate = path.to_owned();
+    for number in 1_u32.. {
+        if look(root, &candidate)?.is_none() {
+            break;
+        }
+        let mut name = path.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("_{number}_{timestamp}"));
+        if let Some(extension) = path.extension() {
+            name.push(".");
+            name.push(extension);
+        }
+        candidate = path.with_file_name(name);
+    }
+    Ok(candidate)
+}
+
+/// Removes the folders around `path` that are empty, from the inside out.
+pub(super) fn remove_empty_folders(root: &dyn Folder, path: &Path) -> io::Result<()> {
+    let around = path.ancestors().skip(1);
+    for folder in around.filter(|folder| !folder.as_os_str().is_empty()) {
+        let removed = at(root, folder, |parent, name| match parent.open(name)? {
+            Found::Folder(inner) if inner.names()?.is_empty() => parent.remove(name).map(|()| true),
+            Found::Folder(_) | Found::File(_) | Found::Other(_) => Ok(false),
+        })?;
+        if !removed {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::world::disk::{Disk, RealDisk};
+
+    fn selected(links: bool, patterns: &[&str]) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        };
+        for path in [
+            "a.txt",
+            "src/b.txt",
+            "out/c.txt",
+            ".hankweave/state.json",
+            "src/.git/config",
+            "rigArchive/a/old.txt",
+            ".hidden/d.txt",
+            ".gitignore",
+        ] {
+            write(path);
+        }
+        symlink("../a.txt", folder.path().join("src/link.txt")).unwrap();
+        symlink("src", folder.path().join("linked")).unwrap();
+        let selection = Selection {
+            patterns: &Patterns::parse(patterns).unwrap(),
+            leave_out: Some(Path::new("out")),
+            links,
+        };
+        let root = RealDisk.open_folder(folder.path()).unwrap();
+        let files = select(&*root, selection).unwrap();
+        files.iter().map(|path| path.display().to_string()).collect()
+    }
+
+    // Hank configuration, sections 4.3 and 5.
+    #[test]
+    fn patterns_mean_files_and_never_what_belongs_to_git_or_to_us() {
+        assert_eq!(
+            selected(false, &["**/*.txt"]),
+            [".hidden/d.txt", "a.txt", "src/b.txt"]
+        );
+        assert_eq!(selected(true, &["src"]), ["src/b.txt", "src/link.txt"]);
+        assert_eq!(
+            selected(false, &[".hankweave/**", "rigArchive/**", "src/.git/**"]),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_taken_gets_a_number_and_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = RealDisk.open_folder(folder.path()).unwrap();
+        let free = |path: &str| {
+            free_name(&*root, Path::new(path), 17)
+                .unwrap()
+                .display()
+                .to_string()
+        };
+        assert_eq!(free("r.tar.gz"), "r.tar.gz");
+        fs::write(folder.path().join("r.tar.gz"), "x").unwrap();
+        fs::create_dir(folder.path().join("deep")).unwrap();
+        fs::write(folder.path().join("deep/plain"), "x").unwrap();
+        assert_eq!(free("r.tar.gz"), "r.tar_1_17.gz");
+        fs::write(folder.path().join("r.tar_1_17.gz"), "x").unwrap();
+        assert_eq!(free("r.tar.gz"), "r.tar_2_17.gz");
+        assert_eq!(free("deep/plain"), "deep/plain_1_17");
+    }
+
+    #[test]
+    fn folders_that_became_empty_go_and_others_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("a/b/c")).unwrap();
+        fs::write(folder.path().join("a/keep"), "x").unwrap();
+        let root = RealDisk.open_folder(folder.path()).unwrap();
+        remove_empty_folders(&*root, Path::new("a/b/c/moved.txt")).unwrap();
+        assert!(folder.path().join("a/keep").exists() && !folder.path().join("a/b").exists());
+    }
+}

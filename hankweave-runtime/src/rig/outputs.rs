@@ -1,0 +1,259 @@
+//! Handing results out: files of the workspace are copied to the output directory ("hank configuration", section 4.3).
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hankweave_core::hank::{PatternError, Patterns};
+use hankweave_core::time::Timestamp;
+
+use super::files::{self, Selection};
+use crate::world::disk::{Disk, FileKind, Folder, Found};
+
+/// Where results come from and go to.
+#[derive(Debug, Clone)]
+pub struct Outputs {
+    /// The agent's workspace.
+    pub workspace: PathBuf,
+    /// The output directory; it exists.
+    pub directory: PathBuf,
+    /// Replace what has the same name; otherwise the new file gets another one.
+    pub overwrite: bool,
+    /// Leave a file as it is that has the same name and the same content: for results that may have been handed out before.
+    pub again: bool,
+    /// Part of the new name of a file whose name is taken.
+    pub at: Timestamp,
+}
+
+/// Why results could not be handed out.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// A pattern of `outputFiles` is wrong.
+    #[error("failed to understand `outputFiles`")]
+    Pattern(#[source] PatternError),
+    /// The workspace could not be searched.
+    #[error("failed to look for results in `{}`", folder.display())]
+    Select {
+        /// The workspace.
+        folder: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file could not be copied.
+    #[error("failed to copy `{}` to `{}`", path.display(), directory.display())]
+    Copy {
+        /// The file, relative to the workspace.
+        path: PathBuf,
+        /// The output directory.
+        directory: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Outputs {
+    /// Copies every file that `patterns` mean, keeping its relative path, and returns where the copies are, relative to the output directory.
+    /// Links are copied as links. An output directory inside the workspace is no result.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`OutputError`] with the first file that could not be copied; those before it are in their places.
+    pub fn copy(&self, disk: &dyn Disk, patterns: &[String]) -> Result<Vec<PathBuf>, OutputError> {
+        let patterns = Patterns::parse(patterns).map_err(OutputError::Pattern)?;
+        let selection = Selection {
+            patterns: &patterns,
+            leave_out: self.directory.strip_prefix(&self.workspace).ok(),
+            links: true,
+        };
+        let select = |source| OutputError::Select {
+            folder: self.workspace.clone(),
+            source,
+        };
+        let workspace = disk.open_folder(&self.workspace).map_err(select)?;
+        let paths = files::select(&*workspace, selection).map_err(select)?;
+        let copy = |path: PathBuf| {
+            let copied = disk
+                .open_folder(&self.directory)
+                .and_then(|directory| self.copy_one(&*workspace, &path, &*directory));
+            copied.map_err(|source| OutputError::Copy {
+                path,
+                directory: self.directory.clone(),
+                source,
+            })
+        };
+        paths.into_iter().map(copy).collect()
+    }
+
+    fn copy_one(&self, workspace: &dyn Folder, path: &Path, directory: &dyn Folder) -> io::Result<PathBuf> {
+        let target = match files::look(directory, path)? {
+            None => path.to_owned(),
+            Some(_) if self.again && is_same(workspace, directory, path)? => return Ok(path.to_owned()),
+            Some(Found::Folder(_)) if self.overwrite => return Err(io::ErrorKind::IsADirectory.into()),
+            Some(_) if self.overwrite => {
+                files::at(directory, path, |folder, name| folder.remove(name))?;
+                path.to_owned()
+            }
+            Some(_) => files::free_name(directory, path, self.at.as_millis())?,
+        };
+        let link = || files::at(workspace, path, |folder, name| folder.read_link(name));
+        match files::at(workspace, path, |folder, name| folder.open(name))? {
+            Found::File(mut file) => files::at_made(directory, &target, |folder, name| {
+                // Half a file must not look like a result.
+                let copied = folder.create_file(name, file.mode, &mut *file.content);
+                copied.inspect_err(|_| drop(folder.remove(name)))
+            })?,
+            Found::Other(FileKind::Link) => {
+                let link = link()?;
+                files::at_made(directory, &target, |folder, name| folder.create_link(name, &link))?;
+            }
+            Found::Folder(_) | Found::Other(_) => return Err(io::ErrorKind::InvalidInput.into()),
+        }
+        Ok(target)
+    }
+}
+
+/// Whether the files at `path` in both folders have the same content.
+fn is_same(workspace: &dyn Folder, directory: &dyn Folder, path: &Path) -> io::Result<bool> {
+    let open = |root| files::at(root, path, |folder, name| folder.open(name));
+    let (Found::File(own), Found::File(there)) = (open(workspace)?, open(directory)?) else {
+        return Ok(false);
+    };
+    let (mut own, mut there) = (own.content, there.content);
+    let (mut left, mut right) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+    loop {
+        let (read, other) = (fill(&mut *own, &mut left)?, fill(&mut *there, &mut right)?);
+        if left[..read] != right[..other] {
+            return Ok(false);
+        }
+        if read == 0 {
+            return Ok(true);
+        }
+    }
+}
+
+/// Reads until `buffer` is full or nothing is left.
+fn fill(content: &mut dyn io::Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut read = 0;
+    while read < buffer.len() {
+        match content.read(&mut buffer[read..]) {
+            Ok(0) => break,
+            Ok(more) => read += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::sync::Arc;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::world::disk::{Fault, FaultyDisk, RealDisk};
+
+    struct Stage {
+        folder: TempDir,
+        outputs: Outputs,
+    }
+
+    impl Stage {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            fs::create_dir_all(folder.path().join("work/sub")).unwrap();
+            fs::create_dir(folder.path().join("out")).unwrap();
+            fs::write(folder.path().join("work/sub/a.txt"), "one").unwrap();
+            fs::write(folder.path().join("work/.gitignore"), "*").unwrap();
+            symlink("sub/a.txt", folder.path().join("work/link.txt")).unwrap();
+            let outputs = Outputs {
+                workspace: folder.path().join("work"),
+                directory: folder.path().join("out"),
+                overwrite: false,
+                again: false,
+                at: Timestamp::from_millis(17),
+            };
+            Self { folder, outputs }
+        }
+
+        fn copy(&self) -> Result<Vec<String>, OutputError> {
+            let copied = self.outputs.copy(&RealDisk, &["**/*.txt".to_owned()])?;
+            Ok(copied.iter().map(|path| path.display().to_string()).collect())
+        }
+
+        fn read(&self, path: &str) -> String {
+            fs::read_to_string(self.folder.path().join(path)).unwrap()
+        }
+    }
+
+    // Hank configuration, section 4.3: "keeping the relative path", "ignore rules do not apply", "links are kept as links".
+    #[test]
+    fn results_keep_their_paths_and_links_stay_links() {
+        let stage = Stage::new();
+        assert_eq!(stage.copy().unwrap(), ["link.txt", "sub/a.txt"]);
+        assert_eq!(stage.read("out/sub/a.txt"), "one");
+        let link = fs::read_link(stage.folder.path().join("out/link.txt")).unwrap();
+        assert_eq!(link, Path::new("sub/a.txt"));
+    }
+
+    // "A name clash is renamed `<stem>_<n>_<timestamp>` unless overwrite mode."
+    #[test]
+    fn what_is_there_stays_unless_it_is_to_be_replaced() {
+        let mut stage = Stage::new();
+        stage.copy().unwrap();
+        fs::write(stage.folder.path().join("work/sub/a.txt"), "two").unwrap();
+        assert_eq!(stage.copy().unwrap(), ["link_1_17.txt", "sub/a_1_17.txt"]);
+        assert_eq!(
+            (stage.read("out/sub/a.txt"), stage.read("out/sub/a_1_17.txt")),
+            ("one".into(), "two".into())
+        );
+        stage.outputs.overwrite = true;
+        assert_eq!(stage.copy().unwrap(), ["link.txt", "sub/a.txt"]);
+        assert_eq!(stage.read("out/sub/a.txt"), "two");
+        stage.outputs.overwrite = false;
+        stage.outputs.again = true;
+        assert_eq!(
+            stage.copy().unwrap()[1],
+            "sub/a.txt",
+            "the same content is there already"
+        );
+    }
+
+    // covers: X3
+    #[test]
+    fn a_link_in_the_output_directory_leads_nothing_elsewhere() {
+        let stage = Stage::new();
+        symlink("/tmp", stage.folder.path().join("out/sub")).unwrap();
+        assert!(matches!(stage.copy(), Err(OutputError::Copy { .. })));
+    }
+
+    #[test]
+    fn an_output_directory_inside_the_workspace_is_no_result() {
+        let mut stage = Stage::new();
+        stage.outputs.directory = stage.folder.path().join("work/results");
+        fs::create_dir(&stage.outputs.directory).unwrap();
+        stage.copy().unwrap();
+        stage.outputs.again = true;
+        assert_eq!(stage.copy().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_full_disk_leaves_no_half_result() {
+        for at in 0..20 {
+            let stage = Stage::new();
+            let disk = FaultyDisk::new(Arc::new(RealDisk), Fault::FailAt(at, io::ErrorKind::StorageFull));
+            match stage.outputs.copy(&disk, &["sub".to_owned()]) {
+                Ok(_) => return,
+                Err(error) => {
+                    assert!(matches!(error, OutputError::Copy { .. }), "{error}");
+                    assert!(!stage.folder.path().join("out/sub/a.txt").exists());
+                }
+            }
+        }
+        panic!("copying one file has fewer steps");
+    }
+}

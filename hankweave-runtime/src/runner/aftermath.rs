@@ -1,0 +1,376 @@
+//! What follows the end of a codon: its results are handed out, and files go to the archive ("runtime behaviour", section 8, steps 18 and 19).
+//!
+//! A note names the codon from its start until all of this is done. A run that was cut off in between, or that could not hand the results out,
+//! is finished by the next start.
+
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::hank::{CodonConfig, Hank, LoopConfig, OutputItem};
+use hankweave_core::id::{CheckpointSha, CodonId, RunId};
+use hankweave_core::plan::{Decision, PlanEntry, decide, iteration_end};
+use hankweave_core::thread;
+use hankweave_core::wire::{Event, FailedPath};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::codon::{RunContext, marker};
+use crate::embed::{OutputDirectory, RunOptions};
+use crate::error::chain;
+use crate::paths::ExecutionDir;
+use crate::recovery::Opened;
+use crate::rig::{
+    Archive, ArchiveRequest, Moved, Outputs, Rig, RigAction, RigError, RigEvent, RigStep, WorkingDirectory,
+};
+use crate::shutdown::Shutdown;
+use crate::state_manager::StateManager;
+use crate::world::World;
+use crate::world::disk::{read_if_present, remove_if_present, replace};
+use crate::world::process::environment;
+
+/// Lines of commands that may wait for the journal; a command that prints faster waits.
+const LINES: usize = 256;
+
+/// A larger note is not one of ours.
+const MAX_NOTE_BYTES: u64 = 64 << 10;
+
+/// The end of one codon.
+pub(super) struct Aftermath<'a> {
+    world: &'a World,
+    dir: &'a ExecutionDir,
+    manager: &'a StateManager,
+    hank: &'a Hank,
+    options: &'a RunOptions,
+    run_id: &'a RunId,
+    entry: &'a PlanEntry,
+    config: &'a CodonConfig,
+    cancel: &'a CancellationToken,
+    /// An earlier life may have done some of it.
+    again: bool,
+}
+
+/// Why results were not handed out, in words.
+pub(super) type Unpublished = String;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Note {
+    run_id: RunId,
+    codon_id: CodonId,
+}
+
+/// Finishes what an earlier life began.
+pub(super) async fn catch_up(opened: &Opened, shutdown: &Shutdown) -> Result<(), (CodonId, Unpublished)> {
+    let possession = &opened.possession;
+    let (disk, path) = (possession.world.disk.clone(), possession.dir.aftermath());
+    let read = move || read_if_present(&*disk, &path, MAX_NOTE_BYTES);
+    let note = match possession.world.blocking.run(read).await {
+        Ok(None) => return Ok(()),
+        Ok(Some(bytes)) => serde_json::from_slice::<Note>(&bytes).ok(),
+        Err(error) => {
+            tracing::warn!(%error, "the note about unfinished results cannot be read");
+            None
+        }
+    };
+    let state = possession.manager.snapshot();
+    let thread = thread::build(&state, None, None);
+    let newest = thread.codons.first().filter(|newest| {
+        let is_noted =
+            |note: &Note| note.run_id == newest.run_id && note.codon_id == *newest.codon.codon_id();
+        note.as_ref().is_some_and(is_noted)
+    });
+    let fresh = opened.options.fresh;
+    let entry = newest.filter(|_| !fresh).and_then(|newest| {
+        let id = newest.codon.codon_id();
+        let entry = state.execution_plan.iter().find(|entry| entry.codon_id == *id)?;
+        Some((newest, entry, opened.hank.codon(id.configured())?))
+    });
+    let Some((newest, entry, config)) = entry else {
+        forget(&possession.world, &possession.dir).await;
+        return Ok(());
+    };
+    let aftermath = Aftermath {
+        world: &possession.world,
+        dir: &possession.dir,
+        manager: &possession.manager,
+        hank: &opened.hank,
+        options: &opened.options,
+        run_id: &newest.run_id,
+        entry,
+        config,
+        cancel: shutdown.token(),
+        again: true,
+    };
+    let done = aftermath.run(&newest.codon).await;
+    done.map_err(|why| (entry.codon_id.clone(), why))
+}
+
+async fn forget(world: &World, dir: &ExecutionDir) {
+    let (disk, path) = (world.disk.clone(), dir.aftermath());
+    let removed = world.blocking.run(move || remove_if_present(&*disk, &path)).await;
+    if let Err(error) = removed {
+        // The next start does harmless work once more.
+        tracing::warn!(%error, "the note about finished results stays");
+    }
+}
+
+impl<'a> Aftermath<'a> {
+    pub(super) fn new(
+        context: &'a RunContext,
+        entry: &'a PlanEntry,
+        config: &'a CodonConfig,
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        Self {
+            world: &context.world,
+            dir: &context.dir,
+            manager: &context.manager,
+            hank: &context.hank,
+            options: &context.options,
+            run_id: &context.run_id,
+            entry,
+            config,
+            cancel,
+            again: false,
+        }
+    }
+
+    /// Whether anything but events follows the end of the codon.
+    fn has_work(&self) -> bool {
+        let hands_out = self.options.output.is_some() && !self.config.output_files.is_empty();
+        let loop_archives = |found: &LoopConfig| !found.archive_on_success.is_empty();
+        hands_out || !self.config.archive_on_success.is_empty() || self.own_loop().is_some_and(loop_archives)
+    }
+
+    /// Notes that the codon begins, when something is to follow its end.
+    pub(super) async fn announce(&self) {
+        if !self.has_work() {
+            return;
+        }
+        let note = Note {
+            run_id: self.run_id.clone(),
+            codon_id: self.entry.codon_id.clone(),
+        };
+        let note = serde_json::to_vec(&note).expect("a note is text");
+        let (disk, path) = (self.world.disk.clone(), self.dir.aftermath());
+        let written = self
+            .world
+            .blocking
+            .run(move || replace(&*disk, &path, &note))
+            .await;
+        if let Err(error) = written {
+            tracing::warn!(%error, "results that a crash cuts off would not be handed out later");
+        }
+    }
+
+    /// Does everything that follows the end of the codon.
+    pub(super) async fn run(&self, ended: &CodonExecution) -> Result<(), Unpublished> {
+        if let CodonExecution::Completed(completed) = ended {
+            if let Err(why) = self.hand_out().await {
+                let error = Event::Error {
+                    message: format!(
+                        "the results of {} were not handed out: {why}",
+                        self.entry.codon_id
+                    ),
+                    fatal: true,
+                    codon: Some(self.entry.codon_id.clone()),
+                    severity: Some("fatal".to_owned()),
+                    context: Some("outputFiles".to_owned()),
+                    code: Some("OUTPUT_FAILED".to_owned()),
+                };
+                self.tell(error).await;
+                return Err(why);
+            }
+            self.archive_of_codon(&completed.completion_checkpoint).await;
+        }
+        self.end_iteration(ended).await;
+        if self.again || self.has_work() {
+            forget(self.world, self.dir).await;
+        }
+        Ok(())
+    }
+
+    /// Every group in order: its commands, then its files ("hank configuration", section 4.3).
+    async fn hand_out(&self) -> Result<(), Unpublished> {
+        let Some(output) = &self.options.output else {
+            return Ok(());
+        };
+        let mut copied = 0;
+        for group in &self.config.output_files {
+            self.before_copy(group).await?;
+            copied += self.copy(group, output).await?;
+        }
+        if !self.config.output_files.is_empty() {
+            let message = format!(
+                "{}: {copied} files copied to {}",
+                self.entry.codon_id,
+                output.path.display()
+            );
+            self.tell(Event::Info { message }).await;
+        }
+        Ok(())
+    }
+
+    async fn before_copy(&self, group: &OutputItem) -> Result<(), Unpublished> {
+        let rig = Rig {
+            spawner: self.world.spawner.clone(),
+            disk: self.world.disk.clone(),
+            blocking: self.world.blocking,
+            hank: self.dir.root().to_owned(),
+            workspace: self.dir.root().to_owned(),
+            env: environment(&self.world.environment, &self.config.env),
+            marker: marker(self.run_id, &self.entry.codon_id),
+            deadline: Rig::DEFAULT_DEADLINE,
+            grace: self.options.grace,
+        };
+        let steps: Vec<RigStep> = group
+            .before_copy
+            .iter()
+            .map(|command| RigStep {
+                action: RigAction::Command {
+                    run: command.run.clone(),
+                    working_directory: WorkingDirectory::Project,
+                },
+                allow_failure: false,
+            })
+            .collect();
+        let (sender, mut events) = mpsc::channel(LINES);
+        let work = async {
+            let result = rig.run(&steps, &sender, self.cancel).await;
+            drop(sender);
+            result
+        };
+        let tell = async {
+            while let Some(event) = events.recv().await {
+                if let RigEvent::Output { index, stream, line } = event {
+                    self.tell(Event::RigOutput {
+                        codon_id: self.entry.codon_id.clone(),
+                        stream,
+                        line,
+                        command_index: index,
+                    })
+                    .await;
+                }
+            }
+        };
+        let (result, ()) = tokio::join!(work, tell);
+        result.map(drop).map_err(|error| match error {
+            RigError::Step { index, failure } => {
+                format!("command {} of beforeCopy failed: {}", index + 1, chain(&failure))
+            }
+            RigError::Cancelled { .. } => "it was stopped".to_owned(),
+        })
+    }
+
+    async fn copy(&self, group: &OutputItem, output: &OutputDirectory) -> Result<usize, Unpublished> {
+        let outputs = Outputs {
+            workspace: self.dir.root().to_owned(),
+            directory: output.path.clone(),
+            overwrite: output.overwrite,
+            again: self.again,
+            at: self.world.clock.now(),
+        };
+        let (disk, patterns) = (self.world.disk.clone(), group.copy.clone());
+        let copied = self
+            .world
+            .blocking
+            .run(move || outputs.copy(&*disk, &patterns))
+            .await;
+        copied.map(|paths| paths.len()).map_err(|error| chain(&error))
+    }
+
+    async fn archive_of_codon(&self, checkpoint: &CheckpointSha) {
+        let id = &self.entry.codon_id;
+        self.archive(ArchiveRequest {
+            patterns: self.config.archive_on_success.clone(),
+            folder: id.file_stem(),
+            codon_id: id.to_string(),
+            loop_context: self.entry.loop_context.clone(),
+            checkpoint: Some(checkpoint.clone()),
+            at: self.world.clock.now(),
+        })
+        .await;
+    }
+
+    /// Tells the end of an iteration and, when it was the last one, archives for the loop.
+    async fn end_iteration(&self, ended: &CodonExecution) {
+        let state = self.manager.snapshot();
+        let thread = thread::build(&state, None, None);
+        let Some(event) = iteration_end(&state, &thread, self.hank, &self.entry.codon_id) else {
+            return;
+        };
+        let is_final = matches!(event, Event::LoopIterationCompleted { is_final: true, .. });
+        if !self.again {
+            self.tell(event).await;
+        }
+        // A codon that is tried again, or that stops the run, has not ended its loop.
+        let goes_on = !matches!(
+            decide(&state, &thread, self.hank),
+            Decision::Retry(_) | Decision::Blocked(_)
+        );
+        if let (true, true, Some(found), Some(context)) =
+            (is_final, goes_on, self.own_loop(), &self.entry.loop_context)
+        {
+            self.archive(ArchiveRequest {
+                patterns: found.archive_on_success.clone(),
+                folder: format!("{}-{}", found.id, context.iteration),
+                codon_id: found.id.to_string(),
+                loop_context: None,
+                checkpoint: ended.end_checkpoint().map(|(_, sha)| sha.clone()),
+                at: self.world.clock.now(),
+            })
+            .await;
+        }
+    }
+
+    /// Best effort: what cannot be moved stays and is told.
+    async fn archive(&self, request: ArchiveRequest) {
+        if request.patterns.is_empty() {
+            return;
+        }
+        let Ok(codon_id) = CodonId::new(&*request.codon_id) else {
+            return;
+        };
+        let (disk, archive) = (self.world.disk.clone(), archive(self.dir));
+        let put = self
+            .world
+            .blocking
+            .run(move || archive.put(&*disk, &request))
+            .await;
+        let event = match put {
+            Ok(moved) if moved == Moved::default() => return,
+            Ok(moved) if moved.failed.is_empty() => Event::ArchiveCompleted {
+                codon_id,
+                archived_paths: moved.paths,
+            },
+            Ok(moved) => Event::ArchivePartial {
+                codon_id,
+                archived_paths: moved.paths,
+                failed_paths: moved.failed.into_iter().map(FailedPath::from).collect(),
+            },
+            Err(error) => Event::ArchivePartial {
+                codon_id,
+                archived_paths: Vec::new(),
+                failed_paths: vec![FailedPath::from((".".to_owned(), chain(&error)))],
+            },
+        };
+        self.tell(event).await;
+    }
+
+    fn own_loop(&self) -> Option<&'a LoopConfig> {
+        let context = self.entry.loop_context.as_ref()?;
+        self.hank.find_loop(&context.loop_id)
+    }
+
+    async fn tell(&self, event: Event) {
+        // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
+        drop(self.manager.record(event).await);
+    }
+}
+
+/// The archive of an execution directory.
+pub(super) fn archive(dir: &ExecutionDir) -> Archive {
+    Archive {
+        workspace: dir.root().to_owned(),
+        manifest: dir.archive_manifest(),
+    }
+}

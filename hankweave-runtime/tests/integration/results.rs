@@ -1,0 +1,332 @@
+//! What follows the end of a codon: results and the archive ("hank configuration", sections 2, 3 and 4.3; "runtime behaviour", sections 6 and 14).
+
+use std::fs;
+use std::path::Path;
+
+use hankweave_testing::TestProject;
+use serde_json::{Value, json};
+
+use crate::support::{codon, project, shell_agent};
+
+/// One codon that appends its prompt to `done.txt`, with more fields.
+fn one(project: &TestProject, id: &str, more: &Value) -> Value {
+    let mut codon = json!({"id": id, "name": id, "agent": shell_agent(project), "model": "shell",
+        "continuationMode": "fresh", "promptText": id, "checkpointedFiles": ["*.txt"]});
+    codon
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    codon
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn events(finished: &hankweave_testing::Finished, wanted: &str) -> Vec<Value> {
+    let lines = finished.json_lines().into_iter();
+    lines
+        .filter(|event| event["type"] == wanted)
+        .map(|event| event["data"].clone())
+        .collect()
+}
+
+// "Groups in order; each: beforeCopy commands, then copy from the agent workspace keeping the relative path."
+#[test]
+fn results_are_copied_in_groups_behind_their_commands() {
+    let project = project();
+    let groups = json!([
+        {"copy": ["report/**", "!report/*.tmp"], "beforeCopy": [
+            {"type": "command", "command": {"run": "mkdir -p report && echo $TITLE > report/a.md && touch report/b.tmp"}}]},
+        {"copy": ["done.txt"]},
+    ]);
+    let more = json!({"outputFiles": groups, "env": {"TITLE": "Results"}});
+    project.write_hank(&json!({"hank": [one(&project, "only", &more)]}));
+    project.write(".gitignore", "report/\n");
+
+    project.run(["run", "--headless"]).expect_code(0);
+    assert!(
+        !project.directory().join("report").exists(),
+        "without --output nothing is done"
+    );
+
+    let out = project.home().join("out");
+    let run = |more: &[&str]| {
+        let output = out.to_str().unwrap();
+        let arguments = ["run", "--headless", "--new", "--output", output];
+        project.run(arguments.iter().chain(more)).expect_code(0).clone()
+    };
+    run(&[]);
+    assert_eq!(names(&out), ["done.txt", "report"]);
+    assert_eq!(
+        (read(out.join("report/a.md")), names(&out.join("report"))),
+        ("Results\n".to_owned(), vec!["a.md".to_owned()])
+    );
+    assert_eq!(read(out.join("done.txt")), "only\nonly\n");
+
+    run(&[]);
+    let renamed = names(&out)
+        .into_iter()
+        .find(|name| name.starts_with("done_1_"))
+        .unwrap();
+    assert!(renamed.ends_with(".txt"), "{renamed}");
+    assert_eq!(read(out.join("done.txt")), "only\nonly\n", "what was there stays");
+    run(&["--overwrite-output"]);
+    assert_eq!(read(out.join("done.txt")), "only\nonly\nonly\nonly\n");
+}
+
+// "Any failure here fails the run (exit 1) and stops the remaining groups"; the next start hands out what is missing.
+#[test]
+fn results_that_cannot_be_handed_out_fail_the_run_and_are_handed_out_by_the_next_start() {
+    let project = project();
+    let groups = json!([
+        {"copy": ["done.txt"], "beforeCopy": [{"type": "command", "command": {"run": "test -e ready"}}]},
+        {"copy": ["*.txt"]},
+    ]);
+    let only = one(&project, "only", &json!({"outputFiles": groups}));
+    project.write_hank(&json!({"hank": [only, one(&project, "later", &json!({}))]}));
+    let out = project.home().join("out");
+    let output = out.to_str().unwrap().to_owned();
+    let failed = project.run(["run", "--headless", "--json", "-o", &output]);
+    failed.expect_code(1);
+    let error = &events(&failed, "error")[0];
+    assert_eq!(
+        (&error["code"], &error["codon"]),
+        (&json!("OUTPUT_FAILED"), &json!("only"))
+    );
+    assert!(
+        failed.stdout.contains("command 1 of beforeCopy failed"),
+        "{failed}"
+    );
+    let state = project.state(&project.directory());
+    assert_eq!(state["runs"][0]["status"], "failed");
+    assert_eq!(codon(&state["runs"][0], "only")["status"], "completed");
+    assert_eq!(names(&out), [""; 0]);
+
+    let again = project.run(["run", "--headless", "-o", &output]);
+    again.expect_code(1);
+    assert!(
+        again.stderr.contains("were not handed out") || again.stdout.contains("were not handed out"),
+        "{again}"
+    );
+    project.write("ready", "");
+    project.run(["run", "--headless", "-o", &output]).expect_code(0);
+    assert!(names(&out).contains(&"done.txt".to_owned()));
+    assert_eq!(read(project.directory().join("done.txt")), "only\nlater\n");
+    let state = project.state(&project.directory());
+    assert_eq!(
+        state["runs"].as_array().unwrap().len(),
+        2,
+        "a start that hands out nothing opens no run"
+    );
+}
+
+#[test]
+fn an_output_directory_that_cannot_be_is_refused_before_anything_runs() {
+    let project = project();
+    project.write_hank(&json!({"hank": [one(&project, "only", &json!({"outputFiles": [{"copy": ["*"]}]}))]}));
+    project.write("file", "");
+    for (output, code) in [
+        ("file", 74),
+        ("file/inside", 74),
+        (".", 65),
+        (".hankweave/out", 65),
+    ] {
+        let refused = project.run(["run", "--headless", "-o", output]);
+        refused.expect_code(code);
+        assert!(refused.stderr.contains("hint: "), "{refused}");
+    }
+    assert!(!project.directory().join("done.txt").exists());
+    project.run(["run", "--headless", "-o", "inside"]).expect_code(0);
+    let inside = names(&project.directory().join("inside"));
+    assert!(
+        inside.contains(&"done.txt".to_owned()) && !inside.contains(&"inside".to_owned()),
+        "{inside:?}"
+    );
+    let state = project.state(&project.directory());
+    let sha = codon(&state["runs"][0], "only")["completionCheckpoint"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let listed = project.checkpoints_git(&project.directory(), &["ls-tree", "-r", "--name-only", &sha]);
+    assert!(!listed.stdout.contains("inside"), "{listed}");
+}
+
+// "Moved to `rigArchive/<codonId>/` after success and after output publication"; a loop's own patterns count once, when it terminates.
+#[test]
+fn what_served_its_purpose_is_moved_away_and_comes_back_with_a_rollback() {
+    let project = project();
+    let write = |run: &str| json!([{"type": "command", "command": {"run": run}}]);
+    let draft = one(
+        &project,
+        "draft",
+        &json!({"rigSetup": write("mkdir -p scratch && echo draft > scratch/note && echo draft > kept.txt"),
+            "archiveOnSuccess": ["scratch", "none/*"], "outputFiles": [{"copy": ["scratch/**"]}]}),
+    );
+    let inner = one(
+        &project,
+        "polish",
+        &json!({"rigSetup": write("date +%N > round.tmp; echo x >> all.tmp"), "archiveOnSuccess": ["round.tmp"]}),
+    );
+    let looped = json!({"type": "loop", "id": "rounds", "name": "rounds", "terminateOn": {"type": "iterationLimit", "limit": 2},
+        "codons": [inner], "archiveOnSuccess": ["all.tmp"]});
+    project.write_hank(&json!({"hank": [draft, looped, one(&project, "end", &json!({}))]}));
+    let out = project.home().join("out");
+    let finished = project.run(["run", "--headless", "--json", "-o", out.to_str().unwrap()]);
+    finished.expect_code(0);
+
+    let root = project.directory();
+    assert_eq!(
+        names(&root.join("rigArchive")),
+        ["draft", "polish-0", "polish-1", "rounds-1"]
+    );
+    assert!(!root.join("scratch").exists() && root.join("kept.txt").exists());
+    assert_eq!(
+        read(out.join("scratch/note")),
+        "draft\n",
+        "results come before the archive"
+    );
+    assert_eq!(read(root.join("rigArchive/rounds-1/all.tmp")), "x\nx\n");
+    let archived = events(&finished, "archive.completed");
+    let of = |id: &str| archived.iter().filter(|event| event["codonId"] == id).count();
+    assert_eq!(
+        (of("draft"), of("polish#0"), of("polish#1"), of("rounds")),
+        (1, 1, 1, 1),
+        "{archived:?}"
+    );
+    assert_eq!(archived[0]["archivedPaths"], json!(["scratch/note"]));
+    let manifest: Value = serde_json::from_str(&read(root.join(".hankweave/archive-manifest.json"))).unwrap();
+    assert_eq!(
+        (
+            &manifest["version"],
+            manifest["entries"].as_array().unwrap().len()
+        ),
+        (&json!("1.0.0"), 4)
+    );
+    let state = project.state(&root);
+    let shown = codon(&state["runs"][0], "end")["completionCheckpoint"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let listed = project.checkpoints_git(&root, &["ls-tree", "-r", "--name-only", &shown]);
+    assert!(!listed.stdout.contains("rigArchive"), "{listed}");
+
+    // Behind `draft`: what the loop archived comes back, what `draft` archived stays in the archive.
+    let back = ["rollback", "--codon", "draft"];
+    let looked = project
+        .run(back.iter().chain(&["--dry-run", "--json"]))
+        .json_document();
+    assert_eq!(looked["unarchive"].as_array().unwrap().len(), 3, "{looked:#}");
+    assert!(
+        root.join("rigArchive/rounds-1").exists(),
+        "a dry run moves nothing"
+    );
+    project.run(back).expect_code(0);
+    assert_eq!(
+        names(&root.join("rigArchive")),
+        ["draft", "polish-0"],
+        "one round.tmp is in the way of the other"
+    );
+    assert!(root.join("round.tmp").exists() && root.join("all.tmp").exists());
+    let journal = fs::read_dir(root.join(".hankweave/events")).unwrap();
+    let text: String = journal.map(|file| read(file.unwrap().path())).collect();
+    assert!(text.contains("rollback.archiveRestore"));
+
+    // Before `draft`: its own files come back as well.
+    project
+        .run(["rollback", "--codon", "draft", "--at", "rig-setup"])
+        .expect_code(0);
+    assert_eq!(read(root.join("scratch/note")), "draft\n");
+}
+
+#[test]
+fn files_that_cannot_be_archived_stay_and_are_told() {
+    let project = project();
+    let more = json!({"archiveOnSuccess": ["*.tmp"], "rigSetup": [{"type": "command",
+        "command": {"run": "touch a.tmp; ln -s /tmp rigArchive"}}]});
+    project.write_hank(&json!({"hank": [one(&project, "only", &more)]}));
+    let finished = project.run(["run", "--headless", "--json"]);
+    finished.expect_code(0);
+    let partial = &events(&finished, "archive.partial")[0];
+    assert_eq!(
+        (&partial["archivedPaths"], &partial["failedPaths"][0]["path"]),
+        (&json!([]), &json!("a.tmp"))
+    );
+    assert!(project.directory().join("a.tmp").exists());
+}
+
+// Hank configuration, section 4.1: `lastCopied` is the target of the latest copy of this codon, else the agent's workspace.
+#[test]
+fn commands_run_where_the_last_copy_went() {
+    let project = project();
+    let command =
+        |run: &str| json!({"type": "command", "command": {"run": run, "workingDirectory": "lastCopied"}});
+    let copy = |from: &str, to: &str| json!({"type": "copy", "copy": {"from": from, "to": to}});
+    project.write("templates/a/x", "");
+    project.write("templates/file", "");
+    let rig = json!([
+        command("pwd > p0.txt"),
+        copy("templates/a", "first"),
+        command("pwd > ../p1.txt"),
+        copy("templates/a", "first/second"),
+        command("pwd > ../../p2.txt"),
+        copy("templates/file", "first/file"),
+        command("pwd > ../p3.txt")
+    ]);
+    let second = one(&project, "two", &json!({"rigSetup": [command("pwd > p4.txt")]}));
+    project.write_hank(&json!({"hank": [one(&project, "one", &json!({"rigSetup": rig})), second]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    let root = project.directory().canonicalize().unwrap();
+    for (number, folder) in ["", "first", "first/second", "first", ""].iter().enumerate() {
+        let expected = format!("{}\n", root.join(folder).display());
+        let expected = expected.replace("/\n", "\n");
+        assert_eq!(read(root.join(format!("p{number}.txt"))), expected, "p{number}");
+    }
+}
+
+// "WebSocket protocol", `codon.start`, typed into the program.
+#[test]
+fn any_codon_can_be_started_from_the_terminal() {
+    let project = TestProject::new("/bin/sh");
+    let rig = json!({"rigSetup": [{"type": "command", "command": {"run": "echo rig >> rig.txt"}}]});
+    project.write_hank(&json!({"hank": [one(&project, "one", &json!({})), one(&project, "two", &rig)]}));
+    let program = env!("CARGO_BIN_EXE_hankweave");
+    // Commands that come while a codon runs are refused, so each waits until nothing runs.
+    let idle = |times: u8| {
+        format!(
+            "until [ $(cat .hankweave/events/*.jsonl | grep -c server.idle) -ge {times} ]; do sleep 0.05; done"
+        )
+    };
+    let typed = [
+        "until [ -e .hankweave/events ]; do sleep 0.05; done".to_owned(),
+        idle(1),
+        "echo start nobody; echo start two --skip-rig".to_owned(),
+        idle(2),
+        "echo start one".to_owned(),
+        idle(3),
+        "echo quit".to_owned(),
+    ]
+    .join("; ");
+    let line = format!("({typed}) | '{program}' run --no-autostart --headless");
+    let finished = project.run(["-c", &line]);
+    finished.expect_code(0);
+    for words in [
+        "refused: unknown codon: nobody",
+        "hint: ",
+        "starting two",
+        "starting one",
+    ] {
+        assert!(finished.stderr.contains(words), "{words}\n{finished}");
+    }
+    assert_eq!(read(project.directory().join("done.txt")), "two\none\n");
+    assert!(!project.directory().join("rig.txt").exists());
+}
