@@ -43,6 +43,8 @@ pub struct RunOptions {
     pub autostart: bool,
     /// Somebody is there who can send commands: a failure that another try could mend does not end the run.
     pub attended: bool,
+    /// What agents may read as `read_only_data_source`: a file or a folder.
+    pub data: Option<PathBuf>,
     /// Where results go; without it `outputFiles` stay in the workspace.
     pub output: Option<OutputDirectory>,
 }
@@ -79,6 +81,7 @@ impl Default for RunOptions {
             recovery: Recovery::LastSuccess,
             autostart: true,
             attended: false,
+            data: None,
             output: None,
         }
     }

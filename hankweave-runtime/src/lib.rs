@@ -15,6 +15,7 @@
 pub mod checkpoint;
 pub mod cli;
 mod codon;
+pub mod data;
 pub mod driver;
 mod embed;
 mod error;

@@ -63,6 +63,12 @@ impl ExecutionDir {
         self.state_dir().join("events")
     }
 
+    /// What is remembered of the data.
+    #[must_use]
+    pub fn data_record(&self) -> PathBuf {
+        self.state_dir().join("data.json")
+    }
+
     /// What is in the archive, and where it was.
     #[must_use]
     pub fn archive_manifest(&self) -> PathBuf {

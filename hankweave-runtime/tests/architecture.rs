@@ -7,8 +7,9 @@ use std::fs;
 use std::path::Path;
 
 /// Adapters stand side by side: each may use these and nothing else of the runtime.
-const ADAPTERS: [&str; 7] = [
+const ADAPTERS: [&str; 8] = [
     "checkpoint",
+    "data",
     "driver",
     "hank_files",
     "instance_lock",

@@ -8,12 +8,6 @@ type Feature<T> = (&'static str, &'static str, fn(&T) -> bool);
 
 // Whoever builds a feature deletes its line.
 const IN_OVERRIDES: &[Feature<Overrides>] = &[
-    ("model", "one model for every codon", |overrides| {
-        overrides.model.is_some()
-    }),
-    ("dataHashTimeLimit", "hashing of data", |overrides| {
-        overrides.data_hash_time_limit.is_some()
-    }),
     ("sentinel", "sentinels", |overrides| overrides.sentinel.is_some()),
     ("budget", "budgets", |overrides| overrides.budget.is_some()),
 ];

@@ -71,8 +71,6 @@ fn what_a_run_cannot_do_yet_is_listed_with_places() {
         "hank[0].sentinels",
         "hank[1].budget",
         "overrides.budget",
-        "overrides.dataHashTimeLimit",
-        "overrides.model",
         "overrides.sentinel",
     ];
     assert_eq!(paths, expected);

@@ -122,6 +122,9 @@ pub(crate) struct RunArgs {
     /// The directory in which agents work; created when it does not exist [default: the folder of the hank].
     #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) execution: Option<PathBuf>,
+    /// A file or folder that agents may read as read_only_data_source; it is linked, not copied.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) data: Option<PathBuf>,
     /// Run every codon with this agent, for example `scripted` for a dry run.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,

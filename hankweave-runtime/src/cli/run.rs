@@ -10,6 +10,7 @@ use super::args::{Global, Recover, RunArgs};
 use super::exit::{Failure, FailureKind};
 use super::question::{self, Answer};
 use super::{commands, logging};
+use crate::data::DataError;
 use crate::embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
 use crate::error::chain;
 use crate::hank_files::{self, LoadHankError};
@@ -43,6 +44,7 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
             Exclusion::Required
         },
         autostart: !args.no_autostart,
+        data: args.data.clone(),
         output: args.output.as_ref().map(|path| OutputDirectory {
             path: path.clone(),
             overwrite: args.overwrite_output,
@@ -213,6 +215,14 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
         OpenError::Lock(LockError::NotPrivate { .. }) => Failure::from_error(FailureKind::Io, error)
             .hint("it holds prompts and everything that agents print, so it must be yours alone"),
         OpenError::Survivors { .. } => Failure::from_error(FailureKind::Io, error).hint(SURVIVORS),
+        OpenError::Data(DataError::Changed { .. }) => Failure::from_error(FailureKind::Input, error)
+            .hint("--new starts over with it and keeps the history; without --data the runs go on as they are linked"),
+        OpenError::Data(DataError::InTheWay { .. }) => Failure::from_error(FailureKind::Input, error)
+            .hint("move it away, or use another execution directory (-e DIR)"),
+        OpenError::Data(DataError::Io { .. }) => Failure::from_error(FailureKind::Io, error)
+            .hint("no codon has run; mend it and type the same again"),
+        OpenError::Data(_) => Failure::from_error(FailureKind::Input, error)
+            .hint("name a file or folder beside the execution directory with --data PATH, or another directory with -e DIR"),
         OpenError::Output { source, .. } => {
             let kind = match source.kind() {
                 std::io::ErrorKind::InvalidInput => FailureKind::Input,

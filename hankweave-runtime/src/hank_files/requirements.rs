@@ -1,9 +1,13 @@
 //! What a hank requires and this machine lacks ("hank configuration", section 1).
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+
 use hankweave_core::hank::Hank;
 
 use crate::world::disk::Disk;
 use crate::world::environment::{Environment, find_program};
+use crate::world::process;
 
 /// A variable or program that is not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,13 +18,20 @@ pub(crate) struct Missing {
     pub(crate) what: String,
 }
 
-/// All variables that are not set, or empty, and all programs that are not on PATH, in the order in which they are required.
+/// All variables that are not set, or empty, neither for us nor for agents alone (`HANKWEAVE_X`), and all programs that are not on PATH, in the
+/// order in which they are required.
 pub(crate) fn missing_requirements(hank: &Hank, environment: &Environment, disk: &dyn Disk) -> Vec<Missing> {
     let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
+    let for_children = process::environment(environment, &BTreeMap::new());
+    let is_given = |name: &str| {
+        for_children
+            .get(OsStr::new(name))
+            .is_some_and(|value| !value.is_empty())
+    };
     let path = environment.get("PATH").unwrap_or_default();
     let variables = hank.requirements.env.iter().enumerate();
     let variables = variables
-        .filter(|(_, name)| !is_set(name) && !is_set(&format!("HANKWEAVE_{name}")))
+        .filter(|(_, name)| !is_set(name) && !is_given(name))
         .map(|(index, name)| Missing {
             place: format!("requirements.env[{index}]"),
             what: format!("the environment variable {name}"),

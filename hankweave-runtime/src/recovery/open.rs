@@ -15,6 +15,7 @@ use super::{PreflightError, checkpoints, crash, preflight};
 use crate::checkpoint::{
     self, CheckpointStore, GitCheckpoints, HistoryError, OpenReport, OpenRequest, RestoreError,
 };
+use crate::data::{Data, DataError, Place};
 use crate::driver::DriverSet;
 use crate::embed::{Builder, RunOptions};
 use crate::hank_files::LoadedHank;
@@ -32,6 +33,9 @@ use crate::world::disk::Disk;
 /// becomes another program: a start right behind a kill must not fail for that.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// How long the fingerprint of the data may take, unless the hank says otherwise ("hank configuration", `dataHashTimeLimit`).
+const FINGERPRINT_TIME: Duration = Duration::from_secs(5);
+
 /// Why an execution directory could not be taken into possession.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -47,6 +51,9 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
+    /// The data cannot be used.
+    #[error(transparent)]
+    Data(DataError),
     /// Results cannot go where they should.
     #[error("failed to use `{}` as output directory", path.display())]
     Output {
@@ -162,10 +169,19 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
         world,
     } = builder;
     let hank = preflight::check(&loaded, &options, &drivers, &world).map_err(OpenError::Preflight)?;
+    let find = |named: &PathBuf| Data::find(&*world.disk, named, &dir).map_err(OpenError::Data);
+    let data = options.data.as_ref().map(find).transpose()?;
     let (mut possession, lock) = possess(world, &dir, &options, checkpoints).await?;
     possession.notices.extend(redirections(&hank));
     let mut own_files = own_files(&loaded, &hank, possession.dir.root());
-    if let Err(error) = prepare_output(&possession, &mut options, &mut own_files) {
+    let prepared = async {
+        prepare_output(&possession, &mut options, &mut own_files)?;
+        match data {
+            Some(data) => bring(&possession, &hank, &options, data).await,
+            None => Ok(()),
+        }
+    };
+    if let Err(error) = prepared.await {
         if let Err(unsaved) = possession.release(Arc::new(lock)).await {
             tracing::warn!(error = %crate::error::chain(&*unsaved), "the last save failed");
         }
@@ -180,6 +196,28 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
         own_files,
     };
     Ok((opened, lock))
+}
+
+/// Links the data into the workspace.
+async fn bring(
+    possession: &Possession,
+    hank: &Hank,
+    options: &RunOptions,
+    data: Data,
+) -> Result<(), OpenError> {
+    let limit = hank
+        .overrides
+        .as_ref()
+        .and_then(|overrides| overrides.data_hash_time_limit);
+    let place = Place {
+        workspace: possession.dir.root().to_owned(),
+        record: possession.dir.data_record(),
+        goes_on: !options.fresh && !possession.manager.snapshot().runs.is_empty(),
+        limit: limit.map_or(FINGERPRINT_TIME, Duration::from_millis),
+    };
+    let disk = Arc::clone(&possession.world.disk);
+    let brought = possession.world.blocking.run(move || data.bring(&*disk, &place));
+    brought.await.map_err(OpenError::Data)
 }
 
 /// Makes the output directory and finds out its real place. Inside the workspace it is no work of an agent.

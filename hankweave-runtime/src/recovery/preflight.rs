@@ -64,8 +64,12 @@ pub(super) fn check(
         return Err(PreflightError::Requirements(missing.join(", ")));
     }
     let mut hank = hank.clone();
+    let everywhere = hank
+        .overrides
+        .as_ref()
+        .and_then(|overrides| overrides.model.clone());
     for codon in hank.codons_mut() {
-        apply_options(codon, options);
+        apply_options(codon, options, everywhere.as_ref());
     }
     for codon in hank.codons() {
         check_agent(codon, drivers)?;
@@ -73,14 +77,15 @@ pub(super) fn check(
     Ok(hank)
 }
 
-/// `--agent` and `--model` replace those of every codon; a script stays with its codon when the agent is the scripted one anyway.
-fn apply_options(codon: &mut CodonConfig, options: &RunOptions) {
+/// `--agent` and `--model`, or the model `everywhere` of the hank's overrides, replace those of every codon; a script stays with its codon when the
+/// agent is the scripted one anyway.
+fn apply_options(codon: &mut CodonConfig, options: &RunOptions, everywhere: Option<&String>) {
     if let Some(agent) = &options.agent
         && codon.agent_name() != agent
     {
         codon.agent = Some(AgentChoice::Named(agent.clone()));
     }
-    if let Some(model) = &options.model {
+    if let Some(model) = options.model.as_ref().or(everywhere) {
         codon.model = Some(model.clone());
     }
 }

@@ -16,6 +16,7 @@ mod cli_surface;
 mod first_hank;
 mod hard_times;
 mod inherited;
+mod inputs;
 mod policy;
 mod private;
 mod public_hank;

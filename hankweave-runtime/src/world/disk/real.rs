@@ -205,6 +205,7 @@ fn described(metadata: &fs::Metadata) -> Metadata {
         length: metadata.len(),
         owner: metadata.uid(),
         mode: metadata.mode() & 0o7777,
+        modified: metadata.mtime(),
     }
 }
 

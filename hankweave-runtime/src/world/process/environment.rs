@@ -5,20 +5,58 @@ use std::ffi::{OsStr, OsString};
 
 use crate::world::environment::Environment;
 
-/// The environment of a child: everything inherited that is not on the deny list, and `own` laid over it.
+/// The environment of a child: everything inherited that is not on the deny list, what is meant for children alone, and `own` laid over both.
 ///
 /// Not passed on ("reliability and security", rule S8): `HANKWEAVE_*`, among it the server's token; `GIT_*`, which would
-/// point the child's git at another repository; `LD_PRELOAD`. What `own` says applies as written.
+/// point the child's git at another repository; `LD_PRELOAD`. `HANKWEAVE_NAME=value` sets `NAME` for children, and takes it away from them when the
+/// value is `unset`, unless the name is one of hankweave's own or on the deny list ("hank configuration", section 11). What `own` says applies as
+/// written.
 pub fn environment(inherited: &Environment, own: &BTreeMap<String, String>) -> BTreeMap<OsString, OsString> {
-    let inherited = inherited.iter().filter(|(name, _)| !is_denied(name));
-    let inherited = inherited.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let own = own.iter().map(|(name, value)| (name.into(), value.into()));
-    inherited.chain(own).collect()
+    let passed_on = inherited.iter().filter(|(name, _)| !is_denied(name));
+    let mut environment: BTreeMap<OsString, OsString> = passed_on
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    for (name, value) in inherited.iter() {
+        let Some(name) = for_children(name) else { continue };
+        if value == "unset" {
+            environment.remove(name);
+        } else {
+            environment.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    environment.extend(own.iter().map(|(name, value)| (name.into(), value.into())));
+    environment
+}
+
+const PREFIX: &str = "HANKWEAVE_";
+
+/// What follows the prefix in hankweave's own variables ("command line and on-disk contract", "Environment"), and in those that it sets for agents.
+const OWN: [&str; 9] = [
+    "EXECUTION",
+    "PORT",
+    "TOKEN",
+    "LOG",
+    "CODON",
+    "ITERATION",
+    "MODEL",
+    "RESUME_SESSION",
+    "APPENDED_SYSTEM_PROMPT",
+];
+
+/// The name that a variable of ours has for children, if it is meant for them.
+fn for_children(name: &OsStr) -> Option<&OsStr> {
+    let name = name.to_str()?.strip_prefix(PREFIX)?;
+    let child_name = OsStr::new(name);
+    let reserved = ["RUNTIME_", "SENTINEL_", "TEST_", PREFIX];
+    let is_own = OWN.contains(&name)
+        || name.ends_with("_PATH")
+        || reserved.iter().any(|beginning| name.starts_with(beginning));
+    (!name.is_empty() && !is_own && !is_denied(child_name)).then_some(child_name)
 }
 
 fn is_denied(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
-    name == b"LD_PRELOAD" || name.starts_with(b"HANKWEAVE_") || name.starts_with(b"GIT_")
+    name == b"LD_PRELOAD" || name.starts_with(PREFIX.as_bytes()) || name.starts_with(b"GIT_")
 }
 
 #[cfg(test)]
@@ -39,6 +77,25 @@ mod tests {
         let own = BTreeMap::from([("GIT_PAGER".to_owned(), "cat".to_owned())]);
         let names: Vec<OsString> = environment(&inherited, &own).into_keys().collect();
         assert_eq!(names, ["GITHUB_ACTOR", "GIT_PAGER", "PATH"]);
+    }
+
+    // Hank configuration, section 11: `HANKWEAVE_<NAME>=v` sets NAME for the agent, `unset` removes it.
+    #[test]
+    fn variables_can_be_set_and_unset_for_children_alone_but_never_to_our_own_secrets() {
+        let inherited = Environment::from_iter([
+            ("API_KEY", "ours"),
+            ("PROXY", "ours"),
+            ("HANKWEAVE_API_KEY", "theirs"),
+            ("HANKWEAVE_PROXY", "unset"),
+            ("HANKWEAVE_TOKEN", "secret"),
+            ("HANKWEAVE_SENTINEL_API_KEY", "sentinel"),
+            ("HANKWEAVE_CLAUDE_PATH", "/bin/claude"),
+            ("HANKWEAVE_GIT_DIR", "/elsewhere"),
+            ("HANKWEAVE_HANKWEAVE_TOKEN", "x"),
+            ("HANKWEAVE_", "x"),
+        ]);
+        let environment = environment(&inherited, &BTreeMap::new());
+        assert_eq!(environment, BTreeMap::from([("API_KEY".into(), "theirs".into())]));
     }
 
     #[test]

@@ -1,0 +1,181 @@
+//! A short name for the state of some data.
+
+use std::fmt::Write;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use crate::world::disk::{Disk, FileKind, Metadata};
+
+/// Folders inside one another that are looked into.
+const DEPTH: usize = 3;
+
+/// Names of one folder that count.
+const NAMES: usize = 100;
+
+/// Bytes of a file that are read at once.
+const CHUNK: usize = 1 << 20;
+
+/// Characters of the hash that are kept.
+const CHARACTERS: usize = 12;
+
+/// Folders that programs make and nobody means by data.
+const PASSED_OVER: [&str; 4] = ["node_modules", "__pycache__", "dist", "build"];
+
+/// The state of some data in twelve characters: of a file its name, size, time and content, of a folder the paths, sizes and times of what is in it
+/// ("runtime behaviour", section 3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    hash: String,
+    /// Whether there was time to look at everything.
+    complete: bool,
+}
+
+impl Fingerprint {
+    pub(super) fn of(disk: &dyn Disk, path: &Path, limit: Duration) -> io::Result<Self> {
+        let mut reader = Reader {
+            disk,
+            hash: Sha256::new(),
+            deadline: Instant::now() + limit,
+            complete: true,
+        };
+        let found = disk.metadata_followed(path)?;
+        match found.kind {
+            FileKind::Directory => reader.folder(path, Path::new(""), 1)?,
+            _ => reader.file(path, &found)?,
+        }
+        Ok(reader.finish())
+    }
+
+    /// Whether the data surely changed. What there was no time to look at may be the same.
+    pub(super) fn differs_from(&self, other: &Self) -> bool {
+        self.complete && other.complete && self.hash != other.hash
+    }
+}
+
+struct Reader<'a> {
+    disk: &'a dyn Disk,
+    hash: Sha256,
+    deadline: Instant,
+    complete: bool,
+}
+
+impl Reader<'_> {
+    fn entry(&mut self, path: &Path, found: &Metadata) {
+        self.hash.update(path.as_os_str().as_encoded_bytes());
+        let kind = match found.kind {
+            FileKind::Directory => 'd',
+            _ => 'f',
+        };
+        let length = match found.kind {
+            FileKind::Directory => 0,
+            _ => found.length,
+        };
+        self.hash
+            .update(format!("\0{kind} {length} {}\n", found.modified));
+    }
+
+    fn has_time(&mut self) -> bool {
+        self.complete &= Instant::now() < self.deadline;
+        self.complete
+    }
+
+    fn folder(&mut self, folder: &Path, at: &Path, depth: usize) -> io::Result<()> {
+        let names = self.disk.list_dir(folder)?.into_iter();
+        let names = names.filter(|name| {
+            let text = name.to_string_lossy();
+            !text.starts_with('.') && !PASSED_OVER.contains(&&*text)
+        });
+        for name in names.take(NAMES) {
+            if !self.has_time() {
+                return Ok(());
+            }
+            let (place, path) = (folder.join(&name), at.join(&name));
+            // What vanished meanwhile, or leads nowhere, is not part of the data.
+            let Ok(found) = self.disk.metadata(&place) else {
+                continue;
+            };
+            self.entry(&path, &found);
+            if found.kind == FileKind::Directory && depth < DEPTH {
+                match self.folder(&place, &path, depth + 1) {
+                    Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, found: &Metadata) -> io::Result<()> {
+        self.entry(Path::new(path.file_name().unwrap_or_default()), found);
+        let mut offset = 0;
+        while self.has_time() {
+            let chunk = self.disk.read_at(path, offset, CHUNK)?;
+            if chunk.is_empty() {
+                break;
+            }
+            offset += chunk.len() as u64;
+            self.hash.update(&chunk);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Fingerprint {
+        let digest = self.hash.finalize();
+        let mut hash = String::new();
+        for byte in &digest[..CHARACTERS / 2] {
+            // Writing to a String cannot fail.
+            let _ = write!(hash, "{byte:02x}");
+        }
+        Fingerprint {
+            hash,
+            complete: self.complete,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::world::disk::RealDisk;
+
+    fn of(path: &Path, limit: Duration) -> Fingerprint {
+        Fingerprint::of(&RealDisk, path, limit).unwrap()
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    // Runtime behaviour, section 3, "Data hash".
+    #[test]
+    fn a_fingerprint_changes_with_what_counts_and_with_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path("a/b/c")).unwrap();
+        fs::write(path("a/one"), "1").unwrap();
+        let first = of(folder.path(), LONG);
+        assert_eq!((first.hash.len(), first.complete), (12, true));
+        for passed_over in [".hidden", "node_modules", "a/b/c/deep"] {
+            let time = fs::metadata(path("a/b/c")).unwrap().modified().unwrap();
+            fs::write(path(passed_over), "x").unwrap();
+            fs::File::open(path("a/b/c")).unwrap().set_modified(time).unwrap();
+        }
+        assert!(!first.differs_from(&of(folder.path(), LONG)));
+        fs::write(path("a/one"), "12").unwrap();
+        assert!(first.differs_from(&of(folder.path(), LONG)));
+        assert_ne!(of(&path("a/one"), LONG), of(&path(".hidden"), LONG));
+    }
+
+    #[test]
+    fn without_time_nothing_is_claimed() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("one"), "1").unwrap();
+        let hasty = of(folder.path(), Duration::ZERO);
+        assert!(!hasty.complete && !hasty.differs_from(&of(folder.path(), LONG)));
+    }
+}

@@ -1,0 +1,104 @@
+//! The link through which agents reach the data.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hankweave_core::hank::exclude::DATA;
+
+use super::Data;
+use crate::world::disk::{Disk, FileKind, Folder, Found};
+
+/// Makes the link, or renews one of ours that leads elsewhere. Fails with [`AlreadyExists`](io::ErrorKind::AlreadyExists) when something else is there.
+pub(super) fn link(disk: &dyn Disk, workspace: &Path, data: &Data) -> io::Result<()> {
+    let root = disk.open_folder(workspace)?;
+    let name = OsStr::new(DATA);
+    match root.open(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return make(&*root, data),
+        Err(error) => return Err(error),
+        Ok(Found::Other(FileKind::Link)) => {
+            if !data.is_file && root.read_link(name)? == data.path {
+                return Ok(());
+            }
+        }
+        Ok(Found::Folder(folder)) => match only_link(&*folder)? {
+            Some(target) if data.is_file && target == data.path => return Ok(()),
+            Some(_) => {}
+            None => return Err(io::ErrorKind::AlreadyExists.into()),
+        },
+        Ok(Found::File(_) | Found::Other(_)) => return Err(io::ErrorKind::AlreadyExists.into()),
+    }
+    root.remove(name)?;
+    make(&*root, data)
+}
+
+/// Where the link in `folder` leads, when it holds a link and nothing else: then we made it.
+fn only_link(folder: &dyn Folder) -> io::Result<Option<PathBuf>> {
+    let names = folder.names()?;
+    let [name] = names.as_slice() else {
+        return Ok(None);
+    };
+    match folder.open(name)? {
+        Found::Other(FileKind::Link) => folder.read_link(name).map(Some),
+        Found::File(_) | Found::Folder(_) | Found::Other(_) => Ok(None),
+    }
+}
+
+fn make(root: &dyn Folder, data: &Data) -> io::Result<()> {
+    let name = OsStr::new(DATA);
+    let Some(file) = data.path.file_name().filter(|_| data.is_file) else {
+        return root.create_link(name, &data.path);
+    };
+    root.create_folder(name)?;
+    match root.open(name)? {
+        Found::Folder(folder) => folder.create_link(file, &data.path),
+        Found::File(_) | Found::Other(_) => Err(io::ErrorKind::AlreadyExists.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::world::disk::RealDisk;
+
+    // Runtime behaviour, section 3: "link; a single file becomes a folder with that file".
+    #[test]
+    fn the_link_is_made_renewed_and_never_put_over_something_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().canonicalize().unwrap();
+        fs::create_dir(place.join("work")).unwrap();
+        fs::create_dir(place.join("data")).unwrap();
+        fs::write(place.join("data/a.csv"), "1").unwrap();
+        fs::write(place.join("b.csv"), "2").unwrap();
+        let linked = place.join("work").join(DATA);
+        let bring = |path: &str, is_file: bool| {
+            let path = place.join(path);
+            link(&RealDisk, &place.join("work"), &Data { path, is_file })
+        };
+        for _ in 0..2 {
+            bring("data", false).unwrap();
+            assert_eq!(fs::read_to_string(linked.join("a.csv")).unwrap(), "1");
+        }
+        for _ in 0..2 {
+            bring("b.csv", true).unwrap();
+            assert_eq!(fs::read_to_string(linked.join("b.csv")).unwrap(), "2");
+        }
+        bring("data", false).unwrap();
+        assert!(
+            place.join("data/a.csv").exists(),
+            "what a link leads to is not removed"
+        );
+        fs::remove_file(&linked).unwrap();
+        fs::create_dir(&linked).unwrap();
+        fs::write(linked.join("mine"), "3").unwrap();
+        symlink("/tmp", linked.join("other")).unwrap();
+        assert_eq!(
+            bring("data", false).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
+        assert!(linked.join("mine").exists());
+    }
+}

@@ -1,0 +1,178 @@
+//! What agents are given: prompts, variables, environment, data ("hank configuration", sections 1, 2, 11 and 12; "command line", `--data`).
+
+use std::fs;
+
+use hankweave_testing::TestProject;
+use serde_json::{Value, json};
+
+use crate::support::project;
+
+/// An agent that writes down what it was given, in files named after its session.
+const CURIOUS_AGENT: &str = r#"
+cat > prompt.txt
+printf '%s' "$HANKWEAVE_APPENDED_SYSTEM_PROMPT" > system.txt
+printf '%s %s %s %s' "$HANKWEAVE_MODEL" "$SECRET_NAME" "${GONE-removed}" "$OWN" > given.txt
+ls -lL read_only_data_source > data.txt 2>&1
+printf '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}\n'
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","usage":{}}\n'
+"#;
+
+fn write_hank(project: &TestProject, codon: &Value, top: &Value) {
+    let script = project.write("agent.sh", CURIOUS_AGENT);
+    let mut only = json!({"id": "only", "name": "only", "agent": {"command": ["sh", script], "stream": "claude"},
+        "model": "shell", "continuationMode": "fresh", "promptText": "look"});
+    only.as_object_mut()
+        .unwrap()
+        .extend(codon.as_object().unwrap().clone());
+    let mut hank = json!({"hank": [only]});
+    hank.as_object_mut()
+        .unwrap()
+        .extend(top.as_object().unwrap().clone());
+    if codon.get("promptFile").is_some() {
+        hank["hank"][0].as_object_mut().unwrap().remove("promptText");
+    }
+    project.write_hank(&hank);
+}
+
+fn read(project: &TestProject, path: &str) -> String {
+    fs::read_to_string(project.directory().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+// Hank configuration, sections 1, 2 and 12.
+#[test]
+fn prompts_are_joined_filled_in_and_lose_their_front_matter_and_comments() {
+    let project = project();
+    project.write("p/one.md", "---\nname: First\ntags: [a, b]\nversion: 1.0\nauthor: me\nextra: x\n---\none <%AGENT_ROOT%>\n<!-- gone\n -->\n```\n<!-- gone -->\n```\n");
+    project.write(
+        "p/two.md",
+        "---\nname: Second\n---\ntwo <%DATA_DIR%> <%UNKNOWN%>\n",
+    );
+    project.write("global.md", "global <%PROJECT_DIR%>\n");
+    project.write("own.md", "own <!-- gone --><%EXECUTION_DIR%>");
+    let codon = json!({"promptFile": ["p/one.md", "p/two.md"], "appendSystemPromptFile": "own.md", "description": "says"});
+    write_hank(
+        &project,
+        &codon,
+        &json!({"globalSystemPromptFile": ["global.md", "own.md"]}),
+    );
+    let finished = project.run(["run", "--headless", "--json"]);
+    finished.expect_code(0);
+    let root = project.directory().canonicalize().unwrap().display().to_string();
+    let prompt = format!("one {root}\n```\n```\n\ntwo {root}/read_only_data_source <%UNKNOWN%>\n");
+    assert_eq!(read(&project, "prompt.txt"), prompt);
+    let system = format!("global {root}\n\nown {root}\n\nown {root}");
+    assert_eq!(read(&project, "system.txt"), system);
+    let started = finished
+        .json_lines()
+        .into_iter()
+        .find(|event| event["type"] == "codon.started")
+        .unwrap();
+    assert_eq!(started["data"]["codonDescription"], "says");
+    let metadata = json!({"name": "First", "tags": ["a", "b"], "version": "1.0", "author": "me"});
+    assert_eq!(started["data"]["promptMetadata"], metadata);
+}
+
+// Hank configuration, sections 1 and 11: a required variable may come as HANKWEAVE_X, and the agent gets it as X.
+#[test]
+fn requirements_are_missed_all_at_once_and_before_anything_is_made() {
+    let mut project = project();
+    let top =
+        json!({"requirements": {"env": [" SECRET_NAME ", "TOKEN"], "tools": ["sh", "no-such-program"]}});
+    write_hank(&project, &json!({}), &top);
+    project
+        .set("HANKWEAVE_TOKEN", "the server's own")
+        .set("SECRET_NAME", "");
+    let refused = project.run(["run", "--headless"]);
+    refused.expect_code(1);
+    for words in [
+        "SECRET_NAME",
+        "variable TOKEN",
+        "program no-such-program",
+        "hint: ",
+    ] {
+        assert!(refused.stderr.contains(words), "{words}\n{refused}");
+    }
+    assert!(!refused.stderr.contains("program sh") && !project.directory().join(".hankweave").exists());
+
+    let top = json!({"requirements": {"env": ["SECRET_NAME"], "tools": ["sh"]}, "overrides": {"model": "everywhere"}});
+    write_hank(&project, &json!({"env": {"OWN": "own"}}), &top);
+    project
+        .set("HANKWEAVE_SECRET_NAME", "given")
+        .set("GONE", "here")
+        .set("HANKWEAVE_GONE", "unset");
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(read(&project, "given.txt"), "everywhere given removed own");
+    project
+        .run(["run", "--headless", "--new", "--model", "flag"])
+        .expect_code(0);
+    assert_eq!(read(&project, "given.txt"), "flag given removed own");
+}
+
+// "Runtime behaviour", section 3, and "hank configuration", section 1.1, `dataHashTimeLimit`.
+#[test]
+fn data_is_linked_and_a_run_goes_on_with_the_data_that_it_began_with() {
+    let project = project();
+    write_hank(
+        &project,
+        &json!({"checkpointedFiles": ["**/*"]}),
+        &json!({"overrides": {"dataHashTimeLimit": 60000}}),
+    );
+    let data = project.home().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("a.csv"), "1").unwrap();
+    let run = |more: &[&str]| project.run(["run", "--headless"].iter().chain(more));
+    let data = data.to_str().unwrap();
+    run(&["--data", data]).expect_code(0);
+    assert!(read(&project, "data.txt").contains("a.csv"));
+    let state = project.state(&project.directory());
+    let sha = state["runs"][0]["codons"][0]["completionCheckpoint"]
+        .as_str()
+        .unwrap();
+    let listed = project.checkpoints_git(&project.directory(), &["ls-tree", "-r", "--name-only", sha]);
+    assert!(
+        listed.stdout.contains("prompt.txt") && !listed.stdout.contains("read_only_data_source"),
+        "{listed}"
+    );
+
+    run(&["--data", data]).expect_code(0);
+    run(&[]).expect_code(0);
+    fs::write(project.home().join("data/b.csv"), "2").unwrap();
+    for changed in [data, project.home().join("data/b.csv").to_str().unwrap()] {
+        let refused = run(&["--data", changed]);
+        refused.expect_code(65);
+        assert!(refused.stderr.contains("hint: --new"), "{refused}");
+    }
+    run(&[
+        "--new",
+        "--data",
+        project.home().join("data/b.csv").to_str().unwrap(),
+    ])
+    .expect_code(0);
+    assert!(read(&project, "data.txt").contains("b.csv"));
+    assert_eq!(read(&project, "read_only_data_source/b.csv"), "2");
+}
+
+#[test]
+fn data_that_cannot_be_linked_is_refused_with_a_hint() {
+    let project = project();
+    write_hank(&project, &json!({}), &json!({}));
+    project.write("inside/x", "");
+    let root = project.directory();
+    let refused = |arguments: &[&str]| {
+        let refused = project.run(["run", "--headless"].iter().chain(arguments));
+        refused.expect_code(65);
+        assert!(refused.stderr.contains("hint: "), "{refused}");
+        refused.stderr
+    };
+    assert!(refused(&["--data", "nowhere"]).contains("nowhere"));
+    assert!(refused(&["--data", "."]).contains("is the execution directory"));
+    assert!(refused(&["--data", "..", "-e", "new/deep"]).contains("holds the execution directory"));
+    assert!(refused(&["--data", "/dev/null"]).contains("neither a file nor a folder"));
+    assert!(
+        !root.join(".hankweave").exists() && !root.join("new").exists(),
+        "nothing was made"
+    );
+    project.write("read_only_data_source", "mine");
+    assert!(refused(&["--data", "inside"]).contains("is not ours"));
+    assert_eq!(read(&project, "read_only_data_source"), "mine");
+}
