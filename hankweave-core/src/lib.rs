@@ -76,6 +76,8 @@ pub mod agent;
 #[cfg(feature = "domain")]
 pub mod attempt;
 #[cfg(feature = "domain")]
+pub mod budget;
+#[cfg(feature = "domain")]
 pub mod codon;
 #[cfg(feature = "domain")]
 pub mod cost;

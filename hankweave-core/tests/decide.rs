@@ -166,6 +166,53 @@ fn a_continuation_keeps_the_plan_as_far_as_it_had_come() {
     );
 }
 
+/// The plan of a run that ended between the end of an iteration and the next plan is taken up where it was.
+#[test]
+fn a_run_that_ended_before_its_loop_went_on_loses_no_iteration() {
+    let hank = twice();
+    let mut story = begun(&hank).fresh("r1");
+    for id in ["a", "b#0", "c#0"] {
+        story = story.codon(id, Completed);
+    }
+    let story = story.run_fails().continues("r2", "r1", Some("c#0"), "c#0-end");
+    let (_, ran, end) = play(story, &hank, |_| Completed);
+    assert_eq!(
+        (ran, end),
+        (["b#1", "c#1", "d"].map(str::to_owned).to_vec(), Decision::Done)
+    );
+}
+
+/// Who goes back into a loop that had ended, because its context was full, walks through it again as if for the first time.
+#[test]
+fn the_rest_of_a_loop_is_planned_again_after_going_back_into_it() {
+    let hank = until_full();
+    let full = json!({"type": "CodonTransitioned", "data": {"runId": "r1", "codonId": "b#0", "from": "running", "to": "completed",
+        "metadata": {"checkpointSha": "b-end", "contextExceeded": true}}});
+    let story = begun(&hank).fresh("r1").codon("a", Completed);
+    let story = story
+        .codon("b#0", Open(CodonStatus::Running))
+        .tell(serde_json::from_value(full).unwrap());
+    let (story, ran, _) = play(story, &hank, |_| Completed);
+    assert_eq!(
+        (ran, planned(&story)),
+        (vec!["d".to_owned()], vec!["a", "b#0", "d"])
+    );
+    let mut story = story.run_completes().continues("r2", "r1", Some("a"), "a-end");
+    for id in ["b#0", "c#0", "b#1", "c#1"] {
+        let entry = loop {
+            match ask(&story, &hank) {
+                Decision::Start(entry) => break entry,
+                Decision::Replan(execution_plan) => {
+                    story = story.tell(StateEvent::PlanReplaced { execution_plan })
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(entry.codon_id.as_str(), id);
+        story = story.codon(id, Completed);
+    }
+}
+
 #[test]
 fn what_nobody_can_know_blocks_with_its_reason() {
     let hank = twice();

@@ -184,3 +184,33 @@ fn the_wait_is_counted_from_the_failure_and_a_clock_set_back_does_not_prolong_it
     let left = [-5_000, 0, 4_000, 10_000, 99_000].map(|millis| retry.remaining(at(millis)).as_secs());
     assert_eq!(left, [10, 10, 6, 0, 0]);
 }
+
+fn ignoring() -> Hank {
+    hank(&json!({"onFailure": "ignore"}))
+}
+
+/// A codon that was stopped with its run has not failed by itself: ignoring that would lose it.
+#[test]
+fn a_codon_that_was_stopped_with_its_run_is_run_again_and_not_ignored() {
+    let hank = ignoring();
+    let reason = json!({"type": "unknown", "retriable": true, "interrupted": true, "message": "SIGTERM"});
+    let story = fails(begun(&hank), &reason).run_fails();
+    let again = retry(ask(
+        &story.clone().continues("r2", "r1", Some("b"), "b-end"),
+        &hank,
+    ));
+    assert_eq!(
+        (again.number, again.after, again.entry.codon_id.as_str()),
+        (0, Duration::ZERO, "b")
+    );
+    assert_eq!(retry(ask(&story, &hank)).number, 0);
+}
+
+#[test]
+fn a_codon_that_a_crash_cut_off_is_not_ignored() {
+    let hank = ignoring();
+    let story = begun(&hank)
+        .codon("b", Ending::Open(CodonStatus::Running))
+        .run_crashes();
+    assert_blocked(&ask(&story, &hank));
+}

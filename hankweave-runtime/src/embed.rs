@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::agent::Launch;
+use hankweave_core::budget::Ceiling;
 use hankweave_core::state::HankweaveState;
 
 use crate::checkpoint::CheckpointStore;
@@ -43,6 +44,8 @@ pub struct RunOptions {
     pub autostart: bool,
     /// Somebody is there who can send commands: a failure that another try could mend does not end the run.
     pub attended: bool,
+    /// What everything may use; replaces what the hank says, each currency for itself.
+    pub ceiling: Ceiling,
     /// What agents may read as `read_only_data_source`: a file or a folder.
     pub data: Option<PathBuf>,
     /// Where results go; without it `outputFiles` stay in the workspace.
@@ -81,6 +84,7 @@ impl Default for RunOptions {
             recovery: Recovery::LastSuccess,
             autostart: true,
             attended: false,
+            ceiling: Ceiling::default(),
             data: None,
             output: None,
         }

@@ -41,7 +41,8 @@ pub fn classify(text: &str, had_session: bool) -> Classification {
     }
 }
 
-/// Whether `text` says that the conversation no longer fits into the model's context.
+/// Whether `text` says that the conversation no longer fits into the model's context, or that claude gave up on an answer which its output
+/// limit had cut again and again ("runtime behaviour", section 7, context-exceeded shapes).
 #[must_use]
 pub fn is_context_exceeded(text: &str) -> bool {
     const PHRASES: &[&str] = &[
@@ -51,6 +52,8 @@ pub fn is_context_exceeded(text: &str) -> bool {
         "context window is full",
         "ran out of room in the model's context",
         "maximum context length",
+        "exceed context limit",
+        "output token maximum",
     ];
     let text = text.to_lowercase();
     PHRASES.iter().any(|phrase| text.contains(phrase))

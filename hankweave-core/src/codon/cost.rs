@@ -16,10 +16,10 @@ impl CodonExecution {
         }
     }
 
-    /// The money that was spent: the codon's cost, also when it was skipped, and its sentinels.
+    /// What the agent of the codon cost, also when the codon was skipped.
     #[must_use]
-    pub fn spend(&self) -> Usd {
-        let skipped = match self {
+    pub fn agent_cost(&self) -> Usd {
+        match self {
             Self::Skipped(codon) => codon.partial_cost,
             Self::Preparing(_)
             | Self::Starting(_)
@@ -27,9 +27,14 @@ impl CodonExecution {
             | Self::Running(_)
             | Self::CompletingSentinels(_)
             | Self::Completed(_)
-            | Self::Failed(_) => Usd::ZERO,
-        };
-        self.codon_cost() + skipped + self.sentinel_cost()
+            | Self::Failed(_) => self.codon_cost(),
+        }
+    }
+
+    /// The money that was spent: the agent's cost and that of the sentinels.
+    #[must_use]
+    pub fn spend(&self) -> Usd {
+        self.agent_cost() + self.sentinel_cost()
     }
 
     /// The sentinels that watch or watched the codon, in the order in which they were loaded.
@@ -59,6 +64,21 @@ impl CodonExecution {
             Self::Completed(codon) => codon.sentinels.total_cost(),
             Self::Failed(codon) => codon.sentinels.total_cost(),
             Self::Skipped(codon) => codon.sentinels.total_cost(),
+        }
+    }
+
+    /// The tokens that go with [`agent_cost`](Self::agent_cost).
+    #[must_use]
+    pub fn agent_tokens(&self) -> TokenUsage {
+        match self {
+            Self::Skipped(codon) => codon.partial_tokens.usage,
+            Self::Preparing(_)
+            | Self::Starting(_)
+            | Self::Initializing(_)
+            | Self::Running(_)
+            | Self::CompletingSentinels(_)
+            | Self::Completed(_)
+            | Self::Failed(_) => self.codon_tokens(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Fields that several states have, found whatever the state is.
 
 use super::CodonExecution;
+use crate::budget::BudgetExceeded;
 use crate::event::CheckpointType;
 use crate::id::{CheckpointSha, SessionId};
 use crate::machine::Extra;
@@ -8,6 +9,9 @@ use crate::time::Timestamp;
 
 /// The key under which a record keeps that its agent ran out of context.
 const CONTEXT_EXCEEDED: &str = "contextExceeded";
+
+/// The key under which a record keeps which limit of its budget it reached ("state model", section 3, note b).
+const BUDGET_EXCEEDED: &str = "budgetExceeded";
 
 impl CodonExecution {
     /// The checkpoint after rig set-up.
@@ -91,6 +95,17 @@ impl CodonExecution {
     pub(crate) fn set_context_exceeded(&mut self) {
         self.extra_mut()
             .insert(CONTEXT_EXCEEDED, serde_json::Value::Bool(true));
+    }
+
+    /// The limit of its budget that the codon reached.
+    #[must_use]
+    pub fn budget_exceeded(&self) -> Option<BudgetExceeded> {
+        serde_json::from_value(self.extra().get(BUDGET_EXCEEDED)?.clone()).ok()
+    }
+
+    /// Notes which limit of its budget the codon reached.
+    pub(crate) fn set_budget_exceeded(&mut self, exceeded: serde_json::Value) {
+        self.extra_mut().insert(BUDGET_EXCEEDED, exceeded);
     }
 
     /// The fields that this version does not know.

@@ -160,7 +160,7 @@ pub enum CodonExecution {
         sentinels: Sentinels<Executed>,
     },
 
-    /// A person chose to skip the codon.
+    /// A person chose to skip the codon, or nothing was left of its budget when it was to begin.
     #[terminal]
     Skipped {
         /// When the codon ended.

@@ -11,6 +11,13 @@ pub fn price(model: &str, tokens: &TokenUsage) -> Option<Usd> {
     Some(rate_of(model)?.price(tokens))
 }
 
+/// Whether the price of `model` is known, as an agent reports it or by the short name that claude takes for its newest model of a family.
+#[must_use]
+pub fn is_known(model: &str) -> bool {
+    let short = model.split('[').next().unwrap_or(model);
+    ["opus", "sonnet", "haiku"].contains(&short) || rate_of(model).is_some()
+}
+
 /// Prices of one family in billionths of a dollar per token; 1000 of them are one dollar per million tokens.
 struct Rate {
     family: &'static str,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::encode_metadata;
+use crate::budget::BudgetExceeded;
 use crate::codon::{CodonPhase, CodonStatus, CodonTransition, SentinelState};
 use crate::cost::{TokenUsage, Usd};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
@@ -273,11 +274,23 @@ impl StateEvent {
 
     /// Notes on the end of a codon that its agent had run out of context; other events stay as they are.
     #[must_use]
-    pub fn with_context_exceeded(mut self) -> Self {
+    pub fn with_context_exceeded(self) -> Self {
+        self.with_note("contextExceeded", Value::Bool(true))
+    }
+
+    /// Notes on the end of a codon which limit of its budget was reached; other events stay as they are.
+    #[must_use]
+    pub fn with_budget_exceeded(self, exceeded: BudgetExceeded) -> Self {
+        match serde_json::to_value(exceeded) {
+            Ok(value) => self.with_note("budgetExceeded", value),
+            // Three numbers and a word always are JSON.
+            Err(error) => unreachable!("{exceeded:?} is not written: {error}"),
+        }
+    }
+
+    fn with_note(mut self, name: &str, value: Value) -> Self {
         if let Self::CodonTransitioned { metadata, .. } = &mut self {
-            metadata
-                .get_or_insert_default()
-                .insert("contextExceeded".to_owned(), Value::Bool(true));
+            metadata.get_or_insert_default().insert(name.to_owned(), value);
         }
         self
     }

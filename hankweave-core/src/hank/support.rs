@@ -1,16 +1,14 @@
 //! What a hank can say that a run cannot do yet.
 
-use super::document::{CodonConfig, Hank, HankItem, LoopConfig, Overrides};
+use super::document::{CodonConfig, Hank, Overrides};
 use super::problem::Problem;
 
 /// A key, what it is for, and whether it is used.
 type Feature<T> = (&'static str, &'static str, fn(&T) -> bool);
 
 // Whoever builds a feature deletes its line.
-const IN_OVERRIDES: &[Feature<Overrides>] = &[
-    ("sentinel", "sentinels", |overrides| overrides.sentinel.is_some()),
-    ("budget", "budgets", |overrides| overrides.budget.is_some()),
-];
+const IN_OVERRIDES: &[Feature<Overrides>] =
+    &[("sentinel", "sentinels", |overrides| overrides.sentinel.is_some())];
 const IN_CODONS: &[Feature<CodonConfig>] = &[
     ("sentinels", "sentinels", |codon| !codon.sentinels.is_empty()),
     (
@@ -26,9 +24,7 @@ const IN_CODONS: &[Feature<CodonConfig>] = &[
     ("autoCompact", "compaction of the context", |codon| {
         codon.auto_compact == Some(true)
     }),
-    ("budget", "budgets", |codon| codon.budget.is_some()),
 ];
-const IN_LOOPS: &[Feature<LoopConfig>] = &[("budget", "budgets", |found| found.budget.is_some())];
 
 /// Every use of a feature that a run does not have yet, as an error with its place.
 ///
@@ -39,18 +35,10 @@ pub fn unsupported(hank: &Hank) -> Vec<Problem> {
         .overrides
         .iter()
         .flat_map(|overrides| used(IN_OVERRIDES, "overrides", overrides));
-    let loops = hank
-        .items
-        .iter()
-        .enumerate()
-        .filter_map(|(index, item)| match item {
-            HankItem::Loop(found) => Some(used(IN_LOOPS, &format!("hank[{index}]"), found)),
-            HankItem::Codon(_) => None,
-        });
     let codons = hank
         .located_codons()
         .map(|(path, codon)| used(IN_CODONS, &path, codon));
-    let features = overrides.chain(loops.flatten()).chain(codons.flatten());
+    let features = overrides.chain(codons.flatten());
     features
         .map(|(path, purpose)| Problem::error(&hank.places, path, format!("not supported yet: {purpose}")))
         .collect()

@@ -1,7 +1,7 @@
 //! What the runner does next, as one pure function over the document.
 
 use super::policy::{Consequence, consequence};
-use super::{ExpandError, LoopStep, PlanEntry, Retry, advance_loop};
+use super::{ExpandError, LoopStep, Overrun, PlanEntry, Retry, advance_loop};
 use crate::codon::{CodonExecution, Failed};
 use crate::hank::Hank;
 use crate::id::CodonId;
@@ -45,13 +45,10 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
     if thread.has_running_codon {
         return Decision::Wait;
     }
-    let newest_run = state.runs.front().filter(|_| state.pending_rollback.is_none());
-    let run_has_begun = newest_run.is_some_and(|run| !run.codons.is_empty());
     let Some(newest) = thread.codons.first().map(|entry| entry.codon.as_ref()) else {
         return start(state, thread.next_codon_id.as_ref());
     };
-    if !run_has_begun && thread.next_codon_id.is_some() {
-        // A rig-setup continuation runs the same codon again, whatever became of the one before it.
+    if is_run_again(state, thread) {
         return start(state, thread.next_codon_id.as_ref());
     }
     match newest {
@@ -64,6 +61,18 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
         | CodonExecution::Completed(_)
         | CodonExecution::Skipped(_) => after(state, hank, newest),
     }
+}
+
+/// Whether the next run begins with the codon that it goes on with, from its rig-setup checkpoint, whatever became of the codon before it.
+fn is_run_again(state: &HankweaveState, thread: &ExecutionThread) -> bool {
+    let source = match &state.pending_rollback {
+        Some(pending) => Some(&pending.source),
+        None => {
+            let untouched = state.runs.front().filter(|run| run.codons.is_empty());
+            untouched.and_then(|run| run.starting_conditions.source())
+        }
+    };
+    source.is_some_and(|source| source.after_codon.is_some() && source.after_codon == thread.next_codon_id)
 }
 
 fn after_failure(
@@ -102,7 +111,7 @@ fn planned(state: &HankweaveState, id: &CodonId) -> Result<Box<PlanEntry>, Block
 /// What follows a codon that has ended and does not block.
 fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decision {
     let plan = &state.execution_plan;
-    let step = match advance_loop(hank, plan, ended.codon_id(), ended.context_exceeded()) {
+    let step = match advance_loop(hank, plan, ended.codon_id(), Overrun::of(ended)) {
         Ok(step) => step,
         Err(error) => return Decision::Blocked(BlockedBy::ChangedHank(error)),
     };

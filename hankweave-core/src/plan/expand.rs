@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::entry::{LoopContext, PlanEntry, PlannedCodon};
+use crate::codon::CodonExecution;
 use crate::hank::{CodonConfig, Hank, HankItem, LoopConfig, TerminateOn};
 use crate::id::{CodonId, LoopId};
 use crate::machine::Extra;
@@ -25,12 +26,15 @@ pub enum LoopStep {
         /// Why it is not repeated.
         reason: LoopEnd,
     },
-    /// The next iteration follows: these entries, inserted at the index.
+    /// These entries follow, inserted at the index: the next iteration, or the rest of this one, which an earlier way through the loop had
+    /// dropped before somebody went back.
     Expand(Vec<PlanEntry>, usize),
-    /// The context is full: the loop has ended, and these entries, the rest of the iteration, are removed.
+    /// The context is full or a budget is used up: the loop has ended, and these entries, the rest of the iteration, are removed.
     DropRest {
         /// The loop.
         loop_id: LoopId,
+        /// Why it is not repeated.
+        reason: LoopEnd,
         /// Indices in the plan.
         entries: Range<usize>,
     },
@@ -43,8 +47,33 @@ pub enum LoopEnd {
     IterationLimit,
     /// The agent's context is full.
     ContextExceeded,
+    /// A limit of the codon's budget was reached.
+    BudgetExceeded,
     /// [`MAX_OPEN_ITERATIONS`] are done and the context never was full.
     SafetyLimit,
+}
+
+/// What an agent ran out of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overrun {
+    /// Of nothing.
+    Nothing,
+    /// Of context; only a loop that waits for that ends with it.
+    Context,
+    /// Of its budget.
+    Budget,
+}
+
+impl Overrun {
+    /// What is recorded of the codon. A budget comes first: it ends every loop.
+    #[must_use]
+    pub fn of(codon: &CodonExecution) -> Self {
+        match (codon.budget_exceeded(), codon.context_exceeded()) {
+            (Some(_), _) => Self::Budget,
+            (None, true) => Self::Context,
+            (None, false) => Self::Nothing,
+        }
+    }
 }
 
 /// Why a plan cannot be advanced.
@@ -108,8 +137,8 @@ pub fn initial_plan(hank: &Hank) -> Vec<PlanEntry> {
 
 /// What changes after the codon `finished` has ended, however it ended.
 ///
-/// `context_exceeded` tells that the agent's context was full; it ends loops that wait for it. Asking twice about the
-/// same codon expands a loop only once, so a run that was interrupted can ask again.
+/// `overrun` tells what its agent ran out of. Asking twice about the same codon expands a loop only once, so a run that was interrupted can
+/// ask again.
 ///
 /// # Errors
 ///
@@ -118,7 +147,7 @@ pub fn advance_loop(
     hank: &Hank,
     plan: &[PlanEntry],
     finished: &CodonId,
-    context_exceeded: bool,
+    overrun: Overrun,
 ) -> Result<LoopStep, ExpandError> {
     let index = plan.iter().position(|entry| entry.codon_id == *finished);
     let index = index.ok_or_else(|| ExpandError::UnknownCodon(finished.clone()))?;
@@ -138,18 +167,21 @@ pub fn advance_loop(
         });
     }
     let rest = index + 1..index + 1 + count_same_loop(&plan[index + 1..], &loop_id);
-    let ends_by_context = context_exceeded && found.terminate_on == TerminateOn::ContextExceeded;
-    match (rest.is_empty(), ends_by_context) {
-        (false, true) => Ok(LoopStep::DropRest {
+    let waits_for_context = found.terminate_on == TerminateOn::ContextExceeded;
+    let end = match overrun {
+        Overrun::Budget => Some(LoopEnd::BudgetExceeded),
+        Overrun::Context if waits_for_context => Some(LoopEnd::ContextExceeded),
+        Overrun::Context | Overrun::Nothing => None,
+    };
+    match (end, rest.is_empty()) {
+        (Some(reason), false) => Ok(LoopStep::DropRest {
             loop_id,
+            reason,
             entries: rest,
         }),
-        (false, false) => Ok(LoopStep::MidIteration),
-        (true, true) => Ok(LoopStep::Ended {
-            loop_id,
-            reason: LoopEnd::ContextExceeded,
-        }),
-        (true, false) => next_iteration(found, plan, index, context.iteration),
+        (Some(reason), true) => Ok(LoopStep::Ended { loop_id, reason }),
+        (None, false) => Ok(LoopStep::MidIteration),
+        (None, true) => goes_on(found, plan, index, context),
     }
 }
 
@@ -164,29 +196,39 @@ fn count_same_loop(plan: &[PlanEntry], loop_id: &LoopId) -> usize {
     plan.iter().take_while(in_loop).count()
 }
 
-fn next_iteration(
+/// What follows the last entry of a loop, at `last`: the rest of its iteration when that is not planned, else the next iteration.
+fn goes_on(
     found: &LoopConfig,
     plan: &[PlanEntry],
     last: usize,
-    current: u32,
+    context: &LoopContext,
 ) -> Result<LoopStep, ExpandError> {
-    let (limit, reason) = match found.terminate_on {
-        TerminateOn::IterationLimit { limit } => (limit, LoopEnd::IterationLimit),
-        TerminateOn::ContextExceeded => (MAX_OPEN_ITERATIONS, LoopEnd::SafetyLimit),
-    };
-    if current >= limit.saturating_sub(1) {
+    let done = context.codon_index_in_loop as usize + 1;
+    let entries = if done < found.codons.len() {
+        iteration(found, context.iteration).map(|mut whole| whole.split_off(done))
+    } else if let Some(reason) = limit_reached(found, context.iteration) {
         return Ok(LoopStep::Ended {
             loop_id: found.id.clone(),
             reason,
         });
-    }
-    let entries =
-        iteration(found, current + 1).ok_or_else(|| ExpandError::TooManyIterations(found.id.clone()))?;
+    } else {
+        iteration(found, context.iteration + 1)
+    };
+    let entries = entries.ok_or_else(|| ExpandError::TooManyIterations(found.id.clone()))?;
     let is_planned = |id: &CodonId| plan.iter().any(|entry| entry.codon_id == *id);
     match entries.iter().find(|entry| is_planned(&entry.codon_id)) {
         Some(twice) => Err(ExpandError::DuplicateCodon(twice.codon_id.clone())),
         None => Ok(LoopStep::Expand(entries, last + 1)),
     }
+}
+
+/// Why no iteration follows the one with this number, if none does.
+fn limit_reached(found: &LoopConfig, iteration: u32) -> Option<LoopEnd> {
+    let (limit, reason) = match found.terminate_on {
+        TerminateOn::IterationLimit { limit } => (limit, LoopEnd::IterationLimit),
+        TerminateOn::ContextExceeded => (MAX_OPEN_ITERATIONS, LoopEnd::SafetyLimit),
+    };
+    (iteration >= limit.saturating_sub(1)).then_some(reason)
 }
 
 /// The codons of one iteration; `None` when an id cannot hold the number.
@@ -274,12 +316,12 @@ mod tests {
         let hank = hank(THREE_TIMES);
         let mut plan = initial_plan(&hank);
         for last in ["c#0", "c#1"] {
-            plan = advance_loop(&hank, &plan, &id(last), false)
+            plan = advance_loop(&hank, &plan, &id(last), Overrun::Nothing)
                 .unwrap()
                 .applied_to(&plan);
         }
         assert_eq!(ids(&plan), ["a", "b#0", "c#0", "b#1", "c#1", "b#2", "c#2", "d"]);
-        let end = advance_loop(&hank, &plan, &id("c#2"), false).unwrap();
+        let end = advance_loop(&hank, &plan, &id("c#2"), Overrun::Nothing).unwrap();
         assert!(
             matches!(
                 end,
@@ -296,11 +338,11 @@ mod tests {
     fn asking_twice_about_the_same_codon_expands_only_once() {
         let hank = hank(THREE_TIMES);
         let plan = initial_plan(&hank);
-        let plan = advance_loop(&hank, &plan, &id("c#0"), false)
+        let plan = advance_loop(&hank, &plan, &id("c#0"), Overrun::Nothing)
             .unwrap()
             .applied_to(&plan);
         assert_eq!(
-            advance_loop(&hank, &plan, &id("c#0"), false),
+            advance_loop(&hank, &plan, &id("c#0"), Overrun::Nothing),
             Ok(LoopStep::MidIteration)
         );
     }
@@ -310,11 +352,11 @@ mod tests {
         let hank = hank(THREE_TIMES);
         let plan = initial_plan(&hank);
         assert_eq!(
-            advance_loop(&hank, &plan, &id("a"), false),
+            advance_loop(&hank, &plan, &id("a"), Overrun::Nothing),
             Ok(LoopStep::NotInLoop)
         );
         assert_eq!(
-            advance_loop(&hank, &plan, &id("b#0"), false),
+            advance_loop(&hank, &plan, &id("b#0"), Overrun::Nothing),
             Ok(LoopStep::MidIteration)
         );
     }
@@ -323,9 +365,9 @@ mod tests {
     fn a_full_context_ends_a_loop_that_waits_for_it_and_drops_the_rest_of_the_iteration() {
         let hank = hank(UNTIL_FULL);
         let plan = initial_plan(&hank);
-        let dropped = advance_loop(&hank, &plan, &id("b#0"), true).unwrap();
+        let dropped = advance_loop(&hank, &plan, &id("b#0"), Overrun::Context).unwrap();
         assert_eq!(ids(&dropped.applied_to(&plan)), ["a", "b#0", "d"]);
-        let ended = advance_loop(&hank, &plan, &id("c#0"), true).unwrap();
+        let ended = advance_loop(&hank, &plan, &id("c#0"), Overrun::Context).unwrap();
         assert!(
             matches!(
                 ended,
@@ -343,19 +385,59 @@ mod tests {
         let hank = hank(THREE_TIMES);
         let plan = initial_plan(&hank);
         assert!(matches!(
-            advance_loop(&hank, &plan, &id("c#0"), true),
+            advance_loop(&hank, &plan, &id("c#0"), Overrun::Context),
             Ok(LoopStep::Expand(..))
         ));
+    }
+
+    // runtime-behaviour.md 7, step 1: a budget ends every loop.
+    #[test]
+    fn a_budget_that_is_used_up_ends_its_loop_and_drops_the_rest_of_the_iteration() {
+        for terminate_on in [THREE_TIMES, UNTIL_FULL] {
+            let hank = hank(terminate_on);
+            let plan = initial_plan(&hank);
+            let dropped = advance_loop(&hank, &plan, &id("b#0"), Overrun::Budget).unwrap();
+            assert_eq!(ids(&dropped.applied_to(&plan)), ["a", "b#0", "d"]);
+            let ended = advance_loop(&hank, &plan, &id("c#0"), Overrun::Budget).unwrap();
+            assert!(
+                matches!(
+                    ended,
+                    LoopStep::Ended {
+                        reason: LoopEnd::BudgetExceeded,
+                        ..
+                    }
+                ),
+                "{ended:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_rest_of_an_iteration_is_planned_again_when_somebody_went_back_into_it() {
+        let hank = hank(UNTIL_FULL);
+        let plan = initial_plan(&hank);
+        let dropped = advance_loop(&hank, &plan, &id("b#0"), Overrun::Context)
+            .unwrap()
+            .applied_to(&plan);
+        assert_eq!(ids(&dropped), ["a", "b#0", "d"]);
+        let again = advance_loop(&hank, &dropped, &id("b#0"), Overrun::Nothing)
+            .unwrap()
+            .applied_to(&dropped);
+        assert_eq!(again, plan);
+        let next = advance_loop(&hank, &again, &id("c#0"), Overrun::Nothing)
+            .unwrap()
+            .applied_to(&again);
+        assert_eq!(ids(&next), ["a", "b#0", "c#0", "b#1", "c#1", "d"]);
     }
 
     #[test]
     fn a_loop_without_a_limit_ends_after_a_thousand_iterations() {
         let hank = hank(UNTIL_FULL);
         let mut plan = iteration(hank.find_loop(&LoopId::new("l").unwrap()).unwrap(), 998).unwrap();
-        plan = advance_loop(&hank, &plan, &id("c#998"), false)
+        plan = advance_loop(&hank, &plan, &id("c#998"), Overrun::Nothing)
             .unwrap()
             .applied_to(&plan);
-        let end = advance_loop(&hank, &plan, &id("c#999"), false).unwrap();
+        let end = advance_loop(&hank, &plan, &id("c#999"), Overrun::Nothing).unwrap();
         assert!(
             matches!(
                 end,
@@ -373,17 +455,17 @@ mod tests {
         let hank = hank(THREE_TIMES);
         let mut plan = initial_plan(&hank);
         assert_eq!(
-            advance_loop(&hank, &plan, &id("z"), false),
+            advance_loop(&hank, &plan, &id("z"), Overrun::Nothing),
             Err(ExpandError::UnknownCodon(id("z")))
         );
         plan[1].loop_context.as_mut().unwrap().codon_index_in_loop = 2;
         assert!(matches!(
-            advance_loop(&hank, &plan, &id("b#0"), false),
+            advance_loop(&hank, &plan, &id("b#0"), Overrun::Nothing),
             Err(ExpandError::OutsideLoop { index: 2, .. })
         ));
         plan[2].loop_context.as_mut().unwrap().loop_id = LoopId::new("gone").unwrap();
         assert!(matches!(
-            advance_loop(&hank, &plan, &id("c#0"), false),
+            advance_loop(&hank, &plan, &id("c#0"), Overrun::Nothing),
             Err(ExpandError::UnknownLoop { .. })
         ));
     }

@@ -1,6 +1,8 @@
 //! What an iteration of a loop came to.
 
-use super::{LoopEnd, LoopStep, PlanEntry, advance_loop};
+use super::policy::{Consequence, consequence};
+use super::{LoopEnd, LoopStep, Overrun, PlanEntry, advance_loop};
+use crate::codon::CodonExecution;
 use crate::cost::{TokenUsage, Usd};
 use crate::hank::Hank;
 use crate::id::CodonId;
@@ -10,7 +12,7 @@ use crate::wire::Event;
 
 /// The event that closes an iteration, when `ended` was its last codon ("runtime behaviour", section 7).
 ///
-/// `thread` ends with that codon.
+/// `thread` ends with that codon. A codon that is tried again, or that was stopped with its run, ends nothing.
 #[must_use]
 pub fn iteration_end(
     state: &HankweaveState,
@@ -23,22 +25,7 @@ pub fn iteration_end(
         .first()
         .filter(|entry| entry.codon.codon_id() == ended)?;
     let context = newest.codon.loop_context().as_ref()?;
-    let termination_reason = match advance_loop(
-        hank,
-        &state.execution_plan,
-        ended,
-        newest.codon.context_exceeded(),
-    )
-    .ok()?
-    {
-        LoopStep::NotInLoop | LoopStep::MidIteration => return None,
-        LoopStep::Expand(..) => None,
-        LoopStep::DropRest { .. } => Some("context_exceeded"),
-        LoopStep::Ended { reason, .. } => Some(match reason {
-            LoopEnd::IterationLimit | LoopEnd::SafetyLimit => "iteration_limit",
-            LoopEnd::ContextExceeded => "context_exceeded",
-        }),
-    };
+    let End { is_final, reason } = end(state, thread, hank, &newest.codon)?;
     let codons = thread
         .codons
         .iter()
@@ -65,9 +52,53 @@ pub fn iteration_end(
         duration_ms: u64::try_from(duration).unwrap_or(u64::MAX),
         cost_usd: cost,
         tokens_used: tokens.input_tokens.saturating_add(tokens.output_tokens),
-        is_final: termination_reason.is_some(),
-        termination_reason: termination_reason.map(str::to_owned),
+        is_final,
+        termination_reason: reason.map(str::to_owned),
     })
+}
+
+/// How an iteration ended.
+struct End {
+    is_final: bool,
+    /// The documented word for why no other follows, where there is one.
+    reason: Option<&'static str>,
+}
+
+/// What the end of `codon` means for its iteration, if it ends that.
+fn end(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank, codon: &CodonExecution) -> Option<End> {
+    let last = |reason| {
+        Some(End {
+            is_final: true,
+            reason,
+        })
+    };
+    if let CodonExecution::Failed(failed) = codon {
+        match consequence(hank, thread, failed) {
+            _ if failed.failure_reason.interrupted => return None,
+            Consequence::TryAgain { .. } => return None,
+            Consequence::Stop => return last(Some("failure")),
+            Consequence::GoOn => {}
+        }
+    }
+    match advance_loop(hank, &state.execution_plan, codon.codon_id(), Overrun::of(codon)).ok()? {
+        LoopStep::NotInLoop | LoopStep::MidIteration => None,
+        LoopStep::Expand(entries, _) => {
+            let other = |entry: &PlanEntry| {
+                let iteration = entry.loop_context.as_ref().map(|context| context.iteration);
+                iteration != codon.loop_context().as_ref().map(|context| context.iteration)
+            };
+            let next_follows = entries.first().is_some_and(other);
+            next_follows.then_some(End {
+                is_final: false,
+                reason: None,
+            })
+        }
+        LoopStep::DropRest { reason, .. } | LoopStep::Ended { reason, .. } => last(match reason {
+            LoopEnd::IterationLimit | LoopEnd::SafetyLimit => Some("iteration_limit"),
+            LoopEnd::ContextExceeded => Some("context_exceeded"),
+            LoopEnd::BudgetExceeded => None,
+        }),
+    }
 }
 
 impl PlanEntry {

@@ -12,6 +12,6 @@ mod policy;
 
 pub use decide::{BlockedBy, Decision, decide};
 pub use entry::{LoopContext, PlanEntry, PlannedCodon};
-pub use expand::{ExpandError, LoopEnd, LoopStep, MAX_OPEN_ITERATIONS, advance_loop, initial_plan};
+pub use expand::{ExpandError, LoopEnd, LoopStep, MAX_OPEN_ITERATIONS, Overrun, advance_loop, initial_plan};
 pub use iteration::{checkpoint_patterns, iteration_end};
 pub use policy::Retry;

@@ -9,6 +9,7 @@ use crate::agent::FailureReason;
 use crate::codon::{CodonExecution, Failed};
 use crate::hank::{CodonConfig, Hank, OnFailure, RetryConfig};
 use crate::id::CodonId;
+use crate::state::RunStatus;
 use crate::thread::ExecutionThread;
 use crate::time::Timestamp;
 
@@ -53,6 +54,13 @@ pub(super) enum Consequence {
 pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed) -> Consequence {
     let config = hank.codon(failed.codon_id.configured());
     match config.map_or(OnFailure::Abort, CodonConfig::failure_policy) {
+        // A codon that was cut off has not failed by itself, so ignoring its failure must not lose it.
+        OnFailure::Ignore if failed.failure_reason.interrupted => Consequence::TryAgain {
+            number: 0,
+            most: 0,
+            after: Duration::ZERO,
+        },
+        OnFailure::Ignore if was_cut_off(thread, failed) => Consequence::Stop,
         OnFailure::Ignore => Consequence::GoOn,
         OnFailure::Abort => Consequence::Stop,
         OnFailure::Retry if !failed.failure_reason.retriable => Consequence::Stop,
@@ -69,6 +77,14 @@ pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed
             }
         }
     }
+}
+
+/// Whether the newest codon was open when its run crashed.
+fn was_cut_off(thread: &ExecutionThread, failed: &Failed) -> bool {
+    let newest = thread.codons.first();
+    newest.is_some_and(|entry| {
+        entry.run_status == RunStatus::Crashed && entry.run_end_time == Some(failed.end_time)
+    })
 }
 
 /// How often the codon failed since it last did something else. A codon that was stopped with its run did not fail by itself.

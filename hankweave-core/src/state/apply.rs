@@ -364,6 +364,9 @@ impl Reducer<'_> {
         if context_exceeded == Some(&Value::Bool(true)) {
             changed.set_context_exceeded();
         }
+        if let Some(exceeded) = metadata.and_then(|metadata| metadata.get("budgetExceeded")) {
+            changed.set_budget_exceeded(exceeded.clone());
+        }
         let applied = Applied {
             cost_before: codon.codon_cost(),
             cost_after: changed.codon_cost(),

@@ -6,11 +6,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::FailureReason;
+use crate::budget::BudgetExceeded;
 use crate::cost::Usd;
 use crate::event::{CheckpointType, Encoded, StateEvent};
+use crate::hank::Allocation;
 use crate::id::{CheckpointSha, CodonId, EventId, LoopId, RunId, SessionId};
 use crate::state::LiveState;
 use crate::time::Timestamp;
+
+use super::{BudgetCeiling, BudgetRow, BudgetTotals};
 
 /// An event with everything that a journal line holds: `{seq, id, timestamp, type, data}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,6 +90,9 @@ pub enum Event {
         /// The failure does not stop the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure_ignored: Option<bool>,
+        /// The limit of its budget that it reached.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget_exceeded: Option<BudgetExceeded>,
     },
     /// The agent said, thought or did something.
     #[serde(rename = "assistant.action")]
@@ -220,7 +227,8 @@ pub enum Event {
         tokens_used: u64,
         /// Whether no further iteration follows.
         is_final: bool,
-        /// Why none follows: `iteration_limit`, `context_exceeded`, `sentinel_skip` or `failure`.
+        /// Why none follows: `iteration_limit`, `context_exceeded`, `sentinel_skip` or `failure`; absent when a budget was used up, which
+        /// `codon.completed` tells.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         termination_reason: Option<String>,
     },
@@ -254,6 +262,18 @@ pub enum Event {
         failed_paths: Vec<FailedPath>,
         /// The same in one word.
         status: RestoreStatus,
+    },
+    /// A run with budgets ends.
+    #[serde(rename = "budget.summary")]
+    BudgetSummary {
+        /// What everything together may use.
+        ceiling: BudgetCeiling,
+        /// How codons and loops share the dollars.
+        allocation: Allocation,
+        /// One for each entry of the plan, in its order.
+        rows: Vec<BudgetRow>,
+        /// Everything together, runs that were left by going back included.
+        totals: BudgetTotals,
     },
     /// The files are about to be taken back.
     #[serde(rename = "rollback.started")]
@@ -440,6 +460,7 @@ impl Event {
             Self::ArchiveCompleted { .. } => "archive.completed",
             Self::ArchivePartial { .. } => "archive.partial",
             Self::RollbackArchiveRestore { .. } => "rollback.archiveRestore",
+            Self::BudgetSummary { .. } => "budget.summary",
             Self::RollbackStarted { .. } => "rollback.started",
             Self::RollbackCompleted { .. } => "rollback.completed",
             Self::ServerIdle { .. } => "server.idle",

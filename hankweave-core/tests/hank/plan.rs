@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use hankweave_core::hank::{Hank, parse};
-use hankweave_core::plan::{LoopStep, PlanEntry, advance_loop, initial_plan};
+use hankweave_core::plan::{LoopStep, Overrun, PlanEntry, advance_loop, initial_plan};
 use proptest::prelude::*;
 
 /// Hanks of codons and loops; a loop is given by its number of codons and its limit, 0 meaning until the context is full.
@@ -76,7 +76,8 @@ proptest! {
         let mut plan = initial_plan(&hank);
         for (next, full) in full.into_iter().enumerate() {
             let Some(entry) = plan.get(next) else { break };
-            let step = advance_loop(&hank, &plan, &entry.codon_id.clone(), full).unwrap();
+            let overrun = if full { Overrun::Context } else { Overrun::Nothing };
+            let step = advance_loop(&hank, &plan, &entry.codon_id.clone(), overrun).unwrap();
             let finished = ids(&plan[..=next]);
             let may_grow = matches!(step, LoopStep::Expand(..));
             let before = plan.len();

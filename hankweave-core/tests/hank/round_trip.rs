@@ -65,12 +65,9 @@ fn what_a_run_cannot_do_yet_is_listed_with_places() {
     paths.sort_unstable();
     let expected = [
         "hank[0].autoCompact",
-        "hank[0].budget",
         "hank[0].exhaustWithPrompt",
         "hank[0].maxExtensions",
         "hank[0].sentinels",
-        "hank[1].budget",
-        "overrides.budget",
         "overrides.sentinel",
     ];
     assert_eq!(paths, expected);

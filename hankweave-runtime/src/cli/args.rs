@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use hankweave_core::cost::Usd;
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::Timestamp;
 
@@ -140,6 +142,12 @@ pub(crate) struct RunArgs {
     /// Start no codon before it is asked for: commands are read from standard input, one a line (`help` lists them).
     #[arg(long)]
     pub(crate) no_autostart: bool,
+    /// Spend at most so many US dollars, earlier runs included; replaces what the hank says.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) max_cost: Option<Usd>,
+    /// Run for at most so many seconds, earlier runs included; replaces what the hank says.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) max_time: Option<Duration>,
     /// No live view and no questions, even on a terminal.
     #[arg(long)]
     pub(crate) headless: bool,
@@ -158,6 +166,21 @@ pub(crate) struct RunArgs {
     /// Start on a file system that cannot lock; you vouch that no other instance uses the directory.
     #[arg(long)]
     pub(crate) allow_no_lock: bool,
+}
+
+fn dollars(text: &str) -> Result<Usd, String> {
+    let dollars = text.parse().ok().and_then(|value| Usd::from_dollars(value).ok());
+    let dollars = dollars.filter(|dollars| *dollars > Usd::ZERO);
+    dollars.ok_or_else(|| "a number of US dollars above 0, such as 2.50".to_owned())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text
+        .parse()
+        .ok()
+        .and_then(|value| Duration::try_from_secs_f64(value).ok());
+    let seconds = seconds.filter(|seconds| !seconds.is_zero());
+    seconds.ok_or_else(|| "a number of seconds above 0, such as 600".to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use hankweave_core::budget::Ceiling;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Global, Recover, RunArgs};
@@ -49,6 +50,10 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
             path: path.clone(),
             overwrite: args.overwrite_output,
         }),
+        ceiling: Ceiling {
+            max_dollars: args.max_cost,
+            max_time: args.max_time,
+        },
         recovery: match args.recover {
             Some(Recover::CrashPoint) => Recovery::CrashPoint,
             Some(Recover::LastSuccess) | None => Recovery::LastSuccess,

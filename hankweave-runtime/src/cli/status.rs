@@ -68,6 +68,8 @@ fn write(text: &mut String, state: &HankweaveState, thread: &ExecutionThread) ->
                 writeln!(text, "  {:<24} {line}", id.as_str())?;
                 if let Some(message) = codon.failure.and_then(|failure| failure.message) {
                     writeln!(text, "    {}", printable(&message))?;
+                } else if let Some(exceeded) = codon.budget_exceeded {
+                    writeln!(text, "    its budget is used up: {exceeded}")?;
                 }
             }
             None => writeln!(text, "  {:<24} planned", id.as_str())?,

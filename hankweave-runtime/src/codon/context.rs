@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
+use hankweave_core::budget::{Ceiling, Limits};
 use hankweave_core::codon::{Active, Codon, CodonPhase, CodonTransition, Edge};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{CodonConfig, Hank};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
 use hankweave_core::plan::PlanEntry;
 use hankweave_core::wire;
+use tokio::time::Instant;
 
 use super::{CodonEnd, Orders};
 use crate::checkpoint::CheckpointStore;
@@ -44,6 +46,11 @@ pub(crate) struct RunContext {
 }
 
 impl RunContext {
+    /// What everything together may use.
+    pub(crate) fn ceiling(&self) -> Ceiling {
+        self.options.ceiling.over(&self.hank)
+    }
+
     /// Tells clients of something that does not change the state.
     pub(crate) async fn tell(&self, event: wire::Event) {
         // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
@@ -80,6 +87,10 @@ pub(crate) struct CodonRun<'a> {
     /// Every pattern of `checkpointedFiles` from the first entry of the plan to this one.
     pub(crate) patterns: Vec<String>,
     pub(crate) rig: RigNeed,
+    /// What it may use.
+    pub(crate) limits: Limits,
+    /// When its time began.
+    pub(crate) begun: Instant,
     /// Where people's orders arrive.
     pub(crate) orders: Orders,
 }

@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use hankweave_core::agent::{ExitOutcome, FailureReason, Verdict};
+use hankweave_core::budget::BudgetExceeded;
 use hankweave_core::codon::{
     Active, Codon, CodonExecution, Complete, Completed, Edge, Fail, Failed, Running, Skip, Skipped,
 };
@@ -14,9 +15,11 @@ use hankweave_core::hank::OnFailure;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire::{self, ExitStatus};
 
+use super::budget;
 use super::context::{CodonRun, Ended, Stage};
-use super::run::Outcome;
+use super::run::{Outcome, Work};
 use crate::checkpoint::{CheckpointError, CheckpointRequest, SkipReason};
+use crate::state_manager::Ticket;
 use crate::world::secrets::Secrets;
 
 /// How a codon ended.
@@ -41,14 +44,41 @@ impl CodonEnd {
     }
 }
 
+/// What the last record of a codon says beside its state.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Notes {
+    context_exceeded: bool,
+    budget_exceeded: Option<BudgetExceeded>,
+}
+
+impl Notes {
+    pub(super) fn of_budget(exceeded: BudgetExceeded) -> Self {
+        Self {
+            budget_exceeded: Some(exceeded),
+            ..Self::default()
+        }
+    }
+
+    fn on(self, mut event: StateEvent) -> StateEvent {
+        if self.context_exceeded {
+            event = event.with_context_exceeded();
+        }
+        if let Some(exceeded) = self.budget_exceeded {
+            event = event.with_budget_exceeded(exceeded);
+        }
+        event
+    }
+}
+
+/// Ends the codon by what is first in the list of "runtime behaviour", section 8, final status.
 pub(super) async fn finish(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,
-    outcome: Outcome,
+    mut work: Work,
 ) -> Stage<CodonEnd> {
-    let (exit, stopped) = match outcome {
-        Outcome::Ended(exit) => (exit, None),
-        Outcome::Stopped(why, exit) => (exit, Some(why)),
+    let (exit, stopped) = match &work.outcome {
+        Outcome::Ended(exit) => (exit.clone(), None),
+        Outcome::Stopped(why, exit) => (exit.clone(), Some(why.clone())),
         Outcome::Lost => {
             let reason = FailureReason::unknown(false, "the driver did not tell how the agent ended");
             return Err(codon.fail(running, -1, reason).await);
@@ -59,12 +89,20 @@ pub(super) async fn finish(
     if let Some(why) = stopped {
         return Err(codon.end_early(running, code, why).await);
     }
+    if let Some(exceeded) = work.exceeded(&exit.usage) {
+        return budget::end(codon, running, &exit, exceeded).await;
+    }
+    let waits_for_context = codon.entry.may_exceed_context(&codon.run.hank);
+    let full = |context_exceeded| Notes {
+        context_exceeded: context_exceeded && waits_for_context,
+        ..Notes::default()
+    };
     match exit.verdict.clone() {
-        Verdict::Success => complete(codon, running, &exit, false).await,
+        Verdict::Success => complete(codon, running, &exit, full(work.compacted)).await,
         Verdict::Failure {
             context_exceeded: true,
             ..
-        } if codon.entry.may_exceed_context(&codon.run.hank) => complete(codon, running, &exit, true).await,
+        } if waits_for_context => complete(codon, running, &exit, full(true)).await,
         Verdict::Failure { reason, .. } => Err(codon.fail(running, code, reason).await),
     }
 }
@@ -97,11 +135,11 @@ async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Running>, exit: 
 }
 
 /// Completed needs a checkpoint: without one the codon has failed ("reliability and security", rule G5).
-async fn complete(
+pub(super) async fn complete(
     codon: &CodonRun<'_>,
     running: Codon<Running>,
     exit: &ExitOutcome,
-    context_exceeded: bool,
+    notes: Notes,
 ) -> Stage<CodonEnd> {
     let completion_checkpoint = match codon.checkpoint(CheckpointType::Completed).await {
         Ok(sha) => sha,
@@ -117,10 +155,7 @@ async fn complete(
         completion_checkpoint,
         result_message_received: exit.result_received,
     });
-    let mut event = codon.event(Running::PHASE, &step.event);
-    if context_exceeded {
-        event = event.with_context_exceeded();
-    }
+    let event = notes.on(codon.event(Running::PHASE, &step.event));
     codon.run.transition(event).await.await?;
     let ended = wire::Event::CodonCompleted {
         codon_id: codon.entry.codon_id.clone(),
@@ -130,6 +165,7 @@ async fn complete(
         exit_status: ExitStatus::Success,
         failure_reason: None,
         failure_ignored: None,
+        budget_exceeded: notes.budget_exceeded,
     };
     codon.run.tell(ended).await;
     Ok(CodonEnd::Completed(step.codon))
@@ -182,7 +218,21 @@ impl CodonRun<'_> {
         &self,
         codon: Codon<S>,
         exit_code: i64,
+        reason: FailureReason,
+    ) -> Ended
+    where
+        Fail: Edge<S, To = Failed>,
+    {
+        self.fail_with(codon, exit_code, reason, Notes::default()).await
+    }
+
+    /// The same with something to note.
+    pub(super) async fn fail_with<S: Active>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
         mut reason: FailureReason,
+        notes: Notes,
     ) -> Ended
     where
         Fail: Edge<S, To = Failed>,
@@ -197,7 +247,7 @@ impl CodonRun<'_> {
             failure_reason: reason.clone(),
             error_checkpoint,
         };
-        let (failed, recorded) = self.step(codon, fail).await;
+        let (failed, recorded) = self.last_step(codon, fail, notes).await;
         if let Err(error) = recorded.await {
             return Ended::Unrecorded(error);
         }
@@ -211,13 +261,14 @@ impl CodonRun<'_> {
                 exit_status: exit_status(exit_code),
                 failure_reason: Some(reason),
                 failure_ignored: ignored.then_some(true),
+                budget_exceeded: notes.budget_exceeded,
             })
             .await;
         Ended::Codon(CodonEnd::Failed(failed))
     }
 
     /// Ends the codon as skipped, with what it has done in a checkpoint and its costs so far.
-    pub(super) async fn skip<S: Active>(&self, codon: Codon<S>, exit_code: i64) -> Ended
+    pub(super) async fn skip<S: Active>(&self, codon: Codon<S>, exit_code: i64, notes: Notes) -> Ended
     where
         Skip: Edge<S, To = Skipped>,
     {
@@ -225,7 +276,7 @@ impl CodonRun<'_> {
             end_time: self.run.world.clock.now(),
             skip_checkpoint: self.last_checkpoint(CheckpointType::Skipped).await,
         };
-        let (skipped, recorded) = self.step(codon, skip).await;
+        let (skipped, recorded) = self.last_step(codon, skip, notes).await;
         if let Err(error) = recorded.await {
             return Ended::Unrecorded(error);
         }
@@ -238,9 +289,21 @@ impl CodonRun<'_> {
                 exit_status: exit_status(exit_code),
                 failure_reason: None,
                 failure_ignored: None,
+                budget_exceeded: notes.budget_exceeded,
             })
             .await;
         Ended::Codon(CodonEnd::Skipped(skipped))
+    }
+
+    /// The last step of the machine, with what there is to note.
+    async fn last_step<S, E>(&self, codon: Codon<S>, edge: E, notes: Notes) -> (Codon<E::To>, Ticket)
+    where
+        S: Active,
+        E: Edge<S>,
+    {
+        let step = codon.step(edge);
+        let event = notes.on(self.event(S::PHASE, &step.event));
+        (step.codon, self.run.transition(event).await)
     }
 
     /// A checkpoint of what a codon leaves behind that did not complete; welcome, not required.

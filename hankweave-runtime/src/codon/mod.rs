@@ -1,12 +1,13 @@
 //! One codon, from its first record to its last: the typed machine drives the world, one file for each state.
 //!
 //! ```text
-//! open ─► prepare ─► start ─► initialize ─► run ─► finish
+//! open ─► budget ─► prepare ─► start ─► initialize ─► run ─► finish
 //! ```
 //!
 //! Each stage takes the typed codon of its state and gives back that of the next one, or an [`Ended`]. The codon moves only through
 //! [`CodonRun::step`], which sends the event that the step implies.
 
+mod budget;
 mod context;
 mod finish;
 mod initialize;
@@ -37,10 +38,10 @@ pub(crate) async fn execute(codon: &CodonRun<'_>) -> Result<CodonEnd, Transition
 }
 
 async fn walk(codon: &CodonRun<'_>) -> Stage<CodonEnd> {
-    let preparing = open::open(codon).await?;
+    let preparing = budget::begin(codon, open::open(codon).await?).await?;
     let starting = prepare::prepare(codon, preparing).await?;
     let (initializing, agent) = start::start(codon, starting).await?;
     let (running, agent) = initialize::initialize(codon, initializing, agent).await?;
-    let (running, outcome) = run::run(codon, running, agent).await?;
-    finish::finish(codon, running, outcome).await
+    let (running, work) = run::run(codon, running, agent).await?;
+    finish::finish(codon, running, work).await
 }

@@ -7,6 +7,7 @@ use hankweave_core::codon::{Active, Codon, Edge, Fail, Failed, Skip, Skipped};
 use tokio_util::sync::CancellationToken;
 
 use super::context::{CodonRun, Ended};
+use super::finish::Notes;
 use crate::shutdown::{Shutdown, StopCause};
 
 /// What a person wants with the codon that runs.
@@ -114,7 +115,7 @@ impl CodonRun<'_> {
         Skip: Edge<S, To = Skipped>,
     {
         match why {
-            Interruption::Ordered(Order::Skip) => self.skip(codon, exit_code).await,
+            Interruption::Ordered(Order::Skip) => self.skip(codon, exit_code, Notes::default()).await,
             Interruption::Ordered(Order::ForceStop(reason)) => {
                 let reason = reason.unwrap_or_else(|| "user request".to_owned());
                 let reason = FailureReason::unknown(true, format!("Force stopped: {reason}"));

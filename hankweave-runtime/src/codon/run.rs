@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, MessageUsage, ToolResult};
+use hankweave_core::budget::{BudgetExceeded, Meter};
 use hankweave_core::codon::{Codon, Running};
+use hankweave_core::cost::UsageTotals;
 use hankweave_core::event::StateEvent;
 use hankweave_core::wire::{self, AgentAction};
 use tokio::time::Instant;
@@ -27,40 +29,89 @@ pub(super) enum Outcome {
     Lost,
 }
 
+/// What the agent did until its end.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) outcome: Outcome,
+    /// The agent shortened its conversation because its context was full.
+    pub(super) compacted: bool,
+    meter: Meter,
+    /// The time that the codon had taken when the agent ended, or was told to.
+    elapsed: Duration,
+    /// The limit for which the agent was stopped.
+    reached: Option<BudgetExceeded>,
+}
+
+impl Work {
+    /// The limit that was reached, by the figures that the agent itself reports in the end.
+    pub(super) fn exceeded(&mut self, usage: &UsageTotals) -> Option<BudgetExceeded> {
+        self.meter.settle(usage.cost, usage.tokens);
+        self.meter.exceeded(self.elapsed).or(self.reached)
+    }
+}
+
 pub(super) async fn run(
     codon: &CodonRun<'_>,
     running: Codon<Running>,
     mut agent: RunningAgent,
-) -> Stage<(Codon<Running>, Outcome)> {
+) -> Stage<(Codon<Running>, Work)> {
     let mut listener = Listener {
         codon,
         running,
         open_tools: HashMap::new(),
+        meter: Meter::new(codon.limits),
+        compacted: false,
     };
     let patience = patience(codon);
+    let deadline = codon.deadline();
+    let mut reached = None;
     let outcome = loop {
         // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent that never stops talking must not
         // keep the run from being stopped, so it is heard last.
         let why = tokio::select! {
             biased;
-            why = codon.interrupted() => why,
+            why = codon.interrupted() => Some(why),
+            () = until(deadline) => None,
             event = agent.events.recv() => match event {
                 Some(AgentEvent::Finished(outcome)) => break Outcome::Ended(outcome),
                 Some(event) => {
+                    let spends = matches!(event, AgentEvent::Usage(_));
                     listener.hear(event).await;
-                    continue;
+                    match spends && listener.meter.exceeded(codon.begun.elapsed()).is_some() {
+                        true => None,
+                        false => continue,
+                    }
                 }
                 None => break Outcome::Lost,
             },
-            () = tokio::time::sleep(patience) => Interruption::Failure(silent(patience)),
+            () = tokio::time::sleep(patience) => Some(Interruption::Failure(silent(patience))),
         };
+        if why.is_none() {
+            reached = listener.meter.exceeded(codon.begun.elapsed());
+        }
         stop(codon, agent.control.as_ref()).await;
-        break match listener.hear_the_rest(&mut agent).await {
-            Some(exit) => Outcome::Stopped(why, exit),
-            None => Outcome::Lost,
+        break match (listener.hear_the_rest(&mut agent).await, why) {
+            (Some(exit), Some(why)) => Outcome::Stopped(why, exit),
+            (Some(exit), None) => Outcome::Ended(exit),
+            (None, _) => Outcome::Lost,
         };
     };
-    Ok((listener.running, outcome))
+    let work = Work {
+        outcome,
+        compacted: listener.compacted,
+        meter: listener.meter,
+        elapsed: codon.begun.elapsed(),
+        reached,
+    };
+    Ok((listener.running, work))
+}
+
+/// Waits for a moment; without one, for ever.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// How long the agent may be silent: as the codon says, else as the hank says ("hank configuration", `shimIdleTimeout`).
@@ -107,6 +158,8 @@ struct Listener<'a> {
     running: Codon<Running>,
     /// The tools that have not answered yet, with the moment of their use.
     open_tools: HashMap<String, (String, Instant)>,
+    meter: Meter,
+    compacted: bool,
 }
 
 impl Listener<'_> {
@@ -128,7 +181,10 @@ impl Listener<'_> {
             AgentEvent::ToolUse { id, name, input, .. } => self.use_tool(id, name, input).await,
             AgentEvent::ToolResult(result) => self.answer(result).await,
             AgentEvent::Usage(usage) => self.count(usage).await,
-            AgentEvent::Compacted => self.info("the agent shortened its conversation".to_owned()).await,
+            AgentEvent::Compacted => {
+                self.compacted = true;
+                self.info("the agent shortened its conversation".to_owned()).await;
+            }
             AgentEvent::Retrying {
                 attempt,
                 max_retries,
@@ -153,8 +209,10 @@ impl Listener<'_> {
                 let event = wire::Event::OutputUnparsed { codon_id, start };
                 self.codon.run.tell(event).await;
             }
-            // A second opening line after background work, and results before the end of the process, change nothing.
-            AgentEvent::SessionStarted { .. } | AgentEvent::Result(_) | AgentEvent::Finished(_) => {}
+            // An agent that has answered is about to end: what it reports is compared with its limits when it goes on, or has ended.
+            AgentEvent::Result(result) => self.meter.settle(result.usage.cost, result.usage.tokens),
+            // A second opening line after background work changes nothing.
+            AgentEvent::SessionStarted { .. } | AgentEvent::Finished(_) => {}
         }
     }
 
@@ -203,6 +261,8 @@ impl Listener<'_> {
     async fn count(&mut self, usage: MessageUsage) {
         let codon_id = self.codon.entry.codon_id.clone();
         let run_id = self.codon.run.run_id.clone();
+        let from_sub_agent = usage.parent_tool_use_id.is_some();
+        self.meter.message(usage.usage, from_sub_agent);
         self.running.add_current_cost(usage.usage.cost);
         self.running.add_current_tokens(usage.usage.tokens.into());
         let costs = StateEvent::CostsIncremented {
@@ -212,7 +272,7 @@ impl Listener<'_> {
             tokens_delta: usage.usage.tokens,
         };
         drop(self.codon.run.transition(costs).await);
-        if usage.parent_tool_use_id.is_none() {
+        if !from_sub_agent {
             let new_count = self.running.assistant_message_count + 1;
             self.running.set_assistant_message_count(new_count);
             let count = StateEvent::AssistantMessageCountUpdated {

@@ -50,6 +50,8 @@ impl Ending<'_> {
                 .and_then(|failure| failure.message.as_deref())
             {
                 writeln!(text, "    {}", printable(message))?;
+            } else if let Some(exceeded) = codon.budget_exceeded {
+                writeln!(text, "    its budget is used up: {exceeded}")?;
             }
         }
         if outcome.run_id.is_some() {

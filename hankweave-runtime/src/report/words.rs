@@ -5,7 +5,7 @@ use std::time::Duration;
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;
-use hankweave_core::wire::{AgentAction, Event};
+use hankweave_core::wire::{AgentAction, BudgetCeiling, BudgetTotals, Event};
 use serde_json::Value;
 
 /// Longest text of an agent that a line shows, in characters.
@@ -88,15 +88,24 @@ pub(super) fn say(event: &Event) -> Option<String> {
             cost,
             duration: millis,
             failure_reason,
+            budget_exceeded,
             ..
         } => {
             let time = duration(Duration::from_millis(*millis));
-            let outcome = if *success { "completed" } else { "failed" };
+            let outcome = match (*success, failure_reason) {
+                (true, _) => "completed",
+                (false, Some(_)) => "failed",
+                (false, None) => "skipped",
+            };
             let why = failure_reason
                 .as_ref()
                 .and_then(|reason| reason.message.as_deref());
             let why = why.map_or(String::new(), |why| format!(": {}", excerpt(why)));
-            Some(format!("{codon_id}: {outcome} after {time}, {cost}{why}"))
+            let budget = budget_exceeded.filter(|_| failure_reason.is_none());
+            let budget = budget.map_or(String::new(), |exceeded| {
+                format!(": its budget is used up ({exceeded})")
+            });
+            Some(format!("{codon_id}: {outcome} after {time}, {cost}{why}{budget}"))
         }
         Event::RigOutput { codon_id, line, .. } => Some(format!("{codon_id}: | {}", excerpt(line))),
         Event::RigSetupFailed {
@@ -114,6 +123,7 @@ pub(super) fn say(event: &Event) -> Option<String> {
             let last = if *is_final { ", the last one" } else { "" };
             Some(format!("{loop_id}: iteration {} has ended{last}", iteration + 1))
         }
+        Event::BudgetSummary { ceiling, totals, .. } => Some(budget(ceiling, totals)),
         Event::RollbackStarted {
             to_codon,
             to_checkpoint,
@@ -163,6 +173,20 @@ pub(super) fn say(event: &Event) -> Option<String> {
         | Event::ToolResult { .. }
         | Event::RigSetupCompleted { .. } => None,
     }
+}
+
+/// `budget: $0.0210 of $1.0000, 12 s of 1 min 0 s`
+pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
+    let seconds = |seconds: f64| duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+    let dollars = ceiling
+        .max_dollars
+        .map(|most| format!(" of {most}"))
+        .unwrap_or_default();
+    let time = ceiling
+        .max_time_seconds
+        .map(|most| format!(" of {}", seconds(most)));
+    let (spent, lived) = (totals.actual_dollars, seconds(totals.actual_time_seconds));
+    format!("budget: {spent}{dollars}, {lived}{}", time.unwrap_or_default())
 }
 
 /// The argument that tells a person most about a tool use.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hankweave_core::agent::FailureReason;
+use hankweave_core::budget::BudgetExceeded;
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
@@ -62,6 +63,9 @@ pub struct CodonSummary {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureReason>,
+    /// The limit of its budget that it reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_exceeded: Option<BudgetExceeded>,
 }
 
 impl RunOutcome {
@@ -123,6 +127,7 @@ impl CodonSummary {
             tokens: codon.codon_tokens(),
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
             failure,
+            budget_exceeded: codon.budget_exceeded(),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hankweave_core::budget;
 use hankweave_core::event::StateEvent;
 use hankweave_core::plan::ExpandError;
 use hankweave_core::run::{Complete, Fail, Run, Running};
@@ -207,6 +208,11 @@ async fn close(
         // What could not be recorded before cannot be recorded now.
         Err(_) => return Ok(()),
     };
+    // Before the run ends ("WebSocket protocol", shutdown, step 5).
+    let state = context.manager.snapshot();
+    if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state, end_time) {
+        context.tell(summary).await;
+    }
     let closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);
     context.manager.transition(closing).await.await?;
     if let Ok(WalkEnd::Over(RunResult::Completed)) = end {

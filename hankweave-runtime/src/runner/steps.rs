@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use hankweave_core::budget;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::id::{CheckpointSha, CodonId, SessionId};
-use hankweave_core::plan::{BlockedBy, Decision, ExpandError, PlanEntry, Retry, checkpoint_patterns, decide};
+use hankweave_core::plan::{
+    BlockedBy, Decision, ExpandError, Overrun, PlanEntry, Retry, checkpoint_patterns, decide,
+};
 use hankweave_core::state::HankweaveState;
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::wire::{Event, IdleReason};
+use tokio::time::Instant;
 
 use super::aftermath::{Aftermath, Unpublished};
 use super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
@@ -388,6 +392,14 @@ async fn run_codon(
         session: session(state, thread, id),
         patterns: without_own_files(checkpoint_patterns(&state.execution_plan, id), &context.own_files),
         rig,
+        limits: budget::limits(
+            &context.hank,
+            context.ceiling(),
+            state,
+            entry,
+            context.world.clock.now(),
+        ),
+        begun: Instant::now(),
         orders: orders.clone(),
     };
     let aftermath = Aftermath::new(context, entry, config, orders.token());
@@ -411,7 +423,7 @@ async fn run_codon(
         thread::build(&context.manager.snapshot(), None, None)
             .codons
             .first()
-            .is_some_and(|newest| newest.codon.context_exceeded() || *newest.codon == walked),
+            .is_some_and(|newest| Overrun::of(&newest.codon) != Overrun::Nothing || *newest.codon == walked),
         "the typed codon and the recorded one have parted"
     );
     Ok(match published {

@@ -1,5 +1,6 @@
 //! Budgets that contradict themselves or one another ("hank configuration", section 6.2).
 
+use crate::cost::pricing;
 use crate::hank::budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
 use crate::hank::document::{CodonConfig, Hank, HankItem, OnFailure};
 use crate::hank::problem::{Places, Problem, quoted};
@@ -35,8 +36,38 @@ pub(super) fn check(hank: &Hank) -> Vec<Problem> {
         problems.extend(
             codon_doubts(codon).map(|doubt| Problem::warning(&hank.places, format!("{path}.budget"), doubt)),
         );
+        problems.extend(price_doubt(hank, &path, codon));
     }
     problems
+}
+
+/// Dollars of a model without a list price are counted late: only when the agent reports them.
+fn price_doubt(hank: &Hank, path: &str, codon: &CodonConfig) -> Option<Problem> {
+    let whole = hank
+        .overrides
+        .as_ref()
+        .and_then(|overrides| overrides.budget.as_ref());
+    let around = hank.items.iter().find_map(|item| match item {
+        HankItem::Loop(found) if found.codons.iter().any(|inner| inner.id == codon.id) => {
+            found.budget.as_ref()
+        }
+        HankItem::Loop(_) | HankItem::Codon(_) => None,
+    });
+    let containers = [whole, around].into_iter().flatten();
+    let mut dollars = containers.filter_map(|budget| budget.max_dollars);
+    let limited = dollars
+        .next()
+        .or(codon.budget.and_then(|budget| budget.max_dollars));
+    let model = codon
+        .model
+        .as_deref()
+        .filter(|model| limited.is_some() && !pricing::is_known(model))?;
+    let message = format!(
+        "the price of {} is not known, so its dollars count only when the agent reports them",
+        quoted(model)
+    );
+    let hint = "maxOutputTokens and maxTimeSeconds need no price";
+    Some(Problem::warning(&hank.places, format!("{path}.model"), message).with_hint(hint))
 }
 
 /// A codon or loop, as its container sees it.

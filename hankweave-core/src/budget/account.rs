@@ -1,0 +1,193 @@
+//! What was used before a moment of a history.
+
+use std::time::Duration;
+
+use crate::codon::CodonExecution;
+use crate::cost::Usd;
+use crate::hank::LoopConfig;
+use crate::id::CodonId;
+use crate::state::{HankweaveState, Run, RunStatus};
+use crate::thread::{WalkedCodon, walk};
+use crate::time::Timestamp;
+
+/// A document with the thread that ends in its newest run, to be asked what was used when.
+pub(super) struct Ledger<'a> {
+    state: &'a HankweaveState,
+    /// Newest first.
+    thread: Vec<WalkedCodon<'a>>,
+    /// How many runs, from the newest, belong to this history: those back to the first one of the thread.
+    runs: usize,
+    now: Timestamp,
+}
+
+/// What was used until then.
+///
+/// Money and time are gone once they are used, also in runs that were left by going back. A codon and a loop that come again have their own
+/// limits again: of their own they have used what the thread holds of them.
+pub(super) struct Account<'l> {
+    /// Newest first.
+    thread: &'l [WalkedCodon<'l>],
+    pub(super) spent: Usd,
+    pub(super) elapsed: Duration,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(state: &'a HankweaveState, now: Timestamp) -> Self {
+        Self {
+            state,
+            thread: walk(state, None).collect(),
+            runs: runs_of_history(state),
+            now,
+        }
+    }
+
+    /// Everything until now.
+    pub(super) fn now(&self) -> Account<'_> {
+        let lived = self.runs().map(|run| self.lived(run)).sum();
+        self.account(&self.thread, self.runs().flat_map(codons), lived)
+    }
+
+    /// Everything before the record at this place in the thread, counted from the newest.
+    pub(super) fn before(&self, index: usize) -> Account<'_> {
+        let record = &self.thread[index];
+        let older = || {
+            let run_id = &record.run.run_id;
+            self.runs().skip_while(move |run| run.run_id != *run_id).skip(1)
+        };
+        let same_run = record.run.codons[..record.codon_index_in_run]
+            .iter()
+            .map(AsRef::as_ref);
+        let lived: Duration = older().map(|run| self.lived(run)).sum();
+        let begun = record.codon.start_time().since(record.run.start_time);
+        self.account(
+            &self.thread[index + 1..],
+            older().flat_map(codons).chain(same_run),
+            lived.saturating_add(begun),
+        )
+    }
+
+    /// The records of the thread, newest first.
+    pub(super) fn thread(&self) -> &[WalkedCodon<'a>] {
+        &self.thread
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.state.runs.iter().take(self.runs).map(AsRef::as_ref)
+    }
+
+    fn account<'l>(
+        &self,
+        thread: &'l [WalkedCodon<'a>],
+        codons: impl Iterator<Item = &'l CodonExecution>,
+        elapsed: Duration,
+    ) -> Account<'l>
+    where
+        'a: 'l,
+    {
+        Account {
+            thread,
+            spent: codons.map(CodonExecution::agent_cost).sum(),
+            elapsed,
+        }
+    }
+
+    /// How long a run went on. When a crash was noticed tells nothing about that, so a crashed run went on until its last record.
+    fn lived(&self, run: &Run) -> Duration {
+        let end = match (run.status, run.end_time) {
+            (RunStatus::Running, _) => self.now,
+            (RunStatus::Completed | RunStatus::Failed, Some(end)) => end,
+            (RunStatus::Completed | RunStatus::Failed, None) | (RunStatus::Crashed, _) => last_sign(run),
+        };
+        end.since(run.start_time)
+    }
+}
+
+impl Account<'_> {
+    /// What the tries of this codon cost.
+    pub(super) fn dollars_of_codon(&self, id: &CodonId) -> Usd {
+        self.dollars(|codon| codon.codon_id() == id)
+    }
+
+    /// What the tries of this codon of hank.json cost, in whatever iteration.
+    pub(super) fn dollars_of_configured(&self, id: &str) -> Usd {
+        self.dollars(|codon| codon.codon_id().configured() == id)
+    }
+
+    /// What the codons of this loop cost.
+    pub(super) fn dollars_of_loop(&self, found: &LoopConfig) -> Usd {
+        self.dollars(|codon| is_in_loop(codon, found))
+    }
+
+    /// How long the tries of this codon took.
+    pub(super) fn time_of_codon(&self, id: &CodonId) -> Duration {
+        self.time(|codon| codon.codon_id() == id)
+    }
+
+    /// How long the codons of this loop took.
+    pub(super) fn time_of_loop(&self, found: &LoopConfig) -> Duration {
+        self.time(|codon| is_in_loop(codon, found))
+    }
+
+    fn dollars(&self, counts: impl Fn(&CodonExecution) -> bool) -> Usd {
+        let codons = self.thread.iter().map(|walked| walked.codon.as_ref());
+        codons
+            .filter(|codon| counts(codon))
+            .map(CodonExecution::agent_cost)
+            .sum()
+    }
+
+    fn time(&self, counts: impl Fn(&CodonExecution) -> bool) -> Duration {
+        self.thread
+            .iter()
+            .filter(|walked| counts(walked.codon))
+            .map(took)
+            .sum()
+    }
+}
+
+fn codons(run: &Run) -> impl Iterator<Item = &CodonExecution> {
+    run.codons.iter().map(AsRef::as_ref)
+}
+
+/// Ids are unique in the whole hank.
+fn is_in_loop(codon: &CodonExecution, found: &LoopConfig) -> bool {
+    let id = codon.codon_id().configured();
+    found.codons.iter().any(|inner| inner.id.as_str() == id)
+}
+
+/// How long a codon took; nobody knows that of one that a crash cut off.
+pub(super) fn took(walked: &WalkedCodon<'_>) -> Duration {
+    let end = walked
+        .codon
+        .end_time()
+        .filter(|end| !was_cut_off(walked.run, *end));
+    end.map_or(Duration::ZERO, |end| end.since(*walked.codon.start_time()))
+}
+
+/// The end of a codon that was open in a crash is the moment in which the crash was noticed.
+fn was_cut_off(run: &Run, end: Timestamp) -> bool {
+    run.status == RunStatus::Crashed && run.end_time == Some(end)
+}
+
+fn last_sign(run: &Run) -> Timestamp {
+    let starts = codons(run).map(|codon| *codon.start_time());
+    let ends = codons(run).filter_map(CodonExecution::end_time);
+    let ends = ends.filter(|end| !was_cut_off(run, *end));
+    starts.chain(ends).max().unwrap_or(run.start_time)
+}
+
+/// Follows the newest run back to the one that it began with. A run can only go on with an older one.
+fn runs_of_history(state: &HankweaveState) -> usize {
+    let mut count = usize::from(!state.runs.is_empty());
+    while let Some(source) = count
+        .checked_sub(1)
+        .and_then(|oldest| state.runs[oldest].starting_conditions.source())
+    {
+        let mut older = state.runs.iter().skip(count);
+        match older.position(|run| run.run_id == source.run_id) {
+            Some(distance) => count += distance + 1,
+            None => break,
+        }
+    }
+    count
+}

@@ -1,0 +1,186 @@
+//! What one codon may use when it begins ("hank configuration", section 6.3).
+
+use std::time::Duration;
+
+use super::account::{Account, Ledger};
+use super::ceiling::{Ceiling, duration};
+use super::pool::{Child, Pool};
+use crate::cost::Usd;
+use crate::hank::{CodonConfig, ContainerBudget, Hank, HankItem, LoopConfig, OnExceeded};
+use crate::plan::PlanEntry;
+use crate::state::HankweaveState;
+use crate::time::Timestamp;
+
+/// The limits of one execution of a codon; absent means unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Money.
+    pub dollars: Option<Usd>,
+    /// Time from the start of the codon.
+    pub time: Option<Duration>,
+    /// Tokens that models write, all together.
+    pub output_tokens: Option<u64>,
+    /// Tokens of the largest turn, those that the model reads and those that it writes.
+    pub context_tokens: Option<u64>,
+    /// What follows when one of them is reached.
+    pub on_exceeded: OnExceeded,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            dollars: None,
+            time: None,
+            output_tokens: None,
+            context_tokens: None,
+            on_exceeded: OnExceeded::Complete,
+        }
+    }
+}
+
+/// What `entry` may use if it begins at `now`, behind everything that is recorded.
+///
+/// Codons and loops that `hank` does not have, because hank.json was changed, are limited by `ceiling` alone.
+#[must_use]
+pub fn limits(
+    hank: &Hank,
+    ceiling: Ceiling,
+    state: &HankweaveState,
+    entry: &PlanEntry,
+    now: Timestamp,
+) -> Limits {
+    resolve(hank, ceiling, &Ledger::new(state, now).now(), entry)
+}
+
+/// The same behind what `account` holds.
+pub(super) fn resolve(hank: &Hank, ceiling: Ceiling, account: &Account<'_>, entry: &PlanEntry) -> Limits {
+    let context = entry.loop_context.as_ref();
+    let scope = Scope {
+        whole: hank
+            .overrides
+            .as_ref()
+            .and_then(|overrides| overrides.budget.as_ref()),
+        found: context.and_then(|context| hank.find_loop(&context.loop_id)),
+        codon: hank.codon(entry.codon_id.configured()),
+        hank,
+        ceiling,
+        account,
+        entry,
+    };
+    let own = scope.codon.and_then(|codon| codon.budget).unwrap_or_default();
+    let policies = [
+        own.on_exceeded,
+        scope.of_loop().and_then(|budget| budget.on_exceeded),
+    ];
+    let policy = policies.into_iter().flatten().next();
+    Limits {
+        dollars: scope.dollars(own.max_dollars),
+        time: scope.time(own.max_time_seconds),
+        output_tokens: own.max_output_tokens,
+        context_tokens: own.max_context_tokens,
+        on_exceeded: policy
+            .or(scope.whole.and_then(|budget| budget.on_exceeded))
+            .unwrap_or(OnExceeded::Complete),
+    }
+}
+
+/// Everything that limits one codon, from the outside in.
+struct Scope<'a> {
+    hank: &'a Hank,
+    whole: Option<&'a ContainerBudget>,
+    found: Option<&'a LoopConfig>,
+    codon: Option<&'a CodonConfig>,
+    ceiling: Ceiling,
+    account: &'a Account<'a>,
+    entry: &'a PlanEntry,
+}
+
+impl Scope<'_> {
+    fn of_loop(&self) -> Option<&ContainerBudget> {
+        self.found.and_then(|found| found.budget.as_ref())
+    }
+
+    fn dollars(&self, own: Option<Usd>) -> Option<Usd> {
+        let left = self
+            .ceiling
+            .max_dollars
+            .map(|total| total.saturating_sub(self.account.spent));
+        let allotted = self.ceiling.max_dollars.and_then(|total| self.allotted(total));
+        let inside = match self.found {
+            Some(found) => self.dollars_in_loop(found, left, allotted),
+            None => allotted.map(|allotted| allotted.saturating_sub(self.used())),
+        };
+        let own = own.map(|own| own.saturating_sub(self.used()));
+        [left, inside, own].into_iter().flatten().min()
+    }
+
+    /// What the hank allots to the codon, or to its loop.
+    fn allotted(&self, total: Usd) -> Option<Usd> {
+        let id = match self.found {
+            Some(found) => found.id.as_str(),
+            None => self.entry.codon_id.configured(),
+        };
+        let index = self.hank.items.iter().position(|item| item.id() == id)?;
+        let shares = self.whole.map(|budget| &budget.shares);
+        let child = |item: &HankItem| match item {
+            HankItem::Codon(codon) => {
+                let used = self.account.dollars_of_codon(&codon.id);
+                Child::new(codon.id.as_str(), shares, is_capped(codon), used)
+            }
+            HankItem::Loop(found) => {
+                let capped = found
+                    .budget
+                    .as_ref()
+                    .is_some_and(|budget| budget.max_dollars.is_some());
+                let used = self.account.dollars_of_loop(found);
+                Child::new(found.id.as_str(), shares, capped, used)
+            }
+        };
+        let children = self.hank.items.iter().map(child).collect();
+        Pool::new(total, self.whole, children).allotted(index)
+    }
+
+    /// Inside a loop: its envelope is the least of its own limit, of what the hank allots to it and of what the hank had left when it began.
+    fn dollars_in_loop(&self, found: &LoopConfig, left: Option<Usd>, allotted: Option<Usd>) -> Option<Usd> {
+        let used = self.account.dollars_of_loop(found);
+        let cap = found.budget.as_ref().and_then(|budget| budget.max_dollars);
+        let at_its_begin = left.map(|left| left + used);
+        let envelope = [cap, allotted, at_its_begin].into_iter().flatten().min()?;
+        let shares = found.budget.as_ref().map(|budget| &budget.shares);
+        let child = |codon: &CodonConfig| {
+            let used = self.account.dollars_of_configured(codon.id.as_str());
+            Child::new(codon.id.as_str(), shares, is_capped(codon), used)
+        };
+        let pool = Pool::new(envelope, self.of_loop(), found.codons.iter().map(child).collect());
+        let rest = pool.total.saturating_sub(used);
+        let id = self.entry.codon_id.configured();
+        let index = found.codons.iter().position(|codon| codon.id.as_str() == id)?;
+        let part = pool
+            .allotted(index)
+            .map(|part| part.saturating_sub(pool.used(index)));
+        Some(part.map_or(rest, |part| part.min(rest)))
+    }
+
+    /// What earlier tries of this codon cost.
+    fn used(&self) -> Usd {
+        self.account.dollars_of_codon(&self.entry.codon_id)
+    }
+
+    fn time(&self, own: Option<f64>) -> Option<Duration> {
+        let own = own.map(duration);
+        let own = own.map(|own| own.saturating_sub(self.account.time_of_codon(&self.entry.codon_id)));
+        let in_loop = self.found.and_then(|found| {
+            let cap = found.budget.as_ref()?.max_time_seconds?;
+            Some(duration(cap).saturating_sub(self.account.time_of_loop(found)))
+        });
+        let left = self
+            .ceiling
+            .max_time
+            .map(|total| total.saturating_sub(self.account.elapsed));
+        [own, in_loop, left].into_iter().flatten().min()
+    }
+}
+
+fn is_capped(codon: &CodonConfig) -> bool {
+    codon.budget.is_some_and(|budget| budget.max_dollars.is_some())
+}

@@ -1,0 +1,199 @@
+//! What an agent has used so far.
+
+use std::time::Duration;
+
+use super::{BudgetExceeded, Limits};
+use crate::cost::{ModelUsage, TokenUsage, Usd};
+
+/// Counts what one execution of a codon uses and compares it with its limits.
+#[derive(Debug, Clone)]
+pub struct Meter {
+    limits: Limits,
+    dollars: Usd,
+    output_tokens: u64,
+    /// Of the largest turn so far.
+    context_tokens: u64,
+}
+
+impl Meter {
+    /// Nothing is used yet.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            dollars: Usd::ZERO,
+            output_tokens: 0,
+            context_tokens: 0,
+        }
+    }
+
+    /// Counts one model message. A sub-agent's is paid for as well, and has a context of its own.
+    pub fn message(&mut self, usage: ModelUsage, from_sub_agent: bool) {
+        self.dollars += usage.cost;
+        self.output_tokens = self.output_tokens.saturating_add(usage.tokens.output_tokens);
+        if !from_sub_agent {
+            self.context_tokens = self.context_tokens.max(usage.tokens.total());
+        }
+    }
+
+    /// Replaces the sums over messages by what the agent itself reports for everything until now.
+    pub fn settle(&mut self, dollars: Usd, tokens: TokenUsage) {
+        self.dollars = dollars;
+        self.output_tokens = tokens.output_tokens;
+    }
+
+    /// The limit that is reached after `elapsed`, if one is: used is not less than the limit ("hank configuration", section 6.3).
+    #[must_use]
+    pub fn exceeded(&self, elapsed: Duration) -> Option<BudgetExceeded> {
+        let Limits {
+            dollars,
+            time,
+            output_tokens,
+            context_tokens,
+            on_exceeded: _,
+        } = self.limits;
+        let cost = dollars.filter(|limit| self.dollars >= *limit);
+        let time = time.filter(|limit| elapsed >= *limit);
+        let output = output_tokens.filter(|limit| self.output_tokens >= *limit);
+        let context = context_tokens.filter(|limit| self.context_tokens >= *limit);
+        let cost = cost.map(|limit| BudgetExceeded::Cost {
+            limit,
+            used: self.dollars,
+        });
+        cost.or(time.map(|limit| BudgetExceeded::Duration { limit, used: elapsed }))
+            .or(output.map(|limit| BudgetExceeded::OutputTokens {
+                limit,
+                used: self.output_tokens,
+            }))
+            .or(context.map(|limit| BudgetExceeded::ContextTokens {
+                limit,
+                used: self.context_tokens,
+            }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(input: u64, output: u64, cache_read: u64, micros: u64) -> ModelUsage {
+        ModelUsage {
+            tokens: TokenUsage {
+                input_tokens: input,
+                output_tokens: output,
+                cache_read_tokens: cache_read,
+                ..TokenUsage::ZERO
+            },
+            cost: Usd::from_micros(micros),
+        }
+    }
+
+    #[track_caller]
+    fn check(limits: Limits, messages: &[ModelUsage], elapsed: u64, exceeded: Option<BudgetExceeded>) {
+        let mut meter = Meter::new(limits);
+        for usage in messages {
+            meter.message(*usage, false);
+        }
+        assert_eq!(meter.exceeded(Duration::from_secs(elapsed)), exceeded);
+    }
+
+    // hank-config.md 6.3: "Exceeded when used >= limit".
+    #[test]
+    fn a_limit_is_reached_when_no_less_than_it_is_used() {
+        let limits = Limits {
+            dollars: Some(Usd::from_micros(30)),
+            ..Limits::default()
+        };
+        check(limits, &[message(1, 1, 0, 29)], 0, None);
+        let used = Usd::from_micros(30);
+        let exceeded = Some(BudgetExceeded::Cost { limit: used, used });
+        check(limits, &[message(1, 1, 0, 29), message(1, 1, 0, 1)], 0, exceeded);
+        let (limit, used) = (Duration::from_secs(2), Duration::from_secs(2));
+        let limits = Limits {
+            time: Some(limit),
+            ..Limits::default()
+        };
+        check(limits, &[], 1, None);
+        check(limits, &[], 2, Some(BudgetExceeded::Duration { limit, used }));
+    }
+
+    // hank-config.md 6.3: output tokens are "per execution, cumulative".
+    #[test]
+    fn output_tokens_are_counted_together() {
+        let limits = Limits {
+            output_tokens: Some(10),
+            ..Limits::default()
+        };
+        check(limits, &[message(500, 9, 0, 0)], 0, None);
+        let exceeded = Some(BudgetExceeded::OutputTokens { limit: 10, used: 12 });
+        check(
+            limits,
+            &[message(500, 9, 0, 0), message(500, 3, 0, 0)],
+            0,
+            exceeded,
+        );
+    }
+
+    // hank-config.md 6.3: context tokens are the "largest input+output of a single turn"; what comes from the cache is read as well.
+    #[test]
+    fn context_tokens_are_those_of_the_largest_turn() {
+        let limits = Limits {
+            context_tokens: Some(100),
+            ..Limits::default()
+        };
+        check(limits, &[message(60, 9, 0, 0), message(80, 9, 10, 0)], 0, None);
+        let exceeded = Some(BudgetExceeded::ContextTokens {
+            limit: 100,
+            used: 100,
+        });
+        check(limits, &[message(10, 5, 85, 0), message(1, 1, 0, 0)], 0, exceeded);
+    }
+
+    #[test]
+    fn a_sub_agent_costs_money_and_fills_no_context() {
+        let limits = Limits {
+            dollars: Some(Usd::from_micros(9)),
+            context_tokens: Some(50),
+            ..Limits::default()
+        };
+        let mut meter = Meter::new(limits);
+        meter.message(message(90, 1, 0, 8), true);
+        assert_eq!(meter.exceeded(Duration::ZERO), None);
+        meter.message(message(1, 1, 0, 1), true);
+        assert!(matches!(
+            meter.exceeded(Duration::ZERO),
+            Some(BudgetExceeded::Cost { .. })
+        ));
+    }
+
+    #[test]
+    fn what_the_agent_reports_in_the_end_counts() {
+        let limits = Limits {
+            dollars: Some(Usd::from_micros(9)),
+            output_tokens: Some(40),
+            ..Limits::default()
+        };
+        let mut meter = Meter::new(limits);
+        meter.message(message(90, 1, 0, 8), false);
+        meter.settle(Usd::from_micros(8), message(0, 50, 0, 0).tokens);
+        let exceeded = BudgetExceeded::OutputTokens { limit: 40, used: 50 };
+        assert_eq!(meter.exceeded(Duration::ZERO), Some(exceeded));
+    }
+
+    #[test]
+    fn where_nothing_is_left_the_limit_is_reached_before_anything_is_used() {
+        let limits = Limits {
+            dollars: Some(Usd::ZERO),
+            ..Limits::default()
+        };
+        check(
+            limits,
+            &[],
+            0,
+            Some(BudgetExceeded::Cost {
+                limit: Usd::ZERO,
+                used: Usd::ZERO,
+            }),
+        );
+    }
+}

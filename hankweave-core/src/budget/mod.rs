@@ -1,0 +1,22 @@
+//! What a codon may use, and whether it has used it up ("hank configuration", section 6).
+//!
+//! Everything follows from the document, so another try, another run and a restart after a crash go on counting where the one before stopped.
+//!
+//! - [`Ceiling`]: what everything together may use;
+//! - [`limits`]: what is left of all that for one codon, when it begins;
+//! - [`Meter`]: what an agent has used of it, told by [`BudgetExceeded`] when nothing is left;
+//! - [`summary`]: all of it for people, when a run ends.
+
+mod account;
+mod ceiling;
+mod exceeded;
+mod limits;
+mod meter;
+mod pool;
+mod summary;
+
+pub use ceiling::Ceiling;
+pub use exceeded::BudgetExceeded;
+pub use limits::{Limits, limits};
+pub use meter::Meter;
+pub use summary::summary;

@@ -1,0 +1,228 @@
+//! Money that the children of a container share ("hank configuration", section 6.3, dollars).
+
+use std::collections::BTreeMap;
+
+use crate::cost::Usd;
+use crate::hank::{Allocation, ContainerBudget};
+
+/// All shares together, in the unit in which shares are counted.
+const WHOLE: u64 = 1_000_000_000;
+
+/// The money of a hank or of a loop.
+#[derive(Debug, Clone)]
+pub(super) struct Pool {
+    pub(super) total: Usd,
+    allocation: Allocation,
+    /// In the order of hank.json.
+    children: Vec<Child>,
+}
+
+/// A codon, or a loop as a whole.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Child {
+    /// In billionths of the pool.
+    share: Option<u64>,
+    /// It has a limit of its own, so it does not wait for a part of what is shared by nobody.
+    capped: bool,
+    /// What it has used.
+    used: Usd,
+}
+
+impl Child {
+    pub(super) fn new(id: &str, shares: Option<&BTreeMap<String, f64>>, capped: bool, used: Usd) -> Self {
+        let share = shares.and_then(|shares| shares.get(id)).copied();
+        Self {
+            share: share.map(billionths),
+            capped,
+            used,
+        }
+    }
+}
+
+/// A fraction in billionths; everything after that is exact.
+fn billionths(share: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share is above 0 and at most 1"
+    )]
+    let billionths = (share.clamp(0.0, 1.0) * 1e9).round() as u64;
+    billionths
+}
+
+impl Pool {
+    pub(super) fn new(total: Usd, budget: Option<&ContainerBudget>, children: Vec<Child>) -> Self {
+        let allocation = budget.and_then(|budget| budget.allocation);
+        Self {
+            total,
+            allocation: allocation.unwrap_or(Allocation::Shared),
+            children,
+        }
+    }
+
+    /// What the child at `index` may use of the pool; `None` when the children have no parts of their own.
+    pub(super) fn allotted(&self, index: usize) -> Option<Usd> {
+        match self.allocation {
+            Allocation::Shared => None,
+            Allocation::Proportional => Some(self.part(index)),
+            Allocation::ProportionalStrict => Some(self.part(index).min(self.strictly_left(index))),
+        }
+    }
+
+    /// What the child has used itself.
+    pub(super) fn used(&self, index: usize) -> Usd {
+        self.children.get(index).map_or(Usd::ZERO, |child| child.used)
+    }
+
+    /// The share of the child; without one an equal part of what no share takes, with those that have neither share nor limit and have not run.
+    fn part(&self, index: usize) -> Usd {
+        if let Some(share) = self.children.get(index).and_then(|child| child.share) {
+            return of(self.total, share);
+        }
+        let shared: u64 = self.children.iter().filter_map(|child| child.share).sum();
+        let waiting = self.children.iter().skip(index);
+        let waiting = waiting
+            .filter(|child| child.share.is_none() && !child.capped)
+            .count();
+        let rest = of(self.total, WHOLE.saturating_sub(shared));
+        Usd::from_nanos(rest.as_nanos() / (waiting as u64).max(1))
+    }
+
+    /// What earlier children leave, when each counts as much as it was allotted, even if it used less.
+    fn strictly_left(&self, index: usize) -> Usd {
+        let mut left = self.total;
+        for (earlier, child) in self.children.iter().enumerate().take(index) {
+            let allotted = self.part(earlier).min(left);
+            left = left.saturating_sub(allotted.max(child.used));
+        }
+        left
+    }
+}
+
+/// `share` billionths of an amount, rounded down.
+fn of(amount: Usd, share: u64) -> Usd {
+    let nanos = u128::from(amount.as_nanos()) * u128::from(share) / u128::from(WHOLE);
+    Usd::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use Allocation::{Proportional, ProportionalStrict, Shared};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn child(share: Option<f64>, capped: bool, used: u64) -> Child {
+        Child {
+            share: share.map(billionths),
+            capped,
+            used: Usd::from_micros(used),
+        }
+    }
+
+    fn pool(allocation: Allocation, children: &[Child]) -> Pool {
+        Pool {
+            total: Usd::from_micros(10_000),
+            allocation,
+            children: children.to_vec(),
+        }
+    }
+
+    #[track_caller]
+    fn check(allocation: Allocation, children: &[Child], expected: &[u64]) {
+        let pool = pool(allocation, children);
+        let found = (0..children.len()).map(|index| pool.allotted(index).unwrap());
+        let expected: Vec<Usd> = expected.iter().copied().map(Usd::from_micros).collect();
+        assert_eq!(found.collect::<Vec<_>>(), expected, "{allocation:?}");
+    }
+
+    // hank-config.md 6.3, row "dollars, shared".
+    #[test]
+    fn in_a_shared_pool_nobody_has_a_part() {
+        assert_eq!(pool(Shared, &[child(None, false, 0)]).allotted(0), None);
+    }
+
+    // hank-config.md 6.3, row "dollars, proportional".
+    #[test]
+    fn shares_are_shares_of_the_whole_and_the_others_divide_the_rest() {
+        check(
+            Proportional,
+            &[
+                child(Some(0.5), false, 0),
+                child(None, false, 0),
+                child(None, false, 0),
+            ],
+            &[5_000, 2_500, 5_000],
+        );
+        // One that has a limit of its own does not count among those who divide.
+        check(
+            Proportional,
+            &[
+                child(None, true, 0),
+                child(None, false, 0),
+                child(Some(0.2), true, 0),
+            ],
+            &[8_000, 8_000, 2_000],
+        );
+    }
+
+    // hank-config.md 6.3, row "dollars, strict": "earlier children count at max(their allocation, actual)".
+    #[test]
+    fn strictly_what_a_child_leaves_goes_to_nobody() {
+        let thirds = [
+            child(Some(0.5), false, 0),
+            child(Some(0.3), false, 0),
+            child(None, false, 0),
+        ];
+        check(ProportionalStrict, &thirds, &[5_000, 3_000, 2_000]);
+        let spendthrift = [
+            child(Some(0.5), false, 9_000),
+            child(Some(0.3), false, 0),
+            child(None, false, 0),
+        ];
+        check(ProportionalStrict, &spendthrift, &[5_000, 1_000, 0]);
+    }
+
+    fn children() -> impl Strategy<Value = Vec<Child>> {
+        let raw = (0_u64..4_000, any::<bool>(), any::<bool>());
+        prop::collection::vec(raw, 1..6).prop_map(|raw| {
+            let most = raw.len() as f64;
+            let children = raw
+                .into_iter()
+                .enumerate()
+                .map(|(index, (used, shared, capped))| {
+                    let share = shared.then_some((index + 1) as f64 / (most * (most + 1.0) / 2.0));
+                    child(share, capped, used)
+                });
+            children.collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_is_allotted_more_than_the_whole(children in children()) {
+            for allocation in [Proportional, ProportionalStrict] {
+                let pool = pool(allocation, &children);
+                for index in 0..children.len() {
+                    prop_assert!(pool.allotted(index).unwrap() <= pool.total);
+                }
+            }
+        }
+
+        #[test]
+        fn strict_parts_are_never_more_than_the_whole_together(children in children()) {
+            let pool = pool(ProportionalStrict, &children);
+            let sum: Usd = (0..children.len()).map(|index| pool.allotted(index).unwrap()).sum();
+            prop_assert!(sum <= pool.total, "{sum}");
+        }
+
+        #[test]
+        fn strict_is_never_more_than_proportional(children in children()) {
+            for index in 0..children.len() {
+                let [strict, generous] =
+                    [ProportionalStrict, Proportional].map(|allocation| pool(allocation, &children).allotted(index));
+                prop_assert!(strict <= generous);
+            }
+        }
+    }
+}

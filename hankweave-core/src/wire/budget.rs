@@ -1,0 +1,97 @@
+//! The parts of the event `budget.summary`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cost::Usd;
+use crate::id::CodonId;
+use crate::plan::LoopContext;
+
+/// What everything together may use; absent means unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetCeiling {
+    /// In US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_dollars: Option<Usd>,
+    /// In seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_time_seconds: Option<f64>,
+}
+
+/// One entry of the plan with what it might use and what it used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetRow {
+    /// The codon.
+    pub codon_id: CodonId,
+    /// Where in a loop it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_context: Option<LoopContext>,
+    /// What became of it.
+    pub status: BudgetStatus,
+    /// What it might use.
+    pub budget: BudgetLimits,
+    /// What it used.
+    pub actual: ActualUse,
+}
+
+/// What became of a codon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BudgetStatus {
+    /// It has not begun.
+    Planned,
+    /// It goes on.
+    Running,
+    /// It completed within its limits.
+    Completed,
+    /// It reached a limit.
+    Exceeded,
+    /// It failed for another reason.
+    Failed,
+    /// A person skipped it.
+    Skipped,
+}
+
+/// The limits of a codon; absent means unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetLimits {
+    /// In US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_dollars: Option<Usd>,
+    /// In seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_time_seconds: Option<f64>,
+    /// Tokens that models write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// Tokens of the largest turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_context_tokens: Option<u64>,
+}
+
+/// What a codon used.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActualUse {
+    /// In US dollars, also when it was skipped.
+    pub dollars: Usd,
+    /// In seconds.
+    pub time_seconds: f64,
+    /// Tokens that models wrote.
+    pub output_tokens: u64,
+}
+
+/// Everything together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BudgetTotals {
+    /// The ceiling in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_dollars: Option<Usd>,
+    /// What was spent in US dollars.
+    pub actual_dollars: Usd,
+    /// How long the runs went on, in seconds.
+    pub actual_time_seconds: f64,
+}

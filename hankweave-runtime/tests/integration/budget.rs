@@ -1,0 +1,386 @@
+//! Budgets of real runs ("hank configuration", section 6; "runtime behaviour", sections 7 and 8).
+
+use hankweave_testing::{Finished, TestProject};
+use serde_json::{Value, json};
+
+use crate::support::{assert_checkpoint, assert_usd, codon, project};
+
+/// 100,000 tokens of this model cost 0.3 dollars.
+const MODEL: &str = "claude-sonnet-4-5";
+
+/// Says something for 0.3 dollars, `times` over, and writes its number each time; then does what `end` says.
+fn script(project: &TestProject, name: &str, times: usize, end: &Value) -> Value {
+    let turn = json!({"text": "working", "usage": {"input": 100_000, "output": 0},
+        "tools": [{"append": {"path": format!("{name}.txt"), "content": "turn ${N}\n"}}]});
+    let mut script = json!({"turns": vec![turn; times]});
+    for (key, value) in end.as_object().unwrap() {
+        script[key] = value.clone();
+    }
+    let file = format!("{name}.json");
+    project.write(&file, script.to_string());
+    json!({"script": file})
+}
+
+/// A codon that takes so many turns and is then done.
+fn turns(project: &TestProject, id: &str, times: usize, more: &Value) -> Value {
+    with_script(id, &script(project, id, times, &json!({})), more)
+}
+
+/// A codon that takes one turn and never ends by itself.
+fn endless(project: &TestProject, id: &str, more: &Value) -> Value {
+    let agent = script(project, id, 1, &json!({}));
+    let path = project.directory().join(format!("{id}.json"));
+    let mut script: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    script["turns"][0]["hang"] = json!(true);
+    project.write(&format!("{id}.json"), script.to_string());
+    with_script(id, &agent, more)
+}
+
+fn with_script(id: &str, agent: &Value, more: &Value) -> Value {
+    let mut codon = json!({"id": id, "name": id, "agent": agent, "model": MODEL, "continuationMode": "fresh", "promptText": "go",
+        "checkpointedFiles": ["*.txt"]});
+    for (key, value) in more.as_object().unwrap() {
+        codon[key] = value.clone();
+    }
+    codon
+}
+
+fn write_hank(project: &TestProject, budget: &Value, items: &[Value]) {
+    let mut hank = json!({"hank": items});
+    if !budget.is_null() {
+        hank["overrides"] = json!({"budget": budget});
+    }
+    project.write_hank(&hank);
+}
+
+/// The data of the one event of this type about this codon.
+#[track_caller]
+fn event(finished: &Finished, event_type: &str, id: Option<&str>) -> Value {
+    let mut events = finished
+        .json_lines()
+        .into_iter()
+        .filter(|event| event["type"] == event_type && id.is_none_or(|id| event["data"]["codonId"] == id));
+    let found = events
+        .next()
+        .unwrap_or_else(|| panic!("no {event_type}\n{finished}"));
+    assert!(events.next().is_none(), "{event_type} comes once");
+    found["data"].clone()
+}
+
+fn state(project: &TestProject) -> Value {
+    project.state(&project.directory())
+}
+
+fn statuses(run: &Value) -> Vec<(&str, &str)> {
+    let records = run["codons"].as_array().unwrap().iter();
+    records
+        .map(|record| {
+            (
+                record["codonId"].as_str().unwrap(),
+                record["status"].as_str().unwrap(),
+            )
+        })
+        .collect()
+}
+
+// hank-config.md 6.1, onExceeded `complete`: "the codon counts as completed and the plan goes on"; 6.3: "stopped with SIGTERM".
+#[test]
+fn an_agent_that_spends_too_much_is_stopped_and_its_work_counts() {
+    let project = project();
+    let items = [
+        endless(&project, "a", &json!({"budget": {"maxDollars": 0.25}})),
+        turns(&project, "b", 1, &json!({})),
+    ];
+    write_hank(&project, &Value::Null, &items);
+    let finished = project.run(["run", "--headless", "--json"]);
+    finished.expect_code(0);
+    assert_eq!(project.left_behind(), []);
+
+    let state = state(&project);
+    let run = &state["runs"][0];
+    assert_eq!(statuses(run), [("a", "completed"), ("b", "completed")]);
+    let stopped = codon(run, "a");
+    assert_usd(&stopped["finalCost"], 0.3);
+    assert_eq!(stopped["resultMessageReceived"], false);
+    let exceeded = json!({"currency": "cost", "limit": 0.25, "used": 0.3});
+    assert_eq!(stopped["budgetExceeded"], exceeded);
+    assert_checkpoint(&project, &project.directory(), &stopped["completionCheckpoint"]);
+    let ended = event(&finished, "codon.completed", Some("a"));
+    assert_eq!(
+        (&ended["success"], &ended["budgetExceeded"]),
+        (&json!(true), &exceeded)
+    );
+    assert_eq!(codon(run, "b").get("budgetExceeded"), None);
+
+    let summary = event(&finished, "budget.summary", None);
+    assert_eq!(summary["rows"][0]["status"], "exceeded");
+    assert_eq!(summary["rows"][1]["budget"], json!({}));
+    assert_usd(&summary["totals"]["actualDollars"], 0.6);
+    let status = project.run(["status"]);
+    assert!(
+        status
+            .stdout
+            .contains("its budget is used up: used $0.3000 of $0.2500"),
+        "{status}"
+    );
+    let status = project.run(["status", "--json"]).json_document();
+    assert_eq!(status["run"]["codons"][0]["budgetExceeded"], exceeded);
+}
+
+// hank-config.md 6.1, onExceeded `fail`: "non-retriable failure, then `onFailure`".
+#[test]
+fn a_budget_may_be_a_reason_to_fail_and_no_policy_tries_that_again() {
+    for (policy, code, ran) in [
+        ("abort", 1, vec![("a", "failed")]),
+        ("retry", 1, vec![("a", "failed")]),
+        ("ignore", 0, vec![("a", "failed"), ("b", "completed")]),
+    ] {
+        let project = project();
+        let more = json!({"budget": {"maxDollars": 0.25, "onExceeded": "fail"}, "onFailure": policy});
+        let items = [endless(&project, "a", &more), turns(&project, "b", 1, &json!({}))];
+        write_hank(&project, &Value::Null, &items);
+        let finished = project.run(["run", "--headless"]);
+        finished.expect_code(code);
+        let state = state(&project);
+        assert_eq!(statuses(&state["runs"][0]), ran, "{policy}");
+        let failed = codon(&state["runs"][0], "a");
+        assert_eq!(
+            (
+                &failed["failureReason"]["retriable"],
+                &failed["failureReason"]["message"]
+            ),
+            (
+                &json!(false),
+                &json!("the budget is used up: used $0.3000 of $0.2500")
+            )
+        );
+        assert_usd(&failed["partialCost"], 0.3);
+        assert_eq!(failed["budgetExceeded"]["currency"], "cost");
+    }
+}
+
+// hank-config.md 6.3: time is enforced "independently of messages".
+#[test]
+fn an_agent_that_says_nothing_is_stopped_when_its_time_is_over() {
+    let project = project();
+    write_hank(
+        &project,
+        &json!({"maxTimeSeconds": 2.5}),
+        &[
+            endless(&project, "a", &json!({})),
+            turns(&project, "b", 1, &json!({})),
+        ],
+    );
+    let finished = project.run(["run", "--headless"]);
+    finished.expect_code(0);
+    assert!(finished.elapsed.as_secs() < 60, "{:?}", finished.elapsed);
+    let state = state(&project);
+    let stopped = codon(&state["runs"][0], "a");
+    assert_eq!(
+        (&stopped["status"], &stopped["budgetExceeded"]["currency"]),
+        (&json!("completed"), &json!("duration"))
+    );
+    assert!(stopped["budgetExceeded"]["used"].as_f64() >= stopped["budgetExceeded"]["limit"].as_f64());
+    let begun = codon(&state["runs"][0], "b");
+    assert_eq!(
+        (&begun["status"], &begun["skippedDuring"]),
+        (&json!("skipped"), &json!("preparing"))
+    );
+}
+
+// hank-config.md 6.3, output and context tokens.
+#[test]
+fn tokens_are_limited_by_what_the_agent_reports() {
+    let project = project();
+    let reports =
+        json!({"turns": [{"text": "much", "usage": {"input": 10, "output": 50, "cacheRead": 900}}]});
+    project.write("much.json", reports.to_string());
+    let agent = json!({"script": "much.json"});
+    let limited = |id: &str, budget: Value| with_script(id, &agent, &json!({"budget": budget}));
+    let items = [
+        limited("output", json!({"maxOutputTokens": 40})),
+        limited("enough", json!({"maxOutputTokens": 51, "maxContextTokens": 1000})),
+        limited("context", json!({"maxContextTokens": 900})),
+    ];
+    write_hank(&project, &Value::Null, &items);
+    project.run(["run", "--headless"]).expect_code(0);
+    let state = state(&project);
+    let run = &state["runs"][0];
+    assert_eq!(
+        codon(run, "output")["budgetExceeded"],
+        json!({"currency": "outputTokens", "limit": 40, "used": 50})
+    );
+    assert_eq!(codon(run, "enough").get("budgetExceeded"), None);
+    assert_eq!(
+        codon(run, "context")["budgetExceeded"],
+        json!({"currency": "contextTokens", "limit": 900, "used": 911})
+    );
+}
+
+/// Nothing is started for a codon that has nothing left, and the next run knows what the one before spent.
+#[test]
+fn the_ceiling_of_the_command_line_holds_over_runs_and_nothing_starts_beyond_it() {
+    let project = project();
+    let items: Vec<Value> = ["a", "b", "c"]
+        .iter()
+        .map(|id| turns(&project, id, 1, &json!({})))
+        .collect();
+    write_hank(&project, &json!({"maxDollars": 9}), &items);
+    let finished = project.run(["run", "--headless", "--json", "--max-cost", "0.5"]);
+    finished.expect_code(0);
+    let first = state(&project);
+    let run = &first["runs"][0];
+    assert_eq!(
+        statuses(run),
+        [("a", "completed"), ("b", "completed"), ("c", "skipped")]
+    );
+    assert_eq!(
+        codon(run, "b")["budgetExceeded"],
+        json!({"currency": "cost", "limit": 0.2, "used": 0.3})
+    );
+    assert_eq!(
+        codon(run, "c")["budgetExceeded"],
+        json!({"currency": "cost", "limit": 0, "used": 0})
+    );
+    assert!(!project.directory().join("c.txt").exists());
+    let ended = event(&finished, "codon.completed", Some("c"));
+    assert_eq!((&ended["success"], &ended["cost"]), (&json!(false), &json!(0)));
+    assert_eq!(ended["budgetExceeded"]["limit"], 0);
+
+    project.run(["rollback", "--codon", "b"]).expect_code(0);
+    project
+        .run(["run", "--headless", "--max-cost", "0.8"])
+        .expect_code(0);
+    let second = state(&project);
+    assert_eq!(
+        codon(&second["runs"][0], "c")["budgetExceeded"],
+        json!({"currency": "cost", "limit": 0.2, "used": 0.3})
+    );
+    project.run(["rollback", "--codon", "b"]).expect_code(0);
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(
+        codon(&state(&project)["runs"][0], "c").get("budgetExceeded"),
+        None
+    );
+}
+
+#[test]
+fn every_try_of_a_codon_is_paid_from_the_same_budget() {
+    let project = project();
+    let agent = script(
+        &project,
+        "a",
+        1,
+        &json!({"result": {"message": "overloaded", "status": 529}}),
+    );
+    let more = json!({"onFailure": "retry", "retryConfig": {"delayMs": 0}, "budget": {"maxDollars": 0.5}});
+    write_hank(&project, &Value::Null, &[with_script("a", &agent, &more)]);
+    project.run(["run", "--headless"]).expect_code(0);
+    let state = state(&project);
+    assert_eq!(statuses(&state["runs"][0]), [("a", "failed"), ("a", "completed")]);
+    let last = &state["runs"][0]["codons"][1];
+    assert_eq!(
+        last["budgetExceeded"],
+        json!({"currency": "cost", "limit": 0.2, "used": 0.3})
+    );
+}
+
+// runtime-behaviour.md 7, step 1: "budget exceeded … = drop the rest of this iteration, stop the loop".
+#[test]
+fn the_budget_of_a_loop_ends_it_and_the_plan_goes_on_behind_it() {
+    let project = project();
+    let inner = [
+        turns(&project, "b", 1, &json!({"onFailure": "ignore"})),
+        turns(&project, "c", 1, &json!({"onFailure": "ignore"})),
+    ];
+    let found = json!({"type": "loop", "id": "l", "name": "L", "terminateOn": {"type": "iterationLimit", "limit": 5},
+        "codons": inner, "budget": {"maxDollars": 0.8}});
+    write_hank(
+        &project,
+        &Value::Null,
+        &[found, turns(&project, "d", 1, &json!({}))],
+    );
+    let finished = project.run(["run", "--headless", "--json"]);
+    finished.expect_code(0);
+    let state = state(&project);
+    let run = &state["runs"][0];
+    let ran: Vec<&str> = statuses(run).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(ran, ["b#0", "c#0", "b#1", "d"]);
+    assert_eq!(codon(run, "b#1")["budgetExceeded"]["limit"], 0.2);
+    let iterations: Vec<(Value, Value)> = finished
+        .json_lines()
+        .into_iter()
+        .filter(|event| event["type"] == "loop.iteration.completed")
+        .map(|event| {
+            (
+                event["data"]["iteration"].clone(),
+                event["data"]["isFinal"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(iterations, [(json!(0), json!(false)), (json!(1), json!(true))]);
+}
+
+// hank-config.md 6.2: contradictions are errors, found before anything is touched.
+#[test]
+fn budgets_that_contradict_each_other_are_refused_before_anything_is_touched() {
+    for (budget, words) in [
+        (
+            json!({"maxDollars": 1, "allocation": "proportional", "shares": {"a": 0.7, "b": 0.6}}),
+            "overrides.budget.shares: add up to 1.300",
+        ),
+        (
+            json!({"maxDollars": 1, "shares": {"a": 0.7}}),
+            "needs a proportional allocation",
+        ),
+        (json!({"allocation": "proportional"}), "needs maxDollars"),
+        (
+            json!({"maxDollars": 1, "allocation": "proportional", "shares": {"z": 0.5}}),
+            "`z` is no direct child; there are a, b",
+        ),
+    ] {
+        let project = project();
+        let items = [
+            turns(&project, "a", 1, &json!({})),
+            turns(&project, "b", 1, &json!({})),
+        ];
+        write_hank(&project, &budget, &items);
+        let before = project.files();
+        let finished = project.run(["run", "--headless"]);
+        finished.expect_code(65);
+        assert!(finished.stderr.contains(words), "{words}\n{finished}");
+        assert_eq!(project.files(), before);
+    }
+    let project = project();
+    write_hank(&project, &Value::Null, &[turns(&project, "a", 1, &json!({}))]);
+    for flags in [
+        ["--max-cost", "0"],
+        ["--max-cost", "-1"],
+        ["--max-time", "never"],
+        ["--max-time", "0"],
+    ] {
+        let finished = project.run(["run", "--headless"].into_iter().chain(flags));
+        finished.expect_code(2);
+        assert!(
+            finished.stderr.contains("above 0") || finished.stderr.contains("unexpected"),
+            "{finished}"
+        );
+    }
+}
+
+// hank-config.md 6.2, warning: "dollar budget with a model without a price".
+#[test]
+fn validate_says_that_the_price_of_a_model_is_not_known() {
+    let project = project();
+    let mut unknown = turns(&project, "a", 1, &json!({}));
+    unknown["model"] = json!("house-model");
+    write_hank(&project, &json!({"maxDollars": 1}), &[unknown]);
+    let finished = project.run(["validate"]);
+    finished.expect_code(0);
+    assert!(
+        finished
+            .stdout
+            .contains("the price of `house-model` is not known"),
+        "{finished}"
+    );
+}
