@@ -1,7 +1,10 @@
-//! How long events take until they are durable, beside the bare writes and syncs of the same lines.
+//! How long events take until they are durable, beside bare appends and syncs of the same lines.
 //!
-//! Both give the time for each event. `durable/<codons of history>/<events that wait>` goes through the whole state manager while so many
-//! events always wait; `raw/<events>` appends as many lines to a file and syncs it once. The history should make no difference.
+//! `ours` goes through the whole state manager while so many events always wait for their tickets. `bare` appends as many lines to a file and
+//! syncs it once. The two take turns, since the speed of a disk changes from minute to minute, and the ratio is that of neighbours. Each turn
+//! is followed by a rest in which what it left to do in the background comes to its end. The history should make no difference.
+//!
+//! `cargo bench -p hankweave-runtime --bench state` takes two minutes.
 
 #![expect(
     clippy::disallowed_methods,
@@ -10,11 +13,12 @@
 )]
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::event::{Encoded, Recorded, StateEvent};
 use hankweave_core::id::{CodonId, Pid, RunId};
@@ -22,65 +26,105 @@ use hankweave_core::state::{HankweaveState, LiveState, StartingConditions, rende
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::journal::{FileJournal, JournalLimits};
 use hankweave_runtime::state_manager::{Parts, StateManager, Strictness, Ticket, load};
-use hankweave_runtime::store::{LogBatch, StateFiles, StateLog};
+use hankweave_runtime::store::{LogBatch, StateFiles};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::SystemClock;
 use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::ids::RandomIds;
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 const WAITING: [usize; 4] = [1, 16, 64, 256];
-const HISTORY: [usize; 2] = [10, 10_000];
+const HISTORY: [usize; 3] = [10, 10_000, 100_000];
 const CODONS_IN_A_RUN: usize = 100;
 const OPEN_RUN: &str = "open";
 
-fn durable_events(criterion: &mut Criterion) {
+const ROUNDS: usize = 9;
+const TURN: Duration = Duration::from_millis(600);
+const REST: Duration = Duration::from_millis(300);
+
+fn main() {
     let runtime = Runtime::new().expect("threads can be started");
-    for history in HISTORY {
-        let folder = tempfile::tempdir().expect("there is a place for temporary files");
-        let (manager, task) = start(&runtime, folder.path(), &document(history));
-        let mut group = criterion.benchmark_group(format!("durable/{history}"));
-        for waiting in WAITING {
-            group.bench_function(BenchmarkId::from_parameter(waiting), |bencher| {
-                bencher.iter_custom(|events| {
-                    let begin = Instant::now();
-                    runtime.block_on(record(&manager, waiting, events));
-                    begin.elapsed()
-                });
-            });
-        }
-        group.finish();
-        runtime
-            .block_on(manager.shutdown())
-            .expect("the last save succeeds");
-        runtime.block_on(task).expect("the task ends");
+    let servers: Vec<Server> = HISTORY
+        .iter()
+        .map(|codons| Server::start(&runtime, *codons))
+        .collect();
+    let folder = tempfile::tempdir().expect("there is a place for temporary files");
+    let mut file = File::create(folder.path().join("bare.log")).expect("the file can be made");
+    println!(
+        "medians of {ROUNDS} rounds (least to most); microseconds for an event, or the ratio of two turns of one round"
+    );
+    for waiting in WAITING {
+        let rounds: Vec<Round> = (0..ROUNDS)
+            .map(|_| Round {
+                bare: turn(|events| bare(&mut file, waiting, events)),
+                ours: servers
+                    .iter()
+                    .map(|server| turn(|events| runtime.block_on(record(&server.manager, waiting, events))))
+                    .collect(),
+            })
+            .collect();
+        report(waiting, &rounds);
+    }
+    servers.into_iter().for_each(|server| server.stop(&runtime));
+}
+
+/// Microseconds for an event: bare, and for each history.
+struct Round {
+    bare: f64,
+    ours: Vec<f64>,
+}
+
+fn report(waiting: usize, rounds: &[Round]) {
+    println!("{waiting} waiting: bare {}", spread(rounds, |round| round.bare));
+    for (index, codons) in HISTORY.iter().enumerate() {
+        println!(
+            "  {codons} codons of history: {}, bare/ours {}, rate of that with {} codons {}",
+            spread(rounds, |round| round.ours[index]),
+            spread(rounds, |round| round.bare / round.ours[index]),
+            HISTORY[0],
+            spread(rounds, |round| round.ours[0] / round.ours[index]),
+        );
     }
 }
 
-fn raw_writes(criterion: &mut Criterion) {
-    let folder = tempfile::tempdir().expect("there is a place for temporary files");
-    let mut log = StateLog::open(&RealDisk, &folder.path().join("raw.log"), 0).expect("the file can be made");
-    let event = Encoded::new(cost_event()).expect("a cost is text");
-    let mut group = criterion.benchmark_group("raw");
-    for waiting in WAITING {
-        let mut lines = LogBatch::default();
-        (1..=waiting as u64).for_each(|seq| lines.record(seq, Timestamp::UNIX_EPOCH, &event));
-        group.bench_function(BenchmarkId::from_parameter(waiting), |bencher| {
-            bencher.iter_custom(|events| {
-                let begin = Instant::now();
-                for _ in 0..events.div_ceil(waiting as u64) {
-                    log.append(&lines).expect("the disk has space");
-                }
-                begin.elapsed()
-            });
-        });
+fn spread(rounds: &[Round], figure: impl Fn(&Round) -> f64) -> String {
+    let mut figures: Vec<f64> = rounds.iter().map(figure).collect();
+    figures.sort_by(f64::total_cmp);
+    format!(
+        "{:.2} ({:.2} to {:.2})",
+        figures[ROUNDS / 2],
+        figures[0],
+        figures[ROUNDS - 1]
+    )
+}
+
+/// Lets `work` do so many events at a time until the turn is over; the result is the microseconds that one took.
+fn turn(mut work: impl FnMut(usize)) -> f64 {
+    const AT_A_TIME: usize = 1_024;
+    std::thread::sleep(REST);
+    let begin = Instant::now();
+    let mut events = 0;
+    while begin.elapsed() < TURN {
+        work(AT_A_TIME);
+        events += AT_A_TIME;
     }
-    group.finish();
+    begin.elapsed().as_secs_f64() * 1e6 / events as f64
+}
+
+fn bare(file: &mut File, waiting: usize, events: usize) {
+    let event = Encoded::new(cost_event()).expect("a cost is text");
+    let mut lines = LogBatch::default();
+    (1..=waiting as u64).for_each(|seq| lines.record(seq, Timestamp::UNIX_EPOCH, &event));
+    for _ in 0..events / waiting {
+        file.write_all(lines.as_bytes()).expect("the disk has space");
+        file.sync_data().expect("the disk has space");
+    }
 }
 
 /// Records events so that as many always wait: the next one is sent once the oldest is durable.
-async fn record(manager: &StateManager, waiting: usize, events: u64) {
+async fn record(manager: &StateManager, waiting: usize, events: usize) {
     let event = cost_event();
     let mut tickets = VecDeque::with_capacity(waiting);
     for _ in 0..events {
@@ -97,6 +141,31 @@ async fn record(manager: &StateManager, waiting: usize, events: u64) {
 async fn acknowledged(tickets: &mut VecDeque<Ticket>) {
     if let Some(oldest) = tickets.pop_front() {
         oldest.await.expect("a running codon takes costs");
+    }
+}
+
+/// A state manager with its files.
+struct Server {
+    _folder: TempDir,
+    manager: StateManager,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    fn start(runtime: &Runtime, codons: usize) -> Self {
+        let folder = tempfile::tempdir().expect("there is a place for temporary files");
+        let (manager, task) = start(runtime, folder.path(), &document(codons));
+        Self {
+            _folder: folder,
+            manager,
+            task,
+        }
+    }
+
+    fn stop(self, runtime: &Runtime) {
+        let stopped = runtime.block_on(self.manager.shutdown());
+        stopped.expect("the last save succeeds");
+        runtime.block_on(self.task).expect("the task ends");
     }
 }
 
@@ -209,6 +278,3 @@ fn cost_event() -> StateEvent {
         },
     }
 }
-
-criterion_group!(benches, raw_writes, durable_events);
-criterion_main!(benches);

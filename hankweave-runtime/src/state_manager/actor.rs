@@ -1,5 +1,6 @@
 //! The task that owns the document.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{CurrentFigures, Event};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::degraded::Degraded;
 use super::journaling::{Content, Journalist, Letters, News, waiting};
@@ -52,6 +54,8 @@ pub struct StateManagerTask {
     lines: LogBatch,
     visible: watch::Sender<Arc<HankweaveState>>,
     degraded: Degraded,
+    /// How many were answered at once, and how long their events took to become durable.
+    last: (usize, Duration),
 }
 
 /// The accepted part of a batch, in queue order.
@@ -105,6 +109,7 @@ impl StateManagerTask {
             lines: LogBatch::default(),
             visible,
             degraded,
+            last: (0, Duration::ZERO),
         }
     }
 
@@ -142,6 +147,7 @@ impl StateManagerTask {
                 biased;
                 step = self.snapshots.step() => self.advance(step),
                 count = self.requests.recv_many(&mut self.waiting, MAX_BATCH) => {
+                    self.gather();
                     let shutdown = self.commit().await;
                     if count == 0 || shutdown.is_some() {
                         return shutdown;
@@ -149,6 +155,25 @@ impl StateManagerTask {
                 }
             }
         }
+    }
+
+    /// Lets those who were just answered send again before the next sync begins, so that one sync serves them all: while requests keep
+    /// arriving, and for half as long as the last sync took at most.
+    fn gather(&mut self) {
+        let (answered, sync) = std::mem::take(&mut self.last);
+        if answered < 2 {
+            return;
+        }
+        let expected = self.waiting.len() + answered;
+        let (requests, waiting) = (&mut self.requests, &mut self.waiting);
+        self.parts.blocking.linger(sync / 2, || {
+            while waiting.len() < MAX_BATCH
+                && let Ok(request) = requests.try_recv()
+            {
+                waiting.push(request);
+            }
+            waiting.len() >= expected
+        });
     }
 
     /// Carries out the waiting requests up to a shutdown, which it returns.
@@ -215,9 +240,11 @@ impl StateManagerTask {
     /// Makes the accepted events durable, then visible, then known to those who wait; then everybody else is told.
     async fn persist(&mut self, accepted: Accepted) {
         if !self.lines.is_empty() {
+            let begun = Instant::now();
             if let Err(error) = self.append_lines() {
                 return accepted.refuse(&error);
             }
+            self.last = (accepted.recorded.len(), begun.elapsed());
             self.snapshots.changed(accepted.transition);
             self.visible.send_replace(Arc::new(self.live.document().clone()));
         }
@@ -278,7 +305,13 @@ impl StateManagerTask {
 
     /// Makes lines of the log durable; a failure is noted before it is returned.
     fn append(&mut self, batch: &LogBatch) -> Result<(), Arc<PersistenceError>> {
-        self.log.append(batch).map_err(|error| {
+        let appended = self.log.append(batch);
+        self.noted(appended)
+    }
+
+    /// Notes that the log failed.
+    fn noted(&self, done: io::Result<()>) -> Result<(), Arc<PersistenceError>> {
+        done.map_err(|error| {
             let error = Arc::new(PersistenceError::Log(error));
             self.degraded.note(Arc::clone(&error));
             error
@@ -314,7 +347,8 @@ impl StateManagerTask {
         }
         let mut batch = LogBatch::default();
         batch.closed(self.next_seq - 1);
-        self.append(&batch)
+        let closed = self.log.close(&batch);
+        self.noted(closed)
     }
 }
 

@@ -15,11 +15,14 @@ use super::journaling::Letters;
 use super::{Parts, PersistenceError};
 use crate::store::{SnapshotMark, SnapshotWriter};
 
-/// How long a change that is no transition may wait for its snapshot.
+/// How long a change that is no transition waits for its snapshot at least.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// Such changes wait this many times as long as the last snapshot took, so that a large document takes no more than a tenth of the disk.
+const PACE: u32 = 9;
+
 /// Rarely enough that cutting the log costs little, and short enough to be read in a fraction of a second.
-pub(super) const WORTH_CUTTING: u64 = 16 << 20;
+pub(super) const WORTH_CUTTING: u64 = 32 << 20;
 
 /// When to write a snapshot, and how far the one in progress has come.
 pub(super) struct Snapshots {
@@ -27,7 +30,11 @@ pub(super) struct Snapshots {
     letters: Letters,
     writer: SnapshotWriter,
     work: Option<BoxFuture<'static, Step>>,
+    /// When the work began.
+    begun: Instant,
     due: Option<Instant>,
+    /// How long changes that are no transitions wait.
+    patience: Duration,
     cuts: Cuts,
 }
 
@@ -86,7 +93,9 @@ impl Snapshots {
             letters,
             writer: SnapshotWriter::default(),
             work: None,
+            begun: Instant::now(),
             due: None,
+            patience: PATIENCE,
             cuts,
         }
     }
@@ -94,7 +103,7 @@ impl Snapshots {
     /// Notes that the document changed.
     pub(super) fn changed(&mut self, transition: bool) {
         let now = Instant::now();
-        let due = if transition { now } else { now + PATIENCE };
+        let due = if transition { now } else { now + self.patience };
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
 
@@ -117,6 +126,7 @@ impl Snapshots {
     /// Begins a snapshot of `state`, which contains everything up to `seq` and was reached when the log had `cut` bytes.
     pub(super) fn begin(&mut self, state: HankweaveState, seq: u64, cut: u64) {
         self.due = None;
+        self.begun = Instant::now();
         let mut writer = std::mem::take(&mut self.writer);
         let blocking = self.parts.blocking;
         self.work = Some(Box::pin(blocking.run(move || {
@@ -155,6 +165,9 @@ impl Snapshots {
             (Some(work), _) => {
                 let step = work.await;
                 self.work = None;
+                if matches!(step, Step::Saved(..)) {
+                    self.patience = PATIENCE.max(self.begun.elapsed() * PACE);
+                }
                 step
             }
             (None, Some(due)) => {

@@ -446,7 +446,7 @@ mod tests {
         let cut = log.length();
         log.append(&lines[1]).unwrap();
         let mut log = files.trim_log(&log, cut).unwrap();
-        log.append(&lines[2]).unwrap();
+        log.close(&lines[2]).unwrap();
         let expected = [lines[1].as_bytes(), lines[2].as_bytes()].concat();
         assert_eq!(
             RealDisk.read(&folder.path().join("state.log"), 1000).unwrap(),

@@ -5,6 +5,8 @@
 //! synced, the space proves that everything in front of it was durable. So a bad line without such a proof behind it is the torn end of
 //! the last write, which nobody was told about; with one it is damage to acknowledged history.
 //!
+//! Behind the last line there may be room for more, which is filled with zeros; to a reader it is such a torn end.
+//!
 //! Three kinds of JSON occur: a recorded event `{"seq","at","event":{"type","data"}}`, the mark of a snapshot `{"snapshot":{…}}`, and
 //! `{"closed":seq}`, the last line of a clean end with the highest number in use.
 
@@ -19,10 +21,19 @@ use super::SnapshotMark;
 use crate::world::disk::{self, AppendFile, Disk};
 
 /// The log, open for appending.
+///
+/// In front of its lines it has room: zeros, written and synced together with some earlier lines. Making lines durable that come to lie in
+/// the room changes no length, so the file system has nothing to record but the lines themselves, which takes about half the time.
 #[derive(Debug)]
 pub struct StateLog {
     file: Box<dyn AppendFile>,
+    /// Bytes of room behind the last line.
+    room: usize,
 }
+
+/// How much room is made at a time: as much as there are lines, within these borders, in bytes.
+const LEAST_ROOM: u64 = 16 << 10;
+const MOST_ROOM: u64 = 1 << 20;
 
 impl StateLog {
     /// Opens the log, making it when there is none, and cuts it down to `keep` bytes, which are durable then: a killed life may have written
@@ -38,7 +49,7 @@ impl StateLog {
         }
         file.sync_data()?;
         disk.sync_dir(disk::parent(path))?;
-        Ok(Self { file })
+        Ok(Self { file, room: 0 })
     }
 
     /// Appends the lines in one write and returns once they are durable.
@@ -48,11 +59,47 @@ impl StateLog {
     /// What the disk says. Nobody knows then what a crash would leave; the log must not be used any more.
     pub fn append(&mut self, batch: &LogBatch) -> io::Result<()> {
         let good = self.file.length();
-        self.file.append(&batch.bytes)?;
+        self.write(&batch.bytes)?;
         self.file.sync_data().inspect_err(|_| {
             // The events will be reported as not durable, so the next start had better not find them. No promise hangs on it.
             let _ = self.file.truncate(good);
         })
+    }
+
+    /// Appends the last lines and leaves no room behind them.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append).
+    pub fn close(&mut self, batch: &LogBatch) -> io::Result<()> {
+        if self.room > 0 {
+            self.file.truncate(self.file.length())?;
+            self.room = 0;
+        }
+        self.file.append(&batch.bytes)?;
+        self.file.sync_data()
+    }
+
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        if let Some(left) = self.room.checked_sub(lines.len()) {
+            self.room = left;
+            return self.file.append(lines);
+        }
+        self.write_with_room(lines)
+    }
+
+    /// Writes the lines over the end of the room and more room behind them.
+    fn write_with_room(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.room = 0;
+        let end = self.file.length() + lines.len() as u64;
+        let room = end.clamp(LEAST_ROOM, MOST_ROOM) as usize;
+        let mut content = Vec::with_capacity(lines.len() + room);
+        content.extend_from_slice(lines);
+        content.resize(lines.len() + room, 0);
+        self.file.append(&content)?;
+        self.file.rewind(end)?;
+        self.room = room;
+        Ok(())
     }
 
     /// Its length in bytes.
@@ -468,7 +515,54 @@ mod tests {
         let mut more = LogBatch::default();
         add(&mut more, 2);
         log.append(&more).unwrap();
-        assert_eq!(seqs(&read_log(&RealDisk.read(&path, 10_000).unwrap())), [1, 2]);
+        assert_eq!(seqs(&read_log(&RealDisk.read(&path, 1 << 20).unwrap())), [1, 2]);
+    }
+
+    fn opened(folder: &tempfile::TempDir) -> (std::path::PathBuf, StateLog) {
+        let path = folder.path().join("state.log");
+        let log = StateLog::open(&RealDisk, &path, 0).unwrap();
+        (path, log)
+    }
+
+    fn one(seq: u64) -> LogBatch {
+        let mut batch = LogBatch::default();
+        add(&mut batch, seq);
+        batch
+    }
+
+    #[test]
+    fn lines_come_to_lie_in_room_that_reads_as_nothing_and_is_gone_after_a_clean_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, mut log) = opened(&folder);
+        let size = || RealDisk.metadata(&path).unwrap().length;
+        log.append(&one(1)).unwrap();
+        let with_room = size();
+        assert_eq!(with_room, log.length() + LEAST_ROOM.max(log.length()));
+        log.append(&one(2)).unwrap();
+        assert_eq!(size(), with_room);
+        let contents = read_log(&RealDisk.read(&path, 1 << 20).unwrap());
+        assert_eq!((seqs(&contents), contents.damaged_lines), (vec![1, 2], 0));
+        assert_eq!(contents.keep, log.length());
+        let mut closed = LogBatch::default();
+        closed.closed(2);
+        log.close(&closed).unwrap();
+        assert_eq!(size(), log.length());
+        assert_eq!(
+            read_log(&RealDisk.read(&path, 1 << 20).unwrap()).closed_at,
+            Some(2)
+        );
+    }
+
+    #[test]
+    fn room_is_made_again_when_it_is_used_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, mut log) = opened(&folder);
+        for seq in 1..=500 {
+            log.append(&one(seq)).unwrap();
+        }
+        let contents = read_log(&RealDisk.read(&path, 1 << 20).unwrap());
+        assert_eq!(seqs(&contents), Vec::from_iter(1..=500));
+        assert!(log.length() > 2 * LEAST_ROOM && contents.keep == log.length());
     }
 
     #[test]

@@ -177,6 +177,14 @@ pub trait AppendFile: Send + Debug {
         self.syncer().sync_data()
     }
 
+    /// Takes the end back to `length` bytes and leaves what is behind it on the disk until it is written over: room that is there already,
+    /// so that making durable what comes to lie there changes no length.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn rewind(&mut self, length: u64) -> io::Result<()>;
+
     /// Cuts the file down to `length` bytes.
     ///
     /// # Errors

@@ -32,8 +32,13 @@ impl File {
     }
 
     pub(super) fn append(&mut self, bytes: &[u8]) {
+        self.write_at(self.content.len(), bytes);
+    }
+
+    /// Writes over what is there from `offset` on, and behind it.
+    pub(super) fn write_at(&mut self, offset: usize, bytes: &[u8]) {
         self.change(Change::Write {
-            offset: self.content.len(),
+            offset,
             bytes: bytes.to_vec(),
         });
     }

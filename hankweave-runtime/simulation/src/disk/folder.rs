@@ -77,7 +77,7 @@ impl Folder for SimFolder {
         let mut bytes = Vec::new();
         content.read_to_end(&mut bytes)?;
         let id = self.add(name, mode, Node::File(super::file::File::default()))?;
-        self.disk.shared().write(self.disk.life(), id, &bytes)
+        self.disk.shared().write_at(self.disk.life(), id, 0, &bytes)
     }
 
     fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {

@@ -319,14 +319,21 @@ impl Shared {
     }
 
     /// Writes to the end of a file; what hinders that leaves a part.
-    pub(super) fn write(&mut self, life: Option<u64>, id: Id, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn write_at(
+        &mut self,
+        life: Option<u64>,
+        id: Id,
+        offset: u64,
+        bytes: &[u8],
+    ) -> io::Result<()> {
         self.alive(life)?;
         let refused = self.step(life, Need::Space).err();
         let fits = match refused {
             Some(_) => self.rng.up_to(bytes.len()),
             None => bytes.len(),
         };
-        self.files.file_mut(id)?.append(&bytes[..fits]);
+        let offset = usize::try_from(offset).map_err(|_| not_regular())?;
+        self.files.file_mut(id)?.write_at(offset, &bytes[..fits]);
         if refused.is_some() {
             self.note_refusal(id);
         }
@@ -412,7 +419,7 @@ impl Disk for SimDisk {
             shared.make_file(directory, &name, 0o600)
         })?;
         let mut shared = self.shared();
-        shared.write(self.life, id, bytes)?;
+        shared.write_at(self.life, id, 0, bytes)?;
         shared.sync(self.life, id)
     }
 
@@ -564,13 +571,18 @@ struct SimAppendFile {
 impl AppendFile for SimAppendFile {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let SimSyncFile { disk, id } = &*self.file;
-        disk.shared().write(disk.life, *id, bytes)?;
+        disk.shared().write_at(disk.life, *id, self.length, bytes)?;
         self.length += bytes.len() as u64;
         Ok(())
     }
 
     fn syncer(&self) -> Arc<dyn SyncFile> {
         self.file.clone()
+    }
+
+    fn rewind(&mut self, length: u64) -> io::Result<()> {
+        self.length = length;
+        Ok(())
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {

@@ -229,6 +229,11 @@ impl AppendFile for FaultyAppendFile {
         })
     }
 
+    fn rewind(&mut self, length: u64) -> io::Result<()> {
+        self.faults.reading()?;
+        self.inner.rewind(length)
+    }
+
     fn truncate(&mut self, length: u64) -> io::Result<()> {
         self.faults.step()?;
         self.inner.truncate(length)

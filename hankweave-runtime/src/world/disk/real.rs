@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,12 +53,14 @@ impl Disk for RealDisk {
     }
 
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let file = private()
-            .append(true)
+        let mut file = private()
+            .write(true)
             .create(true)
+            .truncate(false)
             .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
             .open(path)?;
         let length = regular(&file)?;
+        file.seek(SeekFrom::Start(length))?;
         Ok(RealAppendFile::boxed(file, length))
     }
 
@@ -163,10 +165,15 @@ impl AppendFile for RealAppendFile {
         self.file.clone()
     }
 
-    fn truncate(&mut self, length: u64) -> io::Result<()> {
-        self.file.0.set_len(length)?;
+    fn rewind(&mut self, length: u64) -> io::Result<()> {
+        (&self.file.0).seek(SeekFrom::Start(length))?;
         self.length = length;
         Ok(())
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.file.0.set_len(length)?;
+        self.rewind(length)
     }
 
     fn length(&self) -> u64 {
@@ -346,6 +353,20 @@ mod tests {
         file.truncate(4).unwrap();
         file.append(b"three\n").unwrap();
         assert_eq!(RealDisk.read(&path, 100).unwrap(), b"one\nthree\n");
+    }
+
+    #[test]
+    fn what_is_behind_a_rewound_end_stays_until_it_is_written_over() {
+        let (_folder, path) = folder();
+        let mut file = RealDisk.create_append(&path).unwrap();
+        file.append(b"one\n....").unwrap();
+        file.rewind(4).unwrap();
+        assert_eq!(file.length(), 4);
+        file.append(b"two").unwrap();
+        assert_eq!(RealDisk.read(&path, 100).unwrap(), b"one\ntwo.");
+        file.truncate(4).unwrap();
+        file.append(b"2\n").unwrap();
+        assert_eq!(RealDisk.read(&path, 100).unwrap(), b"one\n2\n");
     }
 
     // covers: L1
