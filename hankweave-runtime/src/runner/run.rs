@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hankweave_core::budget;
 use hankweave_core::event::StateEvent;
-use hankweave_core::plan::ExpandError;
+use hankweave_core::plan::{Decision, ExpandError, decide};
 use hankweave_core::run::{Complete, Fail, Run, Running};
 use hankweave_core::thread;
 use hankweave_core::wire::{Event, IdleReason};
@@ -185,6 +185,12 @@ async fn beat(lock: &Arc<InstanceLock>, possession: &Possession, shutdown: &Shut
     }
 }
 
+/// Whether every codon of the plan has ended.
+fn is_done(context: &RunContext) -> bool {
+    let state = context.manager.snapshot();
+    decide(&state, &thread::build(&state, None, None), &context.hank) == Decision::Done
+}
+
 /// The last record of the run, whatever became of it.
 async fn close(
     context: &RunContext,
@@ -195,6 +201,8 @@ async fn close(
     let (complete, fail) = (Complete { end_time }, Fail { end_time });
     let closing = match end {
         Ok(WalkEnd::Over(RunResult::Completed | RunResult::NothingToDo)) => run.step(complete).event,
+        // "RunCompleted if all codons were done, else RunFailed" ("WebSocket protocol", shutdown, step 6).
+        Ok(WalkEnd::Over(RunResult::Stopped(_))) if is_done(context) => run.step(complete).event,
         Ok(WalkEnd::Over(RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Stopped(_)))
         | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(fail).event,
         // Superseded by another run: it ends as well as its newest codon did.

@@ -31,3 +31,4 @@ mod state_commands;
 mod steering;
 mod supervision;
 mod support;
+mod whole_story;
