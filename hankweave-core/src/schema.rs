@@ -16,6 +16,7 @@ use crate::hank::{CodonConfig, Hank, LoopConfig};
 use crate::id::{AgentId, CodonId, EventId, LoopId, RunId, SentinelId, SessionId, TaskId};
 use crate::state::HankweaveState;
 use crate::time::Timestamp;
+use crate::wire::{Request, ShaPrefix};
 
 /// The schema of hank.json.
 #[must_use]
@@ -33,6 +34,12 @@ pub fn state() -> Value {
 #[must_use]
 pub fn event() -> Value {
     of::<StateEvent>("state event")
+}
+
+/// The schema of a command that a client sends over the WebSocket, `{id, type, data?}`.
+#[must_use]
+pub fn command() -> Value {
+    of::<Request>("command")
 }
 
 fn of<T: JsonSchema>(title: &str) -> Value {
@@ -65,6 +72,7 @@ text! {
     EventId, "EventId", {"type": "string", "minLength": 1};
     TaskId, "TaskId", {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"};
     AgentId, "AgentId", {"type": "string", "minLength": 1};
+    ShaPrefix, "ShaPrefix", {"type": "string", "pattern": "^[0-9a-f]{12,64}$"};
     Timestamp, "Timestamp", {"type": "string", "format": "date-time"};
     Usd, "Usd", {"type": "number", "minimum": 0, "description": "US dollars"};
 }

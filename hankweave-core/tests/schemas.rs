@@ -22,6 +22,11 @@ fn the_schema_of_an_event_is_the_known_one() {
     insta::assert_json_snapshot!(schema::event());
 }
 
+#[test]
+fn the_schema_of_a_command_is_the_known_one() {
+    insta::assert_json_snapshot!(schema::command());
+}
+
 /// No field of a codon is left without a type.
 #[test]
 fn every_field_of_every_status_has_a_type() {
@@ -47,7 +52,12 @@ fn every_field_of_every_status_has_a_type() {
 /// A reference that leads nowhere makes the whole schema useless to its readers.
 #[test]
 fn every_reference_leads_somewhere() {
-    for schema in [schema::hank(), schema::state(), schema::event()] {
+    for schema in [
+        schema::hank(),
+        schema::state(),
+        schema::event(),
+        schema::command(),
+    ] {
         let mut open = vec![&schema];
         while let Some(value) = open.pop() {
             match value {

@@ -1,5 +1,6 @@
 //! Running a hank from another program.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +16,10 @@ use crate::instance_lock::{Exclusion, InstanceLock};
 use crate::paths::ExecutionDir;
 use crate::recovery::{self, OpenError};
 use crate::runner::{
-    self, Commander, Inbox, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome, Trouble,
+    self, Attendance, Commander, Inbox, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome,
+    Surroundings, Trouble,
 };
+use crate::server::{Bound, ServeError, Server, ServerOptions, Stage};
 use crate::shutdown::Shutdown;
 use crate::state_manager::{PersistenceError, Subscription};
 use crate::world::World;
@@ -154,6 +157,7 @@ impl Builder {
             lock,
             commander,
             inbox,
+            bound: None,
         })
     }
 }
@@ -165,6 +169,8 @@ pub struct Hankweave {
     lock: InstanceLock,
     commander: Commander,
     inbox: Inbox,
+    /// The port on which clients will be answered.
+    bound: Option<Bound>,
 }
 
 impl Hankweave {
@@ -201,6 +207,30 @@ impl Hankweave {
     #[must_use]
     pub fn commander(&self) -> Commander {
         self.commander.clone()
+    }
+
+    /// Takes a port on which clients can watch and command the run as soon as it runs; `server.lock` tells them which.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError`] when the port or the token cannot be had.
+    pub async fn serve(&mut self, options: ServerOptions) -> Result<(), ServeError> {
+        let possession = &self.opened.possession;
+        let bound = Bound::bind(&possession.world, &possession.dir, options).await?;
+        self.bound = Some(bound);
+        Ok(())
+    }
+
+    /// Where clients connect, once a port was taken.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.bound.as_ref().map(Bound::address)
+    }
+
+    /// The address of the page that follows the run, once a port was taken. It holds the token: show it to the user and to nobody else.
+    #[must_use]
+    pub fn page_address(&self) -> Option<String> {
+        self.bound.as_ref().map(Bound::page_address)
     }
 
     /// The state as far as it is durable.
@@ -259,7 +289,10 @@ impl Hankweave {
     ///
     /// Returns [`PersistenceError`] when the last save failed.
     pub async fn close(self) -> Result<(), Arc<PersistenceError>> {
-        self.opened.possession.release(Arc::new(self.lock)).await
+        self.opened
+            .possession
+            .release(Arc::new(self.lock), std::future::ready(()))
+            .await
     }
 
     /// Runs to the end, to the first failure that is not ignored, or until `shutdown` is requested; then releases the directory.
@@ -268,7 +301,31 @@ impl Hankweave {
     ///
     /// Returns [`RunError`] when the run could not be recorded or cannot go on for a reason of ours.
     pub async fn run(self, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
-        runner::run(self.opened, self.lock, self.inbox, shutdown).await
+        let attendance = Attendance::new();
+        let possession = &self.opened.possession;
+        let start = |bound: Bound| {
+            bound.start(Stage {
+                world: possession.world.clone(),
+                dir: possession.dir.clone(),
+                hank: self.opened.hank.clone(),
+                manager: possession.manager.clone(),
+                commander: self.commander.clone(),
+                attendance: attendance.clone(),
+                shutdown: shutdown.clone(),
+            })
+        };
+        let server = self.bound.map(start);
+        let surroundings = Surroundings {
+            port: server.as_ref().map(Server::port),
+            attendance: attendance.clone(),
+            shutdown: shutdown.clone(),
+        };
+        let leave = async {
+            if let Some(server) = server {
+                server.close(shutdown.cause().is_none()).await;
+            }
+        };
+        runner::run(self.opened, self.lock, self.inbox, surroundings, leave).await
     }
 }
 

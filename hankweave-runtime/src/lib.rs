@@ -27,6 +27,7 @@ mod recovery;
 mod report;
 pub mod rig;
 mod runner;
+mod server;
 mod shutdown;
 pub mod state_manager;
 pub mod store;
@@ -43,5 +44,9 @@ pub use recovery::{OpenError, PreflightError};
 pub use runner::{
     Accepted, CodonSummary, Command, Commander, Refusal, Rollback, RollbackError, RollbackTarget, RunError,
     RunOutcome, RunResult, Trouble,
+};
+pub use server::{
+    Limits, Origin, READ_ONLY_TOKEN_FILE, READ_ONLY_TOKEN_VARIABLE, ServeError, ServerOptions, TOKEN_FILE,
+    TOKEN_VARIABLE,
 };
 pub use shutdown::{Shutdown, StopCause};

@@ -11,8 +11,10 @@ pub enum StopCause {
     Interrupt,
     /// SIGTERM.
     Terminate,
-    /// The embedding program.
+    /// The embedding program, or a client.
     Request,
+    /// A client that wants an end at once.
+    ForcedRequest,
 }
 
 impl StopCause {
@@ -23,6 +25,7 @@ impl StopCause {
             Self::Interrupt => 130,
             Self::Terminate => 143,
             Self::Request => 0,
+            Self::ForcedRequest => 1,
         }
     }
 
@@ -33,6 +36,7 @@ impl StopCause {
             Self::Interrupt => "interrupted by SIGINT",
             Self::Terminate => "terminated by SIGTERM",
             Self::Request => "stopped on request",
+            Self::ForcedRequest => "stopped by force on request",
         }
     }
 }
@@ -46,6 +50,8 @@ pub struct Shutdown {
     orderly: CancellationToken,
     forced: CancellationToken,
     cause: Arc<OnceLock<StopCause>>,
+    /// Set when a client forces the stop, whoever had asked before.
+    forced_cause: Arc<OnceLock<StopCause>>,
 }
 
 impl Shutdown {
@@ -63,10 +69,18 @@ impl Shutdown {
         self.orderly.cancel();
     }
 
+    /// Asks a second time, or for the first time by force; that somebody forced the stop is then its cause.
+    pub fn force(&self) {
+        let _ = self.forced_cause.set(StopCause::ForcedRequest);
+        let _ = self.cause.set(StopCause::ForcedRequest);
+        self.forced.cancel();
+        self.orderly.cancel();
+    }
+
     /// Why the run is asked to stop, if it is.
     #[must_use]
     pub fn cause(&self) -> Option<StopCause> {
-        self.cause.get().copied()
+        self.forced_cause.get().or(self.cause.get()).copied()
     }
 
     /// Waits until the run is asked to stop.

@@ -20,13 +20,25 @@ const ADAPTERS: [&str; 8] = [
 const FOR_ADAPTERS: &[&str] = &["world"];
 
 /// The other modules that are restricted, with all that they may use.
-const OTHERS: [(&str, &[&str]); 7] = [
+const OTHERS: [(&str, &[&str]); 8] = [
     ("world", &[]),
     ("error", &[]),
     ("paths", &[]),
     ("shutdown", &[]),
     ("state_manager", &["journal", "store", "world"]),
     ("report", &["runner"]),
+    (
+        "server",
+        &[
+            "error",
+            "journal",
+            "paths",
+            "runner",
+            "shutdown",
+            "state_manager",
+            "world",
+        ],
+    ),
     ("main", &[]),
 ];
 

@@ -1,7 +1,7 @@
 //! How deep a JSON text is nested, found without parsing it.
 
 /// Whether brackets are open more than `limit` times at once. Says nothing about whether the text is JSON.
-pub(super) fn is_deeper_than(bytes: &[u8], limit: usize) -> bool {
+pub(crate) fn is_deeper_than(bytes: &[u8], limit: usize) -> bool {
     let mut depth = 0_usize;
     let mut rest = bytes.iter();
     while let Some(byte) = rest.next() {

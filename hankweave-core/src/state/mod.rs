@@ -3,7 +3,7 @@
 mod apply;
 mod check;
 mod codec;
-mod depth;
+pub(crate) mod depth;
 mod document;
 mod index;
 mod live;

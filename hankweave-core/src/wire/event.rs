@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ListedCheckpoint;
 use crate::agent::FailureReason;
 use crate::budget::BudgetExceeded;
 use crate::cost::Usd;
@@ -275,6 +276,16 @@ pub enum Event {
         /// Everything together, runs that were left by going back included.
         totals: BudgetTotals,
     },
+    /// The recorded checkpoints, because a client asked for them.
+    #[serde(rename = "checkpoint.list")]
+    CheckpointList {
+        /// The run that was asked for, else the newest one.
+        run_id: RunId,
+        /// Its branch.
+        current_branch: String,
+        /// Newest first.
+        checkpoints: Vec<ListedCheckpoint>,
+    },
     /// The files are about to be taken back.
     #[serde(rename = "rollback.started")]
     RollbackStarted {
@@ -461,6 +472,7 @@ impl Event {
             Self::ArchivePartial { .. } => "archive.partial",
             Self::RollbackArchiveRestore { .. } => "rollback.archiveRestore",
             Self::BudgetSummary { .. } => "budget.summary",
+            Self::CheckpointList { .. } => "checkpoint.list",
             Self::RollbackStarted { .. } => "rollback.started",
             Self::RollbackCompleted { .. } => "rollback.completed",
             Self::ServerIdle { .. } => "server.idle",

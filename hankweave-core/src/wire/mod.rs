@@ -1,10 +1,20 @@
-//! What clients see: the events of the WebSocket and of `run --json`.
+//! What passes over the WebSocket ("WebSocket protocol"): what clients send, what they get, and what is written to the journal.
 
 mod budget;
+mod checkpoints;
+mod command;
+mod direct;
 mod event;
+mod inbound;
+mod refusal;
 
 pub use budget::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetStatus, BudgetTotals};
+pub use checkpoints::ListedCheckpoint;
+pub use command::{Command, Point, Request, ShaPrefix};
+pub use direct::{Answer, Direct, Outcome, Ready, Response, Session};
 pub use event::{
     AgentAction, CurrentFigures, Event, ExitStatus, FailedPath, IdleReason, JournalEntry, RestoreStatus,
     RigStream,
 };
+pub use inbound::{Handshake, Inbound, MAX_DEPTH, Mode, RawCommand};
+pub use refusal::{Code, Refused};

@@ -15,7 +15,7 @@ use crate::checkpoints::{SimCheckpoints, Vault};
 use crate::disk::{Crash, Plan, SimDisk};
 use crate::processes::{Processes, SimSpawner};
 use crate::rng::Rng;
-use crate::world::{Ids, SimClock, SimIdentity, SimIds};
+use crate::world::{Ids, NoNet, SimClock, SimIdentity, SimIds};
 
 /// Where the hank lies.
 pub(crate) const HANK: &str = "/hank";
@@ -131,6 +131,7 @@ impl Machine {
             clock,
             disk: Arc::new(life.clone()),
             ids: self.ids.clone(),
+            net: Arc::new(NoNet),
             identity: Arc::new(self.identity()),
             environment: Arc::new(Environment::from_iter([("PATH", "/bin")])),
             spawner: Arc::new(spawner),

@@ -1,6 +1,7 @@
 //! The command line ("command line and on-disk contract").
 
 use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -139,7 +140,13 @@ pub(crate) struct RunArgs {
     /// Where to go on when the newest codon failed or was cut off [default: ask on a terminal, else last-success].
     #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "new")]
     pub(crate) recover: Option<Recover>,
-    /// Start no codon before it is asked for: commands are read from standard input, one a line (`help` lists them).
+    /// The port on which clients connect; 0 means any free one, which `.hankweave/server.lock` tells.
+    #[arg(long, env = "HANKWEAVE_PORT", value_name = "N", default_value_t = 0)]
+    pub(crate) port: u16,
+    /// The address on which clients connect. Anything but the loopback opens the server to other machines; a token is needed in any case.
+    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub(crate) listen: IpAddr,
+    /// Start no codon before it is asked for: commands come from clients, or from standard input, one a line (`help` lists them).
     #[arg(long)]
     pub(crate) no_autostart: bool,
     /// Spend at most so many US dollars, earlier runs included; replaces what the hank says.
@@ -418,4 +425,6 @@ pub(crate) enum SchemaName {
     State,
     /// One state event, as state.log and the journal hold it.
     Event,
+    /// One command, as a client sends it over the WebSocket.
+    Command,
 }

@@ -55,7 +55,7 @@ async fn perform(global: &Global, args: &RollbackArgs) -> Result<Rollback, Failu
         true => look(&possession, &target).await,
         false => go_back(&possession, &target).await,
     };
-    let saved = possession.release(Arc::new(lock)).await;
+    let saved = possession.release(Arc::new(lock), std::future::ready(())).await;
     let rollback = result.map_err(|error| failure(&error))?;
     saved.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
     Ok(rollback)

@@ -19,6 +19,7 @@ use crate::instance_lock::{Exclusion, LockError};
 use crate::recovery::{OpenError, PreflightError};
 use crate::report::{Ending, Report};
 use crate::runner::{RunError, RunOutcome, RunResult};
+use crate::server::{ServeError, ServerOptions};
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{Delivery, Subscription, TransitionError};
 use crate::world::disk::{Disk, FileKind, RealDisk};
@@ -87,6 +88,19 @@ async fn serve(global: &Global, args: &RunArgs, builder: Builder) -> Result<Exit
                 return Ok(ExitCode::from(FailureKind::Failed.code()));
             }
         }
+    }
+    let options = ServerOptions {
+        address: args.listen,
+        port: args.port,
+        ..ServerOptions::default()
+    };
+    if let Err(error) = hankweave.serve(options).await {
+        let closed = hankweave.close().await;
+        closed.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+        return Err(serve_failure(&error));
+    }
+    if let Some(address) = hankweave.page_address() {
+        report.page(&address);
     }
     let commander = args.no_autostart.then(|| hankweave.commander());
     let execution = hankweave.directory().root().to_owned();
@@ -249,6 +263,18 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
         | OpenError::History(_)
         | OpenError::Restore(_)
         | OpenError::Crash(_) => Failure::from_error(FailureKind::Io, error),
+    }
+}
+
+fn serve_failure(error: &ServeError) -> Failure {
+    match error {
+        ServeError::Listen { .. } => Failure::from_error(FailureKind::Io, error)
+            .hint("choose another port with --port, or leave it out for any free one"),
+        ServeError::Token { .. } => Failure::from_error(FailureKind::Io, error),
+        ServeError::BadToken { .. } | ServeError::SameTokens => {
+            Failure::from_error(FailureKind::Input, error)
+                .hint("unset the variable, and tokens are made in .hankweave")
+        }
     }
 }
 

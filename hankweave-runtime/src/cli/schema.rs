@@ -12,5 +12,6 @@ pub(super) fn schema(args: &SchemaArgs) -> Result<ExitCode, Failure> {
         SchemaName::Hank => schema::hank(),
         SchemaName::State => schema::state(),
         SchemaName::Event => schema::event(),
+        SchemaName::Command => schema::command(),
     })
 }

@@ -17,6 +17,7 @@ use crate::driver::DriverSet;
 use crate::embed::RunOptions;
 use crate::hank_files::LoadedHank;
 use crate::paths::ExecutionDir;
+use crate::runner::Attendance;
 use crate::shutdown::Shutdown;
 use crate::state_manager::{StateManager, Ticket, TransitionError};
 use crate::world::World;
@@ -34,6 +35,8 @@ pub(crate) struct RunContext {
     pub(crate) manager: StateManager,
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
     pub(crate) shutdown: Shutdown,
+    /// Who could say what is to be done.
+    pub(crate) attendance: Attendance,
     pub(crate) options: RunOptions,
     /// Patterns that keep the hank's own files out of checkpoints.
     pub(crate) own_files: Vec<String>,

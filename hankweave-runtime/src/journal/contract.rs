@@ -32,12 +32,14 @@ pub(super) fn seqs(page: &Page) -> Vec<u64> {
 
 /// Checks the whole contract; `make` gives an empty journal and what must live as long as it does.
 pub(super) fn check<J: EventJournal, K>(make: impl Fn() -> (J, K)) {
-    let rules: [fn(&dyn EventJournal); 5] = [
+    let rules: [fn(&dyn EventJournal); 7] = [
         an_empty_journal_gives_empty_pages,
         entries_come_back_as_they_were,
         pages_cover_everything_once_and_in_order,
         one_entry_over_the_limit_still_makes_a_page,
         restored_entries_stand_at_their_place,
+        lines_are_what_the_entries_are_written_as,
+        entries_are_counted,
     ];
     for rule in rules {
         let (journal, _keep) = make();
@@ -125,4 +127,41 @@ fn restored_entries_stand_at_their_place(journal: &dyn EventJournal) {
         seqs(&journal.read_after(0, EVERYTHING).unwrap()),
         [1, 4, 5, 6, 7, 8, 9, 10]
     );
+}
+
+fn lines_are_what_the_entries_are_written_as(journal: &dyn EventJournal) {
+    let written = entries([1, 2, 5, 6]);
+    journal.append(&written).unwrap();
+    let limit = PageLimit {
+        entries: 2,
+        bytes: 1 << 20,
+    };
+    let page = journal.lines_after(1, limit).unwrap();
+    let expected: Vec<_> = written[1..3]
+        .iter()
+        .map(|entry| (entry.seq, serde_json::to_string(&**entry).unwrap()))
+        .collect();
+    let lines: Vec<_> = page.lines().map(|(seq, line)| (seq, line.to_owned())).collect();
+    assert_eq!(lines, expected);
+    assert_eq!(
+        (page.more, page.last_seq(), page.corrupt_lines),
+        (true, Some(5), 0)
+    );
+    let rest = journal
+        .lines_after(5, PageLimit { entries: 9, bytes: 1 })
+        .unwrap();
+    assert_eq!(
+        (rest.lines().len(), rest.more),
+        (1, false),
+        "one line over the limit still makes a page"
+    );
+    assert_eq!(journal.lines_after(6, limit).unwrap().lines().len(), 0);
+}
+
+fn entries_are_counted(journal: &dyn EventJournal) {
+    assert_eq!(journal.count().unwrap(), 0);
+    journal.append(&entries([1, 2, 5])).unwrap();
+    assert_eq!(journal.count().unwrap(), 3);
+    journal.restore(vec![entry(3), entry(4)]).unwrap();
+    assert_eq!(journal.count().unwrap(), 5);
 }

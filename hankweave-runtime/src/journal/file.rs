@@ -8,7 +8,7 @@ use hankweave_core::wire::JournalEntry;
 
 use super::lines::{self, Lines};
 use super::segment::Segment;
-use super::{EventJournal, JournalError, Page, PageLimit};
+use super::{EventJournal, JournalError, LinePage, Page, PageLimit};
 use crate::world::disk::{self, AppendFile, Disk, SyncFile};
 
 /// The buffer for lines keeps this much from one write to the next.
@@ -48,6 +48,8 @@ struct Writer {
     /// The lines of one write; only the memory is kept.
     lines: Vec<u8>,
     last_seq: u64,
+    /// How many entries there are, once somebody has counted them.
+    count: Option<u64>,
     unsynced: bool,
 }
 
@@ -88,6 +90,31 @@ impl FileJournal {
         writer.file = self.disk.open_append(&segment.path)?;
         self.disk.sync_dir(&self.dir)?;
         writer.segments.push(segment);
+        Ok(())
+    }
+
+    /// Shows the lines behind number `after`, oldest first, as long as `show` wants more.
+    fn visit(&self, after: u64, show: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), JournalError> {
+        let segments = self.writer().segments.clone();
+        self.visit_segments(&segments, after, show)
+    }
+
+    fn visit_segments(
+        &self,
+        segments: &[Segment],
+        after: u64,
+        show: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<(), JournalError> {
+        // The entries begin in the last file that does not begin behind them.
+        let start = segments
+            .partition_point(|segment| segment.first_seq <= after)
+            .saturating_sub(1);
+        for segment in &segments[start..] {
+            let more = visit(&*self.disk, segment, after, show).map_err(failed("read", &segment.path))?;
+            if !more {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -146,6 +173,7 @@ impl EventJournal for FileJournal {
             .append(entries)
             .map_err(failed("append to the journal in", &self.dir))?;
         writer.last_seq = last.seq;
+        writer.count = writer.count.map(|count| count + entries.len() as u64);
         Ok(())
     }
 
@@ -175,31 +203,63 @@ impl EventJournal for FileJournal {
             self.rewrite_last(&mut writer, entries)
                 .map_err(failed("restore events in", &self.dir))?;
             writer.last_seq = writer.last_seq.max(last);
+            writer.count = None;
         }
         self.sync()
     }
 
     fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError> {
-        let segments = self.writer().segments.clone();
-        // The entries begin in the last file that does not begin behind them.
-        let start = segments
-            .partition_point(|segment| segment.first_seq <= after)
-            .saturating_sub(1);
-        let mut reader = PageReader {
-            page: Page::default(),
-            bytes: 0,
-            after,
-            limit,
-        };
-        for segment in &segments[start..] {
-            reader
-                .read(&*self.disk, segment)
-                .map_err(failed("read", &segment.path))?;
-            if reader.page.more {
-                break;
+        let (mut page, mut bytes) = (Page::default(), 0);
+        self.visit(after, &mut |line| {
+            let Some(entry) = lines::decode(line) else {
+                page.corrupt_lines += 1;
+                return true;
+            };
+            if page.is_full(bytes + line.len(), limit) {
+                page.more = true;
+                return false;
             }
+            bytes += line.len() + 1;
+            page.entries.push(Arc::new(entry));
+            true
+        })?;
+        Ok(page)
+    }
+
+    fn lines_after(&self, after: u64, limit: PageLimit) -> Result<LinePage, JournalError> {
+        let mut page = LinePage::default();
+        self.visit(after, &mut |line| match lines::undecoded(line) {
+            Some((seq, text)) => page.push(seq, text, limit),
+            None => {
+                page.corrupt_lines += 1;
+                true
+            }
+        })?;
+        Ok(page)
+    }
+
+    fn count(&self) -> Result<u64, JournalError> {
+        let (known, last) = {
+            let writer = self.writer();
+            (writer.count, writer.last_seq)
+        };
+        if let Some(count) = known {
+            return Ok(count);
         }
-        Ok(reader.page)
+        // What is appended meanwhile has greater numbers, and is added from there on by whoever appends.
+        let mut before = 0;
+        self.visit(0, &mut |line| {
+            let seq = lines::seq_of(line);
+            before += u64::from(seq.is_some_and(|seq| seq <= last));
+            seq.is_none_or(|seq| seq <= last)
+        })?;
+        let mut writer = self.writer();
+        let mut behind = 0;
+        self.visit_segments(&writer.segments.clone(), last, &mut |_| {
+            behind += 1;
+            true
+        })?;
+        Ok(*writer.count.insert(before + behind))
     }
 
     fn last_seq(&self) -> u64 {
@@ -207,35 +267,22 @@ impl EventJournal for FileJournal {
     }
 }
 
-struct PageReader {
-    page: Page,
-    bytes: usize,
+/// Shows the lines of one file; says whether `show` wants more.
+fn visit(
+    disk: &dyn Disk,
+    segment: &Segment,
     after: u64,
-    limit: PageLimit,
-}
-
-impl PageReader {
-    fn read(&mut self, disk: &dyn Disk, segment: &Segment) -> io::Result<()> {
-        let mut lines = Lines::new(disk, &segment.path, segment.place_of(disk, self.after)?);
-        while let Some(line) = lines.next_line()? {
-            let bytes = line.bytes.unwrap_or_default();
-            if lines::seq_of(bytes).is_some_and(|seq| seq <= self.after) {
-                continue;
-            }
-            match lines::decode(bytes) {
-                Some(entry) => {
-                    if self.page.is_full(self.bytes + bytes.len(), self.limit) {
-                        self.page.more = true;
-                        return Ok(());
-                    }
-                    self.bytes += bytes.len() + 1;
-                    self.page.entries.push(Arc::new(entry));
-                }
-                None => self.page.corrupt_lines += 1,
-            }
+    show: &mut dyn FnMut(&[u8]) -> bool,
+) -> io::Result<bool> {
+    let mut lines = Lines::new(disk, &segment.path, segment.place_of(disk, after)?);
+    while let Some(line) = lines.next_line()? {
+        let bytes = line.bytes.unwrap_or_default();
+        let is_before = lines::seq_of(bytes).is_some_and(|seq| seq <= after);
+        if !is_before && !show(bytes) {
+            return Ok(false);
         }
-        Ok(())
     }
+    Ok(true)
 }
 
 fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
@@ -265,6 +312,7 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
         file,
         lines: Vec::new(),
         last_seq,
+        count: None,
         unsynced: true,
     })
 }

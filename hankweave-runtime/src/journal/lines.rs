@@ -6,6 +6,7 @@ use std::path::Path;
 use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 use serde::Serialize;
+use serde::de::IgnoredAny;
 
 use crate::world::disk::Disk;
 
@@ -20,6 +21,20 @@ pub(super) fn encode(entry: &JournalEntry) -> Vec<u8> {
     let mut line = Vec::new();
     append(&mut line, entry);
     line
+}
+
+/// The line of an entry without its newline: what a client gets.
+pub(crate) fn text(entry: &JournalEntry) -> String {
+    let mut line = encode(entry);
+    line.pop();
+    String::from_utf8(line).expect("JSON is text")
+}
+
+/// A line whose content nobody has looked at yet: its number and its text, if it is JSON at all.
+pub(super) fn undecoded(line: &[u8]) -> Option<(u64, &str)> {
+    let seq = seq_of(line)?;
+    serde_json::from_slice::<IgnoredAny>(line).ok()?;
+    Some((seq, std::str::from_utf8(line).ok()?))
 }
 
 /// Adds the line of an entry to `content`.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::wire::JournalEntry;
 
-use super::{EventJournal, JournalError, Page, PageLimit, lines};
+use super::{EventJournal, JournalError, LinePage, Page, PageLimit, lines};
 
 /// Keeps the entries in memory, for tests and for programs that embed hankweave.
 #[derive(Debug, Default)]
@@ -49,6 +49,21 @@ impl EventJournal for MemoryJournal {
             page.entries.push(Arc::clone(entry));
         }
         Ok(page)
+    }
+
+    fn lines_after(&self, after: u64, limit: PageLimit) -> Result<LinePage, JournalError> {
+        let all = self.entries();
+        let mut page = LinePage::default();
+        for entry in &all[all.partition_point(|entry| entry.seq <= after)..] {
+            if !page.push(entry.seq, &lines::text(entry), limit) {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    fn count(&self) -> Result<u64, JournalError> {
+        Ok(self.entries().len() as u64)
     }
 
     fn last_seq(&self) -> u64 {

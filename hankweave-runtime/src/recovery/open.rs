@@ -106,12 +106,16 @@ pub(crate) struct Possession {
 }
 
 impl Possession {
-    /// Writes what is left to write, and gives the directory back.
+    /// Writes what is left to write, waits for `last`, and gives the directory back ("reliability and security", rule D8).
     ///
     /// # Errors
     ///
     /// [`PersistenceError`] when the last save failed.
-    pub(crate) async fn release(self, lock: Arc<InstanceLock>) -> Result<(), Arc<PersistenceError>> {
+    pub(crate) async fn release(
+        self,
+        lock: Arc<InstanceLock>,
+        last: impl Future<Output = ()>,
+    ) -> Result<(), Arc<PersistenceError>> {
         let saved = self.manager.shutdown().await;
         // The writer ends with `shutdown`, unless its disk hangs; a panic in it is passed on.
         let hangs = saved
@@ -123,6 +127,7 @@ impl Possession {
         {
             std::panic::resume_unwind(error.into_panic());
         }
+        last.await;
         if let Err(error) = self.world.blocking.run(move || lock.release()).await {
             tracing::warn!(error = %crate::error::chain(&error), "server.lock is left behind");
         }
@@ -182,7 +187,7 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
         }
     };
     if let Err(error) = prepared.await {
-        if let Err(unsaved) = possession.release(Arc::new(lock)).await {
+        if let Err(unsaved) = possession.release(Arc::new(lock), std::future::ready(())).await {
             tracing::warn!(error = %crate::error::chain(&*unsaved), "the last save failed");
         }
         return Err(error);

@@ -53,6 +53,13 @@ impl Report {
         }
     }
 
+    /// Says where the run can be watched. The address holds a secret, so it goes to people and into no record.
+    pub(crate) fn page(&self, address: &str) {
+        if !matches!(self, Self::Quiet) {
+            tell(&format!("page: {address}\n"));
+        }
+    }
+
     /// Closes the view and sums up.
     pub(crate) fn close(&mut self, outcome: &RunOutcome, ending: &Ending<'_>) {
         if let Self::Live(view) = self {

@@ -167,6 +167,7 @@ pub(super) fn say(event: &Event) -> Option<String> {
             "{codon_id}: a line of {length} bytes is too long to be read; the log has it"
         )),
         Event::ServerIdle { .. }
+        | Event::CheckpointList { .. }
         | Event::RollbackCompleted { .. }
         | Event::OutputUnparsed { .. }
         | Event::TokenUsage { .. }

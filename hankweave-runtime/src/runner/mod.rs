@@ -1,6 +1,7 @@
 //! One run: takes up what is recorded, asks [`decide`](hankweave_core::plan::decide) what is next and does it.
 
 mod aftermath;
+mod attendance;
 mod begin;
 mod command;
 mod outcome;
@@ -8,8 +9,9 @@ mod rollback;
 mod run;
 mod steps;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
+pub(crate) use attendance::{Attendance, Attendee};
 pub use begin::Trouble;
 pub(crate) use begin::trouble;
 pub use command::{Accepted, Command, Commander, Refusal};
@@ -18,4 +20,4 @@ pub use outcome::{CodonSummary, RunOutcome, RunResult};
 pub use rollback::{Rollback, RollbackError, RollbackTarget};
 pub(crate) use rollback::{go_back, look};
 pub use run::RunError;
-pub(crate) use run::run;
+pub(crate) use run::{Surroundings, run};

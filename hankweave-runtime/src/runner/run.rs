@@ -12,6 +12,7 @@ use hankweave_core::thread;
 use hankweave_core::wire::{Event, IdleReason};
 
 use super::aftermath;
+use super::attendance::Attendance;
 use super::begin::{Begun, How, begin};
 use super::command::{Accepted, Inbox, Refusal, answer};
 use super::outcome::{RunOutcome, RunResult};
@@ -53,28 +54,50 @@ pub enum RunError {
     CodonLeftOpen,
 }
 
-/// Begins, walks and closes one run, or several when commands ask for it, then releases the directory.
+/// What a run has around it.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) shutdown: Shutdown,
+    pub(crate) attendance: Attendance,
+    /// Where clients connect, for the lock file.
+    pub(crate) port: Option<u16>,
+}
+
+/// Begins, walks and closes one run, or several when commands ask for it, then waits for `last` and releases the directory.
 pub(crate) async fn run(
     opened: Opened,
     lock: InstanceLock,
     mut inbox: Inbox,
-    shutdown: Shutdown,
+    surroundings: Surroundings,
+    last: impl Future<Output = ()>,
 ) -> Result<RunOutcome, RunError> {
     let lock = Arc::new(lock);
+    let Surroundings {
+        shutdown,
+        attendance,
+        port,
+    } = surroundings;
     // The heart beats as long as the run lives and has nothing to lose when it stops.
     let result = tokio::select! {
         biased;
-        result = serve(&opened, &mut inbox, shutdown.clone()) => result,
-        never = beat(&lock, &opened.possession, &shutdown) => match never {},
+        result = serve(&opened, &mut inbox, &shutdown, &attendance) => result,
+        never = beat(&lock, &opened.possession, &shutdown, port) => match never {},
     };
-    let saved = opened.possession.release(lock).await;
+    // Whoever sends a command from now on is told that the run has ended.
+    drop(inbox);
+    let saved = opened.possession.release(lock, last).await;
     let outcome = result?;
     saved.map_err(RunError::Save)?;
     Ok(outcome)
 }
 
 /// Runs one run after the other, as long as commands ask for another one.
-async fn serve(opened: &Opened, inbox: &mut Inbox, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
+async fn serve(
+    opened: &Opened,
+    inbox: &mut Inbox,
+    shutdown: &Shutdown,
+    attendance: &Attendance,
+) -> Result<RunOutcome, RunError> {
     let possession = &opened.possession;
     let by_itself = match opened.options.autostart {
         true => Go::On,
@@ -89,7 +112,7 @@ async fn serve(opened: &Opened, inbox: &mut Inbox, shutdown: Shutdown) -> Result
         let Some(begun) = begin(opened, how).await? else {
             return Ok(RunOutcome::nothing_to_do(&possession.manager.snapshot()));
         };
-        let context = context(opened, &begun, shutdown.clone());
+        let context = context(opened, &begun, shutdown.clone(), attendance.clone());
         let end = walk_on(opened, &context, inbox, &mut go, chosen.take()).await;
         close(&context, begun.run, &end).await?;
         match end? {
@@ -143,7 +166,7 @@ async fn walk_on(
     }
 }
 
-fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown) -> RunContext {
+fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown, attendance: Attendance) -> RunContext {
     let possession = &opened.possession;
     RunContext {
         world: possession.world.clone(),
@@ -154,6 +177,7 @@ fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown) -> RunContext {
         manager: possession.manager.clone(),
         checkpoints: possession.checkpoints.clone(),
         shutdown,
+        attendance,
         options: opened.options.clone(),
         own_files: opened.own_files.clone(),
         branch: format!("run-{}", begun.run.run_id),
@@ -166,13 +190,18 @@ fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown) -> RunContext {
 /// Tells in `server.lock` which run is served and that its server lives.
 ///
 /// A file that another server wrote means that the directory is no longer ours: the run is stopped.
-async fn beat(lock: &Arc<InstanceLock>, possession: &Possession, shutdown: &Shutdown) -> Infallible {
+async fn beat(
+    lock: &Arc<InstanceLock>,
+    possession: &Possession,
+    shutdown: &Shutdown,
+    port: Option<u16>,
+) -> Infallible {
     let mut interval = tokio::time::interval(HEARTBEAT);
     loop {
         interval.tick().await;
         let run = possession.manager.snapshot().current_run_id.clone();
         let lock = Arc::clone(lock);
-        let beat = move || lock.heartbeat(None, run.as_ref());
+        let beat = move || lock.heartbeat(port, run.as_ref());
         match possession.world.blocking.run(beat).await {
             Ok(()) => {}
             Err(error @ LockError::TakenOver { .. }) => {

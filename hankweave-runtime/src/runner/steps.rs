@@ -211,7 +211,7 @@ enum Turn {
 
 /// Whether somebody may come and say what is to be done.
 fn is_attended(context: &RunContext) -> bool {
-    context.options.attended || !context.options.autostart
+    context.options.attended || !context.options.autostart || context.attendance.is_anybody_there()
 }
 
 /// A failure that another try could mend keeps an attended run alive ("hank configuration", section 6.4, row `abort`).
@@ -239,11 +239,15 @@ async fn idle(
         Next::Nothing => "every codon of the plan has ended".to_owned(),
     };
     context.tell(Event::ServerIdle { reason, message }).await;
+    // A failure keeps the run alive only as long as somebody may come and say what is to be done.
+    let may_be_left =
+        matches!(next, Next::Blocked(_)) && !context.options.attended && context.options.autostart;
     loop {
         // Every arm is cancel safe: all of them only wait.
         let Request { command, reply } = tokio::select! {
             request = inbox.next() => request,
             () = context.shutdown.requested() => return Turn::Ask,
+            () = context.attendance.deserted(), if may_be_left => return Turn::Ask,
             // Whatever starts next finds out that nothing can be recorded, and ends the run.
             () = context.degraded() => return Turn::Run,
         };

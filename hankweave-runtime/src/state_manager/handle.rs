@@ -136,6 +136,12 @@ impl StateManager {
         Subscription::new(live, Arc::clone(&self.journal), self.blocking, seq)
     }
 
+    /// What was recorded, to be read again.
+    #[must_use]
+    pub fn journal(&self) -> Arc<dyn EventJournal> {
+        Arc::clone(&self.journal)
+    }
+
     /// Tells when the disk has failed; nothing is recorded from then on and the runtime must stop with exit code 74.
     #[must_use]
     pub fn degraded(&self) -> watch::Receiver<Option<Arc<PersistenceError>>> {

@@ -19,6 +19,9 @@ pub trait IdSource: Send + Sync + std::fmt::Debug {
 
     /// Random text for names of temporary files and for lock ids.
     fn nonce(&self) -> String;
+
+    /// 256 bits that nobody can guess ("reliability and security", section 5).
+    fn secret(&self) -> [u8; 32];
 }
 
 /// 32 digits, a dash, and the digits of the largest number.
@@ -72,6 +75,12 @@ impl IdSource for RandomIds {
 
     fn nonce(&self) -> String {
         Uuid::new_v4().simple().to_string()
+    }
+
+    fn secret(&self) -> [u8; 32] {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).expect("the system has random numbers, which every id needs as well");
+        secret
     }
 }
 

@@ -1,4 +1,4 @@
-//! The seams between hankweave and the world: time, disk, ids and processes.
+//! The seams between hankweave and the world: time, disk, network, ids and processes.
 //!
 //! The rest of the runtime reaches the outside only through these traits, so that a test can replace any of them.
 
@@ -8,6 +8,7 @@ pub mod disk;
 pub mod environment;
 pub mod identity;
 pub mod ids;
+pub mod net;
 pub mod process;
 pub mod secrets;
 
@@ -20,6 +21,7 @@ use self::disk::{Disk, RealDisk};
 use self::environment::Environment;
 use self::identity::{Identity, SystemIdentity};
 use self::ids::{IdSource, RandomIds};
+use self::net::{Net, RealNet};
 use self::process::{ChildSpawner, Spawner};
 
 /// Everything outside, as one value that is handed down.
@@ -31,6 +33,8 @@ pub struct World {
     pub disk: Arc<dyn Disk>,
     /// New identifiers.
     pub ids: Arc<dyn IdSource>,
+    /// Connections.
+    pub net: Arc<dyn Net>,
     /// Which process and which boot this is.
     pub identity: Arc<dyn Identity>,
     /// What the program was started with.
@@ -52,6 +56,7 @@ impl World {
             clock: Arc::new(SystemClock),
             disk: Arc::new(RealDisk),
             ids: Arc::new(RandomIds::new()),
+            net: Arc::new(RealNet),
             identity: Arc::new(SystemIdentity),
             environment: Arc::new(Environment::of_process()),
             spawner: Arc::new(ChildSpawner::adopting_orphans()?),
@@ -66,6 +71,7 @@ impl World {
             clock: Arc::new(SystemClock),
             disk: Arc::new(RealDisk),
             ids: Arc::new(RandomIds::new()),
+            net: Arc::new(RealNet),
             identity: Arc::new(SystemIdentity),
             environment: Arc::new(environment),
             spawner: Arc::new(ChildSpawner::new()),

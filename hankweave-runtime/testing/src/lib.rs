@@ -13,4 +13,4 @@ pub mod project;
 
 pub use agents::Skip;
 pub use model_server::{ModelServer, Scenario};
-pub use project::{Finished, TestProject};
+pub use project::{Finished, Running, TestProject};

@@ -27,6 +27,7 @@ mod real_stories;
 mod results;
 mod resume;
 mod rollback;
+mod socket;
 mod state_commands;
 mod steering;
 mod supervision;

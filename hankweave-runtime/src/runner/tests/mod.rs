@@ -27,15 +27,15 @@ use crate::world::disk::RealDisk;
 use crate::world::environment::Environment;
 
 /// A folder with a hank and a workspace, and the checkpoints that outlive a run.
-struct Stage {
+pub(crate) struct Stage {
     folder: TempDir,
     checkpoints: Arc<dyn CheckpointStore>,
-    options: RunOptions,
+    pub(crate) options: RunOptions,
 }
 
 impl Stage {
     /// One codon for each prompt; the codons are called `a`, `b` and so on.
-    fn new(prompts: &[&str]) -> Self {
+    pub(crate) fn new(prompts: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("hank")).unwrap();
         let work = folder.path().join("work");
@@ -49,7 +49,7 @@ impl Stage {
     }
 
     /// Writes the hank anew; `extra` goes into every codon.
-    fn write(&self, prompts: &[&str], extra: &Value) {
+    pub(crate) fn write(&self, prompts: &[&str], extra: &Value) {
         let codons = prompts.iter().zip('a'..).map(|(prompt, id)| {
             let mut codon = json!({"id": id, "name": id, "model": "m", "continuationMode": "fresh", "agent": "actor",
                 "promptText": prompt, "checkpointedFiles": ["*.txt"]});
@@ -63,15 +63,15 @@ impl Stage {
         std::fs::write(self.folder.path().join("hank/hank.json"), hank.to_string()).unwrap();
     }
 
-    fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    fn done(&self) -> String {
+    pub(crate) fn done(&self) -> String {
         std::fs::read_to_string(self.work().join("done.txt")).unwrap_or_default()
     }
 
-    fn builder(&self) -> Builder {
+    pub(crate) fn builder(&self) -> Builder {
         let world = World {
             blocking: Blocking::Inline,
             ..World::with_environment(Environment::default())
@@ -84,7 +84,7 @@ impl Stage {
             .checkpoints(Arc::clone(&self.checkpoints))
     }
 
-    async fn open(&self) -> Hankweave {
+    pub(crate) async fn open(&self) -> Hankweave {
         self.builder().open().await.unwrap()
     }
 }

@@ -1,0 +1,83 @@
+//! The checkpoints that are recorded, as clients get them ("WebSocket protocol", `checkpoint.list`).
+
+use serde::{Deserialize, Serialize};
+
+use super::{Code, Event, Refused};
+use crate::codon::{CodonExecution, CodonStatus};
+use crate::event::CheckpointType;
+use crate::hank::Hank;
+use crate::id::{CheckpointSha, CodonId, RunId};
+use crate::state::HankweaveState;
+use crate::time::Timestamp;
+
+/// A recorded checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ListedCheckpoint {
+    /// The codon that it is of.
+    pub codon_id: CodonId,
+    /// The name of that codon for people; its id when hank.json no longer has it.
+    pub codon_name: String,
+    /// When in the life of the codon it was made.
+    pub checkpoint_type: CheckpointType,
+    /// The commit.
+    pub sha: CheckpointSha,
+    /// What became of the codon.
+    pub status: CodonStatus,
+    /// When the codon ended; for a checkpoint of its rig, when it began.
+    pub timestamp: Timestamp,
+}
+
+impl Event {
+    /// The checkpoints of one run, or of all runs, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] when there is no such run, or none at all.
+    pub fn checkpoint_list(
+        state: &HankweaveState,
+        hank: &Hank,
+        run: Option<&RunId>,
+    ) -> Result<Self, Refused> {
+        let newest = state.runs.front();
+        let named = match run {
+            Some(id) => state
+                .run(id)
+                .ok_or_else(|| Refused::new(Code::UnknownRun, format!("Run {id} not found")))?,
+            None => newest.ok_or_else(|| Refused::new(Code::UnknownRun, "No active run"))?,
+        };
+        let runs = state
+            .runs
+            .iter()
+            .filter(|found| run.is_none_or(|id| found.run_id == *id));
+        let codons = runs.flat_map(|run| run.codons.iter().rev());
+        Ok(Self::CheckpointList {
+            run_id: named.run_id.clone(),
+            current_branch: named.git_branch.clone(),
+            checkpoints: codons.flat_map(|codon| listed(codon, hank)).collect(),
+        })
+    }
+}
+
+/// The checkpoints of one codon, newest first.
+fn listed<'c>(codon: &'c CodonExecution, hank: &Hank) -> impl Iterator<Item = ListedCheckpoint> + use<'c> {
+    let id = codon.codon_id();
+    let config = hank.codon(id.configured());
+    let name = config.map_or_else(|| id.to_string(), |config| config.name.clone());
+    let mut checkpoints: Vec<_> = codon.checkpoints().collect();
+    checkpoints.reverse();
+    checkpoints.into_iter().map(move |(checkpoint_type, sha)| {
+        let end = codon
+            .end_time()
+            .filter(|_| checkpoint_type != CheckpointType::RigSetup);
+        ListedCheckpoint {
+            codon_id: id.clone(),
+            codon_name: name.clone(),
+            checkpoint_type,
+            sha: sha.clone(),
+            status: codon.status(),
+            timestamp: end.unwrap_or(*codon.start_time()),
+        }
+    })
+}

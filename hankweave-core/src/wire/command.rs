@@ -1,0 +1,299 @@
+//! Client to server commands ("WebSocket protocol", "Commands").
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::event::CheckpointType;
+use crate::id::{CodonId, RunId};
+use crate::shape::{Rule, leaf, optional, required};
+use crate::thread::CodonPoint;
+
+/// A command with the name that its client gave it: `{id, type, data?}`.
+///
+/// The same request sent twice is one request: whoever lost the answer asks again with the same id ("reliability and security", section 5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Request {
+    /// Chosen by the client, 1 to 256 bytes; answers name it as `commandId`.
+    pub id: String,
+    /// What is wanted.
+    #[serde(flatten)]
+    pub command: Command,
+}
+
+/// What a client wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
+pub enum Command {
+    /// Start this codon of the plan.
+    #[serde(rename = "codon.start")]
+    CodonStart {
+        /// The codon.
+        codon_id: CodonId,
+        /// Leave out the set-up of its rig.
+        #[serde(default)]
+        skip_pre_commands: bool,
+    },
+    /// Start the codon that is next.
+    #[serde(rename = "codon.next")]
+    CodonNext,
+    /// End the running codon as skipped.
+    #[serde(rename = "codon.skip")]
+    CodonSkip,
+    /// Run the newest codon again.
+    #[serde(rename = "codon.redo")]
+    CodonRedo,
+    /// Kill the agent of the running codon, which fails.
+    #[serde(rename = "codon.forceStop")]
+    CodonForceStop {
+        /// For the record; at most 1,000 bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// List the checkpoints.
+    #[serde(rename = "checkpoint.list")]
+    CheckpointList {
+        /// Of this run only; of all runs when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run_id: Option<RunId>,
+    },
+    /// Go back to a checkpoint.
+    #[serde(rename = "rollback.toCheckpoint")]
+    RollbackToCheckpoint {
+        /// Its SHA, or the beginning of it.
+        checkpoint_sha: ShaPrefix,
+        /// Whether codons start by themselves afterwards, in a run that starts codons by itself.
+        #[serde(default)]
+        auto_restart: bool,
+    },
+    /// Go back to a point in the life of a codon.
+    #[serde(rename = "rollback.toCodon")]
+    RollbackToCodon {
+        /// The codon.
+        codon_id: CodonId,
+        /// Which of its checkpoints.
+        checkpoint_type: Point,
+        /// Whether codons start by themselves afterwards, in a run that starts codons by itself.
+        #[serde(default)]
+        auto_restart: bool,
+    },
+    /// Go back to the newest codon that completed.
+    #[serde(rename = "rollback.toLastSuccess")]
+    RollbackToLastSuccess {
+        /// Whether codons start by themselves afterwards, in a run that starts codons by itself.
+        #[serde(default)]
+        auto_restart: bool,
+    },
+    /// Send the history as `history.batch` events.
+    #[serde(rename = "history.sync")]
+    HistorySync {
+        /// Only what has a greater `seq`; everything when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after_seq: Option<u64>,
+    },
+    /// Answer with `pong`.
+    #[serde(rename = "ping")]
+    Ping,
+    /// Send `pong` to every client.
+    #[serde(rename = "ping.broadcast")]
+    PingBroadcast,
+    /// Stop in order; a second one while it lasts forces.
+    #[serde(rename = "server.shutdown")]
+    ServerShutdown {
+        /// For people; at most 1,000 bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Kill the agent and stop.
+    #[serde(rename = "server.force_shutdown")]
+    ServerForceShutdown {
+        /// For people; at most 1,000 bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+impl Command {
+    /// The name that stands in the `type` field.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::CodonStart { .. } => "codon.start",
+            Self::CodonNext => "codon.next",
+            Self::CodonSkip => "codon.skip",
+            Self::CodonRedo => "codon.redo",
+            Self::CodonForceStop { .. } => "codon.forceStop",
+            Self::CheckpointList { .. } => "checkpoint.list",
+            Self::RollbackToCheckpoint { .. } => "rollback.toCheckpoint",
+            Self::RollbackToCodon { .. } => "rollback.toCodon",
+            Self::RollbackToLastSuccess { .. } => "rollback.toLastSuccess",
+            Self::HistorySync { .. } => "history.sync",
+            Self::Ping => "ping",
+            Self::PingBroadcast => "ping.broadcast",
+            Self::ServerShutdown { .. } => "server.shutdown",
+            Self::ServerForceShutdown { .. } => "server.force_shutdown",
+        }
+    }
+
+    /// Whether a client in read-only mode may send it, which is also allowed while the run is being stopped ("WebSocket protocol",
+    /// "Who may send what"). A client whose token allows no more than reading may not stop the server all the same: see
+    /// [`stops_the_server`](Self::stops_the_server).
+    #[must_use]
+    pub const fn is_always_allowed(&self) -> bool {
+        match self {
+            Self::CheckpointList { .. }
+            | Self::HistorySync { .. }
+            | Self::Ping
+            | Self::ServerShutdown { .. }
+            | Self::ServerForceShutdown { .. } => true,
+            Self::CodonStart { .. }
+            | Self::CodonNext
+            | Self::CodonSkip
+            | Self::CodonRedo
+            | Self::CodonForceStop { .. }
+            | Self::RollbackToCheckpoint { .. }
+            | Self::RollbackToCodon { .. }
+            | Self::RollbackToLastSuccess { .. }
+            | Self::PingBroadcast => false,
+        }
+    }
+
+    /// Whether it ends the run.
+    #[must_use]
+    pub const fn stops_the_server(&self) -> bool {
+        matches!(
+            self,
+            Self::ServerShutdown { .. } | Self::ServerForceShutdown { .. }
+        )
+    }
+}
+
+/// A point in the life of a codon that one can go back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Point {
+    /// Its first checkpoint.
+    Start,
+    /// Its last checkpoint.
+    End,
+    /// After its rig was set up.
+    RigSetup,
+    /// After it completed.
+    Completed,
+    /// After it failed.
+    Error,
+    /// After it was skipped.
+    Skipped,
+}
+
+impl From<Point> for CodonPoint {
+    fn from(point: Point) -> Self {
+        match point {
+            Point::Start => Self::Start,
+            Point::End => Self::End,
+            Point::RigSetup => Self::At(CheckpointType::RigSetup),
+            Point::Completed => Self::At(CheckpointType::Completed),
+            Point::Error => Self::At(CheckpointType::Error),
+            Point::Skipped => Self::At(CheckpointType::Skipped),
+        }
+    }
+}
+
+/// The SHA of a checkpoint, or 12 or more digits that it begins with ("reliability and security", section 5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct ShaPrefix(String);
+
+impl ShaPrefix {
+    /// Takes 12 to 64 digits from 0-9 and a-f.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Option<Self> {
+        let text = text.into();
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let fits = (12..=64).contains(&text.len()) && text.bytes().all(is_digit);
+        fits.then_some(Self(text))
+    }
+
+    /// The digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ShaPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ShaPrefix {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let message = "must be the SHA of a checkpoint, or the first 12 or more of its digits 0-9 and a-f";
+        Self::new(String::deserialize(deserializer)?).ok_or_else(|| serde::de::Error::custom(message))
+    }
+}
+
+/// A text for people or the record.
+struct Reason;
+
+impl<'de> Deserialize<'de> for Reason {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.len() {
+            0..=1_000 => Ok(Self),
+            _ => Err(serde::de::Error::custom("must have at most 1000 bytes")),
+        }
+    }
+}
+
+/// The rules for the data of the command with this name; `None` when there is no such command.
+pub(super) fn rules(name: &str) -> Option<&'static [Rule]> {
+    COMMANDS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, rules)| *rules)
+}
+
+/// The names of all commands.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|(name, _)| *name)
+}
+
+const COMMANDS: &[(&str, &[Rule])] = &[
+    (
+        "codon.start",
+        &[
+            required("codonId", leaf::<CodonId>),
+            optional("skipPreCommands", leaf::<bool>),
+        ],
+    ),
+    ("codon.next", &[]),
+    ("codon.skip", &[]),
+    ("codon.redo", &[]),
+    ("codon.forceStop", &[REASON]),
+    ("checkpoint.list", &[optional("runId", leaf::<RunId>)]),
+    (
+        "rollback.toCheckpoint",
+        &[required("checkpointSha", leaf::<ShaPrefix>), AUTO_RESTART],
+    ),
+    (
+        "rollback.toCodon",
+        &[
+            required("codonId", leaf::<CodonId>),
+            required("checkpointType", leaf::<Point>),
+            AUTO_RESTART,
+        ],
+    ),
+    ("rollback.toLastSuccess", &[AUTO_RESTART]),
+    ("history.sync", &[optional("afterSeq", leaf::<u64>)]),
+    ("ping", &[]),
+    ("ping.broadcast", &[]),
+    ("server.shutdown", &[REASON]),
+    ("server.force_shutdown", &[REASON]),
+];
+const REASON: Rule = optional("reason", leaf::<Reason>);
+const AUTO_RESTART: Rule = optional("autoRestart", leaf::<bool>);

@@ -1,0 +1,172 @@
+//! What goes to one client and is not written to the journal ("WebSocket protocol", "Connection").
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{IdleReason, JournalEntry, Mode};
+use crate::id::{CheckpointSha, CodonId, EventId};
+use crate::time::Timestamp;
+
+/// The answer to the handshake: `{type: "handshake.response", data}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data")]
+pub enum Response {
+    /// The only one that there is.
+    #[serde(rename = "handshake.response")]
+    Handshake(Session),
+}
+
+/// What a client learns from the answer to its handshake.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    /// The server's name for the client.
+    pub client_id: String,
+    /// What the client may do: what it asked for, or less when its token allows less.
+    pub mode: Mode,
+    /// The newest events, oldest first, if the client asked for them.
+    pub event_history: Vec<JournalEntry>,
+    /// How many events the journal holds.
+    pub total_events: u64,
+    /// The newest event that happened before; what comes live has a greater `seq`.
+    pub last_seq: u64,
+}
+
+/// An event for one client.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Direct {
+    /// Its own name.
+    pub id: EventId,
+    /// When it was sent.
+    pub timestamp: Timestamp,
+    /// The command that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_id: Option<String>,
+    /// What it says.
+    #[serde(flatten)]
+    pub answer: Answer,
+}
+
+/// What an event for one client says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
+pub enum Answer {
+    /// Who the client is talking to; follows the answer to its handshake.
+    #[serde(rename = "server.ready")]
+    ServerReady(Ready),
+    /// The answer to `ping`, or a `ping.broadcast` of somebody.
+    #[serde(rename = "pong")]
+    Pong {
+        /// Always `pong`.
+        message: String,
+        /// When it was sent.
+        timestamp: Timestamp,
+        /// Who sent the broadcast.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client_id: Option<String>,
+    },
+    /// A part of the history.
+    #[serde(rename = "history.batch")]
+    HistoryBatch {
+        /// Oldest first.
+        events: Vec<JournalEntry>,
+        /// Whether another part follows.
+        has_more: bool,
+    },
+    /// The newest codon failed, and somebody has to say what becomes of it.
+    #[serde(rename = "incomplete.codon")]
+    IncompleteCodon {
+        /// The codon.
+        codon_id: CodonId,
+        /// Its name for people.
+        codon_name: String,
+        /// Why it failed and what can be done.
+        message: String,
+    },
+    /// Nothing runs, for a client that came later than the event which said so.
+    #[serde(rename = "server.idle")]
+    ServerIdle {
+        /// Why.
+        reason: IdleReason,
+        /// The same for people.
+        message: String,
+    },
+    /// A command is being carried out, or was.
+    #[serde(rename = "command.ack")]
+    CommandAck {
+        /// Its id.
+        command_id: String,
+        /// Its type.
+        command: String,
+        /// What became of it.
+        outcome: Outcome,
+        /// The newest event when the command was taken up: what it causes has a greater `seq`.
+        seq: u64,
+        /// The codon that starts or is stopped; after a rollback the one that is gone back to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        codon_id: Option<CodonId>,
+        /// After a rollback: what keeps the files as they were.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        safety_checkpoint: Option<CheckpointSha>,
+        /// After a rollback: the codon that runs next.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next_codon_id: Option<CodonId>,
+        /// The command had been carried out before: nothing was done this time.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        repeated: bool,
+    },
+    /// A message of the client is not carried out.
+    #[serde(rename = "error")]
+    Error {
+        /// Why.
+        message: String,
+        /// Whether the runtime stops because of it.
+        fatal: bool,
+        /// `operation`, or `fatal`.
+        severity: String,
+        /// What was attempted.
+        context: String,
+        /// A name for programs.
+        code: String,
+        /// What to do instead.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+        /// The id of the command, as far as it could be read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command_id: Option<String>,
+    },
+}
+
+/// Who a client is talking to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ready {
+    /// The version of hankweave.
+    pub server_version: String,
+    /// The execution directory.
+    pub execution_path: PathBuf,
+    /// Where the agents work.
+    pub agent_root_path: PathBuf,
+    /// Where the data of the run are, if it has any.
+    pub data_path: PathBuf,
+    /// Where the server listens.
+    pub port: u16,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The codon starts.
+    Starting,
+    /// The codon is being ended, or its next try is called off.
+    Stopping,
+    /// The files are back.
+    RolledBack,
+    /// It is done.
+    Done,
+    /// The run is being stopped.
+    ShuttingDown,
+}

@@ -1,0 +1,85 @@
+//! Why something that a client sent is not carried out, with a name for programs ("WebSocket protocol", "Error codes").
+
+/// A name for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// The text is no JSON.
+    NotJson,
+    /// Brackets are nested too deep.
+    TooDeep,
+    /// The message has not the form of a command, or its data are not what they must be.
+    InvalidCommand,
+    /// There is no command of this name.
+    UnknownCommand,
+    /// The handshake has not the form that it must have.
+    InvalidHandshake,
+    /// Commands come after the handshake.
+    HandshakeRequired,
+    /// The history that was asked for does not exist.
+    UnknownSeq,
+    /// The client may only read.
+    InsufficientPermissions,
+    /// The run is being stopped.
+    Stopping,
+    /// Too many commands wait.
+    Busy,
+    /// There is no such run.
+    UnknownRun,
+    /// It went wrong on our side.
+    InternalError,
+}
+
+impl Code {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::NotJson,
+        Self::TooDeep,
+        Self::InvalidCommand,
+        Self::UnknownCommand,
+        Self::InvalidHandshake,
+        Self::HandshakeRequired,
+        Self::UnknownSeq,
+        Self::InsufficientPermissions,
+        Self::Stopping,
+        Self::Busy,
+        Self::UnknownRun,
+        Self::InternalError,
+    ];
+
+    /// The name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotJson => "NOT_JSON",
+            Self::TooDeep => "TOO_DEEP",
+            Self::InvalidCommand => "INVALID_COMMAND",
+            Self::UnknownCommand => "UNKNOWN_COMMAND",
+            Self::InvalidHandshake => "INVALID_HANDSHAKE",
+            Self::HandshakeRequired => "HANDSHAKE_REQUIRED",
+            Self::UnknownSeq => "UNKNOWN_SEQ",
+            Self::InsufficientPermissions => "INSUFFICIENT_PERMISSIONS",
+            Self::Stopping => "STOPPING",
+            Self::Busy => "BUSY",
+            Self::UnknownRun => "UNKNOWN_RUN",
+            Self::InternalError => "INTERNAL_ERROR",
+        }
+    }
+}
+
+/// Why a message is not carried out; nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refused {
+    /// The name of the reason.
+    pub code: Code,
+    /// What is wrong, every part of it.
+    pub message: String,
+}
+
+impl Refused {
+    /// Puts both together.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { code, message }
+    }
+}

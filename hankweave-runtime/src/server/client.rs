@@ -1,0 +1,331 @@
+//! One client, from its upgrade to its end.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use hankweave_core::wire::{Code, Handshake, Inbound, Mode, RawCommand, Refused};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+
+use super::Shared;
+use super::history;
+use super::limits::Rate;
+use super::outbox::Outbox;
+use super::reply::Attempted;
+use super::token::Role;
+use super::wire::{CLOSING, Happened, Leaving, Wire};
+use crate::error::chain;
+use crate::journal::{JournalError, LinePage};
+use crate::runner::Attendee;
+
+/// A client and where it stands.
+pub(super) struct Client {
+    pub(super) shared: Arc<Shared>,
+    pub(super) role: Role,
+    /// The server's name for it.
+    pub(super) id: String,
+    pub(super) number: u64,
+    pub(super) outbox: Arc<Outbox>,
+    /// What it may do; `None` before its handshake.
+    pub(super) mode: Option<Mode>,
+    /// Where it stands in history.
+    pub(super) feed: Feed,
+    pub(super) sync: Option<Sync>,
+    rate: Rate,
+    /// When something was heard of it last.
+    heard: Instant,
+    asked: bool,
+    attendee: Option<Attendee>,
+}
+
+/// Which events a client gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Feed {
+    /// None yet.
+    Nothing,
+    /// Those of the journal behind this number, until it has caught up.
+    CatchingUp(u64),
+    /// What happens, as it happens.
+    Live,
+}
+
+/// A `history.sync` in progress.
+#[derive(Debug)]
+pub(super) struct Sync {
+    pub(super) command_id: String,
+    /// The last event that was sent.
+    pub(super) position: u64,
+    /// What is behind it came or comes by itself.
+    pub(super) until: u64,
+}
+
+/// A part of the journal on its way.
+type Reading = BoxFuture<'static, Result<LinePage, JournalError>>;
+
+impl Client {
+    pub(super) fn new(shared: Arc<Shared>, role: Role, number: u64) -> Self {
+        let limits = &shared.limits;
+        Self {
+            role,
+            id: format!("client-{}", shared.world.ids.nonce()),
+            number,
+            outbox: Arc::new(Outbox::new(limits.outbound_messages, limits.outbound_bytes)),
+            mode: None,
+            feed: Feed::Nothing,
+            sync: None,
+            rate: Rate::new(limits.rate),
+            heard: Instant::now(),
+            asked: false,
+            attendee: None,
+            shared,
+        }
+    }
+
+    /// Serves the client until it leaves or is left. `place` is given back as soon as it no longer counts.
+    pub(super) async fn serve(mut self, mut wire: Wire, place: OwnedSemaphorePermit) {
+        let leaving = self.talk(&mut wire).await;
+        self.shared.hub.leave(self.number);
+        self.attendee = None;
+        let Some(leaving) = leaving else {
+            return wire.hang_up().await;
+        };
+        tracing::debug!(
+            client = self.id,
+            code = u16::from(leaving.code),
+            "a client is left: {}",
+            leaving.reason
+        );
+        if leaving != SLOW {
+            return wire.leave(leaving, CLOSING).await;
+        }
+        // It may take long until it reads on: it keeps nobody out meanwhile, and does not keep the server.
+        drop(place);
+        let shared = Arc::clone(&self.shared);
+        let Ok(_seat) = shared.farewells.clone().try_acquire_owned() else {
+            return;
+        };
+        let farewell = self.shared.limits.farewell;
+        tokio::select! {
+            () = wire.leave(leaving, farewell) => {}
+            () = shared.closed() => {}
+        }
+    }
+
+    /// Hears and answers; returns why the client is left, `None` when it has gone by itself.
+    async fn talk(&mut self, wire: &mut Wire) -> Option<Leaving> {
+        let shared = Arc::clone(&self.shared);
+        let mut reading: Option<Reading> = None;
+        let mut last_words: Option<Instant> = None;
+        let begin = Instant::now();
+        loop {
+            let wants_idle = last_words.is_some() || (self.wants_history() && reading.is_none());
+            // Every arm is cancel safe: a part of the journal that was read stays where it is until it is taken.
+            tokio::select! {
+                biased;
+                () = shared.closing.cancelled(), if last_words.is_none() => {
+                    last_words = Some(Instant::now() + shared.limits.last_words);
+                }
+                page = read_on(&mut reading), if reading.is_some() => {
+                    reading = None;
+                    match page {
+                        Ok(page) => self.pass_on(&page),
+                        Err(error) => {
+                            tracing::error!(error = %chain(&error), "a client cannot get its history");
+                            return Some(Leaving::new(CloseCode::Error, "the journal cannot be read"));
+                        }
+                    }
+                }
+                happened = wire.happens(&self.outbox, wants_idle) => match happened {
+                    Happened::Heard(message) => {
+                        if let Some(leaving) = self.hear(wire, message).await {
+                            return leaving;
+                        }
+                    }
+                    Happened::Idle if self.wants_history() => reading = Some(self.read()),
+                    Happened::Idle => return Some(GOING_AWAY),
+                    Happened::Overflowed => return Some(SLOW),
+                    Happened::Broken(leaving) => return Some(leaving),
+                    Happened::Gone => return None,
+                },
+                () = tokio::time::sleep_until(self.next_look(begin, last_words)) => {
+                    if last_words.is_some_and(|end| end <= Instant::now()) {
+                        return Some(GOING_AWAY);
+                    }
+                    if let Some(leaving) = self.look(wire, begin) {
+                        return Some(leaving);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next moment at which the client may have been silent for too long.
+    fn next_look(&self, begin: Instant, last_words: Option<Instant>) -> Instant {
+        let limits = &self.shared.limits;
+        let silence = match self.asked {
+            false => limits.silence / 2,
+            true => limits.silence,
+        };
+        let mut next = self.heard + silence;
+        if self.mode.is_none() {
+            next = next.min(begin + limits.handshake);
+        }
+        last_words.map_or(next, |end| end.min(next))
+    }
+
+    /// Asks a silent client whether it is there, and leaves one that does not answer or never begins.
+    fn look(&mut self, wire: &mut Wire, begin: Instant) -> Option<Leaving> {
+        let limits = &self.shared.limits;
+        if self.mode.is_none() && begin.elapsed() >= limits.handshake {
+            return Some(Leaving::new(CloseCode::Policy, "there was no handshake"));
+        }
+        if self.heard.elapsed() >= limits.silence {
+            return Some(Leaving::new(CloseCode::Policy, "silent"));
+        }
+        if !self.asked && self.heard.elapsed() >= limits.silence / 2 {
+            self.asked = true;
+            wire.ask();
+        }
+        None
+    }
+
+    /// Takes one frame. `Some`: the client is left for this reason, or has gone.
+    async fn hear(&mut self, wire: &mut Wire, message: Message) -> Option<Option<Leaving>> {
+        self.heard = Instant::now();
+        self.asked = false;
+        if !matches!(message, Message::Pong(_) | Message::Close(_)) && self.rate.is_exceeded() {
+            return Some(Some(Leaving::new(CloseCode::Policy, "too many messages")));
+        }
+        match message {
+            Message::Text(text) => {
+                self.read_message(wire, &text).await;
+                None
+            }
+            Message::Ping(_) | Message::Pong(_) => None,
+            Message::Close(_) => Some(None),
+            Message::Binary(_) | Message::Frame(_) => Some(Some(Leaving::new(
+                CloseCode::Unsupported,
+                "only text is understood",
+            ))),
+        }
+    }
+
+    async fn read_message(&mut self, wire: &mut Wire, text: &str) {
+        match Inbound::read(text) {
+            Err(refused) => self.refuse(&Attempted::default(), refused),
+            Ok(Inbound::Command(command)) => self.read_command(command),
+            Ok(Inbound::Handshake(handshake)) => {
+                let done = match handshake {
+                    Ok(handshake) => self.shake_hands(wire, handshake).await,
+                    Err(refused) => Err(refused),
+                };
+                if let Err(refused) = done {
+                    let attempted = Attempted {
+                        id: None,
+                        command: Some("handshake"),
+                    };
+                    self.refuse(&attempted, refused);
+                }
+            }
+        }
+    }
+
+    /// "Order of checks": handshake first, because nobody else is told what a command looks like.
+    fn read_command(&mut self, command: RawCommand) {
+        let (id, name) = (command.id().map(str::to_owned), command.name().map(str::to_owned));
+        let checked = match self.mode {
+            Some(mode) => command.check().map(|request| (request, mode)),
+            None => Err(Refused::new(
+                Code::HandshakeRequired,
+                "Handshake required before sending commands",
+            )),
+        };
+        let done = checked.and_then(|(request, mode)| self.take(request, mode));
+        if let Err(refused) = done {
+            let attempted = Attempted {
+                id: id.as_deref(),
+                command: name.as_deref(),
+            };
+            self.refuse(&attempted, refused);
+        }
+    }
+
+    fn refuse(&self, attempted: &Attempted<'_>, refused: Refused) {
+        self.say(self.shared.voice.refuse(attempted, refused));
+    }
+
+    /// Sends something behind what waits already.
+    pub(super) fn say(&self, text: Utf8Bytes) {
+        // A client that does not read is found out when the socket is looked at next.
+        self.outbox.push(text);
+    }
+
+    /// What is known after the handshake counts from now on.
+    pub(super) fn enter(&mut self, handshake: &Handshake) -> Mode {
+        let mode = match self.role {
+            Role::Full => handshake.mode,
+            Role::ReadOnly => Mode::Readonly,
+        };
+        self.mode = Some(mode);
+        self.attendee = (mode == Mode::ReadAndWrite).then(|| self.shared.attendance.arrive());
+        mode
+    }
+
+    fn wants_history(&self) -> bool {
+        self.sync.is_some() || matches!(self.feed, Feed::CatchingUp(_))
+    }
+
+    /// Begins to read the next part of the history that the client wants.
+    fn read(&self) -> Reading {
+        let (after, until) = match (self.feed, &self.sync) {
+            (Feed::CatchingUp(position), _) => (position, u64::MAX),
+            (_, Some(sync)) => (sync.position, sync.until),
+            (Feed::Nothing | Feed::Live, None) => return std::future::pending().boxed(),
+        };
+        let journal = Arc::clone(&self.shared.journal);
+        self.shared
+            .world
+            .blocking
+            .run(move || history::part(&*journal, after, until))
+            .boxed()
+    }
+
+    /// Sends a part of the history.
+    fn pass_on(&mut self, page: &LinePage) {
+        if let Feed::CatchingUp(position) = self.feed {
+            for (_, line) in page.lines() {
+                self.say(line.into());
+            }
+            let position = page.last_seq().unwrap_or(position);
+            let joined = !page.more && self.shared.hub.join_behind(self.number, &self.outbox, position);
+            self.feed = match joined {
+                true => Feed::Live,
+                false => Feed::CatchingUp(position),
+            };
+        } else if let Some(sync) = &mut self.sync {
+            sync.position = page.last_seq().unwrap_or(sync.position);
+            let batch = self.shared.voice.batch(&sync.command_id, page, page.more);
+            if !page.more {
+                self.sync = None;
+            }
+            self.say(batch);
+        }
+    }
+}
+
+/// A client that did not read.
+const SLOW: Leaving = Leaving::new(CloseCode::Again, "slow");
+
+/// The server stops.
+const GOING_AWAY: Leaving = Leaving::new(CloseCode::Away, "the run has ended");
+
+/// The part that is being read; waits for ever when none is.
+async fn read_on(reading: &mut Option<Reading>) -> Result<LinePage, JournalError> {
+    match reading {
+        Some(reading) => reading.await,
+        None => std::future::pending().await,
+    }
+}

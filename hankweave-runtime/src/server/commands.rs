@@ -1,0 +1,229 @@
+//! Carrying out what clients ask for, one task for all of them: who asked may be gone before the answer is there.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use hankweave_core::hank::Hank;
+use hankweave_core::wire::{Answer, Code, Command as Wanted, Event, Outcome, Refused, Request};
+use tokio::sync::mpsc;
+
+use super::ledger::{Entered, Ledger};
+use super::outbox::Outbox;
+use super::reply::{Attempted, Voice};
+use crate::error::chain;
+use crate::runner::{Accepted, Command, Commander, Refusal, RollbackTarget};
+use crate::shutdown::{Shutdown, StopCause};
+use crate::state_manager::StateManager;
+
+/// Commands that are carried out at the same time; a command more waits in the queue.
+const MOST: usize = 64;
+
+/// Commands that may wait; whoever sends more is told to try again later.
+pub(super) const QUEUE: usize = 256;
+
+/// A command on its way.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) request: Request,
+    /// Where the answer goes.
+    pub(super) from: Arc<Outbox>,
+    /// The last event before it was taken up.
+    pub(super) seq: u64,
+}
+
+/// What commands act on.
+#[derive(Debug, Clone)]
+pub(super) struct Hands {
+    pub(super) commander: Commander,
+    pub(super) manager: StateManager,
+    pub(super) shutdown: Shutdown,
+    pub(super) hank: Arc<Hank>,
+    pub(super) voice: Voice,
+}
+
+/// What became of a command.
+type Result<T> = std::result::Result<T, Failure>;
+
+/// Why a command is not carried out.
+enum Failure {
+    Refused(Refused),
+    ByTheRun(Refusal),
+}
+
+/// Carries out commands until nobody can send one any more.
+pub(super) async fn run(hands: Hands, mut jobs: mpsc::Receiver<Job>) {
+    let mut ledger = Ledger::default();
+    let mut work = FuturesUnordered::new();
+    loop {
+        // Every arm is cancel safe: a receive that is dropped loses nothing, and the work stays where it is.
+        tokio::select! {
+            Some((job, result)) = work.next() => hands.finish(&mut ledger, &job, result),
+            job = jobs.recv(), if work.len() < MOST => match job {
+                Some(job) => match ledger.enter(&job.request, &job.from) {
+                    Entered::New => work.push(hands.carry_out(job)),
+                    Entered::InProgress => {}
+                    Entered::Repeated(answer) => {
+                        job.from.push(hands.voice.say(Some(&job.request.id), answer));
+                    }
+                },
+                None => break,
+            },
+        }
+    }
+    while let Some((job, result)) = work.next().await {
+        hands.finish(&mut ledger, &job, result);
+    }
+}
+
+impl Hands {
+    /// Answers whoever asked.
+    fn finish(&self, ledger: &mut Ledger, job: &Job, result: Result<Answer>) {
+        let (id, command) = (job.request.id.as_str(), job.request.command.name());
+        let attempted = Attempted {
+            id: Some(id),
+            command: Some(command),
+        };
+        match result {
+            Ok(answer) => {
+                let others = ledger.finish(&job.request, &answer);
+                job.from.push(self.voice.say(Some(id), answer.clone()));
+                for other in others {
+                    let again = super::ledger::repeated(answer.clone());
+                    other.push(self.voice.say(Some(id), again));
+                }
+            }
+            Err(failure) => {
+                let text = match failure {
+                    Failure::Refused(refused) => self.voice.refuse(&attempted, refused),
+                    Failure::ByTheRun(refusal) => {
+                        let hint = Some(refusal.hint().to_owned());
+                        self.voice
+                            .error(&attempted, chain(&refusal), refusal.code(), hint)
+                    }
+                };
+                for outbox in ledger.abandon(&job.request).iter().chain([&job.from]) {
+                    outbox.push(text.clone());
+                }
+            }
+        }
+    }
+
+    async fn carry_out(&self, job: Job) -> (Job, Result<Answer>) {
+        let result = self.obey(&job).await;
+        (job, result)
+    }
+
+    async fn obey(&self, job: &Job) -> Result<Answer> {
+        let ack = |outcome| acknowledge(job, outcome);
+        match &job.request.command {
+            Wanted::CheckpointList { run_id } => {
+                let state = self.manager.snapshot();
+                let list = Event::checkpoint_list(&state, &self.hank, run_id.as_ref());
+                let ticket = self.manager.record(list.map_err(Failure::Refused)?).await;
+                let recorded = ticket
+                    .await
+                    .map_err(|error| Failure::Refused(Refused::new(Code::InternalError, chain(&error))));
+                recorded.map(|_| ack(Outcome::Done))
+            }
+            Wanted::ServerShutdown { .. } if self.shutdown.cause().is_none() => {
+                self.shutdown.request(StopCause::Request);
+                Ok(ack(Outcome::ShuttingDown))
+            }
+            // "A second one while it lasts escalates to a forced one."
+            Wanted::ServerShutdown { .. } | Wanted::ServerForceShutdown { .. } => {
+                self.shutdown.force();
+                Ok(ack(Outcome::ShuttingDown))
+            }
+            wanted => match order(wanted) {
+                Some(command) => {
+                    let accepted = self.commander.send(command).await.map_err(Failure::ByTheRun)?;
+                    Ok(accept(job, accepted))
+                }
+                // Whoever reads the message answers these by himself.
+                None => Ok(ack(Outcome::Done)),
+            },
+        }
+    }
+}
+
+/// The command for the run, if it is one.
+fn order(wanted: &Wanted) -> Option<Command> {
+    let back = |target, restart: bool| Some(Command::RollBack { target, restart });
+    match wanted {
+        Wanted::CodonStart {
+            codon_id,
+            skip_pre_commands,
+        } => Some(Command::Start {
+            codon_id: codon_id.clone(),
+            skip_rig: *skip_pre_commands,
+        }),
+        Wanted::CodonNext => Some(Command::Next),
+        Wanted::CodonSkip => Some(Command::Skip),
+        Wanted::CodonRedo => Some(Command::Redo),
+        Wanted::CodonForceStop { reason } => Some(Command::ForceStop {
+            reason: reason.clone(),
+        }),
+        Wanted::RollbackToCheckpoint {
+            checkpoint_sha,
+            auto_restart,
+        } => back(
+            RollbackTarget::Checkpoint(checkpoint_sha.as_str().to_owned()),
+            *auto_restart,
+        ),
+        Wanted::RollbackToCodon {
+            codon_id,
+            checkpoint_type,
+            auto_restart,
+        } => back(
+            RollbackTarget::Codon(codon_id.clone(), (*checkpoint_type).into()),
+            *auto_restart,
+        ),
+        Wanted::RollbackToLastSuccess { auto_restart } => back(RollbackTarget::LastSuccess, *auto_restart),
+        Wanted::CheckpointList { .. }
+        | Wanted::HistorySync { .. }
+        | Wanted::Ping
+        | Wanted::PingBroadcast
+        | Wanted::ServerShutdown { .. }
+        | Wanted::ServerForceShutdown { .. } => None,
+    }
+}
+
+fn accept(job: &Job, accepted: Accepted) -> Answer {
+    let mut answer = match &accepted {
+        Accepted::Starting(_) => acknowledge(job, Outcome::Starting),
+        Accepted::Stopping(_) => acknowledge(job, Outcome::Stopping),
+        Accepted::RolledBack(_) => acknowledge(job, Outcome::RolledBack),
+    };
+    if let Answer::CommandAck {
+        codon_id,
+        safety_checkpoint,
+        next_codon_id,
+        ..
+    } = &mut answer
+    {
+        match accepted {
+            Accepted::Starting(id) | Accepted::Stopping(id) => *codon_id = Some(id),
+            Accepted::RolledBack(rollback) => {
+                *codon_id = rollback.source.after_codon;
+                *safety_checkpoint = rollback.safety;
+                *next_codon_id = rollback.next;
+            }
+        }
+    }
+    answer
+}
+
+/// The answer that a command is or was carried out.
+pub(super) fn acknowledge(job: &Job, outcome: Outcome) -> Answer {
+    Answer::CommandAck {
+        command_id: job.request.id.clone(),
+        command: job.request.command.name().to_owned(),
+        outcome,
+        seq: job.seq,
+        codon_id: None,
+        safety_checkpoint: None,
+        next_codon_id: None,
+        repeated: false,
+    }
+}

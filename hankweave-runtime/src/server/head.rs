@@ -1,0 +1,190 @@
+//! The head of an HTTP request, read with limits before anything is believed ("reliability and security", section 5).
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Longest head, in bytes.
+pub(super) const MAX_BYTES: usize = 8 * 1_024;
+
+/// Most headers.
+pub(super) const MAX_HEADERS: usize = 64;
+
+/// A request without its body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) method: String,
+    /// As it was sent: a path, with its query if it has one.
+    pub(super) target: String,
+    headers: Vec<(String, Vec<u8>)>,
+    /// What came behind the head already.
+    pub(super) rest: Vec<u8>,
+}
+
+/// Why there is no head.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HeadError {
+    /// The client has gone away, or the connection failed.
+    #[error("the connection ended within the head of a request")]
+    Gone,
+    /// It is too long, or has too many headers.
+    #[error("the head of the request is too large")]
+    TooLarge,
+    /// It is no HTTP/1.1.
+    #[error("this is no HTTP/1.1 request")]
+    Malformed,
+}
+
+impl Head {
+    /// Reads a head and not much behind it. Whoever calls sets the deadline.
+    pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Self, HeadError> {
+        let mut bytes = Vec::with_capacity(1_024);
+        loop {
+            let searched = bytes.len();
+            let room = (MAX_BYTES - searched).min(2_048);
+            let read: io::Result<usize> = (&mut *stream).take(room as u64).read_buf(&mut bytes).await;
+            if read.unwrap_or(0) == 0 {
+                return Err(HeadError::Gone);
+            }
+            if is_ended(&bytes, searched) {
+                return Self::parse(&bytes);
+            }
+            if bytes.len() >= MAX_BYTES {
+                return Err(HeadError::TooLarge);
+            }
+        }
+    }
+
+    /// Reads a head that has its end.
+    fn parse(bytes: &[u8]) -> Result<Self, HeadError> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut request = httparse::Request::new(&mut headers);
+        let length = match request.parse(bytes) {
+            Ok(httparse::Status::Complete(length)) => length,
+            Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooLarge),
+            Ok(httparse::Status::Partial) | Err(_) => return Err(HeadError::Malformed),
+        };
+        let (Some(method), Some(target), Some(1)) = (request.method, request.path, request.version) else {
+            return Err(HeadError::Malformed);
+        };
+        let headers = request.headers.iter();
+        Ok(Self {
+            method: method.to_owned(),
+            target: target.to_owned(),
+            headers: headers
+                .map(|header| (header.name.to_ascii_lowercase(), header.value.to_owned()))
+                .collect(),
+            rest: bytes[length..].to_owned(),
+        })
+    }
+
+    /// All values of a header; `name` in lower case.
+    pub(super) fn all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h [u8]> {
+        let named = self.headers.iter().filter(move |(found, _)| found == name);
+        named.map(|(_, value)| value.as_slice())
+    }
+
+    /// The value of a header that may stand once; `Err` when it stands twice.
+    pub(super) fn one<'h>(&'h self, name: &'h str) -> Result<Option<&'h [u8]>, Repeated> {
+        let mut values = self.all(name);
+        let first = values.next();
+        match values.next() {
+            Some(_) => Err(Repeated),
+            None => Ok(first),
+        }
+    }
+
+    /// Every header with its value.
+    pub(super) fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_slice()))
+    }
+}
+
+/// A header stands twice that must not.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Repeated;
+
+/// Whether an empty line is there; `searched` bytes were looked at before.
+fn is_ended(bytes: &[u8], searched: usize) -> bool {
+    let tail = &bytes[searched.saturating_sub(3)..];
+    tail.windows(2).any(|pair| pair == b"\n\n") || tail.windows(3).any(|three| three == b"\n\r\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    async fn read(bytes: &[u8]) -> Result<Head, HeadError> {
+        Head::read(&mut &bytes[..]).await
+    }
+
+    #[tokio::test]
+    async fn a_head_is_a_method_a_target_and_headers() {
+        let head = read(b"GET /ws?a=1 HTTP/1.1\r\nHost: a\r\nX: 1\r\nx: 2\r\n\r\nrest")
+            .await
+            .unwrap();
+        assert_eq!((head.method.as_str(), head.target.as_str()), ("GET", "/ws?a=1"));
+        assert_eq!(head.one("host"), Ok(Some(&b"a"[..])));
+        assert_eq!(head.one("x"), Err(Repeated));
+        assert_eq!(head.one("y"), Ok(None));
+        assert_eq!(head.all("x").collect::<Vec<_>>(), [b"1", b"2"]);
+        assert_eq!(head.rest, b"rest");
+    }
+
+    // covers: F13
+    #[tokio::test]
+    async fn what_is_too_large_or_no_head_is_refused() {
+        let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(MAX_BYTES));
+        assert!(matches!(read(long.as_bytes()).await, Err(HeadError::TooLarge)));
+        let fits = |headers: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "X: x\r\n".repeat(headers));
+        assert!(read(fits(MAX_HEADERS).as_bytes()).await.is_ok());
+        assert!(matches!(
+            read(fits(MAX_HEADERS + 1).as_bytes()).await,
+            Err(HeadError::TooLarge)
+        ));
+        for malformed in [
+            &b"GET / HTTP/1.0\r\n\r\n"[..],
+            b"GET / HTTP/2.0\r\n\r\n",
+            b"\x16\x03\x01\x02\x00\n\n",
+            b"GET\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+            b"GET / HTTP/1.1\r\n folded\r\n\r\n",
+            b"GET / HTTP/1.1\r\nX: \0\r\n\r\n",
+        ] {
+            let text = String::from_utf8_lossy(malformed).into_owned();
+            assert!(
+                matches!(read(malformed).await, Err(HeadError::Malformed)),
+                "{text:?}"
+            );
+        }
+        assert!(matches!(read(b"GET / HTTP/1.1\r\n").await, Err(HeadError::Gone)));
+    }
+
+    // covers: F13
+    #[tokio::test]
+    async fn a_head_may_come_byte_by_byte() {
+        let (mut client, mut server) = tokio::io::duplex(1);
+        let send = async move {
+            tokio::io::AsyncWriteExt::write_all(&mut client, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                .await
+                .unwrap();
+        };
+        let (head, ()) = tokio::join!(Head::read(&mut server), send);
+        assert_eq!(head.unwrap().target, "/");
+    }
+
+    proptest! {
+        // covers: F13
+        #[test]
+        fn no_bytes_bring_the_reader_down(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let _ = runtime.block_on(read(&bytes));
+            let bytes = [b"GET / HTTP/1.1\r\nHost: ", &bytes[..], b"\r\n\r\n"].concat();
+            let _ = runtime.block_on(read(&bytes));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! From the single writer to every client: each event is written down once and handed to all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hankweave_core::wire::{Event, IdleReason, JournalEntry};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use super::outbox::Outbox;
+use crate::journal::{self, JournalError};
+use crate::state_manager::{Delivery, Subscription};
+
+/// The clients that get what happens as it happens.
+#[derive(Debug)]
+pub(super) struct Hub(Mutex<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// The `seq` of the last event that was handed out.
+    position: u64,
+    members: HashMap<u64, Member>,
+    /// Why nothing runs, as long as nothing does.
+    idle: Option<Idle>,
+}
+
+#[derive(Debug)]
+struct Member {
+    outbox: Arc<Outbox>,
+    /// The last event that the client has got in another way.
+    after: u64,
+}
+
+/// Why nothing runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Idle {
+    pub(super) reason: IdleReason,
+    pub(super) message: String,
+}
+
+impl Hub {
+    /// A hub that has handed out everything up to `position`.
+    pub(super) fn new(position: u64) -> Self {
+        Self(Mutex::new(Inner {
+            position,
+            members: HashMap::new(),
+            idle: None,
+        }))
+    }
+
+    /// From now on the client gets what happens; returns the last event before that.
+    pub(super) fn join(&self, number: u64, outbox: &Arc<Outbox>) -> u64 {
+        let mut inner = self.inner();
+        let after = inner.position;
+        let outbox = Arc::clone(outbox);
+        inner.members.insert(number, Member { outbox, after });
+        after
+    }
+
+    /// The same for a client that has everything up to `after` from the journal. `false`: more has happened, which it has to read first.
+    pub(super) fn join_behind(&self, number: u64, outbox: &Arc<Outbox>, after: u64) -> bool {
+        let mut inner = self.inner();
+        if inner.position > after {
+            return false;
+        }
+        let outbox = Arc::clone(outbox);
+        inner.members.insert(number, Member { outbox, after });
+        true
+    }
+
+    /// The client gets nothing any more.
+    pub(super) fn leave(&self, number: u64) {
+        self.inner().members.remove(&number);
+    }
+
+    /// The last event that was handed out.
+    pub(super) fn position(&self) -> u64 {
+        self.inner().position
+    }
+
+    /// Why nothing runs, if nothing does.
+    pub(super) fn idle(&self) -> Option<Idle> {
+        self.inner().idle.clone()
+    }
+
+    /// Whether anybody listens.
+    pub(super) fn has_members(&self) -> bool {
+        !self.inner().members.is_empty()
+    }
+
+    /// Says something to everybody that is no event of the journal.
+    pub(super) fn tell_all(&self, text: &Utf8Bytes) {
+        for member in self.inner().members.values() {
+            member.outbox.push(text.clone());
+        }
+    }
+
+    /// Hands out events until the manager has stopped.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`] when events were missed and cannot be read again: nobody may go on as if there had been none.
+    pub(super) async fn run(&self, mut events: Subscription) -> Result<(), JournalError> {
+        loop {
+            match events.next().await? {
+                Some(Delivery::Event(entry)) => self.hand_out(&entry),
+                Some(Delivery::Lagged) => tracing::debug!("the hub is behind and reads the journal"),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn hand_out(&self, entry: &JournalEntry) {
+        let mut inner = self.inner();
+        inner.position = entry.seq;
+        match &entry.event {
+            Event::ServerIdle { reason, message } => {
+                let (reason, message) = (*reason, message.clone());
+                inner.idle = Some(Idle { reason, message });
+            }
+            Event::StateTransition { .. } => inner.idle = None,
+            _ => {}
+        }
+        if inner.members.is_empty() {
+            return;
+        }
+        let text = Utf8Bytes::from(journal::text(entry));
+        for member in inner.members.values().filter(|member| member.after < entry.seq) {
+            // A client that does not read finds out by itself.
+            member.outbox.push(text.clone());
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // Every change is complete when the lock is given back.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::id::EventId;
+    use hankweave_core::time::Timestamp;
+
+    use super::super::outbox::Next;
+    use super::*;
+
+    fn entry(seq: u64) -> JournalEntry {
+        JournalEntry {
+            seq,
+            id: EventId::new("e").unwrap(),
+            timestamp: Timestamp::UNIX_EPOCH,
+            event: Event::Info {
+                message: String::new(),
+            },
+        }
+    }
+
+    fn numbers(outbox: &Outbox) -> Vec<u64> {
+        let mut found = Vec::new();
+        while let Next::Message(text) = outbox.take() {
+            let entry: JournalEntry = serde_json::from_str(&text).unwrap();
+            found.push(entry.seq);
+        }
+        found
+    }
+
+    #[test]
+    fn a_client_joins_between_two_events_and_misses_and_doubles_none() {
+        let hub = Hub::new(4);
+        let outbox = || Arc::new(Outbox::new(10, 1_000));
+        let (first, late, ahead) = (outbox(), outbox(), outbox());
+        assert_eq!(hub.join(1, &first), 4);
+        hub.hand_out(&entry(5));
+        assert!(!hub.join_behind(2, &late, 4), "event 5 has been handed out");
+        assert!(hub.join_behind(2, &late, 5));
+        // The journal was read further than the hub has come.
+        assert!(hub.join_behind(3, &ahead, 7));
+        for seq in 6..=8 {
+            hub.hand_out(&entry(seq));
+        }
+        hub.leave(1);
+        hub.hand_out(&entry(9));
+        assert_eq!(numbers(&first), [5, 6, 7, 8]);
+        assert_eq!(numbers(&late), [6, 7, 8, 9]);
+        assert_eq!(numbers(&ahead), [8, 9]);
+        assert_eq!(hub.position(), 9);
+    }
+}

@@ -1,0 +1,209 @@
+//! Which commands were carried out: the same one sent again is answered again, and done once ("reliability and security", section 5, row F20).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use hankweave_core::wire::{Answer, Command, Request};
+
+use super::outbox::Outbox;
+
+/// How many ids are remembered.
+const REMEMBERED: usize = 1_024;
+
+/// The commands of all clients, whatever connection they came over.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    entries: HashMap<String, Entry>,
+    /// The ids of what was done, oldest first.
+    done: VecDeque<String>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    command: Command,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// In progress; these asked again.
+    Begun(Vec<Arc<Outbox>>),
+    /// Done, with this answer.
+    Done(Answer),
+}
+
+/// What has to be done with a command.
+#[derive(Debug)]
+pub(super) enum Entered {
+    /// It is new: do it.
+    New,
+    /// It is being done; whoever asked is remembered.
+    InProgress,
+    /// It was done, with this answer.
+    Repeated(Answer),
+}
+
+impl Ledger {
+    /// Enters a command. One that has the id of another command, but is not the same, is a command of its own.
+    pub(super) fn enter(&mut self, request: &Request, from: &Arc<Outbox>) -> Entered {
+        if let Some(entry) = self.entries.get_mut(&request.id)
+            && entry.command == request.command
+        {
+            return match &mut entry.state {
+                State::Begun(others) => {
+                    others.push(Arc::clone(from));
+                    Entered::InProgress
+                }
+                State::Done(answer) => Entered::Repeated(repeated(answer.clone())),
+            };
+        }
+        let entry = Entry {
+            command: request.command.clone(),
+            state: State::Begun(Vec::new()),
+        };
+        self.forget(&request.id);
+        self.entries.insert(request.id.clone(), entry);
+        Entered::New
+    }
+
+    /// Notes that a command was carried out and returns who else asked for it.
+    pub(super) fn finish(&mut self, request: &Request, answer: &Answer) -> Vec<Arc<Outbox>> {
+        let Some(entry) = self.begun(request) else {
+            return Vec::new();
+        };
+        let done = State::Done(answer.clone());
+        let State::Begun(others) = std::mem::replace(&mut entry.state, done) else {
+            return Vec::new();
+        };
+        self.remember(request.id.clone());
+        others
+    }
+
+    /// Forgets a command that was refused, so that it may be tried again, and returns who else asked for it.
+    pub(super) fn abandon(&mut self, request: &Request) -> Vec<Arc<Outbox>> {
+        if self.begun(request).is_none() {
+            return Vec::new();
+        }
+        match self.entries.remove(&request.id) {
+            Some(Entry {
+                state: State::Begun(others),
+                ..
+            }) => others,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The entry of a command in progress; `None` when another command has taken its id meanwhile.
+    fn begun(&mut self, request: &Request) -> Option<&mut Entry> {
+        let entry = self.entries.get_mut(&request.id)?;
+        let is_begun = matches!(entry.state, State::Begun(_)) && entry.command == request.command;
+        is_begun.then_some(entry)
+    }
+
+    fn remember(&mut self, id: String) {
+        self.done.push_back(id);
+        if self.done.len() > REMEMBERED
+            && let Some(oldest) = self.done.pop_front()
+        {
+            self.entries.remove(&oldest);
+        }
+    }
+
+    fn forget(&mut self, id: &str) {
+        self.entries.remove(id);
+        self.done.retain(|done| done != id);
+    }
+}
+
+/// The answer to somebody who asks again.
+pub(super) fn repeated(mut answer: Answer) -> Answer {
+    if let Answer::CommandAck { repeated, .. } = &mut answer {
+        *repeated = true;
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::wire::Outcome;
+
+    use super::*;
+
+    fn request(id: &str, command: Command) -> Request {
+        Request {
+            id: id.to_owned(),
+            command,
+        }
+    }
+
+    fn ack(request: &Request) -> Answer {
+        Answer::CommandAck {
+            command_id: request.id.clone(),
+            command: request.command.name().to_owned(),
+            outcome: Outcome::Starting,
+            seq: 7,
+            codon_id: None,
+            safety_checkpoint: None,
+            next_codon_id: None,
+            repeated: false,
+        }
+    }
+
+    fn outbox() -> Arc<Outbox> {
+        Arc::new(Outbox::new(8, 8_000))
+    }
+
+    // covers: F20
+    #[test]
+    fn a_command_that_is_sent_again_is_answered_again_and_done_once() {
+        let (mut ledger, next) = (Ledger::default(), request("a", Command::CodonNext));
+        assert!(matches!(ledger.enter(&next, &outbox()), Entered::New));
+        assert!(matches!(ledger.enter(&next, &outbox()), Entered::InProgress));
+        assert_eq!(ledger.finish(&next, &ack(&next)).len(), 1);
+        let Entered::Repeated(Answer::CommandAck {
+            seq: 7,
+            repeated: true,
+            ..
+        }) = ledger.enter(&next, &outbox())
+        else {
+            panic!("it was done");
+        };
+    }
+
+    #[test]
+    fn another_command_with_the_same_id_is_a_command_of_its_own() {
+        let mut ledger = Ledger::default();
+        let (next, skip) = (request("1", Command::CodonNext), request("1", Command::CodonSkip));
+        assert!(matches!(ledger.enter(&next, &outbox()), Entered::New));
+        assert!(matches!(ledger.enter(&skip, &outbox()), Entered::New));
+        assert_eq!(ledger.finish(&next, &ack(&next)).len(), 0);
+        ledger.finish(&skip, &ack(&skip));
+        assert!(matches!(ledger.enter(&skip, &outbox()), Entered::Repeated(_)));
+        assert!(matches!(ledger.enter(&next, &outbox()), Entered::New));
+    }
+
+    #[test]
+    fn what_was_refused_may_be_tried_again() {
+        let (mut ledger, next) = (Ledger::default(), request("a", Command::CodonNext));
+        ledger.enter(&next, &outbox());
+        assert!(matches!(ledger.enter(&next, &outbox()), Entered::InProgress));
+        assert_eq!(ledger.abandon(&next).len(), 1);
+        assert!(matches!(ledger.enter(&next, &outbox()), Entered::New));
+    }
+
+    // covers: F20
+    #[test]
+    fn the_last_1024_ids_are_remembered() {
+        let mut ledger = Ledger::default();
+        let all: Vec<Request> = (0..=1_024)
+            .map(|number| request(&number.to_string(), Command::CodonNext))
+            .collect();
+        for request in &all {
+            ledger.enter(request, &outbox());
+            ledger.finish(request, &ack(request));
+        }
+        assert!(matches!(ledger.enter(&all[1], &outbox()), Entered::Repeated(_)));
+        assert_eq!((ledger.entries.len(), ledger.done.len()), (1_024, 1_024));
+        assert!(matches!(ledger.enter(&all[0], &outbox()), Entered::New));
+    }
+}

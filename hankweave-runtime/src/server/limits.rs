@@ -1,0 +1,105 @@
+//! How much of everything the server takes ("reliability and security", section 5).
+
+use std::time::Duration;
+
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+
+/// What clients may cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Clients with a token at the same time.
+    pub clients: usize,
+    /// Connections that have not shown a token yet; one more drives out the oldest.
+    pub strangers: usize,
+    /// How long the head of a request may take.
+    pub head: Duration,
+    /// How long a client may take from its upgrade to its handshake.
+    pub handshake: Duration,
+    /// Bytes of one frame and of one message of a client.
+    pub inbound_bytes: usize,
+    /// Messages that may wait for one client.
+    pub outbound_messages: usize,
+    /// Bytes that may wait for one client.
+    pub outbound_bytes: usize,
+    /// Messages that one client may send within a second.
+    pub rate: u32,
+    /// How long a client may be silent; half-way it is asked whether it is there.
+    pub silence: Duration,
+    /// How long a client that was too slow may take to read that it was.
+    pub farewell: Duration,
+    /// How long clients may take to get the rest when the run has ended.
+    pub last_words: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            clients: 32,
+            strangers: 64,
+            head: Duration::from_secs(5),
+            handshake: Duration::from_secs(30),
+            inbound_bytes: 1 << 20,
+            outbound_messages: 1_024,
+            outbound_bytes: 4 << 20,
+            rate: 100,
+            silence: Duration::from_secs(120),
+            farewell: Duration::from_secs(30),
+            last_words: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Limits {
+    /// The same for the protocol's own code, whose defaults are much larger.
+    pub(super) fn socket(&self) -> WebSocketConfig {
+        WebSocketConfig::default()
+            .read_buffer_size(4 * 1_024)
+            .write_buffer_size(64 * 1_024)
+            .max_message_size(Some(self.inbound_bytes))
+            .max_frame_size(Some(self.inbound_bytes))
+            .accept_unmasked_frames(false)
+    }
+}
+
+/// Counts what a client sends within a second.
+#[derive(Debug)]
+pub(super) struct Rate {
+    limit: u32,
+    since: tokio::time::Instant,
+    count: u32,
+}
+
+impl Rate {
+    pub(super) fn new(limit: u32) -> Self {
+        Self {
+            limit,
+            since: tokio::time::Instant::now(),
+            count: 0,
+        }
+    }
+
+    /// Counts one more; says whether that is too many.
+    pub(super) fn is_exceeded(&mut self) -> bool {
+        let now = tokio::time::Instant::now();
+        if now.duration_since(self.since) >= Duration::from_secs(1) {
+            (self.since, self.count) = (now, 0);
+        }
+        self.count += 1;
+        self.count > self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: F13
+    #[tokio::test(start_paused = true)]
+    async fn the_hundred_and_first_within_a_second_is_too_many() {
+        let mut rate = Rate::new(100);
+        assert!((0..100).all(|_| !rate.is_exceeded()));
+        assert!(rate.is_exceeded());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(!rate.is_exceeded());
+    }
+}

@@ -1,0 +1,327 @@
+//! The socket: watching and commanding a run from other programs on this machine ("WebSocket protocol").
+//!
+//! ```text
+//! listen ─► head ─► gate ─► client (one task each) ─► session ─► commands (one task) ─► runner
+//!                    │         ▲
+//!                    └► plain  └── outbox ◄── hub (one task) ◄── state manager
+//! ```
+//!
+//! What is refused is refused before the upgrade ("reliability and security", section 5). The hub never waits for a client: what a client
+//! does not read waits in its outbox, which has an end. Connecting starts nothing.
+
+mod client;
+mod commands;
+mod gate;
+mod head;
+mod history;
+mod hub;
+mod ledger;
+mod limits;
+mod listen;
+mod origin;
+mod outbox;
+mod page;
+mod plain;
+mod reply;
+mod session;
+#[cfg(test)]
+mod tests;
+mod token;
+mod wire;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::hank::Hank;
+use hankweave_core::wire::Ready;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use self::commands::{Hands, Job};
+use self::gate::Gate;
+use self::hub::Hub;
+use self::reply::Voice;
+use self::token::Tokens;
+use crate::error::chain;
+use crate::journal::EventJournal;
+use crate::paths::ExecutionDir;
+use crate::runner::{Attendance, Commander};
+use crate::shutdown::Shutdown;
+use crate::state_manager::StateManager;
+use crate::world::World;
+use crate::world::net::Listener;
+
+pub use limits::Limits;
+pub use origin::Origin;
+pub use token::{READ_ONLY_TOKEN_FILE, READ_ONLY_TOKEN_VARIABLE, TOKEN_FILE, TOKEN_VARIABLE};
+
+/// How long the server stays when a run has ended by itself, so that clients see the end before it goes.
+const STAY: Duration = Duration::from_secs(1);
+
+/// How long the events that are on their way may take when the run has ended.
+const DELIVERY: Duration = Duration::from_secs(5);
+
+/// Where the server listens and what it takes.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The address; the loopback unless somebody has chosen another.
+    pub address: IpAddr,
+    /// The port; 0 means any free one.
+    pub port: u16,
+    /// Origins of other pages that may connect, besides our own.
+    pub origins: Vec<Origin>,
+    /// What clients may cost.
+    pub limits: Limits,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 0,
+            origins: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Somebody else has the port, or it is not ours to have.
+    #[error("failed to listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The token cannot be kept.
+    #[error("failed to {action} `{}`", path.display())]
+    Token {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The token of the environment cannot stand in a header.
+    #[error(
+        "the value of {variable} is no token: it must have 1 to 256 letters, digits, dots, dashes, underscores or tildes"
+    )]
+    BadToken {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// Nobody could tell who may write.
+    #[error("the token for everything and the one for reading are the same")]
+    SameTokens,
+}
+
+/// A port that is ours; nobody is answered yet.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    listener: Box<dyn Listener>,
+    tokens: Tokens,
+    options: ServerOptions,
+}
+
+/// What the server shows and acts on.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) world: World,
+    pub(crate) dir: ExecutionDir,
+    pub(crate) hank: Hank,
+    pub(crate) manager: StateManager,
+    pub(crate) commander: Commander,
+    pub(crate) attendance: Attendance,
+    pub(crate) shutdown: Shutdown,
+}
+
+/// A server at work.
+#[derive(Debug)]
+pub(crate) struct Server {
+    shared: Arc<Shared>,
+    /// Whether every event has been handed out.
+    told: watch::Receiver<bool>,
+    work: AbortOnDropHandle<()>,
+}
+
+/// What all clients share.
+#[derive(Debug)]
+struct Shared {
+    world: World,
+    gate: Gate,
+    hub: Hub,
+    voice: Voice,
+    manager: StateManager,
+    journal: Arc<dyn EventJournal>,
+    hank: Arc<Hank>,
+    jobs: mpsc::Sender<Job>,
+    attendance: Attendance,
+    shutdown: Shutdown,
+    ready: Ready,
+    limits: Limits,
+    /// Places for clients.
+    clients: Arc<Semaphore>,
+    /// Places for clients that were too slow and have not read that yet.
+    farewells: Arc<Semaphore>,
+    /// The server stops.
+    closing: CancellationToken,
+}
+
+impl Bound {
+    /// Takes the port and the tokens.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError`]; no port is taken then.
+    pub(crate) async fn bind(
+        world: &World,
+        dir: &ExecutionDir,
+        options: ServerOptions,
+    ) -> Result<Self, ServeError> {
+        let (outside, state_dir) = (world.clone(), dir.state_dir());
+        let load = move || Tokens::load(&outside, &state_dir);
+        let tokens = world.blocking.run(load).await?;
+        let address = SocketAddr::new(options.address, options.port);
+        let listener = world
+            .net
+            .listen(address)
+            .await
+            .map_err(|source| ServeError::Listen { address, source })?;
+        Ok(Self {
+            listener,
+            tokens,
+            options,
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// The address of the page, with the token where browsers keep it to themselves.
+    pub(crate) fn page_address(&self) -> String {
+        let address = self.address();
+        let host = match address.ip().is_unspecified() {
+            true => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            false => address.ip(),
+        };
+        let authority = SocketAddr::new(host, address.port());
+        format!("http://{authority}/#token={}", self.tokens.full())
+    }
+
+    /// Begins to answer. Every event from now on reaches the clients.
+    pub(crate) fn start(self, stage: Stage) -> Server {
+        let (jobs, waiting) = mpsc::channel(commands::QUEUE);
+        let (closing, hank) = (CancellationToken::new(), Arc::new(stage.hank));
+        let voice = Voice::new(&stage.world);
+        let hands = Hands {
+            commander: stage.commander,
+            manager: stage.manager.clone(),
+            shutdown: stage.shutdown.clone(),
+            hank: Arc::clone(&hank),
+            voice: voice.clone(),
+        };
+        let position = stage.manager.last_seq();
+        let events = stage.manager.subscribe_after(position);
+        let mut degraded = stage.manager.degraded();
+        let address = self.listener.address();
+        let limits = self.options.limits;
+        let shared = Arc::new(Shared {
+            gate: Gate {
+                tokens: self.tokens,
+                port: address.port(),
+                origins: self.options.origins,
+            },
+            hub: Hub::new(position),
+            voice,
+            journal: stage.manager.journal(),
+            manager: stage.manager,
+            hank,
+            jobs,
+            attendance: stage.attendance,
+            shutdown: stage.shutdown,
+            ready: ready(&stage.dir, address.port()),
+            clients: Arc::new(Semaphore::new(limits.clients)),
+            farewells: Arc::new(Semaphore::new(limits.clients)),
+            closing,
+            limits,
+            world: stage.world,
+        });
+        let (tell, told) = watch::channel(false);
+        let (work, listener) = (Arc::clone(&shared), self.listener);
+        let work = tokio::spawn(async move {
+            let handing_out = async {
+                if let Err(error) = work.hub.run(events).await {
+                    tracing::error!(error = %chain(&error), "events cannot be read, so clients are left");
+                    work.closing.cancel();
+                }
+                tell.send_replace(true);
+            };
+            let mourning = async {
+                // A manager that has stopped can no longer fail.
+                if let Ok(Some(failure)) = degraded.wait_for(Option::is_some).await.as_deref() {
+                    work.hub.tell_all(&work.voice.fatal(chain(&**failure)));
+                }
+            };
+            // Commands are carried out as long as somebody is here to send one; what is in progress then has nobody to hear of it.
+            tokio::select! {
+                () = listen::listen(listener, Arc::clone(&work)) => {}
+                _ = futures_util::future::join3(commands::run(hands, waiting), handing_out, mourning) => {}
+            }
+        });
+        Server {
+            shared,
+            told,
+            work: AbortOnDropHandle::new(work),
+        }
+    }
+}
+
+impl Server {
+    /// Where it listens.
+    pub(crate) fn port(&self) -> u16 {
+        self.shared.gate.port
+    }
+
+    /// Lets clients see the end of the run, then leaves them. The manager must have stopped. `by_itself`: nobody asked the run to stop.
+    pub(crate) async fn close(mut self, by_itself: bool) {
+        let _ = tokio::time::timeout(DELIVERY, self.told.wait_for(|told| *told)).await;
+        if by_itself && self.shared.hub.has_members() {
+            tokio::time::sleep(STAY).await;
+        }
+        self.shared.closing.cancel();
+        if let Err(error) = (&mut self.work).await
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+}
+
+impl Shared {
+    /// Waits until the server stops.
+    async fn closed(&self) {
+        self.closing.cancelled().await;
+    }
+}
+
+fn ready(dir: &ExecutionDir, port: u16) -> Ready {
+    Ready {
+        server_version: env!("CARGO_PKG_VERSION").to_owned(),
+        execution_path: dir.root().to_owned(),
+        agent_root_path: dir.root().to_owned(),
+        data_path: dir.root().join("read_only_data_source"),
+        port,
+    }
+}

@@ -1,0 +1,130 @@
+//! What waits for one client.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_util::task::AtomicWaker;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+/// A queue of messages with an end: whoever does not read is given up, and nobody waits for it.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    queue: Mutex<Queue>,
+    changed: AtomicWaker,
+    most_messages: usize,
+    most_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    messages: VecDeque<Utf8Bytes>,
+    bytes: usize,
+    overflowed: bool,
+}
+
+/// What the client's own task finds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// This comes next.
+    Message(Utf8Bytes),
+    /// Nothing does.
+    Nothing,
+    /// More came than could wait.
+    Overflowed,
+}
+
+impl Outbox {
+    pub(super) fn new(most_messages: usize, most_bytes: usize) -> Self {
+        Self {
+            queue: Mutex::default(),
+            changed: AtomicWaker::new(),
+            most_messages,
+            most_bytes,
+        }
+    }
+
+    /// Adds a message; says whether the client can still be reached. One that alone is too large passes an empty queue.
+    pub(super) fn push(&self, message: Utf8Bytes) -> bool {
+        let mut queue = self.queue();
+        let bytes = queue.bytes + message.len();
+        let full = queue.messages.len() >= self.most_messages || bytes > self.most_bytes;
+        if queue.overflowed || (full && !queue.messages.is_empty()) {
+            *queue = Queue {
+                overflowed: true,
+                ..Queue::default()
+            };
+        } else {
+            queue.bytes = bytes;
+            queue.messages.push_back(message);
+        }
+        let reachable = !queue.overflowed;
+        drop(queue);
+        self.changed.wake();
+        reachable
+    }
+
+    /// Takes the next message out.
+    pub(super) fn take(&self) -> Next {
+        let mut queue = self.queue();
+        match queue.messages.pop_front() {
+            Some(message) => {
+                queue.bytes -= message.len();
+                Next::Message(message)
+            }
+            None if queue.overflowed => Next::Overflowed,
+            None => Next::Nothing,
+        }
+    }
+
+    /// Whether more came than could wait.
+    pub(super) fn has_overflowed(&self) -> bool {
+        self.queue().overflowed
+    }
+
+    /// Ready when something is there; wakes the task when it changes. Nothing is taken.
+    pub(super) fn poll_changed(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.changed.register(context.waker());
+        let queue = self.queue();
+        match queue.messages.is_empty() && !queue.overflowed {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Every change is complete when the lock is given back.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(length: usize) -> Utf8Bytes {
+        "x".repeat(length).into()
+    }
+
+    // covers: F13
+    #[test]
+    fn more_messages_or_bytes_than_may_wait_give_the_client_up_and_the_memory_back() {
+        let few = Outbox::new(2, 100);
+        assert!(few.push(message(1)) && few.push(message(1)) && !few.push(message(1)));
+        assert_eq!(few.take(), Next::Overflowed);
+        assert!(!few.push(message(1)), "for good");
+        let small = Outbox::new(100, 10);
+        assert!(small.push(message(6)) && !small.push(message(5)));
+        assert_eq!(small.queue().bytes, 0);
+    }
+
+    #[test]
+    fn what_was_taken_makes_room() {
+        let outbox = Outbox::new(1, 10);
+        assert!(outbox.push(message(50)), "alone, however large");
+        assert_eq!(outbox.take(), Next::Message(message(50)));
+        assert!(outbox.push(message(10)));
+        assert_eq!(outbox.take(), Next::Message(message(10)));
+        assert_eq!(outbox.take(), Next::Nothing);
+    }
+}

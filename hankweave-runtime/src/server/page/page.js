@@ -1,0 +1,106 @@
+// Follows a run: reads the token from the fragment of the address, connects read-only and shows what happens. After a lost connection it
+// goes on behind the last event that it saw.
+"use strict";
+
+const SHOWN_EVENTS = 500;
+const element = (id) => document.getElementById(id);
+const token = new URLSearchParams(location.hash.slice(1)).get("token");
+const codons = new Map();
+let lastSeq = null;
+let delay = 500;
+
+function say(text) {
+  element("status").textContent = text;
+}
+
+function dollars(amount) {
+  return "$" + Number(amount || 0).toFixed(2);
+}
+
+function row(id) {
+  if (!codons.has(id)) {
+    const line = element("codons").insertRow();
+    const cells = [id, "", "", ""].map((text) => {
+      const cell = line.insertCell();
+      cell.textContent = text;
+      return cell;
+    });
+    codons.set(id, cells);
+  }
+  return codons.get(id);
+}
+
+function transition(data) {
+  element("cost").textContent = dollars(data.resultingState.totalCost);
+  const change = data.transition;
+  if (data.transitionType === "CodonStarted") row(data.codonId)[1].textContent = "preparing";
+  if (data.transitionType === "CodonTransitioned") row(data.codonId)[1].textContent = change.data.to;
+}
+
+const SHOW = {
+  "state.transition": transition,
+  "codon.completed": (data) => {
+    const [, , cost, time] = row(data.codonId);
+    cost.textContent = dollars(data.cost);
+    time.textContent = (data.duration / 1000).toFixed(1) + " s";
+  },
+  "token.usage": (data) => { row(data.codonId)[2].textContent = dollars(data.totalCost); },
+  "server.ready": (data) => { element("place").textContent = data.executionPath; },
+  "server.idle": (data) => say("idle: " + data.message),
+};
+
+function words(message) {
+  const data = message.data || {};
+  return data.transitionType || data.content || data.message || data.line || data.codonId || "";
+}
+
+function list(message) {
+  if (message.seq === undefined) return;
+  const item = document.createElement("li");
+  item.textContent = message.type + " " + String(words(message)).slice(0, 300);
+  const events = element("events");
+  events.append(item);
+  while (events.childElementCount > SHOWN_EVENTS) events.firstElementChild.remove();
+  events.scrollTop = events.scrollHeight;
+}
+
+function happened(message) {
+  if (message.seq !== undefined) {
+    if (lastSeq !== null && message.seq <= lastSeq) return;
+    lastSeq = message.seq;
+  }
+  const show = SHOW[message.type];
+  if (show) show(message.data);
+  list(message);
+}
+
+function hear(text) {
+  const message = JSON.parse(text);
+  if (message.type === "handshake.response") {
+    delay = 500;
+    say("connected");
+    message.data.eventHistory.forEach(happened);
+    if (lastSeq === null) lastSeq = message.data.lastSeq;
+  } else {
+    happened(message);
+  }
+}
+
+function connect() {
+  const socket = new WebSocket("ws://" + location.host + "/ws", ["hankweave", "bearer." + token]);
+  socket.onopen = () => {
+    // The first time everything is fetched, later only what is new.
+    const data = { mode: "readonly", afterSeq: lastSeq === null ? 0 : lastSeq };
+    socket.send(JSON.stringify({ type: "handshake", data }));
+  };
+  socket.onmessage = (event) => hear(event.data);
+  socket.onclose = (event) => {
+    if (event.code === 1001) return say("the run has ended");
+    say("not connected; trying again");
+    setTimeout(connect, delay);
+    delay = Math.min(delay * 2, 10000);
+  };
+}
+
+if (token) connect();
+else say("the address lacks the token: use the one that `hankweave run` prints");

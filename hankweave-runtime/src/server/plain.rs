@@ -1,0 +1,67 @@
+//! Answers to requests that do not become a WebSocket.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::gate::Status;
+use super::page::Asset;
+use crate::world::net::Connection;
+
+/// What every answer says: it is not kept, belongs to this origin alone, and what it shows may load nothing from elsewhere.
+const HEADERS: &str = "Connection: close\r\n\
+    Cache-Control: no-store\r\n\
+    X-Content-Type-Options: nosniff\r\n\
+    X-Frame-Options: DENY\r\n\
+    Referrer-Policy: no-referrer\r\n\
+    Cross-Origin-Opener-Policy: same-origin\r\n\
+    Cross-Origin-Resource-Policy: same-origin\r\n";
+
+/// How long a client may take to fetch an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a client may still send while it is turned away.
+const DRAINED_BYTES: u64 = 64 * 1_024;
+
+/// Sends a file. `host` is the name under which the server was reached; the page may open a socket to it and to nothing else.
+pub(super) async fn send(connection: Box<dyn Connection>, asset: &Asset, host: &str) {
+    let policy = format!(
+        "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{host}; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+    );
+    write(connection, Status::Ok, asset.media_type, &policy, asset.body).await;
+}
+
+/// Says no.
+pub(super) async fn refuse(connection: Box<dyn Connection>, status: Status, why: &str) {
+    let body = format!("{why}\n");
+    let extra = match status {
+        Status::Unauthorized => "WWW-Authenticate: Bearer\r\n",
+        Status::UpgradeRequired => "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n",
+        _ => "",
+    };
+    write(connection, status, "text/plain; charset=utf-8", extra, &body).await;
+}
+
+async fn write(
+    mut connection: Box<dyn Connection>,
+    status: Status,
+    media_type: &str,
+    extra: &str,
+    body: &str,
+) {
+    let answer = format!(
+        "HTTP/1.1 {}\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\n{HEADERS}{extra}\r\n{body}",
+        status.line(),
+        body.len(),
+    );
+    let work = async {
+        connection.write_all(answer.as_bytes()).await?;
+        connection.shutdown().await?;
+        // What is left unread would make the system take the answer back.
+        let mut rest = AsyncReadExt::take(&mut connection, DRAINED_BYTES);
+        tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
+    };
+    // Whoever does not fetch the answer does without it.
+    let _ = tokio::time::timeout(PATIENCE, work).await;
+}

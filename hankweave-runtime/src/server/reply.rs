@@ -1,0 +1,231 @@
+//! What the server itself says to one client: the envelope around answers, and the parts of the history that pass through unread.
+
+use std::sync::Arc;
+
+use hankweave_core::wire::{Answer, Code, Direct, Mode, Refused};
+use serde::Serialize;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use crate::journal::LinePage;
+use crate::world::World;
+use crate::world::clock::Clock;
+use crate::world::ids::IdSource;
+
+/// Puts answers into envelopes.
+#[derive(Debug, Clone)]
+pub(super) struct Voice {
+    ids: Arc<dyn IdSource>,
+    clock: Arc<dyn Clock>,
+}
+
+/// What stands behind the parts of an answer to a handshake.
+#[derive(Debug)]
+pub(super) struct SessionStart<'a> {
+    pub(super) client_id: &'a str,
+    pub(super) mode: Mode,
+    /// The newest events, as they stand in the journal.
+    pub(super) history: &'a [String],
+    pub(super) total_events: u64,
+    pub(super) last_seq: u64,
+}
+
+impl Voice {
+    pub(super) fn new(world: &World) -> Self {
+        Self {
+            ids: Arc::clone(&world.ids),
+            clock: Arc::clone(&world.clock),
+        }
+    }
+
+    /// The message with this answer.
+    pub(super) fn say(&self, command_id: Option<&str>, answer: Answer) -> Utf8Bytes {
+        let direct = Direct {
+            id: self.ids.event_id(),
+            timestamp: self.clock.now(),
+            command_id: command_id.map(str::to_owned),
+            answer,
+        };
+        json(&direct).into()
+    }
+
+    /// The error after which nothing is recorded any more ("reliability and security", promise P5).
+    pub(super) fn fatal(&self, message: String) -> Utf8Bytes {
+        let error = Answer::Error {
+            message,
+            fatal: true,
+            severity: "fatal".to_owned(),
+            context: "recording what happens".to_owned(),
+            code: "STATE_NOT_SAVED".to_owned(),
+            hint: Some("make room on the disk, and `hankweave run` goes on".to_owned()),
+            command_id: None,
+        };
+        self.say(None, error)
+    }
+
+    pub(super) fn pong(&self, command_id: Option<&str>, client_id: Option<String>) -> Utf8Bytes {
+        let pong = Answer::Pong {
+            message: "pong".to_owned(),
+            timestamp: self.clock.now(),
+            client_id,
+        };
+        self.say(command_id, pong)
+    }
+
+    /// The error that tells a client why its message is not carried out.
+    pub(super) fn refuse(&self, attempted: &Attempted<'_>, refused: Refused) -> Utf8Bytes {
+        let hint = hint(refused.code).map(str::to_owned);
+        self.error(attempted, refused.message, refused.code.as_str(), hint)
+    }
+
+    pub(super) fn error(
+        &self,
+        attempted: &Attempted<'_>,
+        message: String,
+        code: &str,
+        hint: Option<String>,
+    ) -> Utf8Bytes {
+        let what = attempted.command.unwrap_or("a message");
+        let error = Answer::Error {
+            message,
+            fatal: false,
+            severity: "operation".to_owned(),
+            context: format!("Attempted command: {what}"),
+            code: code.to_owned(),
+            hint,
+            command_id: attempted.id.map(str::to_owned),
+        };
+        self.say(attempted.id, error)
+    }
+
+    /// A `history.batch` with these lines.
+    pub(super) fn batch(&self, command_id: &str, page: &LinePage, has_more: bool) -> Utf8Bytes {
+        let mut text = String::with_capacity(page.bytes() + page.lines().len() + 512);
+        text.push_str("{\"id\":");
+        text.push_str(&json(&self.ids.event_id()));
+        text.push_str(",\"timestamp\":");
+        text.push_str(&json(&self.clock.now()));
+        text.push_str(",\"commandId\":");
+        text.push_str(&json(command_id));
+        text.push_str(",\"type\":\"history.batch\",\"data\":{\"events\":[");
+        join(&mut text, page.lines().map(|(_, line)| line));
+        text.push_str("],\"hasMore\":");
+        text.push_str(if has_more { "true}}" } else { "false}}" });
+        text.into()
+    }
+}
+
+impl SessionStart<'_> {
+    /// The answer to the handshake.
+    pub(super) fn say(&self) -> Utf8Bytes {
+        let mut text = String::from("{\"type\":\"handshake.response\",\"data\":{\"clientId\":");
+        text.push_str(&json(self.client_id));
+        text.push_str(",\"mode\":");
+        text.push_str(&json(&self.mode));
+        text.push_str(",\"eventHistory\":[");
+        join(&mut text, self.history.iter().map(String::as_str));
+        text.push_str("],\"totalEvents\":");
+        text.push_str(&json(&self.total_events));
+        text.push_str(",\"lastSeq\":");
+        text.push_str(&json(&self.last_seq));
+        text.push_str("}}");
+        text.into()
+    }
+}
+
+/// What a client tried, as far as its message could be read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Attempted<'a> {
+    pub(super) id: Option<&'a str>,
+    pub(super) command: Option<&'a str>,
+}
+
+const fn hint(code: Code) -> Option<&'static str> {
+    match code {
+        Code::HandshakeRequired => Some(r#"send {"type": "handshake", "data": {"mode": "readonly"}} first"#),
+        Code::InsufficientPermissions => {
+            Some("connect with the token for everything and the mode readandwrite")
+        }
+        Code::UnknownSeq => {
+            Some("this is the history of another execution directory; connect without afterSeq")
+        }
+        Code::Busy => Some("wait for the answers to earlier commands"),
+        Code::Stopping => Some("`hankweave run` goes on"),
+        Code::NotJson
+        | Code::TooDeep
+        | Code::InvalidCommand
+        | Code::UnknownCommand
+        | Code::InvalidHandshake
+        | Code::UnknownRun
+        | Code::InternalError => None,
+    }
+}
+
+fn join<'a>(text: &mut String, lines: impl Iterator<Item = &'a str>) {
+    for (index, line) in lines.enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        text.push_str(line);
+    }
+}
+
+fn json(value: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).expect("an answer has text keys, and memory takes everything")
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::id::EventId;
+    use hankweave_core::time::Timestamp;
+    use hankweave_core::wire::{Event, JournalEntry, Response, Session};
+
+    use super::*;
+    use crate::journal::{EventJournal, MemoryJournal, PageLimit};
+
+    fn entry(seq: u64) -> Arc<JournalEntry> {
+        Arc::new(JournalEntry {
+            seq,
+            id: EventId::new("e").unwrap(),
+            timestamp: Timestamp::UNIX_EPOCH,
+            event: Event::Info {
+                message: "a \"word\"".to_owned(),
+            },
+        })
+    }
+
+    #[test]
+    fn parts_that_pass_through_unread_are_what_the_types_would_write() {
+        let (journal, voice) = (
+            MemoryJournal::default(),
+            Voice::new(&World::with_environment([("", ""); 0].into_iter().collect())),
+        );
+        let written = [entry(1), entry(2)];
+        journal.append(&written).unwrap();
+        let events: Vec<JournalEntry> = written.iter().map(|entry| (**entry).clone()).collect();
+        let page = journal.lines_after(0, PageLimit::CLIENT).unwrap();
+        for has_more in [true, false] {
+            let text = voice.batch("c \"1\"", &page, has_more);
+            let direct: Direct = serde_json::from_str(&text).unwrap();
+            assert_eq!(json(&direct), text.as_str());
+            let events = events.clone();
+            assert_eq!(direct.answer, Answer::HistoryBatch { events, has_more });
+            assert_eq!(direct.command_id.as_deref(), Some("c \"1\""));
+        }
+        let history: Vec<String> = page.lines().map(|(_, line)| line.to_owned()).collect();
+        let start = SessionStart {
+            client_id: "client-1",
+            mode: Mode::Readonly,
+            history: &history,
+            total_events: 2,
+            last_seq: 2,
+        };
+        let session = Session {
+            client_id: "client-1".to_owned(),
+            mode: Mode::Readonly,
+            event_history: events,
+            total_events: 2,
+            last_seq: 2,
+        };
+        assert_eq!(start.say().as_str(), json(&Response::Handshake(session)));
+    }
+}

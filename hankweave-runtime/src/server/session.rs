@@ -1,0 +1,171 @@
+//! What a client says and gets: its handshake and its commands.
+
+use std::sync::Arc;
+
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::thread;
+use hankweave_core::wire::{Answer, Code, Command, Handshake, Mode, Outcome, Refused, Request};
+
+use super::client::{Client, Feed, Sync};
+use super::commands::{Job, acknowledge};
+use super::history;
+use super::reply::SessionStart;
+use super::token::Role;
+use super::wire::Wire;
+use crate::error::chain;
+
+impl Client {
+    /// Answers the handshake. The client joins at one point in history: everything up to there can be asked for, everything behind it comes.
+    pub(super) async fn shake_hands(&mut self, wire: &mut Wire, handshake: Handshake) -> Result<(), Refused> {
+        let first = self.mode.is_none();
+        if let Some(after) = handshake.after_seq {
+            self.check_resumption(after, first)?;
+        }
+        let shared = Arc::clone(&self.shared);
+        let position = match (first, handshake.after_seq) {
+            (true, Some(after)) => {
+                self.feed = Feed::CatchingUp(after);
+                after
+            }
+            (true, None) => {
+                self.feed = Feed::Live;
+                shared.hub.join(self.number, &self.outbox)
+            }
+            (false, _) => shared.hub.position(),
+        };
+        let (journal, newest) = (Arc::clone(&shared.journal), handshake.send_previous_events);
+        let newest = newest && handshake.after_seq.is_none();
+        let beginning = move || history::beginning(&*journal, position, newest);
+        let (history, total_events) = shared
+            .world
+            .blocking
+            .run(beginning)
+            .await
+            .map_err(|error| Refused::new(Code::InternalError, chain(&error)))?;
+        let start = SessionStart {
+            client_id: &self.id.clone(),
+            mode: self.enter(&handshake),
+            history: &history,
+            total_events,
+            last_seq: position,
+        };
+        // Before the events that have come since the client joined.
+        wire.say(start.say());
+        if first {
+            wire.say(shared.voice.say(None, Answer::ServerReady(shared.ready.clone())));
+            let knows_history = handshake.send_previous_events || handshake.after_seq.is_some();
+            for answer in self.standing(!knows_history) {
+                wire.say(shared.voice.say(None, answer));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_resumption(&self, after: u64, first: bool) -> Result<(), Refused> {
+        if !first {
+            let message = "Invalid handshake: afterSeq belongs to the first handshake; history.sync asks for history later";
+            return Err(Refused::new(Code::InvalidHandshake, message));
+        }
+        let last = self.shared.manager.last_seq();
+        if after > last {
+            let message =
+                format!("Invalid handshake: afterSeq: there is no event {after}; the newest one is {last}");
+            return Err(Refused::new(Code::UnknownSeq, message));
+        }
+        Ok(())
+    }
+
+    /// What a client that comes to an idle server has missed.
+    fn standing(&self, tell_idle: bool) -> Vec<Answer> {
+        let Some(idle) = self.shared.hub.idle() else {
+            return Vec::new();
+        };
+        let mut standing = Vec::new();
+        if tell_idle {
+            standing.push(Answer::ServerIdle {
+                reason: idle.reason,
+                message: idle.message,
+            });
+        }
+        let state = self.shared.manager.snapshot();
+        let thread = thread::build(&state, None, None);
+        if let Some(CodonExecution::Failed(failed)) = thread.codons.first().map(|entry| entry.codon.as_ref())
+        {
+            let config = self.shared.hank.codon(failed.codon_id.configured());
+            let why = failed
+                .failure_reason
+                .message
+                .as_deref()
+                .unwrap_or("no reason is known");
+            standing.push(Answer::IncompleteCodon {
+                codon_id: failed.codon_id.clone(),
+                codon_name: config.map_or_else(|| failed.codon_id.to_string(), |config| config.name.clone()),
+                message: format!("it failed: {why}; codon.redo runs it again, a rollback goes back to an earlier checkpoint"),
+            });
+        }
+        standing
+    }
+
+    /// Carries out what concerns this client alone, and sends everything else on its way.
+    pub(super) fn take(&mut self, request: Request, mode: Mode) -> Result<(), Refused> {
+        self.check_permission(&request.command, mode)?;
+        match &request.command {
+            Command::Ping => self.say(self.shared.voice.pong(Some(&request.id), None)),
+            Command::HistorySync { after_seq } => {
+                let after = after_seq.unwrap_or(0);
+                return self.begin_sync(request, after);
+            }
+            Command::PingBroadcast => {
+                let pong = self.shared.voice.pong(None, Some(self.id.clone()));
+                self.shared.hub.tell_all(&pong);
+                let job = self.job(request);
+                let answer = acknowledge(&job, Outcome::Done);
+                self.say(self.shared.voice.say(Some(&job.request.id), answer));
+            }
+            _ => {
+                let job = self.job(request);
+                let sent = self.shared.jobs.try_send(job);
+                return sent.map_err(|_| Refused::new(Code::Busy, "too many commands are waiting"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_permission(&self, command: &Command, mode: Mode) -> Result<(), Refused> {
+        if !command.is_always_allowed() && self.shared.shutdown.cause().is_some() {
+            return Err(Refused::new(Code::Stopping, "the run is being stopped"));
+        }
+        let is_reader = mode == Mode::Readonly && !command.is_always_allowed();
+        let may_not_stop = self.role == Role::ReadOnly && command.stops_the_server();
+        if is_reader || may_not_stop {
+            let message = format!("{} needs more than reading", command.name());
+            return Err(Refused::new(Code::InsufficientPermissions, message));
+        }
+        Ok(())
+    }
+
+    /// Everything that the client has not got, or not yet, comes by itself: the history ends where that begins.
+    fn begin_sync(&mut self, request: Request, after: u64) -> Result<(), Refused> {
+        if self.sync.is_some() {
+            return Err(Refused::new(Code::Busy, "history is being sent already"));
+        }
+        let until = match self.feed {
+            Feed::CatchingUp(position) => position,
+            Feed::Live | Feed::Nothing => self.shared.hub.position(),
+        };
+        self.sync = Some(Sync {
+            command_id: request.id,
+            position: after,
+            until,
+        });
+        Ok(())
+    }
+
+    fn job(&self, request: Request) -> Job {
+        Job {
+            request,
+            from: Arc::clone(&self.outbox),
+            seq: self.shared.hub.position(),
+        }
+    }
+}

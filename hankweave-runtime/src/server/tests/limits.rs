@@ -1,0 +1,228 @@
+//! What clients may cost ("reliability and security", section 5, row F13).
+
+use std::time::{Duration, Instant};
+
+use futures_util::SinkExt;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use super::guest::{Guest, knock, soon};
+use super::*;
+
+fn with(limits: Limits) -> ServerOptions {
+    ServerOptions {
+        limits,
+        ..ServerOptions::default()
+    }
+}
+
+/// A frame with its mask, which is all zeros.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![first];
+    match payload.len() {
+        length @ 0..=125 => bytes.push(0x80 | length as u8),
+        length => {
+            bytes.push(0x80 | 127);
+            bytes.extend_from_slice(&(length as u64).to_be_bytes());
+        }
+    }
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+// covers: F13
+#[tokio::test]
+async fn malformed_frames_end_their_own_connection_and_nothing_else() {
+    let live = live(waiting(&["one"])).await;
+    let mut witness = Guest::commander(&live).await;
+    let huge_header = [&[0x81, 0xff][..], &(1_u64 << 40).to_be_bytes(), &[0; 4]].concat();
+    for (bytes, code) in [
+        (frame(0x82, b"binary"), Some(1003)),
+        (frame(0x81, b"\xff\xfe"), Some(1007)),
+        (vec![0x81, 0x02, b'h', b'i'], Some(1002)),
+        (frame(0xc1, b"reserved bit"), Some(1002)),
+        (frame(0x83, b"reserved type"), Some(1002)),
+        (frame(0x09, b"fragmented ping"), Some(1002)),
+        (frame(0x80, b"nothing to continue"), Some(1002)),
+        (frame(0x89, &[0; 126]), Some(1002)),
+        (huge_header, Some(1009)),
+        (frame(0x81, &vec![b' '; (1 << 20) + 1]), Some(1009)),
+        (frame(0x88, &[]), None),
+        (frame(0x88, &1000_u16.to_be_bytes()), Some(1000)),
+    ] {
+        let (mut guest, _) = Guest::enter(&live, json!({"mode": "readandwrite"})).await;
+        // The server may close before everything is written.
+        let _ = soon(guest.socket.get_mut().write_all(&bytes)).await;
+        let start = &bytes[..bytes.len().min(20)];
+        assert_eq!(guest.closed().await, code, "{start:x?}");
+    }
+    let pieces = [
+        frame(0x01, br#"{"id": "p","#),
+        frame(0x00, br#" "type":"#),
+        frame(0x80, br#" "ping"}"#),
+    ];
+    witness
+        .socket
+        .get_mut()
+        .write_all(&pieces.concat())
+        .await
+        .unwrap();
+    assert_eq!(
+        witness.answer("p").await["type"],
+        "pong",
+        "a message in pieces is a message"
+    );
+    live.stop().await;
+}
+
+// covers: F13
+#[tokio::test]
+async fn a_flood_ends_with_a_policy_violation() {
+    let live = live(waiting(&["one"])).await;
+    let mut guest = Guest::commander(&live).await;
+    for _ in 0..250 {
+        // The server may close before everything is written.
+        let _ = guest
+            .socket
+            .send(Message::text(r#"{"id": "p", "type": "ping"}"#))
+            .await;
+    }
+    assert_eq!(guest.closed().await, Some(1008));
+    let pongs = guest
+        .heard
+        .iter()
+        .filter(|message| message["type"] == "pong")
+        .count();
+    assert!((90..=201).contains(&pongs), "{pongs}");
+    live.stop().await;
+}
+
+// covers: F13
+#[tokio::test]
+async fn a_client_that_does_not_read_is_left_and_nobody_else_notices() {
+    let live = live(waiting(&["one"])).await;
+    let (mut slow, _) = Guest::enter(&live, json!({"mode": "readonly"})).await;
+    let mut quick = Guest::commander(&live).await;
+    let chatter = live.chatter(4_000, 4_000);
+    let is_end = |message: &serde_json::Value| message["data"]["message"] == "end of chatter";
+    tokio::join!(chatter, quick.until_that(is_end));
+    assert_eq!(slow.closed().await, Some(1013));
+    let numbers = slow.numbers();
+    let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
+    assert_eq!(
+        numbers,
+        (first..=last).collect::<Vec<_>>(),
+        "what came has no holes"
+    );
+    // It comes back to what it missed.
+    let (mut back, _) = Guest::enter(&live, json!({"mode": "readonly", "afterSeq": last})).await;
+    back.until_that(is_end).await;
+    assert_eq!(back.numbers()[0], last + 1);
+    live.stop().await;
+}
+
+// covers: F13
+#[tokio::test]
+async fn forty_clients_that_never_read_do_not_keep_a_run() {
+    let live = live_with(
+        waiting(&["one"]),
+        with(Limits {
+            clients: 41,
+            ..Limits::default()
+        }),
+    )
+    .await;
+    let mut deaf = Vec::new();
+    for _ in 0..40 {
+        deaf.push(Guest::enter(&live, json!({"mode": "readonly"})).await);
+    }
+    let begin = Instant::now();
+    live.chatter(2_500, 4_000).await;
+    let mut guest = Guest::commander(&live).await;
+    guest.accepted("n", "codon.next", json!(null)).await;
+    guest.idle("all-codons-completed").await;
+    live.stop().await;
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert_eq!(deaf.len(), 40);
+}
+
+#[tokio::test]
+async fn one_client_too_many_is_told_so() {
+    let live = live(waiting(&["one"])).await;
+    let mut inside = Vec::new();
+    for _ in 0..32 {
+        inside.push(Guest::connect(&live, &live.token).await.unwrap());
+    }
+    let Err(Error::Http(response)) = Guest::connect(&live, &live.token).await else {
+        panic!("32 are enough");
+    };
+    assert_eq!(response.status(), 503);
+    drop(inside.pop());
+    // The server has to notice that somebody has left.
+    let begin = Instant::now();
+    while Guest::connect(&live, &live.token).await.is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(10));
+        tokio::task::yield_now().await;
+    }
+    live.stop().await;
+}
+
+// covers: F13
+#[tokio::test]
+async fn strangers_do_not_keep_out_whoever_has_a_token() {
+    let live = live(waiting(&["one"])).await;
+    let mut half_open: Vec<TcpStream> = Vec::new();
+    for _ in 0..200 {
+        let mut stream = knock(&live).await;
+        stream.write_all(b"GET /ws HTTP/1.1\r\n").await.unwrap();
+        half_open.push(stream);
+    }
+    let begin = Instant::now();
+    Guest::commander(&live).await;
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    let mut answer = String::new();
+    soon(half_open[0].read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    let mut answer = String::new();
+    soon(half_open[199].read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    live.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_says_nothing_is_left() {
+    let limits = Limits {
+        handshake: Duration::from_millis(200),
+        silence: Duration::from_millis(600),
+        ..Limits::default()
+    };
+    let live = live_with(waiting(&["one"]), with(limits)).await;
+    let (mut silent, _) = Guest::connect(&live, &live.token).await.unwrap();
+    assert_eq!(silent.closed().await, Some(1008), "no handshake");
+    // A client that reads answers the server's pings by itself.
+    let (mut reader, _) = Guest::enter(&live, json!({"mode": "readonly"})).await;
+    let (mut dead, _) = Guest::enter(&live, json!({"mode": "readonly"})).await;
+    let begin = Instant::now();
+    let chatter = async {
+        while begin.elapsed() < Duration::from_millis(1_500) {
+            live.chatter(1, 1).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        live.manager
+            .record(Event::Info {
+                message: "last".to_owned(),
+            })
+            .await
+            .await
+            .unwrap();
+    };
+    tokio::join!(
+        chatter,
+        reader.until_that(|message| message["data"]["message"] == "last")
+    );
+    assert_eq!(dead.closed().await, Some(1008), "silent");
+    live.stop().await;
+}

@@ -1,0 +1,238 @@
+//! Who may come in: two secrets, one for everything and one for reading ("reliability and security", section 5).
+
+use std::ffi::OsStr;
+use std::fmt::{self, Write as _};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::ServeError;
+use crate::world::World;
+use crate::world::disk::{self, Disk, FileKind};
+
+/// The file in the state directory with the token for everything.
+pub const TOKEN_FILE: &str = "token";
+
+/// The file in the state directory with the token for reading.
+pub const READ_ONLY_TOKEN_FILE: &str = "token-readonly";
+
+/// The variable that is used instead of [`TOKEN_FILE`].
+pub const TOKEN_VARIABLE: &str = "HANKWEAVE_TOKEN";
+
+/// The variable that is used instead of [`READ_ONLY_TOKEN_FILE`].
+pub const READ_ONLY_TOKEN_VARIABLE: &str = "HANKWEAVE_READONLY_TOKEN";
+
+/// Longest token that is taken, in bytes.
+const LONGEST: usize = 256;
+
+/// Largest token file that is read, in bytes.
+const FILE_BYTES: u64 = 1_024;
+
+/// What a token allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Everything.
+    Full,
+    /// Watching.
+    ReadOnly,
+}
+
+/// Both tokens of an execution directory.
+#[derive(Clone)]
+pub(super) struct Tokens {
+    full: Secret,
+    read_only: Secret,
+}
+
+/// A token with its checksum, which is what is compared: that takes the same time whatever the difference.
+#[derive(Clone)]
+struct Secret {
+    text: String,
+    digest: [u8; 32],
+}
+
+impl Tokens {
+    /// The tokens of the environment, else those of the directory, which are made once. Waits for the disk.
+    pub(super) fn load(world: &World, state_dir: &Path) -> Result<Self, ServeError> {
+        let load = |variable, file| match world.environment.get(variable) {
+            Some(value) => of_environment(variable, value),
+            None => of_directory(world, &state_dir.join(file)),
+        };
+        let (full, read_only) = (
+            load(TOKEN_VARIABLE, TOKEN_FILE)?,
+            load(READ_ONLY_TOKEN_VARIABLE, READ_ONLY_TOKEN_FILE)?,
+        );
+        if full.digest == read_only.digest {
+            return Err(ServeError::SameTokens);
+        }
+        Ok(Self { full, read_only })
+    }
+
+    /// What a client with this token may do; `None` when nobody knows it.
+    pub(super) fn role(&self, token: &[u8]) -> Option<Role> {
+        let digest = digest(token);
+        // Both are compared, so that the time tells nothing.
+        let (full, read_only) = (self.full.is(&digest), self.read_only.is(&digest));
+        match (full, read_only) {
+            (true, _) => Some(Role::Full),
+            (false, true) => Some(Role::ReadOnly),
+            (false, false) => None,
+        }
+    }
+
+    /// The token for everything, for the address that is shown to the user.
+    pub(super) fn full(&self) -> &str {
+        &self.full.text
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tokens")
+    }
+}
+
+impl Secret {
+    fn new(text: String) -> Self {
+        let digest = digest(text.as_bytes());
+        Self { text, digest }
+    }
+
+    fn is(&self, digest: &[u8; 32]) -> bool {
+        let pairs = self.digest.iter().zip(digest);
+        pairs.fold(0, |difference, (ours, theirs)| difference | (ours ^ theirs)) == 0
+    }
+}
+
+fn digest(token: &[u8]) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+fn of_environment(variable: &'static str, value: &OsStr) -> Result<Secret, ServeError> {
+    let text = value.to_str().filter(|text| is_token(text));
+    let text = text.ok_or(ServeError::BadToken { variable })?;
+    if text.len() < 32 {
+        tracing::warn!(variable, "a token of fewer than 32 characters may be guessed");
+    }
+    Ok(Secret::new(text.to_owned()))
+}
+
+/// Whether it can stand in a header, and behind `bearer.` as the name of a subprotocol.
+fn is_token(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    (1..=LONGEST).contains(&text.len()) && text.bytes().all(fits)
+}
+
+/// The token in a file of ours. One that others could read, or that is damaged, is replaced.
+fn of_directory(world: &World, path: &Path) -> Result<Secret, ServeError> {
+    if let Some(text) = read(&*world.disk, path).map_err(failed("read", path))? {
+        return Ok(Secret::new(text));
+    }
+    let mut text = String::with_capacity(64);
+    for byte in world.ids.secret() {
+        // A String takes any text.
+        let _ = write!(text, "{byte:02x}");
+    }
+    disk::replace(&*world.disk, path, format!("{text}\n").as_bytes()).map_err(failed("write", path))?;
+    Ok(Secret::new(text))
+}
+
+fn read(disk: &dyn Disk, path: &Path) -> io::Result<Option<String>> {
+    let metadata = match disk.metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        metadata => metadata?,
+    };
+    if metadata.kind != FileKind::File || metadata.mode & 0o077 != 0 || metadata.length > FILE_BYTES {
+        return Ok(None);
+    }
+    let text = String::from_utf8(disk.read(path, FILE_BYTES)?).unwrap_or_default();
+    let text = text.trim_end();
+    Ok((text.len() >= 32 && is_token(text)).then(|| text.to_owned()))
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ServeError {
+    let path: PathBuf = path.to_owned();
+    move |source| ServeError::Token { action, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::world::environment::Environment;
+
+    fn world(variables: &[(&str, &str)]) -> World {
+        World::with_environment(variables.iter().copied().collect::<Environment>())
+    }
+
+    #[test]
+    fn both_tokens_are_made_once_and_only_their_owner_reads_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = Tokens::load(&world(&[]), folder.path()).unwrap();
+        for (file, role) in [(TOKEN_FILE, Role::Full), (READ_ONLY_TOKEN_FILE, Role::ReadOnly)] {
+            let path = folder.path().join(file);
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(text.trim_end().len(), 64, "256 bits");
+            assert_eq!(tokens.role(text.trim_end().as_bytes()), Some(role));
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file}");
+        }
+        let again = Tokens::load(&world(&[]), folder.path()).unwrap();
+        assert_eq!(again.full(), tokens.full());
+        assert_eq!(format!("{tokens:?}"), "Tokens");
+    }
+
+    #[test]
+    fn what_is_nearly_a_token_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = Tokens::load(&world(&[]), folder.path()).unwrap();
+        let token = tokens.full().to_owned();
+        for wrong in [&token[1..], &format!("{token}0"), &token.to_uppercase(), "", "\n"] {
+            // A token of digits alone is the same in upper case.
+            if wrong != token {
+                assert_eq!(tokens.role(wrong.as_bytes()), None, "{wrong:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_that_others_could_read_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Tokens::load(&world(&[]), folder.path()).unwrap();
+        let path = folder.path().join(TOKEN_FILE);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        let second = Tokens::load(&world(&[]), folder.path()).unwrap();
+        assert_ne!(first.full(), second.full());
+        std::fs::write(&path, "").unwrap();
+        let third = Tokens::load(&world(&[]), folder.path()).unwrap();
+        assert_ne!(third.full(), second.full());
+    }
+
+    #[test]
+    fn the_environment_comes_first_and_writes_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let both = [
+            (TOKEN_VARIABLE, "for-everything"),
+            (READ_ONLY_TOKEN_VARIABLE, "for-reading"),
+        ];
+        let tokens = Tokens::load(&world(&both), folder.path()).unwrap();
+        assert_eq!(tokens.role(b"for-everything"), Some(Role::Full));
+        assert_eq!(tokens.role(b"for-reading"), Some(Role::ReadOnly));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        for bad in ["", "two words", "a,b", "a\r\nb", &"x".repeat(257)] {
+            let refused = Tokens::load(&world(&[(TOKEN_VARIABLE, bad)]), folder.path()).unwrap_err();
+            let text = refused.to_string();
+            assert!(
+                text.contains(TOKEN_VARIABLE) && (bad.is_empty() || !text.contains(bad)),
+                "{text}"
+            );
+        }
+        let same = [(TOKEN_VARIABLE, "x"), (READ_ONLY_TOKEN_VARIABLE, "x")];
+        assert!(matches!(
+            Tokens::load(&world(&same), folder.path()),
+            Err(ServeError::SameTokens)
+        ));
+    }
+}

@@ -1,0 +1,272 @@
+//! Watching and commanding the built program over its socket ("WebSocket protocol"; "command line", `run`).
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hankweave_testing::{Running, TestProject};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::client::{IntoClientRequest, client};
+use tokio_tungstenite::tungstenite::{Message, WebSocket};
+
+use crate::support::{project, shell_agent};
+
+/// A client that waits for what it wants to hear.
+struct Guest {
+    socket: WebSocket<TcpStream>,
+    heard: Vec<Value>,
+}
+
+impl Guest {
+    /// Comes in with what the files of the execution directory tell.
+    fn enter(execution: &Path, mode: &str) -> Self {
+        // The token is there before the port is.
+        port(execution);
+        let token = std::fs::read_to_string(execution.join(".hankweave/token")).unwrap();
+        Self::enter_with(execution, token.trim_end(), mode)
+    }
+
+    fn enter_with(execution: &Path, token: &str, mode: &str) -> Self {
+        let port = port(execution);
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut request = format!("ws://127.0.0.1:{port}/ws").into_client_request().unwrap();
+        let bearer = format!("Bearer {token}").parse().unwrap();
+        request.headers_mut().insert("Authorization", bearer);
+        let (socket, _) = client(request, stream).unwrap();
+        let mut guest = Self {
+            socket,
+            heard: Vec::new(),
+        };
+        guest.send(json!({"type": "handshake", "data": {"mode": mode, "afterSeq": 0}}));
+        guest.until(|message| message["type"] == "server.ready");
+        guest
+    }
+
+    fn send(&mut self, message: Value) {
+        self.socket.send(Message::text(message.to_string())).unwrap();
+    }
+
+    fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            match self.socket.read() {
+                Ok(Message::Text(text)) => {
+                    let value: Value = serde_json::from_str(&text).unwrap();
+                    self.heard.push(value.clone());
+                    if wanted(&value) {
+                        return value;
+                    }
+                }
+                Ok(Message::Close(frame)) => panic!("closed: {frame:?} after {:#?}", self.heard),
+                Ok(_) => {}
+                Err(error) => panic!("{error} after {:#?}", self.heard),
+            }
+        }
+    }
+
+    fn command(&mut self, id: &str, name: &str) -> Value {
+        self.send(json!({"id": id, "type": name}));
+        self.until(|message| message["commandId"] == id)
+    }
+
+    fn idle(&mut self, reason: &str) {
+        self.until(|message| message["type"] == "server.idle" && message["data"]["reason"] == reason);
+    }
+}
+
+/// The port in `server.lock`, as soon as it is there.
+fn port(execution: &Path) -> u16 {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let lock = std::fs::read_to_string(execution.join(".hankweave/server.lock")).unwrap_or_default();
+        let lock: Value = serde_json::from_str(&lock).unwrap_or_default();
+        match lock["port"].as_u64() {
+            Some(port) => return u16::try_from(port).unwrap(),
+            None => assert!(Instant::now() < deadline, "no port in server.lock"),
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn write_hank(project: &TestProject, prompts: &[&str]) {
+    let agent = shell_agent(project);
+    let codons = prompts.iter().zip('a'..).map(|(prompt, id)| {
+        json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": prompt,
+            "checkpointedFiles": ["*.txt"]})
+    });
+    project.write_hank(&json!({"hank": codons.collect::<Vec<_>>()}));
+}
+
+fn start(project: &TestProject, flags: &[&str]) -> Running {
+    project.start(["run", "--headless"].iter().chain(flags))
+}
+
+#[test]
+fn a_client_takes_a_run_through_its_codons() {
+    let project = project();
+    write_hank(&project, &["one", "two"]);
+    let running = start(&project, &["--no-autostart"]);
+    let directory = project.directory();
+    let mut guest = Guest::enter(&directory, "readandwrite");
+    guest.idle("startup");
+    for id in ["1", "2"] {
+        assert_eq!(guest.command(id, "codon.next")["type"], "command.ack");
+        guest.until(|message| message["type"] == "codon.completed");
+        guest.until(|message| message["type"] == "server.idle");
+    }
+    assert_eq!(guest.command("3", "codon.next")["data"]["code"], "NOTHING_NEXT");
+    assert_eq!(
+        guest.command("4", "server.shutdown")["data"]["outcome"],
+        "shutting-down"
+    );
+    let finished = running.finish_within(Duration::from_secs(60));
+    finished.expect_code(0);
+    let done = std::fs::read_to_string(directory.join("done.txt")).unwrap();
+    assert_eq!(done, "one\ntwo\n");
+    assert!(!directory.join(".hankweave/server.lock").exists());
+
+    let token = std::fs::read_to_string(directory.join(".hankweave/token")).unwrap();
+    let address = "page: http://127.0.0.1:";
+    let pages: Vec<&str> = finished
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with(address))
+        .collect();
+    assert_eq!(pages.len(), 1, "{finished}");
+    assert!(
+        pages[0].ends_with(&format!("/#token={}", token.trim_end())),
+        "{}",
+        pages[0]
+    );
+    // "Reliability and security", section 5: the token is in no log, lock or journal, nor in what is printed for programs.
+    assert!(!finished.stdout.contains(token.trim_end()));
+    for file in project.files() {
+        let path = directory.parent().unwrap().join(&file);
+        let is_token = file.ends_with(".hankweave/token");
+        if path.is_file() && !is_token {
+            let bytes = std::fs::read(&path).unwrap();
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(
+                !text.contains(token.trim_end()),
+                "the token stands in {}",
+                file.display()
+            );
+        }
+    }
+}
+
+// "A second one while it lasts escalates to a forced one": exit code 1, and nothing is left behind.
+#[test]
+fn a_forced_end_has_its_own_exit_code() {
+    for names in [
+        &["server.force_shutdown"][..],
+        &["server.shutdown", "server.shutdown"],
+    ] {
+        let project = project();
+        write_hank(&project, &["wait for go"]);
+        let script = project.directory().join("agent.sh");
+        let stubborn = "trap '' TERM\nwhile true; do sleep 600; done";
+        let text = std::fs::read_to_string(&script)
+            .unwrap()
+            .replace("exec sleep 600", stubborn);
+        project.write("agent.sh", text);
+        let running = start(&project, &[]);
+        let mut guest = Guest::enter(&project.directory(), "readandwrite");
+        guest.until(|message| message["type"] == "assistant.action");
+        for (id, name) in names.iter().enumerate() {
+            guest.command(&id.to_string(), name);
+        }
+        let finished = running.finish_within(Duration::from_secs(60));
+        finished.expect_code(1);
+        assert!(project.left_behind().is_empty(), "{names:?}");
+    }
+}
+
+// covers: F20
+#[test]
+fn clients_that_come_and_go_change_nothing() {
+    let project = project();
+    write_hank(&project, &["one", "wait for go", "three"]);
+    let running = start(&project, &[]);
+    for _ in 0..5 {
+        drop(Guest::enter(&project.directory(), "readandwrite"));
+    }
+    let mut reader = Guest::enter(&project.directory(), "readonly");
+    assert_eq!(
+        reader.command("n", "codon.skip")["data"]["code"],
+        "INSUFFICIENT_PERMISSIONS"
+    );
+    let mut guest = Guest::enter(&project.directory(), "readandwrite");
+    guest.until(|message| message["type"] == "codon.started" && message["data"]["codonId"] == "b");
+    guest.command("s", "codon.skip");
+    guest.idle("all-codons-completed");
+    let last = Instant::now();
+    running.finish_within(Duration::from_secs(60)).expect_code(0);
+    assert!(
+        last.elapsed() > Duration::from_millis(800),
+        "clients see the end: {:?}",
+        last.elapsed()
+    );
+    let state = project.state(&project.directory());
+    let statuses: Vec<&Value> = state["runs"][0]["codons"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|codon| &codon["status"])
+        .collect();
+    assert_eq!(statuses, ["completed", "skipped", "completed"]);
+}
+
+#[test]
+fn the_token_of_the_environment_counts_and_reaches_no_agent() {
+    let mut project = project();
+    write_hank(&project, &["one"]);
+    let script = project.directory().join("agent.sh");
+    let text = std::fs::read_to_string(&script).unwrap();
+    project.write("agent.sh", format!("env > environment.txt\n{text}"));
+    project.set("HANKWEAVE_TOKEN", "a-token-of-my-own-that-is-long-enough");
+    let running = start(&project, &["--no-autostart"]);
+    let directory = project.directory();
+    let mut guest = Guest::enter_with(
+        &directory,
+        "a-token-of-my-own-that-is-long-enough",
+        "readandwrite",
+    );
+    guest.command("n", "codon.next");
+    guest.idle("all-codons-completed");
+    guest.command("s", "server.shutdown");
+    running.finish_within(Duration::from_secs(60)).expect_code(0);
+    let environment = std::fs::read_to_string(directory.join("environment.txt")).unwrap();
+    assert!(
+        environment.contains("PATH=") && !environment.contains("a-token-of-my-own"),
+        "{environment}"
+    );
+    assert!(!directory.join(".hankweave/token").exists());
+}
+
+#[test]
+fn a_port_that_is_taken_is_an_error_with_a_hint_and_changes_nothing() {
+    let mut project = project();
+    write_hank(&project, &["one"]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let refused = project.run(["run", "--headless", "--port", &port]);
+    refused.expect_code(74);
+    assert!(
+        refused
+            .stderr
+            .contains(&format!("failed to listen on 127.0.0.1:{port}")),
+        "{refused}"
+    );
+    assert!(refused.stderr.contains("hint: "), "{refused}");
+    assert!(!project.directory().join(".hankweave/server.lock").exists());
+    drop(taken);
+    project.set("HANKWEAVE_PORT", &port);
+    let running = start(&project, &["--no-autostart"]);
+    assert_eq!(self::port(&project.directory()).to_string(), port);
+    running.signal(rustix::process::Signal::TERM);
+    running.finish_within(Duration::from_secs(60)).expect_code(143);
+    project
+        .run(["run", "--headless", "--listen", "nowhere"])
+        .expect_code(2);
+}
