@@ -85,6 +85,8 @@ pub(crate) enum Command {
     ///
     /// What is in the way is kept in a checkpoint first. `hankweave thread` lists the checkpoints.
     Rollback(RollbackArgs),
+    /// Print the recorded events, one JSON object a line
+    Journal(JournalArgs),
     /// Look into the recorded state
     #[command(subcommand)]
     State(StateCommand),
@@ -260,6 +262,21 @@ pub(crate) struct ThreadArgs {
     /// A JSON list of SHAs that stands in for the repository.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) known_checkpoints: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JournalArgs {
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// Begin behind this number.
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub(crate) after: u64,
+    /// Go on with the events that come, until interrupted.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Only events of this type, such as codon.completed; can be given several times.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) kinds: Vec<String>,
 }
 
 #[derive(Debug, Args)]

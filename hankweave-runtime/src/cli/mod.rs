@@ -12,6 +12,7 @@ mod exit;
     reason = "templates are the user's own files, written with the user's permissions before there is any run"
 )]
 mod init;
+mod journal;
 mod logging;
 mod question;
 mod rollback;
@@ -64,6 +65,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Validate(args) => validate::validate(&global, &args),
         Command::Status(args) => status::status(&global, &args),
         Command::Rollback(args) => rollback::rollback(&global, &args),
+        Command::Journal(args) => journal::journal(&global, &args),
         Command::State(command) => state::state(&global, &command),
         Command::Thread(args) => thread::thread(&global, &args),
         Command::Checkpoints(args) => checkpoints::checkpoints(&global, &args),

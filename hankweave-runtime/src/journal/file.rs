@@ -1,5 +1,6 @@
-//! The journal as files: `events/000001.jsonl`, `events/000002.jsonl`, …
+//! The journal as files: `events/000001-kept.jsonl`, `events/000002.jsonl`, …
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hankweave_core::wire::JournalEntry;
 
 use super::lines::{self, Lines};
+use super::retention::forget;
 use super::segment::Segment;
 use super::{EventJournal, JournalError, LinePage, Page, PageLimit};
 use crate::world::disk::{self, AppendFile, Disk, SyncFile};
@@ -25,17 +27,20 @@ pub struct FileJournal {
     syncing: Mutex<()>,
 }
 
-/// When the journal begins a new file ("reliability and security", rule D6).
+/// When the journal begins a new file, and when it begins to forget ("reliability and security", rule D6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalLimits {
     /// A file that has this many bytes is not continued.
     pub segment_bytes: u64,
+    /// With more bytes than this in all files, the oldest output of agents goes.
+    pub retained_bytes: u64,
 }
 
 impl Default for JournalLimits {
     fn default() -> Self {
         Self {
             segment_bytes: 64 << 20,
+            retained_bytes: 1 << 30,
         }
     }
 }
@@ -90,13 +95,41 @@ impl FileJournal {
         writer.file = self.disk.open_append(&segment.path)?;
         self.disk.sync_dir(&self.dir)?;
         writer.segments.push(segment);
+        // Nothing is lost when there is too much, so the entries that wait are written in any case.
+        let before = writer.segments.clone();
+        forget(
+            &*self.disk,
+            &self.dir,
+            &mut writer.segments,
+            self.limits.retained_bytes,
+        )
+        .unwrap_or_else(|error| {
+            tracing::warn!(%error, dir = %self.dir.display(), "failed to forget the oldest output of agents");
+        });
+        if writer.segments != before {
+            writer.count = None;
+        }
         Ok(())
     }
 
     /// Shows the lines behind number `after`, oldest first, as long as `show` wants more.
-    fn visit(&self, after: u64, show: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), JournalError> {
-        let segments = self.writer().segments.clone();
-        self.visit_segments(&segments, after, show)
+    fn visit(&self, mut after: u64, show: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), JournalError> {
+        let mut segments = self.writer().segments.clone();
+        loop {
+            let mut shown = after;
+            let visited = self.visit_segments(&segments, after, &mut |line| {
+                shown = lines::seq_of(line).unwrap_or(shown);
+                show(line)
+            });
+            let now = self.writer().segments.clone();
+            match visited {
+                // A file lost the output of agents meanwhile, which happens to each once at most.
+                Err(error) if error.source.kind() == io::ErrorKind::NotFound && now != segments => {
+                    (segments, after) = (now, shown);
+                }
+                visited => return visited,
+            }
+        }
     }
 
     fn visit_segments(
@@ -295,6 +328,14 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
     if segments.is_empty() {
         segments.push(Segment::new(dir, 1, 0));
     }
+    for segment in &segments {
+        // What a crash left in the middle of forgetting.
+        let remains = match segment.kept {
+            true => Segment::new(dir, segment.number, 0).path,
+            false => disk::with_suffix(&segment.as_kept(dir).path, ".tmp"),
+        };
+        disk::remove_if_present(disk, &remains)?;
+    }
     let last = segments.last().expect("one was just made sure of");
     disk::remove_if_present(disk, &disk::with_suffix(&last.path, ".tmp"))?;
     let mut file = disk.open_append(&last.path)?;
@@ -317,17 +358,21 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
     })
 }
 
-fn find_segments(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<Segment>> {
+/// The files of a journal, oldest first. Of a file that a crash left with its kept part, the kept part counts.
+pub(super) fn find_segments(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<Segment>> {
     let names = disk.list_dir(dir)?;
-    let mut numbers: Vec<u32> = names
-        .iter()
-        .filter_map(|name| Segment::number_in(name.to_str()?))
-        .collect();
-    numbers.sort_unstable();
+    let names = names.iter().filter_map(|name| name.to_str());
+    let mut found = BTreeMap::new();
+    for (number, kept) in names.filter_map(Segment::number_in) {
+        *found.entry(number).or_default() |= kept;
+    }
     let mut segments = Vec::new();
     let mut first_seq = 0;
-    for number in numbers {
+    for (number, kept) in found {
         let mut segment = Segment::new(dir, number, first_seq);
+        if kept {
+            segment = segment.as_kept(dir);
+        }
         // A file without a readable number takes the place of its neighbour; reading passes through it.
         first_seq = segment.seq_at(disk, 0)?.unwrap_or(first_seq);
         segment.first_seq = first_seq;
@@ -346,7 +391,7 @@ fn end_last_line(disk: &dyn Disk, path: &Path, file: &mut dyn AppendFile) -> io:
     file.append(b"\n")
 }
 
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> JournalError {
     let path = path.to_owned();
     move |source| JournalError { action, path, source }
 }
@@ -367,7 +412,10 @@ mod tests {
     }
 
     fn open_with(folder: &tempfile::TempDir, segment_bytes: u64) -> FileJournal {
-        let limits = JournalLimits { segment_bytes };
+        let limits = JournalLimits {
+            segment_bytes,
+            ..JournalLimits::default()
+        };
         FileJournal::open(Arc::new(RealDisk), &folder.path().join("events"), limits).unwrap()
     }
 

@@ -1,12 +1,13 @@
 //! Journal lines, and reading them from a file of any size with little memory.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
 use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
-use serde::Serialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
 use crate::world::disk::Disk;
 
@@ -104,6 +105,17 @@ pub(super) fn seq_of(line: &[u8]) -> Option<u64> {
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
+/// The type of the event in a line; `None` when the line is no entry.
+pub(super) fn kind_of(line: &[u8]) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+    }
+    let head: Head<'_> = serde_json::from_slice(line).ok()?;
+    Some(head.kind)
+}
+
 /// Reads the lines of a file from some place on. The last line is given out only once it has its newline.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
@@ -155,6 +167,16 @@ impl<'a> Lines<'a> {
                 None => return Ok(None),
             };
         }
+    }
+
+    /// Where the next line begins in the file.
+    pub(super) fn position(&self) -> u64 {
+        self.read_to - (self.chunk.len() - self.next) as u64
+    }
+
+    /// How many bytes stand behind the last line break, once there is no next line.
+    pub(super) fn unfinished(&self) -> u64 {
+        (self.chunk.len() - self.next) as u64
     }
 
     /// Reads a chunk behind the unfinished line and says from where on it has not been searched.

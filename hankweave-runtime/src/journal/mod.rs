@@ -1,12 +1,14 @@
 //! The event journal: everything that clients may ask for again, in order.
 //!
 //! State events in it are derived from `state.log`, which is what makes them durable; the journal is synced lazily and
-//! completed from the log at the next start. Agent output is in the journal only.
+//! completed from the log at the next start. Agent output is in the journal only, and the oldest goes when there is too much.
 
 mod file;
 mod lines;
 mod memory;
+mod retention;
 mod segment;
+mod tail;
 
 use std::fmt::Debug;
 use std::io;
@@ -18,6 +20,7 @@ use hankweave_core::wire::JournalEntry;
 pub use file::{FileJournal, JournalLimits};
 pub(crate) use lines::text;
 pub use memory::MemoryJournal;
+pub use tail::{JournalTail, Passed, TailLine};
 
 /// Keeps events and gives them out again. One task appends; any number may read at the same time.
 pub trait EventJournal: Send + Sync + Debug {

@@ -7,7 +7,7 @@ use super::lines::{Lines, seq_of};
 use crate::world::disk::Disk;
 
 /// A file of the journal.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
     /// Its place among the files; part of its name.
     pub(super) number: u32,
@@ -15,7 +15,12 @@ pub(super) struct Segment {
     pub(super) path: PathBuf,
     /// The lowest `seq` that it can hold.
     pub(super) first_seq: u64,
+    /// Whether the output of agents was taken out of it.
+    pub(super) kept: bool,
 }
+
+/// What stands behind the number when the output of agents was taken out.
+const KEPT: &str = "-kept";
 
 /// Below this distance the place of a number is found by reading on instead of halving again.
 const NEAR: u64 = 256 * 1024;
@@ -27,12 +32,27 @@ impl Segment {
             number,
             path: dir.join(format!("{number:06}.jsonl")),
             first_seq,
+            kept: false,
         }
     }
 
-    /// The number in the name of a segment file.
-    pub(super) fn number_in(name: &str) -> Option<u32> {
-        name.strip_suffix(".jsonl")?.parse().ok()
+    /// The same without the output of agents.
+    pub(super) fn as_kept(&self, dir: &Path) -> Self {
+        Self {
+            path: dir.join(format!("{:06}{KEPT}.jsonl", self.number)),
+            kept: true,
+            ..self.clone()
+        }
+    }
+
+    /// The number in the name of a segment file, and whether the output of agents was taken out of it.
+    pub(super) fn number_in(name: &str) -> Option<(u32, bool)> {
+        let name = name.strip_suffix(".jsonl")?;
+        let (number, kept) = match name.strip_suffix(KEPT) {
+            Some(number) => (number, true),
+            None => (name, false),
+        };
+        Some((number.parse().ok()?, kept))
     }
 
     /// The `seq` of the first line that has one, at or behind `offset`, where a line begins.

@@ -19,6 +19,7 @@ mod hard_times;
 mod inherited;
 mod inputs;
 mod loops;
+mod journal;
 mod policy;
 mod private;
 mod public_hank;

@@ -27,15 +27,18 @@ pub(super) fn segments(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
 
 /// Every state event that can be read, oldest first; damaged lines and files are passed over.
 pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorded<StateEvent>> {
-    let mut events = Vec::new();
+    let mut events: Vec<Recorded<StateEvent>> = Vec::new();
     for segment in segments {
         let Ok(bytes) = disk.read(segment, MAX_SEGMENT_BYTES) else {
             continue;
         };
+        // A crash may have left a file beside what was kept of it.
+        let known = events.last().map_or(0, |event| event.seq);
         let lines = bytes.split(|byte| *byte == b'\n');
         events.extend(
             lines
                 .filter_map(|line| serde_json::from_slice::<Line>(line).ok())
+                .filter(|line| line.seq > known)
                 .map(Line::recorded),
         );
     }

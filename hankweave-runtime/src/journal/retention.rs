@@ -1,0 +1,200 @@
+//! What an old file of the journal loses when there is too much ("reliability and security", rule D6).
+//!
+//! What agents printed goes first, oldest file first; everything else is kept. The kept part has a name of its own, `000001-kept.jsonl`,
+//! so that whoever reads the file meanwhile notices, and a file is looked through only once.
+
+use std::io;
+use std::path::Path;
+
+use super::lines::{Lines, kind_of};
+use super::segment::Segment;
+use crate::world::disk::{self, Disk};
+
+/// Output of agents and rigs, and figures that the state events tell as well.
+const FORGOTTEN: [&str; 8] = [
+    "assistant.action",
+    "tool.result",
+    "token.usage",
+    "output.truncated",
+    "output.unparsed",
+    "rig.output",
+    "file.updated",
+    "filetree.updated",
+];
+
+/// Takes the output of agents out of the oldest files until all together have at most `limit` bytes. The last file is left alone.
+///
+/// # Errors
+///
+/// What the disk says; what was not reached is then as it was.
+pub(super) fn forget(disk: &dyn Disk, dir: &Path, segments: &mut [Segment], limit: u64) -> io::Result<()> {
+    let mut total = 0;
+    for segment in &*segments {
+        total += disk.metadata(&segment.path)?.length;
+    }
+    let Some((_, old)) = segments.split_last_mut() else {
+        return Ok(());
+    };
+    for segment in old.iter_mut().filter(|segment| !segment.kept) {
+        if total <= limit {
+            break;
+        }
+        let before = disk.metadata(&segment.path)?.length;
+        let after = keep_the_rest(disk, dir, segment)?;
+        total = total - before + after;
+    }
+    Ok(())
+}
+
+/// Writes what is not forgotten under the other name, and returns its length.
+fn keep_the_rest(disk: &dyn Disk, dir: &Path, segment: &mut Segment) -> io::Result<u64> {
+    let mut content = Vec::new();
+    let mut lines = Lines::new(disk, &segment.path, 0);
+    while let Some(line) = lines.next_line()? {
+        // A damaged line is passed over by every reader.
+        let bytes = line.bytes.unwrap_or_default();
+        if kind_of(bytes).is_some_and(|kind| !FORGOTTEN.contains(&&*kind)) {
+            content.extend_from_slice(bytes);
+            content.push(b'\n');
+        }
+    }
+    let kept = segment.as_kept(dir);
+    disk::replace(disk, &kept.path, &content)?;
+    let whole = std::mem::replace(segment, kept);
+    disk.remove_file(&whole.path)?;
+    disk.sync_dir(dir)?;
+    Ok(content.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::RangeInclusive;
+    use std::sync::Arc;
+
+    use hankweave_core::id::{CodonId, EventId};
+    use hankweave_core::time::Timestamp;
+    use hankweave_core::wire::{AgentAction, Event, JournalEntry};
+
+    use super::super::contract::seqs;
+    use super::super::{EventJournal, FileJournal, JournalLimits, PageLimit};
+    use super::*;
+    use crate::world::disk::{Fault, FaultyDisk, RealDisk};
+
+    const EVERYTHING: PageLimit = PageLimit {
+        entries: usize::MAX,
+        bytes: usize::MAX,
+    };
+
+    /// Something that the agent said where the number is even, something that the server tells where it is odd.
+    fn entry(seq: u64) -> Arc<JournalEntry> {
+        let event = match seq % 2 {
+            0 => Event::AssistantAction {
+                codon_id: CodonId::new("a").unwrap(),
+                action: AgentAction::Message,
+                content: "x".repeat(100),
+                tool_name: None,
+                tool_input: None,
+                tool_use_id: None,
+            },
+            _ => Event::Info {
+                message: format!("number {seq}"),
+            },
+        };
+        Arc::new(JournalEntry {
+            seq,
+            id: EventId::new(format!("event-{seq}")).unwrap(),
+            timestamp: Timestamp::UNIX_EPOCH,
+            event,
+        })
+    }
+
+    const LIMITS: JournalLimits = JournalLimits {
+        segment_bytes: 1_000,
+        retained_bytes: 5_000,
+    };
+
+    fn write(disk: &Arc<dyn Disk>, dir: &Path, seqs: RangeInclusive<u64>) -> Option<FileJournal> {
+        let journal = FileJournal::open(Arc::clone(disk), dir, LIMITS).ok()?;
+        for seq in seqs {
+            journal.append(&[entry(seq)]).ok()?;
+        }
+        Some(journal)
+    }
+
+    /// Opens the journal and writes nothing.
+    #[expect(clippy::reversed_empty_ranges, reason = "it is meant to be empty")]
+    const NOTHING: RangeInclusive<u64> = 1..=0;
+
+    fn bytes(dir: &Path) -> u64 {
+        let names = RealDisk.list_dir(dir).unwrap();
+        names
+            .iter()
+            .map(|name| RealDisk.metadata(&dir.join(name)).unwrap().length)
+            .sum()
+    }
+
+    // covers: D6
+    #[test]
+    fn the_oldest_output_goes_and_everything_else_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("events");
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let journal = write(&disk, &dir, 1..=60).unwrap();
+        let found = seqs(&journal.read_after(0, EVERYTHING).unwrap());
+        let told: Vec<u64> = found.iter().copied().filter(|seq| seq % 2 == 1).collect();
+        assert_eq!(told, (0..30).map(|n| n * 2 + 1).collect::<Vec<u64>>());
+        let output: Vec<u64> = found.iter().copied().filter(|seq| seq % 2 == 0).collect();
+        let first = *output.first().expect("the newest output is kept");
+        assert!(first > 2, "{found:?}");
+        assert_eq!(output, (first..=60).step_by(2).collect::<Vec<u64>>());
+        // One more file is written until the next one is begun.
+        assert!(bytes(&dir) <= LIMITS.retained_bytes + 2 * LIMITS.segment_bytes);
+        drop(journal);
+        // Another life finds the same, from every place on.
+        let journal = write(&disk, &dir, NOTHING).unwrap();
+        for after in [0, 5, 6, 30, 59, 60] {
+            let mut expected = found.clone();
+            expected.retain(|seq| *seq > after);
+            let page = journal.read_after(after, EVERYTHING).unwrap();
+            assert_eq!((seqs(&page), page.corrupt_lines), (expected, 0), "after {after}");
+        }
+    }
+
+    // covers: D6, P7
+    #[test]
+    fn a_crash_while_forgetting_loses_nothing_that_is_kept_and_leaves_no_remains() {
+        for n in 0.. {
+            let folder = tempfile::tempdir().unwrap();
+            let dir = folder.path().join("events");
+            let real: Arc<dyn Disk> = Arc::new(RealDisk);
+            drop(write(&real, &dir, 1..=30).unwrap());
+            let faulty = FaultyDisk::new(Arc::new(RealDisk), Fault::CrashAt(n));
+            let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+            drop(write(&disk, &dir, 31..=50));
+            let journal = write(&real, &dir, NOTHING).unwrap();
+            let last = journal.last_seq();
+            let page = journal.read_after(0, EVERYTHING).unwrap();
+            assert!(page.corrupt_lines <= 1, "crash at {n}");
+            let mut told = seqs(&page);
+            // A torn line counts for the next number and cannot be read.
+            let readable = *told.last().unwrap();
+            told.retain(|seq| seq % 2 == 1);
+            let expected: Vec<u64> = (1..=readable).step_by(2).collect();
+            assert_eq!(told, expected, "crash at {n}");
+            assert!(
+                readable >= 30 && last - readable <= page.corrupt_lines,
+                "crash at {n}"
+            );
+            let names = RealDisk.list_dir(&dir).unwrap();
+            assert!(
+                names.iter().all(|name| !name.to_string_lossy().ends_with(".tmp")),
+                "crash at {n}: {names:?}"
+            );
+            if !faulty.crashed() {
+                assert_eq!(last, 50);
+                assert!(names.iter().any(|name| name == "000001-kept.jsonl"), "{names:?}");
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Reading a journal that another process may be writing to.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::JournalError;
+use super::file::{failed, find_segments};
+use super::lines::{Lines, kind_of, seq_of};
+use super::segment::Segment;
+use crate::world::disk::Disk;
+
+/// Whoever writes replaces a file once in 64 MiB; when that happens so often during one reading, the next reading goes on.
+const MOST_TRIES: usize = 10;
+
+/// Gives out the lines of a journal as they stand there, from some number on, and later those that came since. It writes nothing.
+#[derive(Debug)]
+pub struct JournalTail {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    /// Lines up to this number were given out or are not wanted.
+    after: u64,
+    /// The file that is being read, and where its next line begins.
+    at: Option<(Segment, u64)>,
+}
+
+/// A line of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TailLine<'a> {
+    /// Its number.
+    pub seq: u64,
+    /// The type of its event.
+    pub kind: &'a str,
+    /// Its bytes, without a line break: one JSON object.
+    pub bytes: &'a [u8],
+}
+
+/// What was passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Passed {
+    /// Lines that are damaged.
+    pub corrupt_lines: u64,
+    /// Bytes behind the last line break: a line that is being written, or one that was never finished.
+    pub unfinished_bytes: u64,
+}
+
+impl JournalTail {
+    /// A reader of the journal in `dir`, which need not exist yet, from the first number greater than `after` on.
+    #[must_use]
+    pub fn new(disk: Arc<dyn Disk>, dir: PathBuf, after: u64) -> Self {
+        Self {
+            disk,
+            dir,
+            after,
+            at: None,
+        }
+    }
+
+    /// Gives everything that is there and was not given out before to `each`, oldest first, until that breaks off.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`] when the disk refuses.
+    pub fn read(
+        &mut self,
+        mut each: impl FnMut(TailLine<'_>) -> ControlFlow<()>,
+    ) -> Result<Passed, JournalError> {
+        let mut passed = Passed::default();
+        for _ in 0..MOST_TRIES {
+            let read = match self.disk.metadata_followed(&self.dir) {
+                Ok(_) => self.read_on(&mut each, &mut passed),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(error) => Err(error),
+            };
+            match read {
+                Ok(()) => break,
+                // A file got another name: find the place by the number of the line.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => self.at = None,
+                Err(error) => return Err(failed("read", &self.dir)(error)),
+            }
+        }
+        Ok(passed)
+    }
+
+    fn read_on(
+        &mut self,
+        each: &mut impl FnMut(TailLine<'_>) -> ControlFlow<()>,
+        passed: &mut Passed,
+    ) -> io::Result<()> {
+        let segments = find_segments(&*self.disk, &self.dir)?;
+        let (mut offset, start) = self.place(&segments)?;
+        for segment in segments.into_iter().skip(start) {
+            // Of a file that is being read now, what stands in front of `offset` is known.
+            self.at = Some((segment, std::mem::take(&mut offset)));
+            if self.read_segment(each, passed)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where to go on: an offset in a file, and which file of `segments` that is.
+    fn place(&self, segments: &[Segment]) -> io::Result<(u64, usize)> {
+        if let Some((segment, offset)) = &self.at
+            && let Some(index) = segments.iter().position(|found| found.path == segment.path)
+            && ends_a_line(&*self.disk, &segment.path, *offset)?
+        {
+            return Ok((*offset, index));
+        }
+        let index = segments
+            .partition_point(|segment| segment.first_seq <= self.after)
+            .saturating_sub(1);
+        let offset = match segments.get(index) {
+            Some(segment) => segment.place_of(&*self.disk, self.after)?,
+            None => 0,
+        };
+        Ok((offset, index))
+    }
+
+    /// Reads the file of `self.at` to its end, and keeps `self.at` behind the last line.
+    fn read_segment(
+        &mut self,
+        each: &mut impl FnMut(TailLine<'_>) -> ControlFlow<()>,
+        passed: &mut Passed,
+    ) -> io::Result<ControlFlow<()>> {
+        let Some((segment, offset)) = &mut self.at else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let mut lines = Lines::new(&*self.disk, &segment.path, *offset);
+        while let Some(line) = lines.next_line()? {
+            let bytes = line.bytes.unwrap_or_default();
+            let seq = seq_of(bytes);
+            let flow = if seq.is_some_and(|seq| seq <= self.after) {
+                ControlFlow::Continue(())
+            } else if let (Some(seq), Some(kind)) = (seq, kind_of(bytes)) {
+                self.after = seq;
+                let kind = &*kind;
+                each(TailLine { seq, kind, bytes })
+            } else {
+                passed.corrupt_lines += 1;
+                ControlFlow::Continue(())
+            };
+            *offset = lines.position();
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        passed.unfinished_bytes = lines.unfinished();
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Whether a line can begin at `offset`. It cannot when the file was written anew meanwhile, with other lines in it.
+fn ends_a_line(disk: &dyn Disk, path: &Path, offset: u64) -> io::Result<bool> {
+    match offset.checked_sub(1) {
+        None => Ok(true),
+        Some(last) => Ok(disk.read_at(path, last, 1)? == b"\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::contract::{entries, entry};
+    use super::super::{EventJournal, FileJournal, JournalLimits};
+    use super::*;
+    use crate::world::disk::RealDisk;
+
+    fn open(folder: &tempfile::TempDir, segment_bytes: u64, retained_bytes: u64) -> FileJournal {
+        let limits = JournalLimits {
+            segment_bytes,
+            retained_bytes,
+        };
+        FileJournal::open(Arc::new(RealDisk), &folder.path().join("events"), limits).unwrap()
+    }
+
+    fn tail(folder: &tempfile::TempDir, after: u64) -> JournalTail {
+        JournalTail::new(Arc::new(RealDisk), folder.path().join("events"), after)
+    }
+
+    /// The numbers that come now, and what was passed over.
+    fn read(tail: &mut JournalTail) -> (Vec<u64>, Passed) {
+        let mut seqs = Vec::new();
+        let passed = tail
+            .read(|line| {
+                let entry: serde_json::Value = serde_json::from_slice(line.bytes).unwrap();
+                assert_eq!(
+                    (&entry["seq"], &entry["type"]),
+                    (&line.seq.into(), &line.kind.into())
+                );
+                seqs.push(line.seq);
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        (seqs, passed)
+    }
+
+    #[test]
+    fn a_journal_that_is_not_there_yet_has_nothing_and_later_everything() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tail = tail(&folder, 0);
+        assert_eq!(read(&mut tail), (vec![], Passed::default()));
+        open(&folder, 100, u64::MAX).append(&entries([1, 2])).unwrap();
+        assert_eq!(read(&mut tail).0, [1, 2]);
+        assert_eq!(read(&mut tail).0, [0; 0]);
+    }
+
+    #[test]
+    fn lines_come_once_and_in_order_while_files_are_begun() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = open(&folder, 300, u64::MAX);
+        let mut tails: Vec<JournalTail> = [0, 7, 40].map(|after| tail(&folder, after)).into();
+        let mut found = vec![Vec::new(); 3];
+        for seq in 1..=50 {
+            journal.append(&entries([seq])).unwrap();
+            for (tail, found) in tails
+                .iter_mut()
+                .zip(&mut found)
+                .filter(|_| seq % 3 == 0 || seq == 50)
+            {
+                found.extend(read(tail).0);
+            }
+        }
+        let expected = [0, 7, 40].map(|after| (after + 1..=50).collect::<Vec<u64>>());
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn reading_breaks_off_where_it_is_told_to_and_goes_on_there() {
+        let folder = tempfile::tempdir().unwrap();
+        open(&folder, 100, u64::MAX).append(&entries(1..=9)).unwrap();
+        let mut tail = tail(&folder, 0);
+        let mut last = 0;
+        tail.read(|line| {
+            last = line.seq;
+            match line.seq {
+                4 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        })
+        .unwrap();
+        assert_eq!((last, read(&mut tail).0), (4, vec![5, 6, 7, 8, 9]));
+    }
+
+    // covers: P7, F5
+    #[test]
+    fn a_line_without_its_end_waits_and_is_counted_once_it_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        open(&folder, 1 << 20, u64::MAX).append(&entries([1])).unwrap();
+        let path = folder.path().join("events/000001.jsonl");
+        let torn = b"{\"seq\":2,\"id";
+        RealDisk.open_append(&path).unwrap().append(torn).unwrap();
+        let mut tail = tail(&folder, 0);
+        let unfinished = Passed {
+            corrupt_lines: 0,
+            unfinished_bytes: torn.len() as u64,
+        };
+        assert_eq!(read(&mut tail), (vec![1], unfinished));
+        open(&folder, 1 << 20, u64::MAX).append(&entries([3])).unwrap();
+        let (seqs, passed) = read(&mut tail);
+        assert_eq!(
+            (seqs, passed.corrupt_lines, passed.unfinished_bytes),
+            (vec![3], 1, 0)
+        );
+    }
+
+    // covers: D6
+    #[test]
+    fn a_reader_finds_its_place_again_when_old_files_lose_their_output() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = open(&folder, 400, 1_000);
+        let mut tail = tail(&folder, 0);
+        let mut found = Vec::new();
+        for seq in 1..=60 {
+            journal.append(&entries([seq])).unwrap();
+            if seq % 25 == 0 {
+                found.extend(read(&mut tail).0);
+            }
+        }
+        found.extend(read(&mut tail).0);
+        // Infos are kept, so none is missing, whatever the names of the files are by now.
+        assert_eq!(found, (1..=60).collect::<Vec<u64>>());
+        let names = RealDisk.list_dir(&folder.path().join("events")).unwrap();
+        assert!(names.iter().any(|name| name == "000001-kept.jsonl"), "{names:?}");
+    }
+
+    #[test]
+    fn lines_that_a_start_puts_in_do_not_disturb_a_reader_behind_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = open(&folder, 1 << 20, u64::MAX);
+        journal.append(&entries([1, 5, 9])).unwrap();
+        let mut tail = tail(&folder, 0);
+        assert_eq!(read(&mut tail).0, [1, 5, 9]);
+        journal.restore(vec![entry(3), entry(10)]).unwrap();
+        assert_eq!(read(&mut tail), (vec![10], Passed::default()));
+    }
+}
