@@ -1,9 +1,10 @@
 //! Names that would be given to two things.
 
+use proc_macro2::Ident;
 use quote::format_ident;
 
 use crate::ast;
-use crate::case::{is_name, snake, text};
+use crate::case::{is_name, pascal, snake, text};
 use crate::error::Errors;
 use crate::expand::into_stored;
 use crate::model::{Entry, Field, Machine, STORED_METHODS};
@@ -44,9 +45,27 @@ pub(super) fn collisions(machine: &mut Machine, errors: &mut Errors) {
     field_names(machine, errors);
 }
 
-/// The module and the field of a step are called like the machine, in small letters.
-fn machine_name(machine: &Machine, errors: &mut Errors) {
-    let module = snake(&text(&machine.name));
+/// The module and the field of a step are called like the machine in small letters, the graph in capital ones.
+fn machine_name(machine: &mut Machine, errors: &mut Errors) {
+    let name = text(&machine.name);
+    let module = snake(&name);
+    if module == name {
+        let better = Some(pascal(&name)).filter(|better| snake(better) != *better && is_name(better));
+        let better = better.unwrap_or_else(|| "Machine".to_owned());
+        let message = format!(
+            "the module of this machine is called `{module}` as well: begin the name with a capital letter, such as `{better}`"
+        );
+        errors.at(&machine.name, message);
+        machine.name = Ident::new(&better, machine.name.span());
+        return;
+    }
+    if module.to_ascii_uppercase() == name {
+        let message =
+            format!("the graph of this machine is called `{name}` as well: give the machine a longer name");
+        errors.at(&machine.name, message);
+        machine.name = format_ident!("{name}Machine", span = machine.name.span());
+        return;
+    }
     let reason = match module.as_str() {
         "event" => "is what a step calls its event",
         module if !is_name(module) => "is a keyword",

@@ -261,8 +261,9 @@ fn entry_value(field: &Field, source: Option<&State>, out: &Names) -> TokenStrea
             quote!(#phase::#ident)
         }
         (Entry::Carried(name), Some(source)) if source.has(name) => {
-            let value = quote!(from.#name);
-            quote_spanned!(here=> ::core::convert::Into::into(#value))
+            let mut name = name.clone();
+            name.set_span(here);
+            quote_spanned!(here=> ::core::convert::Into::into(from.#name))
         }
         (Entry::Carried(_), _) | (Entry::Extra, None) => {
             quote_spanned!(here=> ::core::default::Default::default())

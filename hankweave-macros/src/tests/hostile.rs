@@ -5,9 +5,10 @@ use std::env;
 
 use proc_macro2::{Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 use proptest::prelude::*;
+use proptest::sample::Index;
 use syn::{Attribute, Item};
 
-use super::declarations::{CODON, EVERYTHING, LOCK, TASK};
+use super::declarations::{CODON, EVERYTHING, LOCK, TASK, WHOLE};
 use crate::generate;
 
 /// The arguments and the item of the one machine in a file.
@@ -42,7 +43,7 @@ pub(super) fn expansion(arguments: TokenStream, item: TokenStream) -> syn::File 
     syn::parse_file(&text).unwrap_or_else(|error| panic!("the macro wrote no Rust: {error}"))
 }
 
-fn has_error(file: &syn::File) -> bool {
+pub(super) fn has_error(file: &syn::File) -> bool {
     file.items.iter().any(|item| {
         matches!(item, Item::Macro(item) if item.mac.path.is_ident("compile_error")
             || item.mac.path.segments.last().is_some_and(|last| last.ident == "compile_error"))
@@ -51,7 +52,7 @@ fn has_error(file: &syn::File) -> bool {
 
 /// What is done to one token.
 #[derive(Debug, Clone)]
-enum Damage {
+pub(super) enum Damage {
     Drop,
     Double,
     SwapWithNext,
@@ -148,6 +149,36 @@ fn damaged(stream: TokenStream, place: &mut Option<usize>, how: &Damage) -> Toke
     out.into_iter().collect()
 }
 
+/// What is done to one declaration: to which tokens, and whether to the arguments of the attribute instead of the item.
+#[derive(Debug, Clone)]
+pub(super) struct Damages {
+    tokens: Vec<(Index, Damage)>,
+    of_arguments: bool,
+}
+
+pub(super) fn damages() -> impl Strategy<Value = Damages> {
+    let tokens = proptest::collection::vec((any::<Index>(), damage()), 1..4);
+    (tokens, proptest::bool::weighted(0.1))
+        .prop_map(|(tokens, of_arguments)| Damages { tokens, of_arguments })
+}
+
+/// The damaged arguments and the damaged item.
+pub(super) fn with_damages(
+    (mut arguments, mut item): (TokenStream, TokenStream),
+    damages: &Damages,
+) -> (TokenStream, TokenStream) {
+    let target = if damages.of_arguments {
+        &mut arguments
+    } else {
+        &mut item
+    };
+    for (place, how) in &damages.tokens {
+        let place = place.index(size(target.clone()));
+        *target = damaged(std::mem::take(target), &mut Some(place), how);
+    }
+    (arguments, item)
+}
+
 fn size(stream: TokenStream) -> usize {
     let inside = |token| match token {
         TokenTree::Group(group) => 1 + size(group.stream()),
@@ -176,16 +207,10 @@ proptest! {
 
     #[test]
     fn a_damaged_declaration_gives_rust_and_never_a_panic(
-        source in proptest::sample::select(vec![CODON, TASK, LOCK, EVERYTHING]),
-        damages in proptest::collection::vec((any::<proptest::sample::Index>(), damage()), 1..4),
-        arguments_too in proptest::bool::weighted(0.1),
+        source in proptest::sample::select(vec![CODON, TASK, LOCK, WHOLE, EVERYTHING]),
+        damages in damages(),
     ) {
-        let (mut arguments, mut item) = parts(source);
-        for (place, how) in &damages {
-            let target = if arguments_too { &mut arguments } else { &mut item };
-            let place = place.index(size(target.clone()));
-            *target = damaged(std::mem::take(target), &mut Some(place), how);
-        }
+        let (arguments, item) = with_damages(parts(source), &damages);
         let file = expansion(arguments, item);
         let expanded = file.items.iter().any(|item| matches!(item, Item::Mod(_)));
         prop_assert!(expanded || has_error(&file), "neither a machine nor an error");
@@ -194,7 +219,7 @@ proptest! {
 
 #[test]
 fn the_right_declarations_give_no_error() {
-    for source in [CODON, TASK, LOCK, EVERYTHING] {
+    for source in [CODON, TASK, LOCK, WHOLE, EVERYTHING] {
         let (arguments, item) = parts(source);
         assert!(!has_error(&expansion(arguments, item)));
     }

@@ -1,5 +1,6 @@
 //! Tests of the whole pipeline. A macro crate cannot be called from outside by its functions, so they stand here.
 
+mod compile;
 mod declarations;
 mod hostile;
 mod snapshot;
