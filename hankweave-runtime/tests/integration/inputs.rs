@@ -80,7 +80,7 @@ fn requirements_are_missed_all_at_once_and_before_anything_is_made() {
         json!({"requirements": {"env": [" SECRET_NAME ", "TOKEN"], "tools": ["sh", "no-such-program"]}});
     write_hank(&project, &json!({}), &top);
     project
-        .set("HANKWEAVE_TOKEN", "the server's own")
+        .set("HANKWEAVE_TOKEN", "the-servers-own")
         .set("SECRET_NAME", "");
     let refused = project.run(["run", "--headless"]);
     refused.expect_code(1);
