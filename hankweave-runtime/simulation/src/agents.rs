@@ -39,11 +39,29 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Another end: the work is done and the agent fails all the same.
-    pub(crate) fn fail(&mut self) {
-        replace_end(&mut self.steps, [Step::Exit(1)]);
+    /// Gives the agent another end.
+    pub(crate) fn suffer(&mut self, fate: Fate) {
+        match fate {
+            Fate::Fails => replace_end(&mut self.steps, [Step::Exit(1)]),
+            Fate::Hangs => {
+                self.steps.truncate(UNTIL_ITS_FIRST_MESSAGE);
+                self.steps.push(Step::Hang);
+            }
+        }
     }
 }
+
+/// What becomes of an agent that would otherwise do its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The work is done and the agent fails all the same.
+    Fails,
+    /// It says something and then never goes on.
+    Hangs,
+}
+
+/// A pause, the opening line and a message.
+const UNTIL_ITS_FIRST_MESSAGE: usize = 3;
 
 /// What one process was asked to do.
 #[derive(Debug, Clone)]
@@ -168,7 +186,7 @@ fn assistant(session: &str, number: u64) -> Step {
 
 fn result(session: &str, is_error: bool) -> Step {
     line(format!(
-        r#"{{"type":"result","subtype":"success","is_error":{is_error},"session_id":"{session}","result":"done","num_turns":1,"total_cost_usd":0.25,"usage":{{"input_tokens":10,"output_tokens":5}}}}"#
+        r#"{{"type":"result","subtype":"success","is_error":{is_error},"session_id":"{session}","result":"done","num_turns":1,"total_cost_usd":0.25,"usage":{{"input_tokens":10,"output_tokens":5}},"model_usage_since_last_result":{{"sim":{{"inputTokens":10,"outputTokens":5,"costUSD":0.25}}}}}}"#
     ))
 }
 

@@ -85,6 +85,7 @@ impl Records {
         self.check_order()?;
         self.check_told(told)?;
         self.check_fold()?;
+        self.check_costs()?;
         self.check_checkpoints(vault)
     }
 
@@ -150,6 +151,22 @@ impl Records {
             return Ok(());
         }
         Err(difference(live.document(), &self.state))
+    }
+
+    /// Whoever was told what everything cost was told what is recorded; the newest events may only be in the log yet.
+    fn check_costs(&self) -> Result<(), Broken> {
+        let newest = self.journal.iter().rev().find_map(|entry| match &entry.event {
+            Event::StateTransition { resulting_state, .. } => Some((entry.seq, resulting_state.total_cost)),
+            _ => None,
+        });
+        let behind = |seq: u64| self.log.iter().any(|logged| logged.seq > seq);
+        match newest {
+            Some((seq, told)) if told != self.state.total_cost() && !behind(seq) => Err(format!(
+                "P7: number {seq} told of {told}, and {} are recorded",
+                self.state.total_cost()
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn check_checkpoints(&self, vault: &Vault) -> Result<(), Broken> {

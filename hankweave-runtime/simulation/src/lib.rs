@@ -5,7 +5,8 @@
 //! jumps, and after each end the runtime starts again, until the hank is done. What the runtime promises ("reliability and security",
 //! section 2) is checked after each start and each end.
 //!
-//! [`sweep`] plays one story again and again, and crashes at each of its disk operations in turn.
+//! [`sweep`] plays one story again and again, and crashes at each of its disk operations in turn; so does [`steered`] with a longer story, in
+//! which somebody goes back, skips, and runs out of budget.
 //!
 //! - [`disk`]: a disk that loses, tears and reorders what was not synced, and refuses what it is told to refuse;
 //! - [`rng`]: where all chance comes from.
@@ -19,10 +20,12 @@ mod machine;
 mod many;
 mod processes;
 pub mod rng;
+mod steered;
 mod story;
 mod sweep;
 mod world;
 
 pub use many::play_all;
+pub use steered::steered;
 pub use story::{Failed, Passed, play};
 pub use sweep::sweep;

@@ -4,11 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hankweave_core::id::CodonId;
+use hankweave_core::thread::CodonPoint;
+use hankweave_core::wire::Event;
 use hankweave_runtime::hank_files::load_from;
 use hankweave_runtime::instance_lock::LockError;
 use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::World;
-use hankweave_runtime::{Builder, Hankweave, OpenError, RunError, RunOutcome, Shutdown, StopCause};
+use hankweave_runtime::{
+    Builder, Command, Commander, Hankweave, OpenError, Rollback, RollbackError, RollbackTarget, RunError,
+    RunOutcome, Shutdown, StopCause,
+};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::check::{Broken, check_leftovers};
@@ -32,6 +39,10 @@ pub(crate) struct LifePlan {
     /// When somebody tries to start a second one.
     pub(crate) rivalled_after: Option<Duration>,
     pub(crate) restless_clock: bool,
+    /// The codon that somebody skips as soon as its agent works.
+    pub(crate) skipped: Option<&'static str>,
+    /// The codon that somebody goes back to, instead of a run.
+    pub(crate) back_to: Option<&'static str>,
 }
 
 /// How a life ended.
@@ -39,6 +50,7 @@ pub(crate) struct LifePlan {
 pub(crate) enum LifeEnd {
     Ran(Result<RunOutcome, RunError>),
     NotOpened(OpenError),
+    WentBack(Result<Rollback, RollbackError>),
     Crashed,
 }
 
@@ -100,20 +112,25 @@ async fn run(machine: &Machine, plan: &LifePlan, world: World) -> Result<LifeEnd
         check_opened(machine)?;
     }
     let heard = tokio::spawn(listen(hankweave.subscribe(), machine.witness.clone()));
+    if let Some(codon) = plan.back_to {
+        return go_back(hankweave, heard, codon).await;
+    }
+    let skip = skip(plan, hankweave.subscribe(), hankweave.commander());
     let shutdown = Shutdown::new();
     let mut asked = None;
     let outcome = {
         let work = hankweave.run(shutdown.clone());
         let rival = rival(machine, plan, &world, &disk);
         let stop = stop(plan, &shutdown, &mut asked);
-        tokio::pin!(work, rival, stop);
-        let (mut rival_done, mut stop_done) = (false, false);
+        tokio::pin!(work, rival, stop, skip);
+        let (mut rival_done, mut stop_done, mut skip_done) = (false, false, false);
         loop {
             tokio::select! {
                 biased;
                 outcome = &mut work => break outcome,
                 answered = &mut rival, if !rival_done => { answered?; rival_done = true; }
                 () = &mut stop, if !stop_done => stop_done = true,
+                () = &mut skip, if !skip_done => skip_done = true,
             }
         }
     };
@@ -166,6 +183,36 @@ async fn stop(plan: &LifePlan, shutdown: &Shutdown, asked: &mut Option<Instant>)
         tokio::time::sleep(after).await;
         shutdown.request(StopCause::Interrupt);
     }
+}
+
+/// Skips the codon of the plan whenever its agent works.
+async fn skip(plan: &LifePlan, mut events: Subscription, commander: Commander) {
+    while let (Some(skipped), Ok(Some(delivery))) = (plan.skipped, events.next().await) {
+        let Delivery::Event(entry) = delivery else {
+            continue;
+        };
+        if matches!(&entry.event, Event::CodonStarted { codon_id, .. } if codon_id.as_str() == skipped) {
+            // A run that ends at the same moment refuses, and then it is skipped the next time.
+            let _ = commander.send(Command::Skip).await;
+        }
+    }
+}
+
+/// Somebody goes back to the end of a codon.
+async fn go_back(hankweave: Hankweave, heard: JoinHandle<()>, codon: &str) -> Result<LifeEnd, Broken> {
+    let id = CodonId::new(codon).map_err(|error| error.to_string())?;
+    let back = hankweave
+        .go_back(&RollbackTarget::Codon(id, CodonPoint::End))
+        .await;
+    hankweave
+        .close()
+        .await
+        .map_err(|error| format!("the directory is not given back: {error}"))?;
+    // A subscription ends with the manager.
+    heard
+        .await
+        .map_err(|error| format!("the listener failed: {error}"))?;
+    Ok(LifeEnd::WentBack(back))
 }
 
 /// Somebody starts a second runtime, which must find the directory taken, however long it asks (L1).

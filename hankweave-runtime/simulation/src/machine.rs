@@ -95,6 +95,17 @@ impl Machine {
         })
     }
 
+    /// Puts another hank in the place of the one that is there.
+    ///
+    /// # Errors
+    ///
+    /// When the hank cannot be written.
+    pub(crate) fn rewrite_hank(&self, hank: &str) -> io::Result<()> {
+        let path = Path::new(HANK).join("hank.json");
+        self.disk.remove_file(&path)?;
+        self.disk.plant(&path, 0o644, hank.as_bytes())
+    }
+
     /// The world of a new life of the runtime. Must be called inside its tokio runtime.
     pub(crate) fn begin_life(&mut self, plan: Plan, restless_clock: bool) -> World {
         let life = self.disk.begin_life(plan);

@@ -17,7 +17,7 @@ use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::AbortHandle;
 
-use crate::agents::{Child, Script, Step, Task, output_of, script};
+use crate::agents::{Child, Fate, Script, Step, Task, output_of, script};
 use crate::disk::{Content, SimDisk};
 use crate::rng::Rng;
 
@@ -40,8 +40,8 @@ struct Table {
     started: u64,
     /// Processes are tame after so many.
     wild: u64,
-    /// The codon whose next agent fails.
-    doomed: Option<String>,
+    /// What becomes of the agents of these codons.
+    fates: BTreeMap<String, Fate>,
     disk: SimDisk,
 }
 
@@ -80,7 +80,7 @@ impl Processes {
             rng,
             started: 0,
             wild,
-            doomed: None,
+            fates: BTreeMap::new(),
             disk,
         })))
     }
@@ -110,9 +110,14 @@ impl Processes {
         self.table().wild = 0;
     }
 
-    /// Lets the next agent of this codon fail when its work is done.
-    pub(crate) fn doom(&self, codon: &str) {
-        self.table().doomed = Some(codon.to_owned());
+    /// From now on this becomes of every agent of this codon.
+    pub(crate) fn doom(&self, codon: &str, fate: Fate) {
+        self.table().fates.insert(codon.to_owned(), fate);
+    }
+
+    /// From now on the agents of this codon do their work.
+    pub(crate) fn pardon(&self, codon: &str) {
+        self.table().fates.remove(codon);
     }
 
     /// The power goes.
@@ -226,9 +231,8 @@ impl Table {
             others: &others,
         };
         let mut script = script(&task, self.started > self.wild, &mut self.rng);
-        if codon.is_some() && self.doomed.as_deref() == codon {
-            self.doomed = None;
-            script.fail();
+        if let Some(fate) = codon.and_then(|codon| self.fates.get(codon)) {
+            script.suffer(*fate);
         }
         script
     }

@@ -127,6 +127,7 @@ impl Story {
             }
             LifeEnd::Ran(Err(error)) => format!("ran into {}", chain(error)),
             LifeEnd::NotOpened(error) => format!("was not opened: {}", chain(error)),
+            LifeEnd::WentBack(back) => format!("went back: {back:?}"),
             LifeEnd::Crashed => "crashed".to_owned(),
         };
         self.tell(&format!(
@@ -189,13 +190,16 @@ pub(crate) fn judge(machine: &Machine, end: &LifeEnd) -> Result<bool, Broken> {
         LifeEnd::NotOpened(error) => {
             return Err(format!("P6: a start fails without a reason: {}", chain(error)));
         }
+        LifeEnd::WentBack(Err(error)) if !refused => {
+            return Err(format!("going back fails without a reason: {}", chain(error)));
+        }
         LifeEnd::Ran(Err(error)) if !refused => {
             return Err(format!("a run fails without a reason: {}", chain(error)));
         }
         LifeEnd::Ran(Ok(_)) if machine.disk.refused_watched() => {
             return Err("P5: the disk refused the log and the run says nothing".to_owned());
         }
-        LifeEnd::Ran(_) => {}
+        LifeEnd::Ran(_) | LifeEnd::WentBack(_) => {}
     }
     if let Some(alive) = machine.processes.alive().first() {
         return Err(format!("P9: a process of {alive} is left behind"));

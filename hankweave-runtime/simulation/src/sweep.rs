@@ -1,5 +1,6 @@
 //! One story, and a crash at every single operation of it.
 
+use crate::agents::Fate;
 use crate::check::Broken;
 use crate::disk::{Crash, Plan};
 use crate::life::{LifeEnd, LifePlan, live};
@@ -32,8 +33,9 @@ fn crash_at(n: u64, crash: Crash) -> Result<bool, Broken> {
     ];
     let hank = format!(r#"{{"hank":[{}]}}"#, codons.join(","));
     let mut machine = Machine::new(&Rng::new(n), &hank, 0).map_err(|error| error.to_string())?;
-    machine.processes.doom("codon-1");
+    machine.processes.doom("codon-1", Fate::Fails);
     finish(&mut machine, false)?;
+    machine.processes.pardon("codon-1");
     let disk = Plan {
         crash_at: Some(n),
         ..Plan::default()

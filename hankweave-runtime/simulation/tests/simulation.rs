@@ -1,7 +1,7 @@
 //! The runtime in a simulated world ("reliability and security", sections 2 and 11).
 
 use hankweave_simulation::disk::Crash;
-use hankweave_simulation::{Failed, Passed, play, play_all, sweep};
+use hankweave_simulation::{Failed, Passed, play, play_all, steered, sweep};
 
 /// How many seeds are played, unless `HANKWEAVE_TEST_SEEDS` says another number.
 const SEEDS: u64 = 2_000;
@@ -38,4 +38,23 @@ fn a_run_that_is_killed_at_any_operation_is_finished_by_the_next() {
 #[test]
 fn a_run_that_loses_power_at_any_operation_is_finished_by_the_next() {
     assert!(sweep(Crash::PowerLoss).unwrap() > 100);
+}
+
+/// Every fortieth operation, and all of them with `HANKWEAVE_TEST_SWEEP=all`.
+fn operations(first: u64) -> impl Iterator<Item = u64> + Clone {
+    let all = std::env::var("HANKWEAVE_TEST_SWEEP").is_ok_and(|which| which == "all");
+    let (first, step) = if all { (0, 1) } else { (first, 40) };
+    (first..).step_by(step)
+}
+
+// covers: P1, P7, P8, G7, G8, F1
+#[test]
+fn a_steered_story_that_is_killed_comes_to_its_end_whatever_operation_that_was() {
+    assert!(steered(Crash::Kill, operations(0)).unwrap() > 20);
+}
+
+// covers: P1, P7, P8, G7, G8, F2
+#[test]
+fn a_steered_story_that_loses_power_comes_to_its_end_whatever_operation_that_was() {
+    assert!(steered(Crash::PowerLoss, operations(20)).unwrap() > 20);
 }
