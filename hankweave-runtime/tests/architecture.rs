@@ -68,11 +68,17 @@ fn every_module_imports_only_what_it_may() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// `docs/reliability.md` shows each fault by tests: each link is a name in backticks and the file that must have a test of that name.
+/// `docs/reliability.md` shows each fault by tests, `docs/steering.md` each rule: each link is a name in backticks and the file that must have
+/// a test of that name.
 #[test]
-fn every_test_that_the_page_on_reliability_names_exists() {
+fn every_test_that_a_page_names_exists() {
+    check_page("reliability.md");
+    check_page("steering.md");
+}
+
+fn check_page(name: &str) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    let page = fs::read_to_string(docs.join("reliability.md")).expect("the page is there");
+    let page = fs::read_to_string(docs.join(name)).expect("the page is there");
     let mut named = 0;
     for link in page.split("[`").skip(1) {
         let (name, rest) = link.split_once("`](").expect("a name in backticks is a link");

@@ -237,6 +237,52 @@ fn shares_of_a_budget_fit_together() {
     assert!(budget(r#"{"allocation": "proportional-strict"}"#).contains("needs maxDollars"));
 }
 
+/// Hank configuration, section 6.2, warnings.
+#[test]
+fn doubtful_budgets_are_warnings() {
+    let check = |budget: &str, items: &[String], doubt: &str| {
+        let text = hank(items).replacen('{', &format!(r#"{{"overrides": {{"budget": {budget}}}, "#), 1);
+        let found = problems(&text);
+        assert!(
+            found
+                .iter()
+                .any(|problem| problem.contains("warning: ") && problem.contains(doubt)),
+            "{doubt}\n{found:#?}"
+        );
+    };
+    let of = |budget: &str| format!(r#""budget": {budget}"#);
+    let shares = r#"{"maxDollars": 2, "allocation": "proportional", "shares": {"a": 0.5}}"#;
+    check(
+        shares,
+        &[fresh("a", &of(r#"{"maxDollars": 1.5}"#)), fresh("b", "")],
+        "`a` may use less than its own maxDollars",
+    );
+    let timed = format!(
+        r#"{}, "exhaustWithPrompt": "more""#,
+        of(r#"{"maxTimeSeconds": 5}"#)
+    );
+    check("{}", &[fresh("a", &timed)], "also counts the extensions");
+    let failing = of(r#"{"maxDollars": 1, "onExceeded": "fail"}"#);
+    let tried_again = format!(r#"{failing}, "onFailure": "retry""#);
+    check(
+        "{}",
+        &[fresh("a", &tried_again)],
+        "fails by its budget is not tried again",
+    );
+    check(
+        r#"{"maxDollars": 2}"#,
+        &[fresh("a", ""), fresh("b", &failing)],
+        "`b` may fail because codons before it used the shared money",
+    );
+    check(
+        r#"{"maxTimeSeconds": 5}"#,
+        &[fresh("a", &of(r#"{"maxTimeSeconds": 6}"#))],
+        "`a` has more time than everything together",
+    );
+    let unknown = fresh("a", &of(r#"{"maxDollars": 1}"#)).replace("sonnet", "house-model");
+    check("{}", &[unknown], "the price of `house-model` is not known");
+}
+
 /// Hank configuration, section 8: a doubt about the first iteration does not hide what a later one can never do.
 #[test]
 fn the_first_codon_of_a_hank_can_be_unable_to_continue_the_iteration_before() {
