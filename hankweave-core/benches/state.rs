@@ -3,18 +3,20 @@
 //! `apply/<codons>` records one cost event in a document with so much history; `apply-copied/<codons>` does it the way the older
 //! system does, with a copy of the document and totals summed anew. `load/ours` reads and checks a state.json of about 50 MB;
 //! `load/value` only parses the same bytes into a tree of values. `thread` goes through 1,000 runs with 10,000 codons,
-//! and `hank` parses and checks 1,000 codons.
+//! `next` finds out what follows 999 codons of 1,000 and what it may use, and `hank` parses and checks 1,000 codons.
 
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use hankweave_core::budget::{Ceiling, limits};
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank;
 use hankweave_core::id::CodonId;
+use hankweave_core::plan::{Decision, decide, initial_plan};
 use hankweave_core::state::{HankweaveState, LiveState, parse};
-use hankweave_core::testing::{large_document, long_history};
+use hankweave_core::testing::{Ending, Story, large_document, long_history};
 use hankweave_core::thread::build;
 use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};
@@ -103,19 +105,50 @@ fn thread(criterion: &mut Criterion) {
     });
 }
 
-fn parse_hank(criterion: &mut Criterion) {
-    let codons: Vec<Value> = (0..1_000)
-        .map(|number| {
-            json!({
-                "id": format!("codon-{number}"), "name": format!("Codon {number}"), "model": "sonnet",
-                "continuationMode": "fresh", "promptText": "Do it.", "checkpointedFiles": ["src/**", "docs/*.md"],
-            })
-        })
+/// Everything that is found out between two codons: the thread, what is next, and what that may use.
+fn next(criterion: &mut Criterion) {
+    let budget = json!({"maxDollars": 100, "maxTimeSeconds": 1e9, "allocation": "proportional", "shares": {"codon-0": 0.5}});
+    let text = json!({"overrides": {"budget": budget}, "hank": thousand_codons()}).to_string();
+    let hank = hank::parse(&text).hank.expect("the hank is good");
+    let execution_plan = initial_plan(&hank);
+    let ids: Vec<_> = execution_plan
+        .iter()
+        .map(|entry| entry.codon_id.clone())
         .collect();
-    let text = json!({ "hank": codons }).to_string();
+    let mut story = Story::new()
+        .tell(StateEvent::PlanReplaced { execution_plan })
+        .fresh("r");
+    for id in &ids[..999] {
+        story = story.codon(id.as_str(), Ending::Completed);
+    }
+    let state = story.state();
+    let now = story.events().last().expect("things have happened").at;
+    let ceiling = Ceiling::default().over(&hank);
+    criterion.bench_function("next", |bencher| {
+        bencher.iter(|| {
+            let Decision::Start(entry) = decide(state, &build(state, None, None), &hank) else {
+                panic!("the last codon is next");
+            };
+            limits(&hank, ceiling, state, &entry, now)
+        });
+    });
+}
+
+fn thousand_codons() -> Vec<Value> {
+    let codon = |number| {
+        json!({
+            "id": format!("codon-{number}"), "name": format!("Codon {number}"), "model": "sonnet",
+            "continuationMode": "fresh", "promptText": "Do it.", "checkpointedFiles": ["src/**", "docs/*.md"],
+        })
+    };
+    (0..1_000).map(codon).collect()
+}
+
+fn parse_hank(criterion: &mut Criterion) {
+    let text = json!({ "hank": thousand_codons() }).to_string();
     assert!(!hank::parse(&text).problems.has_errors());
     criterion.bench_function("hank", |bencher| bencher.iter(|| hank::parse(&text)));
 }
 
-criterion_group!(benches, apply, load, thread, parse_hank);
+criterion_group!(benches, apply, load, thread, next, parse_hank);
 criterion_main!(benches);

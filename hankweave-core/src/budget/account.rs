@@ -1,5 +1,6 @@
 //! What was used before a moment of a history.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::codon::CodonExecution;
@@ -27,6 +28,8 @@ pub(super) struct Ledger<'a> {
 pub(super) struct Account<'l> {
     /// Newest first.
     thread: &'l [WalkedCodon<'l>],
+    /// What the codons of the thread cost, by their ids in hank.json.
+    dollars: HashMap<&'l str, Usd>,
     pub(super) spent: Usd,
     pub(super) elapsed: Duration,
 }
@@ -84,8 +87,13 @@ impl<'a> Ledger<'a> {
     where
         'a: 'l,
     {
+        let mut dollars: HashMap<&str, Usd> = HashMap::new();
+        for codon in thread.iter().map(|walked| walked.codon.as_ref()) {
+            *dollars.entry(codon.codon_id().configured()).or_default() += codon.agent_cost();
+        }
         Account {
             thread,
+            dollars,
             spent: codons.map(CodonExecution::agent_cost).sum(),
             elapsed,
         }
@@ -103,19 +111,22 @@ impl<'a> Ledger<'a> {
 }
 
 impl Account<'_> {
-    /// What the tries of this codon cost.
+    /// What the tries of this codon cost, inside a loop those of its iteration.
     pub(super) fn dollars_of_codon(&self, id: &CodonId) -> Usd {
-        self.dollars(|codon| codon.codon_id() == id)
+        let codons = self.thread.iter().map(|walked| walked.codon.as_ref());
+        let tries = codons.filter(|codon| codon.codon_id() == id);
+        tries.map(CodonExecution::agent_cost).sum()
     }
 
-    /// What the tries of this codon of hank.json cost, in whatever iteration.
+    /// What a codon of hank.json cost, in whatever iteration.
     pub(super) fn dollars_of_configured(&self, id: &str) -> Usd {
-        self.dollars(|codon| codon.codon_id().configured() == id)
+        self.dollars.get(id).copied().unwrap_or(Usd::ZERO)
     }
 
     /// What the codons of this loop cost.
     pub(super) fn dollars_of_loop(&self, found: &LoopConfig) -> Usd {
-        self.dollars(|codon| is_in_loop(codon, found))
+        let ids = found.codons.iter().map(|codon| codon.id.as_str());
+        ids.map(|id| self.dollars_of_configured(id)).sum()
     }
 
     /// How long the tries of this codon took.
@@ -126,14 +137,6 @@ impl Account<'_> {
     /// How long the codons of this loop took.
     pub(super) fn time_of_loop(&self, found: &LoopConfig) -> Duration {
         self.time(|codon| is_in_loop(codon, found))
-    }
-
-    fn dollars(&self, counts: impl Fn(&CodonExecution) -> bool) -> Usd {
-        let codons = self.thread.iter().map(|walked| walked.codon.as_ref());
-        codons
-            .filter(|codon| counts(codon))
-            .map(CodonExecution::agent_cost)
-            .sum()
     }
 
     fn time(&self, counts: impl Fn(&CodonExecution) -> bool) -> Duration {

@@ -124,7 +124,7 @@ impl Scope<'_> {
         let shares = self.whole.map(|budget| &budget.shares);
         let child = |item: &HankItem| match item {
             HankItem::Codon(codon) => {
-                let used = self.account.dollars_of_codon(&codon.id);
+                let used = self.account.dollars_of_configured(codon.id.as_str());
                 Child::new(codon.id.as_str(), shares, is_capped(codon), used)
             }
             HankItem::Loop(found) => {

@@ -15,6 +15,10 @@ pub(super) struct Pool {
     allocation: Allocation,
     /// In the order of hank.json.
     children: Vec<Child>,
+    /// What no share takes.
+    rest: Usd,
+    /// For each child how many divide the rest from there on: those that have neither share nor limit.
+    waiting: Vec<u64>,
 }
 
 /// A codon, or a loop as a whole.
@@ -53,10 +57,23 @@ fn billionths(share: f64) -> u64 {
 impl Pool {
     pub(super) fn new(total: Usd, budget: Option<&ContainerBudget>, children: Vec<Child>) -> Self {
         let allocation = budget.and_then(|budget| budget.allocation);
+        Self::with(total, allocation.unwrap_or(Allocation::Shared), children)
+    }
+
+    fn with(total: Usd, allocation: Allocation, children: Vec<Child>) -> Self {
+        let shared: u64 = children.iter().filter_map(|child| child.share).sum();
+        let mut waiting: Vec<u64> = Vec::with_capacity(children.len());
+        for child in children.iter().rev() {
+            let behind = waiting.last().copied().unwrap_or(0);
+            waiting.push(behind + u64::from(child.share.is_none() && !child.capped));
+        }
+        waiting.reverse();
         Self {
             total,
-            allocation: allocation.unwrap_or(Allocation::Shared),
+            allocation,
             children,
+            rest: of(total, WHOLE.saturating_sub(shared)),
+            waiting,
         }
     }
 
@@ -79,13 +96,8 @@ impl Pool {
         if let Some(share) = self.children.get(index).and_then(|child| child.share) {
             return of(self.total, share);
         }
-        let shared: u64 = self.children.iter().filter_map(|child| child.share).sum();
-        let waiting = self.children.iter().skip(index);
-        let waiting = waiting
-            .filter(|child| child.share.is_none() && !child.capped)
-            .count();
-        let rest = of(self.total, WHOLE.saturating_sub(shared));
-        Usd::from_nanos(rest.as_nanos() / (waiting as u64).max(1))
+        let waiting = self.waiting.get(index).copied().unwrap_or(0);
+        Usd::from_nanos(self.rest.as_nanos() / waiting.max(1))
     }
 
     /// What earlier children leave, when each counts as much as it was allotted, even if it used less.
@@ -121,11 +133,7 @@ mod tests {
     }
 
     fn pool(allocation: Allocation, children: &[Child]) -> Pool {
-        Pool {
-            total: Usd::from_micros(10_000),
-            allocation,
-            children: children.to_vec(),
-        }
+        Pool::with(Usd::from_micros(10_000), allocation, children.to_vec())
     }
 
     #[track_caller]
