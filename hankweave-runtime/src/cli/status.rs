@@ -6,16 +6,18 @@ use std::process::ExitCode;
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::state::{HankweaveState, Run};
 use hankweave_core::thread::{self, ExecutionThread};
+use hankweave_core::wire::Event;
 use serde_json::json;
 
 use super::args::{Execution, Global};
 use super::exit::Failure;
-use crate::report::{codon_line, printable};
+use crate::report::{self, codon_line, printable};
 use crate::runner::CodonSummary;
 
 pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
     let state = super::state::read_execution(&execution.execution)?;
     let thread = thread::build(&state, None, None);
+    let budget = super::state::budget_summary(&execution.execution)?;
     let text = if global.json() {
         let document = json!({
             "currentRunId": state.current_run_id,
@@ -35,6 +37,7 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
+            "budget": budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
         });
         format!(
             "{}\n",
@@ -43,14 +46,19 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
     } else {
         let mut text = String::new();
         // Writing to a String cannot fail.
-        let _ = write(&mut text, &state, &thread);
+        let _ = write(&mut text, &state, &thread, budget.as_ref());
         text
     };
     super::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(text: &mut String, state: &HankweaveState, thread: &ExecutionThread) -> std::fmt::Result {
+fn write(
+    text: &mut String,
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    budget: Option<&Event>,
+) -> std::fmt::Result {
     let Some(run) = state.runs.front() else {
         return writeln!(text, "no run has been recorded yet");
     };
@@ -82,6 +90,13 @@ fn write(text: &mut String, state: &HankweaveState, thread: &ExecutionThread) ->
         state.total_cost(),
         state.total_spend()
     )?;
+    if let Some(Event::BudgetSummary { ceiling, totals, .. }) = budget {
+        writeln!(
+            text,
+            "  {} (when the last run ended)",
+            report::budget(ceiling, totals)
+        )?;
+    }
     if let Some(pending) = &state.pending_rollback {
         let source = &pending.source;
         let codon = source

@@ -11,7 +11,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::wire::{Event, JournalEntry};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::words::{say, tokens};
+use super::words::{budget, say, tokens};
 
 /// How often the running line is drawn anew.
 const TICK: Duration = Duration::from_millis(120);
@@ -53,6 +53,9 @@ impl LiveView {
                     line.cost = *total_cost;
                     line.draw();
                 }
+            }
+            Event::BudgetSummary { ceiling, totals, .. } => {
+                self.area.println(format!("  {}", budget(ceiling, totals)))?;
             }
             Event::Info { message } => self.area.println(format!("  {}", super::printable(message)))?,
             Event::Error { message, .. } => self

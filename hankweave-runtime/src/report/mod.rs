@@ -12,7 +12,7 @@ use hankweave_core::wire::JournalEntry;
 use crate::runner::RunOutcome;
 
 pub(crate) use summary::Ending;
-pub(crate) use words::{codon_line, printable};
+pub(crate) use words::{budget, codon_line, printable};
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]

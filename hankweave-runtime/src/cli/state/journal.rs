@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::time::Timestamp;
+use hankweave_core::wire::{Event, JournalEntry};
 use serde::Deserialize;
 
 use crate::world::disk::Disk;
@@ -44,6 +45,23 @@ pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorde
     }
     events
 }
+
+/// The newest `budget.summary`, if a run with budgets has ended.
+pub(super) fn budget_summary(disk: &dyn Disk, segments: &[PathBuf]) -> Option<Event> {
+    segments.iter().rev().find_map(|segment| {
+        let bytes = disk.read(segment, MAX_SEGMENT_BYTES).ok()?;
+        let told = |line: &&[u8]| {
+            line.windows(BUDGET_SUMMARY.len())
+                .any(|part| part == BUDGET_SUMMARY)
+        };
+        let entries = bytes.rsplit(|byte| *byte == b'\n').filter(told);
+        let mut entries = entries.filter_map(|line| serde_json::from_slice::<JournalEntry>(line).ok());
+        entries.find_map(|entry| matches!(entry.event, Event::BudgetSummary { .. }).then_some(entry.event))
+    })
+}
+
+/// What every such line holds, and hardly another one.
+const BUDGET_SUMMARY: &[u8] = b"\"budget.summary\"";
 
 /// The line of a state event; lines of other events do not have its data.
 #[derive(Deserialize)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::state::{Candidate, HankweaveState, Recovered, parse, recover};
 use hankweave_core::thread::{CheckpointFacts, CheckpointTable, KnownCheckpoints};
+use hankweave_core::wire::Event;
 
 use super::journal;
 use crate::checkpoint::{GitHistory, KnownCheckpoint};
@@ -35,6 +36,12 @@ pub(in crate::cli) fn read(document: &Document) -> Result<HankweaveState, Failur
 /// The document of an execution directory as a start would find it.
 pub(in crate::cli) fn read_execution(execution: &Path) -> Result<HankweaveState, Failure> {
     Ok(recovered(&existing_state_dir(execution)?)?.state)
+}
+
+/// What the newest run with budgets had used of them when it ended.
+pub(in crate::cli) fn budget_summary(execution: &Path) -> Result<Option<Event>, Failure> {
+    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    Ok(journal::budget_summary(&RealDisk, &segments))
 }
 
 /// What a command finds, with what it had to pass over.
