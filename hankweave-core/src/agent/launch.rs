@@ -26,6 +26,10 @@ pub struct Launch {
     /// Where the raw output goes. When the file exists, because this is not the first try, the driver takes the next
     /// free name (`…-2.log`) and says so.
     pub log_path: PathBuf,
+    /// The log at `log_path` goes on: this is another process of the same try.
+    pub log_goes_on: bool,
+    /// Whether the agent may shorten its conversation when its context is full. Otherwise that is an error.
+    pub auto_compact: bool,
     /// `TMPDIR` of the agent, created when missing; agents leave megabytes there.
     pub temp_dir: PathBuf,
     /// What a scripted agent plays; other agents do not look at it.

@@ -9,22 +9,7 @@ type Feature<T> = (&'static str, &'static str, fn(&T) -> bool);
 // Whoever builds a feature deletes its line.
 const IN_OVERRIDES: &[Feature<Overrides>] =
     &[("sentinel", "sentinels", |overrides| overrides.sentinel.is_some())];
-const IN_CODONS: &[Feature<CodonConfig>] = &[
-    ("sentinels", "sentinels", |codon| !codon.sentinels.is_empty()),
-    (
-        "exhaustWithPrompt",
-        "extending a codon until its context is full",
-        |codon| codon.exhaust_with_prompt.is_some(),
-    ),
-    (
-        "maxExtensions",
-        "extending a codon until its context is full",
-        |codon| codon.max_extensions.is_some(),
-    ),
-    ("autoCompact", "compaction of the context", |codon| {
-        codon.auto_compact == Some(true)
-    }),
-];
+const IN_CODONS: &[Feature<CodonConfig>] = &[("sentinels", "sentinels", |codon| !codon.sentinels.is_empty())];
 
 /// Every use of a feature that a run does not have yet, as an error with its place.
 ///

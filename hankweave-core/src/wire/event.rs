@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ListedCheckpoint;
 use crate::agent::FailureReason;
 use crate::budget::BudgetExceeded;
-use crate::cost::Usd;
+use crate::cost::{TokenUsage, Usd};
 use crate::event::{CheckpointType, Encoded, StateEvent};
 use crate::hank::Allocation;
 use crate::id::{CheckpointSha, CodonId, EventId, LoopId, RunId, SessionId};
@@ -94,6 +94,22 @@ pub enum Event {
         /// The limit of its budget that it reached.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget_exceeded: Option<BudgetExceeded>,
+    },
+    /// A codon succeeded, and its agent goes on in the same session.
+    #[serde(rename = "codon.extended")]
+    CodonExtended {
+        /// The codon.
+        codon_id: CodonId,
+        /// Its name for people.
+        codon_name: String,
+        /// Which extension this is, counted from 1.
+        extension_number: u64,
+        /// What the agent is told, as it stands in the hank.
+        exhaust_with_prompt: String,
+        /// The tokens of the codon so far.
+        cumulative_tokens: TokenUsage,
+        /// What it has cost so far, in US dollars.
+        cumulative_cost: Usd,
     },
     /// The agent said, thought or did something.
     #[serde(rename = "assistant.action")]
@@ -459,6 +475,7 @@ impl Event {
             Self::StateTransition { .. } => "state.transition",
             Self::CodonStarted { .. } => "codon.started",
             Self::CodonCompleted { .. } => "codon.completed",
+            Self::CodonExtended { .. } => "codon.extended",
             Self::AssistantAction { .. } => "assistant.action",
             Self::ToolResult { .. } => "tool.result",
             Self::TokenUsage { .. } => "token.usage",

@@ -92,7 +92,8 @@ pub(super) async fn finish(
     if let Some(exceeded) = work.exceeded(&exit.usage) {
         return budget::end(codon, running, &exit, exceeded).await;
     }
-    let waits_for_context = codon.entry.may_exceed_context(&codon.run.hank);
+    let waits_for_context =
+        codon.entry.may_exceed_context(&codon.run.hank) || codon.config.exhaust_with_prompt.is_some();
     let full = |context_exceeded| Notes {
         context_exceeded: context_exceeded && waits_for_context,
         ..Notes::default()
@@ -108,7 +109,7 @@ pub(super) async fn finish(
 }
 
 /// Replaces the sum over messages by what the agent itself reports in the end, which also knows the output tokens.
-async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Running>, exit: &ExitOutcome) {
+pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Running>, exit: &ExitOutcome) {
     let UsageTotals { tokens, cost, .. } = exit.usage;
     if (running.current_cost, running.current_tokens.usage) == (cost, tokens) {
         return;

@@ -15,7 +15,8 @@ use crate::driver::RunningAgent;
 /// Longest time from the spawn to the session id ("reliability and security", rule S6).
 const SESSION_DEADLINE: Duration = Duration::from_secs(60);
 
-enum Opening {
+/// What the agent said first.
+pub(super) enum Opening {
     Session(SessionId),
     Ended(FailureReason, i64),
     Interrupted(Interruption, i64),
@@ -57,7 +58,8 @@ pub(super) async fn initialize(
     }
 }
 
-async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Opening {
+/// Waits until the agent says which session it is in.
+pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Opening {
     let deadline = tokio::time::sleep(SESSION_DEADLINE);
     tokio::pin!(deadline);
     loop {

@@ -1,7 +1,7 @@
 //! One codon, from its first record to its last: the typed machine drives the world, one file for each state.
 //!
 //! ```text
-//! open ─► budget ─► prepare ─► start ─► initialize ─► run ─► finish
+//! open ─► budget ─► prepare ─► start ─► initialize ─► run ─► extend ─► finish
 //! ```
 //!
 //! Each stage takes the typed codon of its state and gives back that of the next one, or an [`Ended`]. The codon moves only through
@@ -9,6 +9,7 @@
 
 mod budget;
 mod context;
+mod extend;
 mod finish;
 mod initialize;
 mod open;
@@ -23,6 +24,7 @@ pub(crate) use finish::CodonEnd;
 pub(crate) use orders::{Order, Orders};
 
 use self::context::{Ended, Stage};
+use self::run::SoFar;
 use crate::state_manager::TransitionError;
 
 /// Runs one codon to its end.
@@ -42,6 +44,7 @@ async fn walk(codon: &CodonRun<'_>) -> Stage<CodonEnd> {
     let starting = prepare::prepare(codon, preparing).await?;
     let (initializing, agent) = start::start(codon, starting).await?;
     let (running, agent) = initialize::initialize(codon, initializing, agent).await?;
-    let (running, work) = run::run(codon, running, agent).await?;
+    let (running, work) = run::run(codon, running, agent, SoFar::nothing(codon)).await?;
+    let (running, work) = extend::extend(codon, running, work).await?;
     finish::finish(codon, running, work).await
 }

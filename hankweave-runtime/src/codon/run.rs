@@ -29,7 +29,24 @@ pub(super) enum Outcome {
     Lost,
 }
 
-/// What the agent did until its end.
+/// What a codon's earlier processes used.
+#[derive(Debug)]
+pub(super) struct SoFar {
+    meter: Meter,
+    usage: UsageTotals,
+}
+
+impl SoFar {
+    /// There was no earlier process.
+    pub(super) fn nothing(codon: &CodonRun<'_>) -> Self {
+        Self {
+            meter: Meter::new(codon.limits),
+            usage: UsageTotals::default(),
+        }
+    }
+}
+
+/// What the agent did until its end. Its usage is that of all processes of the codon.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) outcome: Outcome,
@@ -43,6 +60,30 @@ pub(super) struct Work {
 }
 
 impl Work {
+    /// The end of the agent, when it succeeded and nothing keeps it from going on: its context is not full, and no budget is used up.
+    pub(super) fn success(&mut self) -> Option<ExitOutcome> {
+        let exit = match &self.outcome {
+            Outcome::Ended(exit) if exit.verdict.is_success() && !self.compacted => exit.clone(),
+            Outcome::Ended(_) | Outcome::Stopped(..) | Outcome::Lost => return None,
+        };
+        match self.exceeded(&exit.usage) {
+            Some(_) => None,
+            None => Some(exit),
+        }
+    }
+
+    /// What another process of the codon comes on top of.
+    pub(super) fn so_far(self) -> SoFar {
+        let usage = match self.outcome {
+            Outcome::Ended(exit) | Outcome::Stopped(_, exit) => exit.usage,
+            Outcome::Lost => UsageTotals::default(),
+        };
+        SoFar {
+            meter: self.meter,
+            usage,
+        }
+    }
+
     /// The limit that was reached, by the figures that the agent itself reports in the end.
     pub(super) fn exceeded(&mut self, usage: &UsageTotals) -> Option<BudgetExceeded> {
         self.meter.settle(usage.cost, usage.tokens);
@@ -54,18 +95,19 @@ pub(super) async fn run(
     codon: &CodonRun<'_>,
     running: Codon<Running>,
     mut agent: RunningAgent,
+    so_far: SoFar,
 ) -> Stage<(Codon<Running>, Work)> {
     let mut listener = Listener {
         codon,
         running,
         open_tools: HashMap::new(),
-        meter: Meter::new(codon.limits),
+        meter: so_far.meter,
         compacted: false,
     };
     let patience = patience(codon);
     let deadline = codon.deadline();
     let mut reached = None;
-    let outcome = loop {
+    let mut outcome = loop {
         // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent that never stops talking must not
         // keep the run from being stopped, so it is heard last.
         let why = tokio::select! {
@@ -96,6 +138,9 @@ pub(super) async fn run(
             (None, _) => Outcome::Lost,
         };
     };
+    if let Outcome::Ended(exit) | Outcome::Stopped(_, exit) = &mut outcome {
+        exit.usage.merge(&so_far.usage);
+    }
     let work = Work {
         outcome,
         compacted: listener.compacted,

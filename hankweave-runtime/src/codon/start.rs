@@ -1,7 +1,8 @@
 //! Starting: the agent is spawned.
 
 use hankweave_core::agent::{FailureReason, Launch};
-use hankweave_core::codon::{Codon, Initialize, Initializing, Starting};
+use hankweave_core::codon::{Codon, Initialize, Initializing, Running, Starting};
+use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::prompt::{self, Variables};
 use hankweave_core::hank::{AgentChoice, ContinuationMode};
 use hankweave_core::id::Pid;
@@ -24,25 +25,9 @@ pub(super) async fn start(
     if let Some(why) = codon.interruption() {
         return Err(codon.end_early(starting, -1, why).await);
     }
-    let launch = match launch(codon) {
-        Ok(launch) => launch,
-        Err(reason) => return Err(codon.fail(starting, -1, reason).await),
-    };
-    let agent = codon.config.agent_name();
-    let Some(driver) = codon.run.drivers.get(agent) else {
-        let reason = FailureReason::unknown(false, format!("the agent `{agent}` is not known"));
-        return Err(codon.fail(starting, -1, reason).await);
-    };
-    if codon.run.is_degraded() {
-        let reason = FailureReason::unknown(true, "the state could not be saved");
-        return Err(codon.fail(starting, -1, reason).await);
-    }
-    let agent = match driver.start(launch).await {
+    let agent = match spawn(codon, launch(codon)).await {
         Ok(agent) => agent,
-        Err(error) => {
-            let reason = FailureReason::unknown(false, crate::error::chain(&error));
-            return Err(codon.fail(starting, -1, reason).await);
-        }
+        Err(reason) => return Err(codon.fail(starting, -1, reason).await),
     };
     let initialize = Initialize {
         // A driver without a process has no pid; the record demands a number, and 0 is no process that could be signalled.
@@ -54,18 +39,67 @@ pub(super) async fn start(
     Ok((initializing, agent))
 }
 
+/// Starts the agent once more, in the session and with the log that it has.
+pub(super) async fn resume(
+    codon: &CodonRun<'_>,
+    running: &Codon<Running>,
+    prompt: &str,
+) -> Result<RunningAgent, FailureReason> {
+    let launch = launch(codon).map(|launch| Launch {
+        prompt: prompt::render(prompt, Places::of(codon).variables()),
+        resume: Some(running.claude_session_id.clone()),
+        log_path: codon.run.dir.state_dir().join(&running.claude_log_path),
+        log_goes_on: true,
+        ..launch
+    });
+    spawn(codon, launch).await
+}
+
+async fn spawn(
+    codon: &CodonRun<'_>,
+    launch: Result<Launch, FailureReason>,
+) -> Result<RunningAgent, FailureReason> {
+    let launch = launch?;
+    let agent = codon.config.agent_name();
+    let unknown = || FailureReason::unknown(false, format!("the agent `{agent}` is not known"));
+    let driver = codon.run.drivers.get(agent).ok_or_else(unknown)?;
+    if codon.run.is_degraded() {
+        return Err(FailureReason::unknown(true, "the state could not be saved"));
+    }
+    let started = driver.start(launch).await;
+    started.map_err(|error| FailureReason::unknown(false, crate::error::chain(&error)))
+}
+
+/// The places that template variables stand for.
+struct Places {
+    root: String,
+    data: String,
+}
+
+impl Places {
+    fn of(codon: &CodonRun<'_>) -> Self {
+        let root = codon.run.dir.root();
+        Self {
+            root: root.to_string_lossy().into_owned(),
+            data: root.join(DATA).to_string_lossy().into_owned(),
+        }
+    }
+
+    fn variables(&self) -> Variables<'_> {
+        Variables {
+            agent_root: &self.root,
+            data_dir: &self.data,
+        }
+    }
+}
+
 /// Everything that the driver needs to know, with the prompts read and their variables filled in.
 fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     let run = codon.run;
     let unreadable = |error: PromptError| FailureReason::unknown(true, crate::error::chain(&error));
     let disk = &*run.world.disk;
-    let root = run.dir.root().to_string_lossy();
-    let data = run.dir.root().join("read_only_data_source");
-    let data = data.to_string_lossy();
-    let variables = Variables {
-        agent_root: &root,
-        data_dir: &data,
-    };
+    let places = Places::of(codon);
+    let variables = places.variables();
     let prompt = run.loaded.prompt_text(disk, codon.config).map_err(unreadable)?;
     let system = run.loaded.system_prompt(disk, codon.config).map_err(unreadable)?;
     let agent = codon.config.agent_name();
@@ -83,6 +117,8 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         iteration: codon.entry.loop_context.as_ref().map(|context| context.iteration),
         work_dir: run.dir.root().to_owned(),
         log_path: run.dir.agent_log(&run.run_id, &codon.entry.codon_id, agent),
+        log_goes_on: false,
+        auto_compact: codon.config.auto_compact == Some(true),
         temp_dir: run.dir.temp_dir(),
         script,
         program: None,

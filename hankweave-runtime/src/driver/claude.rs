@@ -41,7 +41,7 @@ impl ClaudeDriver {
         let invocation = Invocation {
             program,
             args: arguments(&launch, system_prompt.as_deref()),
-            env: environment(self.host.user_id()),
+            env: environment(&launch, self.host.user_id()),
         };
         self.host.run(launch, invocation)
     }
@@ -131,12 +131,20 @@ fn arguments(launch: &Launch, system_prompt: Option<&Path>) -> Vec<OsString> {
     args
 }
 
-/// As root the program refuses to skip permissions unless it is told that it runs in a sandbox.
-fn environment(user_id: u32) -> BTreeMap<String, String> {
-    if user_id != 0 {
-        return BTreeMap::new();
+/// As root the program refuses to skip permissions unless it is told that it runs in a sandbox. It shortens its conversation by itself, before its
+/// context is full and after, unless it is told not to.
+fn environment(launch: &Launch, user_id: u32) -> BTreeMap<String, String> {
+    let mut names = Vec::new();
+    if user_id == 0 {
+        names.push("IS_SANDBOX");
     }
-    BTreeMap::from([("IS_SANDBOX".to_owned(), "1".to_owned())])
+    if !launch.auto_compact {
+        names.extend(["DISABLE_COMPACT", "DISABLE_AUTO_COMPACT"]);
+    }
+    names
+        .into_iter()
+        .map(|name| (name.to_owned(), "1".to_owned()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -157,6 +165,8 @@ mod tests {
             iteration: None,
             work_dir: "/".into(),
             log_path: "/nowhere/a.log".into(),
+            log_goes_on: false,
+            auto_compact: false,
             temp_dir: "/nowhere/tmp".into(),
             script: None,
             program: None,
@@ -206,6 +216,16 @@ mod tests {
                 ..
             }
         ));
+    }
+
+    // Hank configuration, `autoCompact`: "false: the harness must not compact".
+    #[test]
+    fn compaction_is_switched_off_unless_it_is_asked_for() {
+        let mut launch = launch();
+        let names = |launch: &Launch| environment(launch, 1000).into_keys().collect::<Vec<_>>();
+        assert_eq!(names(&launch), ["DISABLE_AUTO_COMPACT", "DISABLE_COMPACT"]);
+        launch.auto_compact = true;
+        assert!(names(&launch).is_empty());
     }
 
     #[tokio::test]

@@ -136,6 +136,13 @@ pub(super) fn say(event: &Event) -> Option<String> {
                 to_checkpoint.short()
             ))
         }
+        Event::CodonExtended {
+            codon_id,
+            extension_number,
+            ..
+        } => Some(format!(
+            "{codon_id}: the agent goes on (extension {extension_number})"
+        )),
         Event::ArchiveCompleted {
             codon_id,
             archived_paths,

@@ -62,6 +62,8 @@ impl Stage {
             iteration: None,
             work_dir: self.folder.path().to_owned(),
             log_path: self.path("runs/tidy-scripted.log"),
+            log_goes_on: false,
+            auto_compact: false,
             temp_dir: self.path("tmp"),
             script: Some(self.path("script.json")),
             program: None,

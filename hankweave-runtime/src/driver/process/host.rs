@@ -129,8 +129,11 @@ impl ProcessHost {
         let World { disk, blocking, .. } = &self.world;
         disk.make_private_dirs(&launch.temp_dir)
             .map_err(prepare(&launch.temp_dir))?;
-        let log = Log::create(&**disk, *blocking, &launch.log_path, self.limits.log_bytes)
-            .map_err(prepare(&launch.log_path))?;
+        let opened = match launch.log_goes_on {
+            true => Log::go_on(&**disk, *blocking, &launch.log_path, self.limits.log_bytes),
+            false => Log::create(&**disk, *blocking, &launch.log_path, self.limits.log_bytes),
+        };
+        let log = opened.map_err(prepare(&launch.log_path))?;
         let log_path = log.path().to_owned();
         let decoder = ClaudeDecoder::new(launch.resume.is_some());
         let program = invocation.program.clone();

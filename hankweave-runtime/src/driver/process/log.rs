@@ -46,6 +46,17 @@ impl Log {
         }
     }
 
+    /// Opens the file at `path` again, behind what an earlier process wrote.
+    pub(super) fn go_on(disk: &dyn Disk, blocking: Blocking, path: &Path, limit: u64) -> io::Result<Self> {
+        let file = disk.open_append(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            left: limit.saturating_sub(file.length()),
+            file: Some(file),
+            blocking,
+        })
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -111,6 +122,17 @@ mod tests {
             log.append(chunk).await;
         }
         let text = std::fs::read_to_string(log.path()).unwrap();
+        assert_eq!(text, "123456\n[log limit reached; the rest was not written]\n");
+    }
+
+    #[tokio::test]
+    async fn a_log_goes_on_behind_what_is_there_and_up_to_the_same_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        create(&path, 6).append(b"1234").await;
+        let mut log = Log::go_on(&RealDisk, Blocking::Threads, &path, 6).unwrap();
+        log.append(b"5678").await;
+        let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, "123456\n[log limit reached; the rest was not written]\n");
     }
 

@@ -1,0 +1,58 @@
+//! Extensions: after each success the agent goes on in the same session, until its context is full ("hank configuration", `exhaustWithPrompt`).
+
+use hankweave_core::codon::{Codon, Running};
+use hankweave_core::wire;
+
+use super::context::{CodonRun, Stage};
+use super::finish::settle_costs;
+use super::initialize::{Opening, wait_for_session};
+use super::run::{self, Outcome, Work};
+use super::start;
+
+/// How often a codon is extended at most, unless the hank says otherwise ("hank configuration", `maxExtensions`).
+const MOST_EXTENSIONS: u64 = 100;
+
+/// Extends the codon as often as it asks to be, and returns the work of all its processes.
+pub(super) async fn extend(
+    codon: &CodonRun<'_>,
+    mut running: Codon<Running>,
+    mut work: Work,
+) -> Stage<(Codon<Running>, Work)> {
+    let Some(prompt) = &codon.config.exhaust_with_prompt else {
+        return Ok((running, work));
+    };
+    for number in 1..=codon.config.max_extensions.unwrap_or(MOST_EXTENSIONS) {
+        let Some(exit) = work.success() else { break };
+        if let Some(why) = codon.interruption() {
+            work.outcome = Outcome::Stopped(why, exit);
+            break;
+        }
+        settle_costs(codon, &mut running, &exit).await;
+        tell(codon, &running, number, prompt).await;
+        let mut agent = match start::resume(codon, &running, prompt).await {
+            Ok(agent) => agent,
+            Err(reason) => return Err(codon.fail(running, -1, reason).await),
+        };
+        match wait_for_session(codon, &mut agent).await {
+            Opening::Session(_) => {}
+            Opening::Ended(reason, code) => return Err(codon.fail(running, code, reason).await),
+            Opening::Interrupted(why, code) => return Err(codon.end_early(running, code, why).await),
+        }
+        (running, work) = run::run(codon, running, agent, work.so_far()).await?;
+    }
+    Ok((running, work))
+}
+
+async fn tell(codon: &CodonRun<'_>, running: &Codon<Running>, extension_number: u64, prompt: &str) {
+    codon
+        .run
+        .tell(wire::Event::CodonExtended {
+            codon_id: codon.entry.codon_id.clone(),
+            codon_name: codon.config.name.clone(),
+            extension_number,
+            exhaust_with_prompt: prompt.to_owned(),
+            cumulative_tokens: running.current_tokens.usage,
+            cumulative_cost: running.current_cost,
+        })
+        .await;
+}
