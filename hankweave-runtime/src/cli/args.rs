@@ -152,10 +152,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) no_autostart: bool,
     /// Spend at most so many US dollars, earlier runs included; replaces what the hank says.
-    #[arg(long, value_name = "USD", value_parser = dollars)]
+    #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true)]
     pub(crate) max_cost: Option<Usd>,
     /// Run for at most so many seconds, earlier runs included; replaces what the hank says.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) max_time: Option<Duration>,
     /// No live view and no questions, even on a terminal.
     #[arg(long)]

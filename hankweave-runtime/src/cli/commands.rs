@@ -38,7 +38,7 @@ pub(super) async fn obey(commander: Option<Commander>, shutdown: Shutdown) -> In
                 Ok(Accepted::Starting(codon)) => anstream::eprintln!("starting {codon}"),
                 Ok(Accepted::Stopping(codon)) => anstream::eprintln!("stopping {codon}"),
                 Ok(Accepted::RolledBack(rollback)) => {
-                    anstream::eprint!("{}", super::rollback::text(&rollback, false));
+                    anstream::eprint!("{}", super::rollback::text(&rollback, false, None));
                 }
                 Err(refusal) => {
                     let why = chain(&refusal);

@@ -25,6 +25,7 @@ mod schema;
 mod state;
 mod status;
 mod thread;
+mod typed;
 mod validate;
 
 use std::process::ExitCode;

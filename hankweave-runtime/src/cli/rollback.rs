@@ -5,12 +5,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hankweave_core::event::CheckpointType;
-use hankweave_core::thread::{CodonPoint, TargetError};
+use hankweave_core::id::CodonId;
+use hankweave_core::state::HankweaveState;
+use hankweave_core::thread::{self, CodonPoint, TargetError};
 use serde_json::json;
 
 use super::args::{Global, Point, RollbackArgs};
 use super::exit::{Failure, FailureKind};
 use super::run::{SURVIVORS, existing_state_dir, open_failure};
+use super::typed::Typed;
 use super::{logging, state};
 use crate::checkpoint::RestoreError;
 use crate::embed::RunOptions;
@@ -33,7 +36,8 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         return state::print_json(&document(&rollback, args.dry_run));
     }
     if !global.quiet {
-        super::print(&text(&rollback, args.dry_run))?;
+        let typed = Typed::about(&args.execution.execution);
+        super::print(&text(&rollback, args.dry_run, Some(typed)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -55,8 +59,13 @@ async fn perform(global: &Global, args: &RollbackArgs) -> Result<Rollback, Failu
         true => look(&possession, &target).await,
         false => go_back(&possession, &target).await,
     };
+    let state = possession.manager.snapshot();
     let saved = possession.release(Arc::new(lock), std::future::ready(())).await;
-    let rollback = result.map_err(|error| failure(&error))?;
+    let typed = Typed::about(&args.execution.execution);
+    let rollback = result.map_err(|error| match instead(&error, &state, typed) {
+        Some(hint) => failure(&error).hint(hint),
+        None => failure(&error),
+    })?;
     saved.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
     Ok(rollback)
 }
@@ -95,14 +104,20 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
     })
 }
 
-pub(super) fn text(rollback: &Rollback, dry_run: bool) -> String {
+/// `typed` is `None` in a program that runs the next codon itself.
+pub(super) fn text(rollback: &Rollback, dry_run: bool, typed: Option<Typed<'_>>) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = write(&mut text, rollback, dry_run);
+    let _ = write(&mut text, rollback, dry_run, typed);
     text
 }
 
-fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Result {
+fn write(
+    text: &mut String,
+    rollback: &Rollback,
+    dry_run: bool,
+    typed: Option<Typed<'_>>,
+) -> std::fmt::Result {
     let (source, files) = (&rollback.source, &rollback.files);
     let sha = source.checkpoint_sha.short();
     let kind = rollback.checkpoint_type.map_or("", CheckpointType::as_str);
@@ -137,7 +152,10 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Res
         }
     }
     match &rollback.next {
-        Some(next) => writeln!(text, "next: {next} (`hankweave run` goes on there)"),
+        Some(next) => {
+            let command = typed.map_or_else(|| "next".to_owned(), |typed| typed.run(""));
+            writeln!(text, "next: {next} (`{command}` goes on there)")
+        }
         None if rollback.checkpoint_type == Some(CheckpointType::Error) => writeln!(
             text,
             "next: nothing, because {codon} had failed there; --codon {codon} --at rig-setup, or the codon before it, runs it again"
@@ -145,6 +163,56 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool) -> std::fmt::Res
         None => writeln!(text, "next: nothing; {codon} is the last codon of the plan"),
     }
 }
+
+/// What to type instead, for mistakes about which the records know better.
+fn instead(error: &RollbackError, state: &HankweaveState, typed: Typed<'_>) -> Option<String> {
+    let thread = thread::build(state, None, None);
+    let of = |id: &CodonId| thread.codons.iter().find(|entry| entry.codon.codon_id() == id);
+    match error {
+        RollbackError::Target(TargetError::UnknownCodon(id)) => {
+            let mut known: Vec<&str> = Vec::new();
+            for entry in &thread.codons {
+                let other = entry.codon.codon_id();
+                let same_loop = other.configured() == id.as_str();
+                if !known.contains(&other.as_str()) && (same_loop || known.len() < MOST_NAMED) {
+                    known.push(other.as_str());
+                }
+            }
+            let all = typed.command("thread");
+            Some(match known.is_empty() {
+                true => format!("no codon has run yet; `{}` starts the first one", typed.run("")),
+                false => format!(
+                    "there are {}; `{all}` lists all with their checkpoints",
+                    known.join(", ")
+                ),
+            })
+        }
+        RollbackError::Target(TargetError::NoCheckpoint(id)) => {
+            let checkpoints = of(id)?.codon.checkpoints();
+            let points: Vec<String> = checkpoints.map(|(point, _)| format!("--at {point}")).collect();
+            let points = match points.is_empty() {
+                true => "it has none".to_owned(),
+                false => format!("it has {}", points.join(" and ")),
+            };
+            Some(format!(
+                "{points}; `{}` lists those of all codons",
+                typed.command("thread")
+            ))
+        }
+        RollbackError::Target(TargetError::UnknownSha(_)) => Some(format!(
+            "`{}` lists the checkpoints",
+            typed.command("checkpoints")
+        )),
+        RollbackError::NoSuccess => Some(format!(
+            "`{}` starts from the first codon; the history stays",
+            typed.run("--new")
+        )),
+        _ => None,
+    }
+}
+
+/// As many codons a hint names; the thread may hold thousands.
+const MOST_NAMED: usize = 10;
 
 /// What to say about a rollback that did not happen, and what to type instead.
 pub(super) fn failure(error: &RollbackError) -> Failure {

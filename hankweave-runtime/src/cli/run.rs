@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::args::{Global, Recover, RunArgs};
 use super::exit::{Failure, FailureKind};
 use super::question::{self, Answer};
-use super::{commands, logging};
+use super::{commands, logging, typed};
 use crate::data::DataError;
 use crate::embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
 use crate::error::chain;
@@ -201,7 +201,11 @@ fn exit_code(outcome: &RunOutcome) -> u8 {
 }
 
 fn resume_command(args: &RunArgs, execution: &std::path::Path) -> String {
-    format!("hankweave run {} -e {}", args.hank.display(), execution.display())
+    format!(
+        "hankweave run {} -e {}",
+        typed::word(&args.hank),
+        typed::word(execution)
+    )
 }
 
 pub(super) fn hank_failure(error: &LoadHankError) -> Failure {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use hankweave_core::codon::CodonStatus;
+use hankweave_core::id::CodonId;
 use hankweave_core::state::{HankweaveState, Run};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::wire::Event;
@@ -11,13 +12,22 @@ use serde_json::json;
 
 use super::args::{Execution, Global};
 use super::exit::Failure;
+use super::typed::Typed;
+use crate::paths::ExecutionDir;
 use crate::report::{self, codon_line, printable};
-use crate::runner::CodonSummary;
+use crate::runner::{self, CodonSummary};
+use crate::world::disk::RealDisk;
 
 pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
     let state = super::state::read_execution(&execution.execution)?;
     let thread = thread::build(&state, None, None);
-    let budget = super::state::budget_summary(&execution.execution)?;
+    let look = Look {
+        state: &state,
+        thread: &thread,
+        typed: Typed::about(&execution.execution),
+        unfinished: unfinished(execution, &thread),
+        budget: super::state::budget_summary(&execution.execution)?,
+    };
     let text = if global.json() {
         let document = json!({
             "currentRunId": state.current_run_id,
@@ -32,12 +42,13 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "failed": thread.failed,
             "hasRunningCodon": thread.has_running_codon,
             "nextCodonId": thread.next_codon_id,
+            "unfinishedCodonId": look.unfinished,
             "pendingRollback": state.pending_rollback,
-            "commands": commands(&state, &thread).into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
+            "commands": look.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
+            "budget": look.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
-            "budget": budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
         });
         format!(
             "{}\n",
@@ -46,114 +57,140 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
     } else {
         let mut text = String::new();
         // Writing to a String cannot fail.
-        let _ = write(&mut text, &state, &thread, budget.as_ref());
+        let _ = look.write(&mut text);
         text
     };
     super::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(
-    text: &mut String,
-    state: &HankweaveState,
-    thread: &ExecutionThread,
-    budget: Option<&Event>,
-) -> std::fmt::Result {
-    let Some(run) = state.runs.front() else {
-        return writeln!(text, "no run has been recorded yet");
-    };
-    writeln!(
-        text,
-        "run {} is {} (since {})",
-        run.run_id, run.status, run.start_time
-    )?;
-    for entry in state.execution_plan.iter() {
-        let id = &entry.codon_id;
-        match thread.codons.iter().find(|known| known.codon.codon_id() == id) {
-            Some(known) => {
-                let codon = CodonSummary::of(&known.codon);
-                let line = codon_line(codon.status, codon.duration, codon.tokens.total(), codon.cost);
-                writeln!(text, "  {:<24} {line}", id.as_str())?;
-                if let Some(message) = codon.failure.and_then(|failure| failure.message) {
-                    writeln!(text, "    {}", printable(&message))?;
-                } else if let Some(exceeded) = codon.budget_exceeded {
-                    writeln!(text, "    its budget is used up: {exceeded}")?;
-                }
-            }
-            None => writeln!(text, "  {:<24} planned", id.as_str())?,
-        }
-    }
-    writeln!(
-        text,
-        "  this run {}, all runs {}, spent {}",
-        run.codon_cost(),
-        state.total_cost(),
-        state.total_spend()
-    )?;
-    if let Some(Event::BudgetSummary { ceiling, totals, .. }) = budget {
-        writeln!(
-            text,
-            "  {} (when the last run ended)",
-            report::budget(ceiling, totals)
-        )?;
-    }
-    if let Some(pending) = &state.pending_rollback {
-        let source = &pending.source;
-        let codon = source
-            .after_codon
-            .as_ref()
-            .map_or("the beginning", |id| id.as_str());
-        let sha = source.checkpoint_sha.short();
-        writeln!(
-            text,
-            "went back to checkpoint {sha} of {codon}, and nothing has run since"
-        )?;
-    }
-    writeln!(text, "{}", outlook(run, thread))?;
-    for (command, purpose) in commands(state, thread) {
-        writeln!(text, "  {command:<48} {purpose}")?;
-    }
-    Ok(())
+/// What there is to say.
+struct Look<'a> {
+    state: &'a HankweaveState,
+    thread: &'a ExecutionThread,
+    typed: Typed<'a>,
+    /// The codon that has ended, and what follows its end has not.
+    unfinished: Option<CodonId>,
+    /// What the last run told of budgets when it ended.
+    budget: Option<Event>,
 }
 
-/// What one can type here, with what it does.
-fn commands(state: &HankweaveState, thread: &ExecutionThread) -> Vec<(String, String)> {
-    let mut commands = Vec::new();
-    let mut offer = |command: &str, purpose: &str| commands.push((command.to_owned(), purpose.to_owned()));
-    if thread.has_running_codon || state.runs.is_empty() {
-        return commands;
-    }
-    let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
-    if let Some(next) = &thread.next_codon_id {
-        offer("hankweave run", &format!("goes on with {next}"));
-    } else if let Some(failed) = newest.filter(|_| thread.failed) {
-        let id = failed.codon_id();
-        offer(
-            "hankweave run",
-            "goes back to the last success and on from there, unless `onFailure` says otherwise",
-        );
-        offer(
-            "hankweave run --recover crash-point",
-            &format!("keeps the files and runs {id} again"),
-        );
-        if failed.rig_setup_checkpoint().is_some() {
-            offer(
-                &format!("hankweave rollback --codon {id} --at rig-setup"),
-                &format!("takes the files back to where {id} began"),
-            );
+impl Look<'_> {
+    fn write(&self, text: &mut String) -> std::fmt::Result {
+        let Self { state, thread, .. } = self;
+        let Some(run) = state.runs.front() else {
+            return writeln!(text, "no run has been recorded yet");
+        };
+        writeln!(
+            text,
+            "run {} is {} (since {})",
+            run.run_id, run.status, run.start_time
+        )?;
+        for entry in state.execution_plan.iter() {
+            let id = &entry.codon_id;
+            match thread.codons.iter().find(|known| known.codon.codon_id() == id) {
+                Some(known) => {
+                    let codon = CodonSummary::of(&known.codon);
+                    let line = codon_line(codon.status, codon.duration, codon.tokens.total(), codon.cost);
+                    writeln!(text, "  {:<24} {line}", id.as_str())?;
+                    if let Some(message) = codon.failure.and_then(|failure| failure.message) {
+                        writeln!(text, "    {}", printable(&message))?;
+                    } else if let Some(exceeded) = codon.budget_exceeded {
+                        writeln!(text, "    its budget is used up: {exceeded}")?;
+                    }
+                }
+                None => writeln!(text, "  {:<24} planned", id.as_str())?,
+            }
         }
+        writeln!(
+            text,
+            "  this run {}, all runs {}, spent {}",
+            run.codon_cost(),
+            state.total_cost(),
+            state.total_spend()
+        )?;
+        if let Some(Event::BudgetSummary { ceiling, totals, .. }) = &self.budget {
+            let budget = report::budget(ceiling, totals);
+            writeln!(text, "  {budget} (when the last run ended)")?;
+        }
+        if let Some(pending) = &state.pending_rollback {
+            let source = &pending.source;
+            let codon = source
+                .after_codon
+                .as_ref()
+                .map_or("the beginning", |id| id.as_str());
+            let sha = source.checkpoint_sha.short();
+            writeln!(
+                text,
+                "went back to checkpoint {sha} of {codon}, and nothing has run since"
+            )?;
+        }
+        writeln!(text, "{}", outlook(run, thread))?;
+        if let Some(id) = &self.unfinished {
+            writeln!(
+                text,
+                "what follows the end of {id} is not done: its results, or its archive"
+            )?;
+        }
+        for (command, purpose) in self.commands() {
+            writeln!(text, "  {command:<48} {purpose}")?;
+        }
+        Ok(())
     }
-    if newest.is_some() {
+
+    /// What one can type here, with what it does.
+    fn commands(&self) -> Vec<(String, String)> {
+        let Self {
+            state, thread, typed, ..
+        } = self;
+        let mut commands = Vec::new();
+        let mut offer = |command: String, purpose: &str| commands.push((command, purpose.to_owned()));
+        if thread.has_running_codon || state.runs.is_empty() {
+            return commands;
+        }
+        let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
+        if let Some(next) = &thread.next_codon_id {
+            offer(typed.run(""), &format!("goes on with {next}"));
+        } else if let Some(failed) = newest.filter(|_| thread.failed) {
+            let id = failed.codon_id();
+            offer(
+                typed.run(""),
+                "goes back to the last success and on from there, unless `onFailure` says otherwise",
+            );
+            offer(
+                typed.run("--recover crash-point"),
+                &format!("keeps the files and runs {id} again"),
+            );
+            if failed.rig_setup_checkpoint().is_some() {
+                offer(
+                    typed.command(&format!("rollback --codon {id} --at rig-setup")),
+                    &format!("takes the files back to where {id} began"),
+                );
+            }
+        }
+        if newest.is_some() {
+            let lists = format!(
+                "goes back to an earlier codon; `{}` lists them",
+                typed.command("thread")
+            );
+            offer(typed.command("rollback --codon ID"), &lists);
+        }
+        if self.unfinished.is_some() && thread.next_codon_id.is_none() && !thread.failed {
+            offer(typed.run(""), "finishes that; with the same --output");
+        }
         offer(
-            "hankweave rollback --codon ID",
-            "goes back to an earlier codon; `hankweave thread` lists them",
+            typed.run("--new"),
+            "starts from the first codon; the history stays",
         );
+        commands
     }
-    offer(
-        "hankweave run --new",
-        "starts from the first codon; the history stays",
-    );
-    commands
+}
+
+/// The newest codon, when a note says that something of it is still to be done.
+fn unfinished(execution: &Execution, thread: &ExecutionThread) -> Option<CodonId> {
+    let dir = ExecutionDir::new(execution.execution.clone());
+    let newest = thread.codons.first().filter(|_| !thread.has_running_codon)?;
+    runner::is_unfinished(&RealDisk, &dir, newest).then(|| newest.codon.codon_id().clone())
 }
 
 /// What is next, or what blocks.

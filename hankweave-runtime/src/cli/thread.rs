@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::args::{Global, ThreadArgs};
 use super::exit::Failure;
 use super::state;
+use super::typed::Typed;
 use crate::report::codon_line;
 use crate::runner::CodonSummary;
 
@@ -22,6 +23,13 @@ pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
         false => state::known_checkpoints(&args.document, args.known_checkpoints.as_deref())?,
     };
     let thread = thread::build(&document, args.run.as_ref(), known.as_deref());
+    if let Some(run) = args.run.as_ref().filter(|run| document.run(run).is_none()) {
+        let typed = Typed::about(&args.document.execution.execution);
+        let hint = typed.command("state history");
+        anstream::eprintln!(
+            "note: no run `{run}` is recorded, so its thread is empty\n  hint: `{hint}` lists the runs"
+        );
+    }
     let sessions = thread.continuation_sessions(&document.execution_plan);
     if global.json() {
         return state::print_json(&Report {

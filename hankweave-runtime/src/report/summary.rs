@@ -89,7 +89,8 @@ fn headline(outcome: &RunOutcome) -> String {
     match &outcome.result {
         RunResult::Completed => format!("Finished: {done} of {} codons completed.", outcome.codons.len()),
         RunResult::NothingToDo => {
-            "Nothing left to do: every codon of the plan has ended. (--new starts over.)".to_owned()
+            "Nothing left to do: every codon of the plan has ended. (--new starts over, `hankweave rollback` goes back.)"
+                .to_owned()
         }
         RunResult::Failed(id) => format!("Failed at {id}; {done} codons completed before it."),
         RunResult::OutputFailed(id, why) => {

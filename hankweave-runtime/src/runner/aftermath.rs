@@ -7,7 +7,7 @@ use hankweave_core::codon::CodonExecution;
 use hankweave_core::hank::{CodonConfig, Hank, LoopConfig, OutputItem};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::plan::{Decision, PlanEntry, decide, iteration_end};
-use hankweave_core::thread;
+use hankweave_core::thread::{self, ThreadCodon};
 use hankweave_core::wire::{Event, FailedPath};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -24,7 +24,7 @@ use crate::rig::{
 use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
 use crate::world::World;
-use crate::world::disk::{read_if_present, remove_if_present, replace};
+use crate::world::disk::{Disk, read_if_present, remove_if_present, replace};
 use crate::world::process::environment;
 
 /// Lines of commands that may wait for the journal; a command that prints faster waits.
@@ -58,6 +58,23 @@ struct Note {
     codon_id: CodonId,
 }
 
+impl Note {
+    fn names(&self, codon: &ThreadCodon) -> bool {
+        self.run_id == codon.run_id && self.codon_id == *codon.codon.codon_id()
+    }
+}
+
+/// Whether the codon completed and what follows its end is not done. Changes nothing.
+pub(crate) fn is_unfinished(disk: &dyn Disk, dir: &ExecutionDir, codon: &ThreadCodon) -> bool {
+    let read = read_if_present(disk, &dir.aftermath(), MAX_NOTE_BYTES);
+    let note = read
+        .ok()
+        .flatten()
+        .and_then(|bytes| serde_json::from_slice::<Note>(&bytes).ok());
+    let completed = matches!(*codon.codon, CodonExecution::Completed(_));
+    completed && note.is_some_and(|note| note.names(codon))
+}
+
 /// Finishes what an earlier life began.
 pub(super) async fn catch_up(opened: &Opened, shutdown: &Shutdown) -> Result<(), (CodonId, Unpublished)> {
     let possession = &opened.possession;
@@ -73,11 +90,8 @@ pub(super) async fn catch_up(opened: &Opened, shutdown: &Shutdown) -> Result<(),
     };
     let state = possession.manager.snapshot();
     let thread = thread::build(&state, None, None);
-    let newest = thread.codons.first().filter(|newest| {
-        let is_noted =
-            |note: &Note| note.run_id == newest.run_id && note.codon_id == *newest.codon.codon_id();
-        note.as_ref().is_some_and(is_noted)
-    });
+    let is_noted = |newest: &&ThreadCodon| note.as_ref().is_some_and(|note| note.names(newest));
+    let newest = thread.codons.first().filter(is_noted);
     let fresh = opened.options.fresh;
     let entry = newest.filter(|_| !fresh).and_then(|newest| {
         let id = newest.codon.codon_id();

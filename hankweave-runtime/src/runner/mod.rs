@@ -11,6 +11,7 @@ mod steps;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use aftermath::is_unfinished;
 pub(crate) use attendance::{Attendance, Attendee};
 pub use begin::Trouble;
 pub(crate) use begin::trouble;

@@ -26,6 +26,7 @@ mod private;
 mod public_hank;
 mod real_claude;
 mod real_stories;
+mod refusals;
 mod results;
 mod resume;
 mod rollback;

@@ -182,7 +182,7 @@ fn a_way_that_does_not_exist_is_refused_with_what_to_type_instead() {
         (
             vec!["rollback", "--codon", "first", "--at", "rig-setup"],
             65,
-            "--at start",
+            "it has --at completed",
         ),
         (
             vec!["rollback", "--codon", "first", "--at", "sideways"],
