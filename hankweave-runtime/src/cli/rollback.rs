@@ -200,8 +200,8 @@ fn instead(error: &RollbackError, state: &HankweaveState, typed: Typed<'_>) -> O
             ))
         }
         RollbackError::Target(TargetError::UnknownSha(_)) => Some(format!(
-            "`{}` lists the checkpoints",
-            typed.command("checkpoints")
+            "`{}` lists the codons with their checkpoints",
+            typed.command("thread")
         )),
         RollbackError::NoSuccess => Some(format!(
             "`{}` starts from the first codon; the history stays",

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use hankweave_core::hank::prompt::{PromptMetadata, join, split_front_matter};
 use hankweave_core::hank::{
     CodonConfig, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind, check_sentinel,
-    parse_bytes, references, repeated_sentinels,
+    parse_bytes, paths, references, repeated_sentinels,
 };
 
 use super::beneath::{Entry, RefError, find, read_named, read_text};
 use super::tree;
-use crate::world::disk::{Disk, FileKind, RealDisk, parent};
+use crate::world::disk::{CopyRules, Disk, FileKind, RealDisk, parent};
 
 /// Longer prompts are probably a mistake ("hank configuration", section 8).
 const LONG_PROMPT_BYTES: usize = 1 << 20;
@@ -215,7 +215,12 @@ fn check(
         return match find(disk, root, reference.path) {
             Ok(Entry::File(_)) => Vec::new(),
             Ok(Entry::Folder(folder)) => {
-                let survey = tree::survey(&*folder);
+                let rules = match disk.open_folder(root).and_then(|root| CopyRules::of(&*root)) {
+                    Ok(rules) => rules,
+                    Err(source) => return vec![error(source.to_string())],
+                };
+                let base: PathBuf = reference_names(reference.path).collect();
+                let survey = tree::survey(&*folder, &base, &rules);
                 let obstacles = survey.obstacles.iter().map(|found| {
                     error(format!(
                         "cannot copy `{path}`: `{}` {}",
@@ -243,6 +248,11 @@ fn check(
         Ok(text) if text.len() > LONG_PROMPT_BYTES => vec![warning("the file is larger than 1 MiB")],
         Ok(_) => Vec::new(),
     }
+}
+
+/// The names along a reference that has been found, and so is well spelled.
+fn reference_names(reference: &str) -> impl Iterator<Item = &str> {
+    paths::reference(reference).unwrap_or_default().into_iter()
 }
 
 /// A problem of a file that the hank names, told where the hank names it.

@@ -1,9 +1,9 @@
 //! Looks through the folder that a rig copies from.
 
-use hankweave_core::hank::paths;
+use std::path::Path;
 
 use super::beneath::{Entry, RefError, open_in};
-use crate::world::disk::Folder;
+use crate::world::disk::{CopyRules, Folder};
 
 /// A deeper tree is a mistake, and walking it costs one open folder for each level.
 const MAX_DEPTH: usize = 64;
@@ -22,7 +22,7 @@ pub(super) struct Obstacle {
 pub(super) struct Survey {
     /// What cannot be copied: links, special files, ignore files, names that are not UTF-8, unreadable parts.
     pub(super) obstacles: Vec<Obstacle>,
-    /// What a copy passes over: git's own files, by their paths relative to the folder ("hank configuration", section 4.2).
+    /// What a copy passes over, by paths relative to the folder ("hank configuration", section 4.2).
     pub(super) left_out: Vec<String>,
 }
 
@@ -32,14 +32,21 @@ impl Survey {
     }
 }
 
-/// Looks through all of a folder.
-pub(super) fn survey(folder: &dyn Folder) -> Survey {
+/// Looks through all of a folder, which is at `base` beneath the hank's own.
+pub(super) fn survey(folder: &dyn Folder, base: &Path, rules: &CopyRules) -> Survey {
     let mut survey = Survey::default();
-    walk(folder, "", 0, &mut survey);
+    let leave_out = |path: &str, is_folder| rules.leave_out(&base.join(path), is_folder);
+    walk(folder, "", 0, &leave_out, &mut survey);
     survey
 }
 
-fn walk(folder: &dyn Folder, at: &str, depth: usize, survey: &mut Survey) {
+fn walk(
+    folder: &dyn Folder,
+    at: &str,
+    depth: usize,
+    leave_out: &dyn Fn(&str, bool) -> bool,
+    survey: &mut Survey,
+) {
     if depth > MAX_DEPTH {
         return survey.refuse(at.to_owned(), format!("lies deeper than {MAX_DEPTH} folders"));
     }
@@ -59,7 +66,7 @@ fn walk(folder: &dyn Folder, at: &str, depth: usize, survey: &mut Survey) {
             survey.refuse(path("…"), "has a name that is not UTF-8".to_owned());
             continue;
         };
-        if paths::is_git(&name) {
+        if leave_out(&path(&name), false) {
             survey.left_out.push(path(&name));
             continue;
         }
@@ -70,7 +77,8 @@ fn walk(folder: &dyn Folder, at: &str, depth: usize, survey: &mut Survey) {
                 "would be ignored; only the .gitignore at the top of the hank is read".to_owned(),
             ),
             Ok(Entry::File(_)) => {}
-            Ok(Entry::Folder(inner)) => walk(&*inner, &path(&name), depth + 1, survey),
+            Ok(Entry::Folder(_)) if leave_out(&path(&name), true) => survey.left_out.push(path(&name)),
+            Ok(Entry::Folder(inner)) => walk(&*inner, &path(&name), depth + 1, leave_out, survey),
             Err(RefError::Link { .. }) => survey.refuse(path(&name), "is a symbolic link".to_owned()),
             Err(error) => survey.refuse(path(&name), error.to_string()),
         }

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use hankweave_core::hank::paths;
 
 use super::target::Target;
-use crate::world::disk::{Disk, FileKind, Folder, Found};
+use crate::world::disk::{CopyRules, Disk, FileKind, Folder, Found};
 
 /// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
@@ -62,24 +62,48 @@ pub(super) fn replace(
     let source = Place {
         folder: &*folder,
         name: name.as_ref(),
-        path: hank.join(from),
+        path: names.iter().fold(hank.to_owned(), |path, name| path.join(name)),
     };
     let target = Place {
         folder: &*target.folder,
         name: &target.name,
         path: target.path.clone(),
     };
-    let mut left_out = Vec::new();
-    let tree = look(&source, 0, &mut left_out)?;
+    let root = disk.open_folder(hank).map_err(io_error("read", hank))?;
+    let rules = CopyRules::of(&*root).map_err(io_error("read", &hank.join(".gitignore")))?;
+    let mut survey = Survey {
+        hank,
+        rules,
+        left_out: Vec::new(),
+    };
+    let tree = look(&source, 0, &mut survey)?;
+    let tree = tree.ok_or_else(|| source.special())?;
     target
         .folder
         .remove(target.name)
         .map_err(io_error("remove", &target.path))?;
     write(&tree, &source, &target)?;
-    let beneath = left_out
-        .iter()
-        .map(|path| path.strip_prefix(hank).unwrap_or(path));
-    Ok(beneath.map(|path| path.to_string_lossy().into_owned()).collect())
+    Ok(survey.left_out)
+}
+
+/// What is known of a tree before it is copied.
+struct Survey<'a> {
+    hank: &'a Path,
+    rules: CopyRules,
+    /// What is not copied, as references.
+    left_out: Vec<String>,
+}
+
+impl Survey<'_> {
+    /// Whether the entry is left out; remembers that.
+    fn leaves_out(&mut self, path: &Path, is_folder: bool) -> bool {
+        let reference = path.strip_prefix(self.hank).unwrap_or(path);
+        let leaves_out = self.rules.leave_out(reference, is_folder);
+        if leaves_out {
+            self.left_out.push(reference.to_string_lossy().into_owned());
+        }
+        leaves_out
+    }
 }
 
 /// What is copied, all of it known before the first write: a target inside the source must not grow under the copy.
@@ -144,28 +168,30 @@ fn source<'a>(
     Ok((folder, name))
 }
 
-/// Lists what is at `place`, with `depth` folders of the tree around it, and adds to `left_out` what is not copied.
-fn look(place: &Place<'_>, depth: usize, left_out: &mut Vec<PathBuf>) -> Result<Tree, CopyError> {
+/// Lists what is at `place`, with `depth` folders of the tree around it; `None` when it is left out. What an author names is copied whatever the
+/// rules say about it.
+fn look(place: &Place<'_>, depth: usize, survey: &mut Survey<'_>) -> Result<Option<Tree>, CopyError> {
     let failed = || io_error("read", &place.path);
+    if depth > 0 && survey.leaves_out(&place.path, false) {
+        return Ok(None);
+    }
     match place.open("read")? {
-        Found::File(_) => Ok(Tree::File),
+        Found::File(_) => Ok(Some(Tree::File)),
         Found::Other(FileKind::Link) if depth > 0 => {
             let link = place.folder.read_link(place.name).map_err(failed())?;
-            inner_link(link, &place.path, depth - 1).map(Tree::Link)
+            inner_link(link, &place.path, depth - 1).map(|link| Some(Tree::Link(link)))
         }
         Found::Other(_) => Err(place.special()),
+        Found::Folder(_) if depth > 0 && survey.leaves_out(&place.path, true) => Ok(None),
         Found::Folder(folder) => {
             let mut inner = Vec::new();
             for name in folder.names().map_err(failed())? {
                 let entry = inside(place, &*folder, &name);
-                if name.to_str().is_some_and(paths::is_git) {
-                    left_out.push(entry.path);
-                } else {
-                    let tree = look(&entry, depth + 1, left_out)?;
+                if let Some(tree) = look(&entry, depth + 1, survey)? {
                     inner.push((name, tree));
                 }
             }
-            Ok(Tree::Folder(inner))
+            Ok(Some(Tree::Folder(inner)))
         }
     }
 }
@@ -253,6 +279,21 @@ mod tests {
             "a"
         );
         assert!(!folder.path().join("to/old.txt").exists());
+    }
+
+    /// "Hank configuration", section 4.2: the rules are those at the top of the hank, and what is named itself is copied all the same.
+    #[test]
+    fn what_the_hank_ignores_is_left_out_of_trees_before_it_is_judged() {
+        let folder = tree();
+        fs::write(folder.path().join(".gitignore"), "from/\nskipped/\n*.tmp\n").unwrap();
+        fs::create_dir(folder.path().join("from/skipped")).unwrap();
+        symlink("/etc/passwd", folder.path().join("from/skipped/bad")).unwrap();
+        fs::write(folder.path().join("from/sub/x.tmp"), "x").unwrap();
+        assert_eq!(
+            copy(&folder).unwrap(),
+            ["from/.git", "from/skipped", "from/sub/x.tmp"]
+        );
+        assert!(folder.path().join("to/sub/a.txt").exists() && !folder.path().join("to/skipped").exists());
     }
 
     /// "Hank configuration", section 4.2: what a copy leaves out.

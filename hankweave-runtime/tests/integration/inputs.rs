@@ -176,3 +176,48 @@ fn data_that_cannot_be_linked_is_refused_with_a_hint() {
     assert!(refused(&["--data", "inside"]).contains("is not ours"));
     assert_eq!(read(&project, "read_only_data_source"), "mine");
 }
+
+// Hank configuration, section 4.2: the `.gitignore` at the top of the hank, else built-in defaults; "reported as warnings and as an info event".
+#[test]
+fn a_copy_leaves_out_what_the_hank_ignores_and_says_so() {
+    let project = project();
+    let rig = json!([{"type": "copy", "copy": {"from": "./tpl", "to": "made"}}]);
+    write_hank(&project, &json!({"rigSetup": rig}), &json!({}));
+    for path in [
+        "tpl/a.txt",
+        "tpl/sub/x.log",
+        "tpl/node_modules/m.js",
+        "tpl/sub/b.tmp",
+    ] {
+        project.write(path, "x");
+    }
+    for (rules, left_out, made) in [
+        (None, ["tpl/node_modules", "tpl/sub/x.log"], "made/sub/b.tmp"),
+        (
+            Some("*.tmp\n/tpl/a.txt\n"),
+            ["tpl/a.txt", "tpl/sub/b.tmp"],
+            "made/sub/x.log",
+        ),
+    ] {
+        if let Some(rules) = rules {
+            project.write(".gitignore", rules);
+        }
+        let checked = project.run(["validate"]);
+        checked.expect_code(0);
+        let finished = project.run(["run", "--headless", "--new"]);
+        finished.expect_code(0);
+        for path in left_out {
+            let inner = path.strip_prefix("tpl/").unwrap();
+            assert!(
+                checked.stdout.contains(&format!("leaves `{inner}` out")),
+                "{checked}"
+            );
+            assert!(finished.stdout.contains(path), "{finished}");
+            assert!(
+                !project.directory().join(path.replacen("tpl", "made", 1)).exists(),
+                "{path}"
+            );
+        }
+        assert!(project.directory().join(made).exists(), "{made}");
+    }
+}
