@@ -1,5 +1,7 @@
 //! Closing what an earlier server left open.
 
+use std::sync::Arc;
+
 use hankweave_core::event::StateEvent;
 use hankweave_core::run::{self, Crash};
 use hankweave_core::state::{HankweaveState, Run};
@@ -7,10 +9,14 @@ use hankweave_core::time::Timestamp;
 
 use crate::codon::marker;
 
-/// The markers of the agents that a crashed server may have left running ("reliability and security", promise P9).
+/// The markers of what a crashed server may have left running ("reliability and security", promise P9): the agent of the open codon, or what
+/// followed the end of the last one.
 pub(super) fn markers(state: &HankweaveState) -> Vec<String> {
-    let open = |run: &Run| Some(marker(&run.run_id, run.open_codon()?.codon_id()));
-    state.running_runs().filter_map(open).collect()
+    let newest = |run: &Run| {
+        let last = || run.codons.last().map(Arc::as_ref);
+        Some(marker(&run.run_id, run.open_codon().or_else(last)?.codon_id()))
+    };
+    state.running_runs().filter_map(newest).collect()
 }
 
 /// One event for each run that is recorded as running. We hold the lock, so its server is gone, whatever `currentRunId`

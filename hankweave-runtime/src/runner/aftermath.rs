@@ -44,6 +44,8 @@ pub(super) struct Aftermath<'a> {
     entry: &'a PlanEntry,
     config: &'a CodonConfig,
     cancel: &'a CancellationToken,
+    /// Patterns that keep the hank's own files where they are.
+    own_files: &'a [String],
     /// An earlier life may have done some of it.
     again: bool,
 }
@@ -112,6 +114,7 @@ pub(super) async fn catch_up(opened: &Opened, shutdown: &Shutdown) -> Result<(),
         entry,
         config,
         cancel: shutdown.token(),
+        own_files: &opened.own_files,
         again: true,
     };
     let done = aftermath.run(&newest.codon).await;
@@ -144,6 +147,7 @@ impl<'a> Aftermath<'a> {
             entry,
             config,
             cancel,
+            own_files: &context.own_files,
             again: false,
         }
     }
@@ -337,10 +341,12 @@ impl<'a> Aftermath<'a> {
     }
 
     /// Best effort: what cannot be moved stays and is told.
-    async fn archive(&self, request: ArchiveRequest) {
+    async fn archive(&self, mut request: ArchiveRequest) {
         if request.patterns.is_empty() {
             return;
         }
+        // A hank that lies in the workspace must not archive itself.
+        request.patterns.extend_from_slice(self.own_files);
         let Ok(codon_id) = CodonId::new(&*request.codon_id) else {
             return;
         };

@@ -248,6 +248,56 @@ fn what_served_its_purpose_is_moved_away_and_comes_back_with_a_rollback() {
     assert_eq!(read(root.join("scratch/note")), "draft\n");
 }
 
+// covers: F1, P9
+#[test]
+fn after_a_kill_in_the_middle_the_next_start_hands_out_and_archives_what_is_missing() {
+    let project = project();
+    let waits = "echo waiting; echo $$ > scratch.tmp; [ -e go ] || { sleep 600 & wait; }";
+    let groups =
+        json!([{"copy": ["done.txt"], "beforeCopy": [{"type": "command", "command": {"run": waits}}]}]);
+    let only = one(
+        &project,
+        "only",
+        &json!({"outputFiles": groups, "archiveOnSuccess": ["*.tmp"]}),
+    );
+    project.write_hank(&json!({"hank": [only]}));
+    let mut running = project.start(["run", "--headless", "--json", "-o", "out"]);
+    running.wait_for_line(|line| line.contains("rig.output") && line.contains("waiting"));
+    running.kill();
+    project.write("go", "");
+    let finished = project.run(["run", "--headless", "--json", "-o", "out"]);
+    finished.expect_code(0);
+    assert_eq!(project.left_behind(), []);
+    assert_eq!(read(project.directory().join("out/done.txt")), "only\n");
+    assert!(project.directory().join("rigArchive/only/scratch.tmp").exists());
+    assert_eq!(events(&finished, "archive.completed").len(), 1);
+    let state = project.state(&project.directory());
+    assert_eq!(
+        codon(&state["runs"][0], "only")["status"],
+        "completed",
+        "nothing ran twice"
+    );
+    assert_eq!(state["runs"].as_array().unwrap().len(), 1);
+}
+
+// The hank lies in the workspace: what belongs to its author is not the agent's to move.
+#[test]
+fn a_hank_does_not_archive_itself() {
+    let project = project();
+    let mut only = one(
+        &project,
+        "only",
+        &json!({"archiveOnSuccess": ["**"], "promptFile": "p/only.md"}),
+    );
+    only.as_object_mut().unwrap().remove("promptText");
+    project.write_hank(&json!({"hank": [only]}));
+    project.write("p/only.md", "only");
+    project.run(["run", "--headless", "-o", "out"]).expect_code(0);
+    let root = project.directory();
+    assert!(root.join("rigArchive/only/done.txt").exists() && !root.join("done.txt").exists());
+    assert!(root.join("hank.json").exists() && root.join("p/only.md").exists() && root.join("out").exists());
+}
+
 #[test]
 fn files_that_cannot_be_archived_stay_and_are_told() {
     let project = project();
