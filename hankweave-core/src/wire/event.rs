@@ -1,13 +1,15 @@
 //! Server to client events ("WebSocket protocol", "Events").
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ListedCheckpoint;
+use super::{FileAction, FileNode, ListedCheckpoint};
 use crate::agent::FailureReason;
 use crate::budget::BudgetExceeded;
+use crate::codon::CodonExecution;
 use crate::cost::{TokenUsage, Usd};
 use crate::event::{CheckpointType, Encoded, StateEvent};
 use crate::hank::Allocation;
@@ -292,6 +294,45 @@ pub enum Event {
         /// Everything together, runs that were left by going back included.
         totals: BudgetTotals,
     },
+    /// Where everything stands after the event before it.
+    #[serde(rename = "state.snapshot")]
+    StateSnapshot {
+        /// The codon that has not ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        current_codon: Option<Arc<CodonExecution>>,
+        /// The codons of the thread that have ended, newest first; the 100 newest of them.
+        completed_codons: Vec<Arc<CodonExecution>>,
+        /// The files that checkpoints hold.
+        file_tree: Vec<FileNode>,
+        /// All codons of all runs, in US dollars.
+        total_cost: Usd,
+        /// How long the codons of the thread took, in milliseconds.
+        total_time: u64,
+        /// Whether the files have been taken back and no run has taken that up yet.
+        is_rolling_back: bool,
+    },
+    /// A file of the workspace is not as it was.
+    #[serde(rename = "file.updated")]
+    FileUpdated {
+        /// Relative to the workspace.
+        path: String,
+        /// The last part of it.
+        filename: String,
+        /// What happened to it.
+        action: FileAction,
+        /// Its length in bytes, unless it is gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        size: Option<u64>,
+        /// SHA-256 of its content in hexadecimal digits, unless it is gone or very large.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fingerprint: Option<String>,
+    },
+    /// The files of the workspace, after some have changed.
+    #[serde(rename = "filetree.updated")]
+    FiletreeUpdated {
+        /// What is at the top.
+        tree: Vec<FileNode>,
+    },
     /// The recorded checkpoints, because a client asked for them.
     #[serde(rename = "checkpoint.list")]
     CheckpointList {
@@ -317,6 +358,30 @@ pub enum Event {
         checkpoint_type: Option<CheckpointType>,
         /// The codons that are left, newest first.
         codons_to_process: Vec<CodonId>,
+    },
+    /// How far a rollback has come.
+    #[serde(rename = "rollback.progress")]
+    RollbackProgress {
+        /// This step, counted from 1.
+        current_step: usize,
+        /// How many there are.
+        total_steps: usize,
+        /// What it does.
+        message: String,
+    },
+    /// A rollback has come to a checkpoint.
+    #[serde(rename = "rollback.codonCheckpoint")]
+    RollbackCodonCheckpoint {
+        /// The codon that it is of.
+        codon_id: CodonId,
+        /// The name of that codon for people; its id when it has none.
+        codon_name: String,
+        /// The commit.
+        checkpoint: CheckpointSha,
+        /// When in the life of the codon it was made.
+        checkpoint_type: Option<CheckpointType>,
+        /// What is done with it.
+        message: String,
     },
     /// A run took up where the files were taken back to.
     #[serde(rename = "rollback.completed")]
@@ -489,6 +554,11 @@ impl Event {
             Self::ArchivePartial { .. } => "archive.partial",
             Self::RollbackArchiveRestore { .. } => "rollback.archiveRestore",
             Self::BudgetSummary { .. } => "budget.summary",
+            Self::StateSnapshot { .. } => "state.snapshot",
+            Self::FileUpdated { .. } => "file.updated",
+            Self::FiletreeUpdated { .. } => "filetree.updated",
+            Self::RollbackProgress { .. } => "rollback.progress",
+            Self::RollbackCodonCheckpoint { .. } => "rollback.codonCheckpoint",
             Self::CheckpointList { .. } => "checkpoint.list",
             Self::RollbackStarted { .. } => "rollback.started",
             Self::RollbackCompleted { .. } => "rollback.completed",

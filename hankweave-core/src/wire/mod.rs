@@ -5,8 +5,10 @@ mod checkpoints;
 mod command;
 mod direct;
 mod event;
+mod files;
 mod inbound;
 mod refusal;
+mod snapshot;
 
 pub use budget::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetStatus, BudgetTotals};
 pub use checkpoints::ListedCheckpoint;
@@ -16,5 +18,7 @@ pub use event::{
     AgentAction, CurrentFigures, Event, ExitStatus, FailedPath, IdleReason, JournalEntry, RestoreStatus,
     RigStream,
 };
+pub use files::{FileAction, FileNode, MAX_TREE_FILES, file_tree};
 pub use inbound::{Handshake, Inbound, MAX_DEPTH, Mode, RawCommand};
 pub use refusal::{Code, Refused};
+pub use snapshot::MAX_SNAPSHOT_CODONS;

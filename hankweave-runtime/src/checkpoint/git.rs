@@ -25,6 +25,7 @@ use super::restore::{self, Prepared};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::{NextCache, StatCache};
+use super::survey::{self, SurveyedFile};
 use super::tree::{ChangeKind, Entry, Folders, Listing, changes};
 use super::workspace::Workspace;
 use super::{
@@ -305,6 +306,15 @@ impl CheckpointStore for GitCheckpoints {
             Some(found) if parent != Some(found) => Err(moved_elsewhere(&draft, Some(found))),
             _ => self.record(&repository, &mut cache, &patterns, &draft),
         }
+    }
+
+    fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
+        let patterns = Patterns::parse(patterns).map_err(CheckpointError::Pattern)?;
+        survey::survey(&self.open_workspace()?, &patterns)
+    }
+
+    fn fingerprint(&self, file: &SurveyedFile, most: u64) -> Option<[u8; 32]> {
+        survey::fingerprint(&self.open_workspace().ok()?, file, most)
     }
 
     fn known(&self) -> Result<KnownCheckpoints, HistoryError> {

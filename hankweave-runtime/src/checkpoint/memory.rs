@@ -13,6 +13,7 @@ use super::restore::{self, Prepared};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::StatCache;
+use super::survey::{self, SurveyedFile};
 use super::tree::{Listing, changes};
 use super::workspace::Workspace;
 use super::{
@@ -170,6 +171,15 @@ impl CheckpointStore for MemoryCheckpoints {
         };
         let (snapshot, parent) = (self.take(&patterns, &tracked)?, parent.cloned());
         commits.add(branch, parent, message::codon(request), request.at, snapshot)
+    }
+
+    fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
+        let patterns = Patterns::parse(patterns).map_err(CheckpointError::Pattern)?;
+        survey::survey(&self.open_workspace()?, &patterns)
+    }
+
+    fn fingerprint(&self, file: &SurveyedFile, most: u64) -> Option<[u8; 32]> {
+        survey::fingerprint(&self.open_workspace().ok()?, file, most)
     }
 
     fn known(&self) -> Result<KnownCheckpoints, HistoryError> {

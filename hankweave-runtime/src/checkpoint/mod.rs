@@ -80,6 +80,7 @@ mod snapshot;
 )]
 mod stat_cache;
 mod store;
+mod survey;
 mod tree;
 #[expect(
     clippy::disallowed_methods,
@@ -116,5 +117,6 @@ pub use store::{
     KnownCheckpoint, KnownCheckpoints, RestoreError, RestorePlan, RestoreReport, RestoreRequest, SkipReason,
     Skipped,
 };
+pub use survey::SurveyedFile;
 pub use tree::{Change, ChangeKind, InvalidPath, TreePath};
 pub use unfinished::UnfinishedRestore;

@@ -12,6 +12,7 @@ use hankweave_core::time::Timestamp;
 use serde::Serialize;
 
 use super::object::ObjectError;
+use super::survey::SurveyedFile;
 use super::{Change, PatternError, TreePath, UnfinishedRestore, message};
 
 /// Keeps checkpoints of one workspace.
@@ -32,6 +33,23 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     ///
     /// Returns [`CheckpointError`] when not all files could be recorded; then no checkpoint was made.
     fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError>;
+
+    /// The files that a checkpoint with these patterns would hold now, those aside that only an earlier one holds. A store that cannot tell
+    /// tells of none, and then nobody hears of files.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`CheckpointError`] when the workspace cannot be read.
+    fn survey(&self, patterns: &[String]) -> Result<Vec<SurveyedFile>, CheckpointError> {
+        let _ = patterns;
+        Ok(Vec::new())
+    }
+
+    /// SHA-256 of the content of a file; `None` when it is gone, unreadable or larger than `most` bytes.
+    fn fingerprint(&self, file: &SurveyedFile, most: u64) -> Option<[u8; 32]> {
+        let _ = (file, most);
+        None
+    }
 
     /// Every checkpoint of every branch. Empty when there is none, which is not the same as an error.
     ///

@@ -11,7 +11,7 @@ use hankweave_core::plan::PlanEntry;
 use hankweave_core::wire;
 use tokio::time::Instant;
 
-use super::{CodonEnd, Orders};
+use super::{CodonEnd, Orders, Watch};
 use crate::checkpoint::CheckpointStore;
 use crate::driver::DriverSet;
 use crate::embed::RunOptions;
@@ -35,6 +35,8 @@ pub(crate) struct RunContext {
     pub(crate) manager: StateManager,
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
     pub(crate) shutdown: Shutdown,
+    /// The files as they were seen last.
+    pub(crate) watch: Watch,
     /// Who could say what is to be done.
     pub(crate) attendance: Attendance,
     pub(crate) options: RunOptions,

@@ -105,6 +105,7 @@ pub(super) async fn run(
         compacted: false,
     };
     let patience = patience(codon);
+    let mut silent_at = Instant::now() + patience;
     let deadline = codon.deadline();
     let mut reached = None;
     let mut outcome = loop {
@@ -114,11 +115,16 @@ pub(super) async fn run(
             biased;
             why = codon.interrupted() => Some(why),
             () = until(deadline) => None,
+            () = codon.run.watch.due() => {
+                codon.run.watch.look(codon).await;
+                continue;
+            }
             event = agent.events.recv() => match event {
                 Some(AgentEvent::Finished(outcome)) => break Outcome::Ended(outcome),
                 Some(event) => {
                     let spends = matches!(event, AgentEvent::Usage(_));
                     listener.hear(event).await;
+                    silent_at = Instant::now() + patience;
                     match spends && listener.meter.exceeded(codon.begun.elapsed()).is_some() {
                         true => None,
                         false => continue,
@@ -126,7 +132,7 @@ pub(super) async fn run(
                 }
                 None => break Outcome::Lost,
             },
-            () = tokio::time::sleep(patience) => Some(Interruption::Failure(silent(patience))),
+            () = tokio::time::sleep_until(silent_at) => Some(Interruption::Failure(silent(patience))),
         };
         if why.is_none() {
             reached = listener.meter.exceeded(codon.begun.elapsed());

@@ -175,6 +175,11 @@ pub(super) fn say(event: &Event) -> Option<String> {
         )),
         Event::ServerIdle { .. }
         | Event::CheckpointList { .. }
+        | Event::StateSnapshot { .. }
+        | Event::FileUpdated { .. }
+        | Event::FiletreeUpdated { .. }
+        | Event::RollbackProgress { .. }
+        | Event::RollbackCodonCheckpoint { .. }
         | Event::RollbackCompleted { .. }
         | Event::OutputUnparsed { .. }
         | Event::TokenUsage { .. }

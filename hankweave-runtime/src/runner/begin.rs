@@ -15,6 +15,7 @@ use hankweave_core::wire::Event;
 use super::RunError;
 use super::rollback;
 use crate::checkpoint::InitialRequest;
+use crate::codon::tree_now;
 use crate::embed::Recovery;
 use crate::recovery::Opened;
 
@@ -70,8 +71,27 @@ pub(super) async fn begin(opened: &Opened, how: How) -> Result<Option<Begun>, Ru
         let completed = completed(opened, &state, source, &run);
         // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
         drop(opened.possession.manager.record(completed).await);
+        tell_snapshot(opened).await;
     }
     Ok(Some(Begun { run, base, rig }))
+}
+
+/// "A `state.snapshot` follows every rollback" ("WebSocket protocol", "Ordering").
+async fn tell_snapshot(opened: &Opened) {
+    let possession = &opened.possession;
+    let state = possession.manager.snapshot();
+    let plan = &state.execution_plan;
+    let declared = plan.last().map(|last| checkpoint_patterns(plan, &last.codon_id));
+    let patterns = opened.patterns(declared.unwrap_or_default());
+    let files = tree_now(&possession.world, &possession.checkpoints, patterns).await;
+    let thread = thread::build(&state, None, None);
+    // As above.
+    drop(
+        possession
+            .manager
+            .record(Event::state_snapshot(&state, &thread, files))
+            .await,
+    );
 }
 
 /// What keeps a run from simply going on: somebody has to choose a [`Recovery`].

@@ -134,9 +134,16 @@ pub(crate) async fn go_back_to(
     };
     record(possession, Some(pending.clone())).await?;
     tell(possession, started(&state, &thread, &rollback)).await;
+    for event in steps(&thread, &rollback) {
+        tell(possession, event).await;
+    }
     match restore(possession, &pending).await {
-        Ok(safety) => rollback.safety = safety,
+        Ok(safety) => {
+            rollback.safety = safety;
+            tell_arrival(possession, &rollback).await;
+        }
         Err(error) => {
+            tell(possession, failed(&error)).await;
             if changed_nothing(&error) {
                 record(possession, state.pending_rollback.clone()).await?;
             }
@@ -144,6 +151,73 @@ pub(crate) async fn go_back_to(
         }
     }
     Ok(rollback)
+}
+
+/// What a rollback goes through: the codons that are left, newest first, and then the files.
+fn steps(thread: &ExecutionThread, rollback: &Rollback) -> Vec<Event> {
+    let left: Vec<_> = thread
+        .codons
+        .iter()
+        .take_while(|entry| !is_target(entry, rollback))
+        .collect();
+    let total_steps = left.len() + 1;
+    let progress = |current_step, message| Event::RollbackProgress {
+        current_step,
+        total_steps,
+        message,
+    };
+    let mut events = Vec::new();
+    for (index, entry) in left.iter().enumerate() {
+        let id = entry.codon.codon_id();
+        events.push(progress(index + 1, format!("leaving {id}")));
+        if let Some((checkpoint_type, sha)) = entry.codon.checkpoints().last() {
+            events.push(Event::RollbackCodonCheckpoint {
+                codon_id: id.clone(),
+                codon_name: id.to_string(),
+                checkpoint: sha.clone(),
+                checkpoint_type: Some(checkpoint_type),
+                message: "what it left can be found here".to_owned(),
+            });
+        }
+    }
+    let target = rollback.source.checkpoint_sha.short();
+    events.push(progress(
+        total_steps,
+        format!("bringing back the files of checkpoint {target}"),
+    ));
+    events
+}
+
+/// The last step is done.
+async fn tell_arrival(possession: &Possession, rollback: &Rollback) {
+    let source = &rollback.source;
+    let Some(codon_id) = source.after_codon.clone() else {
+        return;
+    };
+    let arrived = Event::RollbackCodonCheckpoint {
+        codon_name: codon_id.to_string(),
+        codon_id,
+        checkpoint: source.checkpoint_sha.clone(),
+        checkpoint_type: rollback.checkpoint_type,
+        message: "the files are back".to_owned(),
+    };
+    tell(possession, arrived).await;
+}
+
+fn failed(error: &RollbackError) -> Event {
+    Event::Error {
+        message: format!("Rollback failed: {}", crate::error::chain(error)),
+        fatal: false,
+        codon: None,
+        severity: Some("operation".to_owned()),
+        context: None,
+        code: Some("ROLLBACK_FAILED".to_owned()),
+    }
+}
+
+fn is_target(entry: &thread::ThreadCodon, rollback: &Rollback) -> bool {
+    let source = &rollback.source;
+    entry.run_id == source.run_id && Some(entry.codon.codon_id()) == source.after_codon.as_ref()
 }
 
 /// Finishes a restore that was interrupted.
@@ -392,10 +466,10 @@ async fn tell(possession: &Possession, event: Event) {
 
 fn started(state: &HankweaveState, thread: &ExecutionThread, rollback: &Rollback) -> Event {
     let source = &rollback.source;
-    let is_target = |entry: &&thread::ThreadCodon| {
-        entry.run_id == source.run_id && Some(entry.codon.codon_id()) == source.after_codon.as_ref()
-    };
-    let left = thread.codons.iter().take_while(|entry| !is_target(entry));
+    let left = thread
+        .codons
+        .iter()
+        .take_while(|entry| !is_target(entry, rollback));
     Event::RollbackStarted {
         from_run: state
             .runs

@@ -19,7 +19,7 @@ use super::outcome::{RunOutcome, RunResult};
 use super::rollback::{self, RollbackError};
 use super::steps::{Choice, Go, WalkEnd, walk};
 use crate::checkpoint::CheckpointError;
-use crate::codon::RunContext;
+use crate::codon::{RunContext, Watch};
 use crate::instance_lock::{InstanceLock, LockError};
 use crate::recovery::{Opened, Possession};
 use crate::shutdown::{Shutdown, StopCause};
@@ -177,6 +177,7 @@ fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown, attendance: Atten
         manager: possession.manager.clone(),
         checkpoints: possession.checkpoints.clone(),
         shutdown,
+        watch: Watch::default(),
         attendance,
         options: opened.options.clone(),
         own_files: opened.own_files.clone(),

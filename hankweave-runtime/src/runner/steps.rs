@@ -411,6 +411,7 @@ async fn run_codon(
     let (walked, published) = {
         let work = async {
             let walked = codon::execute(&codon).await?.into_execution();
+            tell_snapshot(context).await;
             let published = aftermath.run(&walked).await;
             Ok::<_, RunError>((walked, published))
         };
@@ -435,6 +436,14 @@ async fn run_codon(
         Ok(()) if orders.was_forced() => Ran::Forced,
         Ok(()) => Ran::ToTheEnd,
     })
+}
+
+/// "A `state.snapshot` follows every end of a codon" ("WebSocket protocol", "Ordering").
+async fn tell_snapshot(context: &RunContext) {
+    let state = context.manager.snapshot();
+    let thread = thread::build(&state, None, None);
+    let snapshot = Event::state_snapshot(&state, &thread, context.watch.tree().await);
+    context.tell(snapshot).await;
 }
 
 /// How a codon went, as far as the walk has to know.

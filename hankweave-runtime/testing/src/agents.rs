@@ -35,23 +35,41 @@ pub fn claude() -> Result<PathBuf, Skip> {
 
 /// Several test programs may ask at the same time: a lock file makes one of them install and the others wait.
 fn install(package: &str, version: &str, program: &str) -> Result<PathBuf, Skip> {
-    let skip = |what: &str, error: io::Error| Skip(format!("{what}: {error}"));
-    let folder = agents_folder().join(program);
-    fs::create_dir_all(&folder).map_err(|error| skip("no folder for agents", error))?;
-    let lock = File::create(folder.with_extension("lock")).map_err(|error| skip("no lock file", error))?;
-    lock.lock()
-        .map_err(|error| skip("no lock on the folder for agents", error))?;
-
+    let folder = folder().join(program);
+    let _lock = lock(&folder)?;
+    install_in(&folder, package, version)?;
     let executable = folder.join("node_modules/.bin").join(program);
-    if installed_version(&folder, package).as_deref() != Some(version) {
-        npm_install(&folder, &format!("{package}@{version}"))?;
-    }
     starts(&executable)?;
     Ok(executable)
 }
 
+/// The folder whose `node_modules` has this package, which may have no program of its own.
+pub(crate) fn install_package(package: &str, version: &str) -> Result<PathBuf, Skip> {
+    let folder = folder().join(package);
+    let _lock = lock(&folder)?;
+    install_in(&folder, package, version)?;
+    Ok(folder)
+}
+
+fn install_in(folder: &Path, package: &str, version: &str) -> Result<(), Skip> {
+    if installed_version(folder, package).as_deref() == Some(version) {
+        return Ok(());
+    }
+    npm_install(folder, &format!("{package}@{version}"))
+}
+
+/// Makes a folder and keeps everybody else out of it as long as the file is open.
+pub(crate) fn lock(folder: &Path) -> Result<File, Skip> {
+    let skip = |what: &str, error: io::Error| Skip(format!("{what}: {error}"));
+    fs::create_dir_all(folder).map_err(|error| skip("no folder for programs", error))?;
+    let lock = File::create(folder.with_extension("lock")).map_err(|error| skip("no lock file", error))?;
+    lock.lock()
+        .map_err(|error| skip("no lock on the folder for programs", error))?;
+    Ok(lock)
+}
+
 /// The folder in which cargo builds, also when it was moved by `CARGO_TARGET_DIR`.
-fn agents_folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(usual, PathBuf::from);
     std::path::absolute(&target).unwrap_or(target).join("agents")

@@ -25,6 +25,7 @@ mod policy;
 mod private;
 mod public_hank;
 mod real_claude;
+mod real_clients;
 mod real_stories;
 mod refusals;
 mod results;

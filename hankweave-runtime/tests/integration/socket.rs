@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::{IntoClientRequest, client};
 use tokio_tungstenite::tungstenite::{Message, WebSocket};
 
-use crate::support::{project, shell_agent};
+use crate::support::{port, project, shell_agent};
 
 /// A client that waits for what it wants to hear.
 struct Guest {
@@ -71,20 +71,6 @@ impl Guest {
 
     fn idle(&mut self, reason: &str) {
         self.until(|message| message["type"] == "server.idle" && message["data"]["reason"] == reason);
-    }
-}
-
-/// The port in `server.lock`, as soon as it is there.
-fn port(execution: &Path) -> u16 {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        let lock = std::fs::read_to_string(execution.join(".hankweave/server.lock")).unwrap_or_default();
-        let lock: Value = serde_json::from_str(&lock).unwrap_or_default();
-        match lock["port"].as_u64() {
-            Some(port) => return u16::try_from(port).unwrap(),
-            None => assert!(Instant::now() < deadline, "no port in server.lock"),
-        }
-        std::thread::yield_now();
     }
 }
 
@@ -263,7 +249,7 @@ fn a_port_that_is_taken_is_an_error_with_a_hint_and_changes_nothing() {
     drop(taken);
     project.set("HANKWEAVE_PORT", &port);
     let running = start(&project, &["--no-autostart"]);
-    assert_eq!(self::port(&project.directory()).to_string(), port);
+    assert_eq!(crate::support::port(&project.directory()).to_string(), port);
     running.signal(rustix::process::Signal::TERM);
     running.finish_within(Duration::from_secs(60)).expect_code(143);
     project

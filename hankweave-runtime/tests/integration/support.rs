@@ -1,6 +1,7 @@
 //! What several stories need.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
@@ -66,4 +67,18 @@ pub(crate) fn assert_usd(amount: &Value, expected: f64) {
         .as_f64()
         .unwrap_or_else(|| panic!("not an amount: {amount}"));
     assert!((amount - expected).abs() < 1e-6, "{amount} is not {expected}");
+}
+
+/// The port in `server.lock`, as soon as it is there.
+pub(crate) fn port(execution: &Path) -> u16 {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let lock = std::fs::read_to_string(execution.join(".hankweave/server.lock")).unwrap_or_default();
+        let lock: Value = serde_json::from_str(&lock).unwrap_or_default();
+        match lock["port"].as_u64() {
+            Some(port) => return u16::try_from(port).unwrap(),
+            None => assert!(Instant::now() < deadline, "no port in server.lock"),
+        }
+        std::thread::yield_now();
+    }
 }

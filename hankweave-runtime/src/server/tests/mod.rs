@@ -2,6 +2,7 @@
 
 mod access;
 mod commands;
+mod events;
 mod guest;
 mod history;
 mod limits;

@@ -1,0 +1,243 @@
+//! The examples of docs/protocol.md are what the types write.
+//!
+//! With `HANKWEAVE_BLESS=1` the page is written anew.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::{
+    Answer, Code, Command, Direct, Event, FileAction, Handshake, IdleReason, JournalEntry, Mode, Outcome,
+    Point, Ready, Request, Response, Session, ShaPrefix,
+};
+use serde::Serialize;
+
+const MARK: &str = "<!-- examples: generated, see hankweave-core/tests/protocol_page.rs -->\n";
+
+fn at() -> Timestamp {
+    Timestamp::parse("2026-01-04T12:00:00.000Z").unwrap()
+}
+
+fn line(text: &mut String, value: &impl Serialize) {
+    writeln!(text, "{}", serde_json::to_string(value).unwrap()).unwrap();
+}
+
+fn block(text: &mut String, title: &str, lines: impl FnOnce(&mut String)) {
+    write!(text, "\n{title}\n\n```json\n").unwrap();
+    lines(text);
+    text.push_str("```\n");
+}
+
+fn requests() -> Vec<Command> {
+    let sha = ShaPrefix::new("8f2c1d0e9b7a").unwrap();
+    vec![
+        Command::CodonStart {
+            codon_id: "review#1".parse().unwrap(),
+            skip_pre_commands: false,
+        },
+        Command::CodonNext,
+        Command::CodonSkip,
+        Command::CodonRedo,
+        Command::CodonForceStop {
+            reason: Some("it goes in circles".to_owned()),
+        },
+        Command::CheckpointList { run_id: None },
+        Command::RollbackToCheckpoint {
+            checkpoint_sha: sha,
+            auto_restart: false,
+        },
+        Command::RollbackToCodon {
+            codon_id: "draft".parse().unwrap(),
+            checkpoint_type: Point::End,
+            auto_restart: true,
+        },
+        Command::RollbackToLastSuccess { auto_restart: false },
+        Command::HistorySync { after_seq: Some(41) },
+        Command::Ping,
+        Command::PingBroadcast,
+        Command::ServerShutdown { reason: None },
+        Command::ServerForceShutdown { reason: None },
+    ]
+}
+
+fn answers() -> Vec<(Option<&'static str>, Answer)> {
+    let ready = Ready {
+        server_version: "0.1.0".to_owned(),
+        execution_path: "/home/me/project".into(),
+        agent_root_path: "/home/me/project".into(),
+        data_path: "/home/me/project/read_only_data_source".into(),
+        port: 40_123,
+    };
+    let ack = Answer::CommandAck {
+        command_id: "c-2".to_owned(),
+        command: "codon.next".to_owned(),
+        outcome: Outcome::Starting,
+        seq: 41,
+        codon_id: Some("draft".parse().unwrap()),
+        safety_checkpoint: None,
+        next_codon_id: None,
+        repeated: false,
+    };
+    let error = Answer::Error {
+        message: "cannot start the next codon while codon `draft` is running".to_owned(),
+        fatal: false,
+        severity: "operation".to_owned(),
+        context: "Attempted command: codon.next".to_owned(),
+        code: "CODON_RUNNING".to_owned(),
+        hint: Some("wait until it has ended, skip it, or stop it by force first".to_owned()),
+        command_id: Some("c-3".to_owned()),
+    };
+    let batch = Answer::HistoryBatch {
+        events: vec![idle()],
+        has_more: false,
+    };
+    let pong = Answer::Pong {
+        message: "pong".to_owned(),
+        timestamp: at(),
+        client_id: None,
+    };
+    vec![
+        (None, Answer::ServerReady(ready)),
+        (Some("c-2"), ack),
+        (Some("c-3"), error),
+        (Some("c-10"), batch),
+        (Some("c-11"), pong),
+    ]
+}
+
+fn idle() -> JournalEntry {
+    JournalEntry {
+        seq: 42,
+        id: "e-42".parse().unwrap(),
+        timestamp: at(),
+        event: Event::ServerIdle {
+            reason: IdleReason::CodonCompleted,
+            message: "review#1 is next".to_owned(),
+        },
+    }
+}
+
+fn events() -> Vec<JournalEntry> {
+    let started = Event::CodonStarted {
+        codon_id: "draft".parse().unwrap(),
+        codon_name: "Draft the page".to_owned(),
+        codon_description: None,
+        session_id: "0b5e3c1e".parse().unwrap(),
+        previous_session_id: None,
+        start_time: at(),
+        prompt_metadata: None,
+    };
+    let updated = Event::FileUpdated {
+        path: "docs/intro.md".to_owned(),
+        filename: "intro.md".to_owned(),
+        action: FileAction::Created,
+        size: Some(1_024),
+        fingerprint: Some("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".to_owned()),
+    };
+    let checkpoint = Event::RollbackCodonCheckpoint {
+        codon_id: "draft".parse().unwrap(),
+        codon_name: "Draft the page".to_owned(),
+        checkpoint: CheckpointSha::new("8f2c1d0e9b7a6c5d4e3f2a1b0c9d8e7f6a5b4c3d"),
+        checkpoint_type: None,
+        message: "the files are back".to_owned(),
+    };
+    let entry = |(seq, event)| JournalEntry {
+        seq,
+        id: format!("e-{seq}").parse().unwrap(),
+        timestamp: at(),
+        event,
+    };
+    let mut entries: Vec<_> = [(38, started), (39, updated), (40, checkpoint)].map(entry).into();
+    entries.push(idle());
+    entries
+}
+
+fn examples() -> String {
+    let mut text = String::new();
+    block(
+        &mut text,
+        "The client shakes hands, the second time behind the last event that it saw:",
+        |text| {
+            for after_seq in [None, Some(41)] {
+                let data = Handshake {
+                    mode: Mode::ReadAndWrite,
+                    send_previous_events: after_seq.is_none(),
+                    after_seq,
+                };
+                line(text, &serde_json::json!({"type": "handshake", "data": data}));
+            }
+        },
+    );
+    block(&mut text, "The server answers:", |text| {
+        let session = Session {
+            client_id: "client-5b26ab9acc1e46b8947b9df990f261cd".to_owned(),
+            mode: Mode::ReadAndWrite,
+            event_history: vec![idle()],
+            total_events: 42,
+            last_seq: 42,
+        };
+        line(text, &Response::Handshake(session));
+    });
+    block(&mut text, "Commands:", |text| {
+        for (number, command) in requests().into_iter().enumerate() {
+            let id = format!("c-{}", number + 1);
+            line(text, &Request { id, command });
+        }
+    });
+    block(&mut text, "What the server says to one client:", |text| {
+        for (number, (command_id, answer)) in answers().into_iter().enumerate() {
+            let direct = Direct {
+                id: format!("d-{number}").parse().unwrap(),
+                timestamp: at(),
+                command_id: command_id.map(str::to_owned),
+                answer,
+            };
+            line(text, &direct);
+        }
+    });
+    block(&mut text, "Events of the journal:", |text| {
+        for entry in events() {
+            line(text, &entry);
+        }
+    });
+    text
+}
+
+fn page() -> (std::path::PathBuf, String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    (path, text)
+}
+
+#[test]
+fn the_examples_of_the_page_are_what_the_types_write() {
+    let (path, text) = page();
+    let (words, shown) = text.split_once(MARK).unwrap();
+    if std::env::var_os("HANKWEAVE_BLESS").is_some() {
+        std::fs::write(path, format!("{words}{MARK}{}", examples())).unwrap();
+        return;
+    }
+    assert_eq!(shown, examples());
+}
+
+#[test]
+fn the_page_names_every_command_and_every_code() {
+    let (_, text) = page();
+    for command in requests() {
+        assert!(
+            text.contains(&format!("`{}`", command.name())),
+            "{}",
+            command.name()
+        );
+    }
+    for code in Code::ALL {
+        assert!(
+            text.contains(&format!("`{}`", code.as_str())),
+            "{}",
+            code.as_str()
+        );
+    }
+}

@@ -1,0 +1,66 @@
+//! Looking at the workspace without recording it: which files a checkpoint would hold now, and what tells whether they changed.
+
+use hankweave_core::time::Timestamp;
+use sha2::{Digest, Sha256};
+
+use super::select::{Selection, select};
+use super::tree::Listing;
+use super::workspace::{Contents, FileStat, Workspace};
+use super::{CheckpointError, Patterns, TreePath};
+
+/// A file of the workspace as it was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SurveyedFile {
+    /// Where it is.
+    pub path: TreePath,
+    stat: FileStat,
+}
+
+impl SurveyedFile {
+    /// Length in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.stat.size
+    }
+
+    /// When it was changed last, as the file system tells.
+    #[must_use]
+    pub fn modified(&self) -> Timestamp {
+        let seconds = self.stat.modified.0.saturating_mul(1_000);
+        Timestamp::from_millis(seconds.saturating_add(i64::from(self.stat.modified.1 / 1_000_000)))
+    }
+}
+
+/// The files that match and are not ignored, in the order of the walk.
+pub(super) fn survey(
+    workspace: &Workspace,
+    patterns: &Patterns,
+) -> Result<Vec<SurveyedFile>, CheckpointError> {
+    let selection = Selection {
+        patterns,
+        tracked: &Listing::default(),
+        in_the_way: false,
+    };
+    let selected = select(workspace, &selection).map_err(|error| CheckpointError::Workspace {
+        path: error.path,
+        source: error.source,
+    })?;
+    let files = selected.files.into_iter();
+    Ok(files
+        .map(|found| SurveyedFile {
+            path: found.path,
+            stat: found.stat,
+        })
+        .collect())
+}
+
+/// SHA-256 of a file's content; `None` when it is gone, unreadable or larger than `most` bytes.
+pub(super) fn fingerprint(workspace: &Workspace, file: &SurveyedFile, most: u64) -> Option<[u8; 32]> {
+    if file.size() > most {
+        return None;
+    }
+    match workspace.read(&file.path) {
+        Ok(Contents::Read { bytes, .. }) => Some(Sha256::digest(&bytes).into()),
+        Ok(Contents::Gone | Contents::Unreadable) | Err(_) => None,
+    }
+}

@@ -1,0 +1,164 @@
+//! Events of the run on a real socket ("WebSocket protocol", "Events" and "Ordering").
+
+use serde_json::{Value, json};
+
+use super::guest::Guest;
+use super::*;
+
+/// The types of all events of the journal, in the order in which they came.
+fn types(guest: &Guest) -> Vec<&str> {
+    let journaled = guest.heard.iter().filter(|message| message["seq"].is_u64());
+    journaled
+        .map(|message| message["type"].as_str().unwrap())
+        .collect()
+}
+
+fn of_type<'g>(guest: &'g Guest, wanted: &str) -> Vec<&'g Value> {
+    let messages = guest.heard.iter().filter(|message| message["type"] == wanted);
+    messages.map(|message| &message["data"]).collect()
+}
+
+#[tokio::test]
+async fn a_snapshot_follows_every_end_of_a_codon() {
+    let live = live(waiting(&["one", "two"])).await;
+    let mut guest = Guest::commander(&live).await;
+    for (id, ended) in [("1", json!(["a"])), ("2", json!(["b", "a"]))] {
+        guest.accepted(id, "codon.next", json!(null)).await;
+        let snapshot = guest.until("state.snapshot").await["data"].clone();
+        let codons: Vec<&Value> = snapshot["completedCodons"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|codon| &codon["codonId"])
+            .collect();
+        assert_eq!(json!(codons), ended, "newest first");
+        assert_eq!(
+            (&snapshot["currentCodon"], &snapshot["isRollingBack"]),
+            (&Value::Null, &json!(false))
+        );
+        assert!(snapshot["totalCost"].is_number() && snapshot["totalTime"].is_u64());
+        assert_eq!(snapshot["fileTree"][0]["path"], "done.txt");
+        guest.until("server.idle").await;
+    }
+    let types = types(&guest);
+    let place = |wanted: &str| types.iter().position(|found| *found == wanted).unwrap();
+    assert!(place("codon.started") < place("codon.completed"));
+    assert_eq!(place("codon.completed") + 1, place("state.snapshot"));
+    live.stop().await;
+}
+
+#[tokio::test]
+async fn files_that_change_are_told_before_the_codon_ends() {
+    let project = waiting(&["one", "two", "three"]);
+    std::fs::create_dir_all(project.work().join("notes")).unwrap();
+    std::fs::write(project.work().join("notes/old.txt"), "old").unwrap();
+    std::fs::write(project.work().join("ignored.md"), "no pattern has it").unwrap();
+    let live = live(project).await;
+    let mut guest = Guest::commander(&live).await;
+    guest.accepted("1", "codon.next", json!(null)).await;
+    guest.idle("codon-completed").await;
+    let created = of_type(&guest, "file.updated");
+    let digest = "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806";
+    let expected = json!({"path": "done.txt", "filename": "done.txt", "action": "created", "size": 4, "fingerprint": digest});
+    assert_eq!(created, [&expected], "SHA-256 of \"one\\n\"");
+    let types = types(&guest);
+    let place = |wanted: &str| types.iter().rposition(|found| *found == wanted).unwrap();
+    assert!(
+        place("file.updated") < place("filetree.updated")
+            && place("filetree.updated") < place("codon.completed")
+    );
+    let trees = of_type(&guest, "filetree.updated");
+    let names = |tree: &Value| {
+        tree["tree"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|node| node["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(trees[trees.len() - 1]),
+        ["done.txt"],
+        "what no pattern has is not shown"
+    );
+
+    guest.accepted("2", "codon.next", json!(null)).await;
+    guest.idle("codon-completed").await;
+    assert_eq!(of_type(&guest, "file.updated")[1]["action"], "modified");
+    std::fs::remove_file(live.project.work().join("done.txt")).unwrap();
+    guest.accepted("3", "codon.next", json!(null)).await;
+    guest.idle("all-codons-completed").await;
+    let actions: Vec<&Value> = of_type(&guest, "file.updated")
+        .iter()
+        .map(|data| &data["action"])
+        .collect();
+    assert!(actions[2] == "deleted" || actions[2] == "modified", "{actions:?}");
+    live.stop().await;
+}
+
+// "Rollback order of events."
+#[tokio::test]
+async fn a_rollback_is_told_step_by_step() {
+    let live = live(waiting(&["one", "two", "three"])).await;
+    let mut guest = Guest::commander(&live).await;
+    for id in ["1", "2", "3"] {
+        guest.accepted(id, "codon.next", json!(null)).await;
+        guest.until("codon.completed").await;
+        guest.until("server.idle").await;
+    }
+    guest.heard.clear();
+    let data = json!({"codonId": "a", "checkpointType": "end"});
+    guest.accepted("4", "rollback.toCodon", data).await;
+    guest.idle("rollback-completed").await;
+    let told: Vec<&str> = types(&guest)
+        .into_iter()
+        .filter(|name| name.starts_with("rollback.") || *name == "state.snapshot" || *name == "server.idle")
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "rollback.started",
+            "rollback.progress",
+            "rollback.codonCheckpoint",
+            "rollback.progress",
+            "rollback.codonCheckpoint",
+            "rollback.progress",
+            "rollback.codonCheckpoint",
+            "rollback.completed",
+            "state.snapshot",
+            "server.idle",
+        ]
+    );
+    let steps: Vec<(u64, u64)> = of_type(&guest, "rollback.progress")
+        .iter()
+        .map(|data| {
+            (
+                data["currentStep"].as_u64().unwrap(),
+                data["totalSteps"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(steps, [(1, 3), (2, 3), (3, 3)]);
+    let codons: Vec<&Value> = of_type(&guest, "rollback.codonCheckpoint")
+        .iter()
+        .map(|data| &data["codonId"])
+        .collect();
+    assert_eq!(codons, ["c", "b", "a"], "newest first, and then where it goes");
+    let snapshot = of_type(&guest, "state.snapshot")[0];
+    assert_eq!(
+        (
+            snapshot["completedCodons"].as_array().unwrap().len(),
+            &snapshot["fileTree"][0]["path"]
+        ),
+        (1, &json!("done.txt"))
+    );
+    let transitions: Vec<&Value> = of_type(&guest, "state.transition")
+        .iter()
+        .map(|data| &data["transitionType"])
+        .collect();
+    assert!(
+        transitions.ends_with(&[&json!("RunStarted")]) && transitions.contains(&&json!("RunCompleted")),
+        "{transitions:?}"
+    );
+    live.stop().await;
+}
