@@ -14,6 +14,8 @@
 
 pub mod checkpoint;
 pub mod cli;
+#[cfg(feature = "client")]
+pub mod client;
 mod codon;
 pub mod data;
 pub mod driver;

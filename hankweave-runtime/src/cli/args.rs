@@ -85,6 +85,18 @@ pub(crate) enum Command {
     ///
     /// What is in the way is kept in a checkpoint first. `hankweave thread` lists the checkpoints.
     Rollback(RollbackArgs),
+    /// Follow a live run from another terminal
+    #[cfg(feature = "client")]
+    Attach(AttachArgs),
+    /// Start the codon that is next in a live run
+    #[cfg(feature = "client")]
+    Next(Execution),
+    /// Skip the codon that runs in a live run
+    #[cfg(feature = "client")]
+    Skip(Execution),
+    /// Stop a live run; the next run goes on from there
+    #[cfg(feature = "client")]
+    Stop(StopArgs),
     /// Print the recorded events, one JSON object a line
     Journal(JournalArgs),
     /// Look into the recorded state
@@ -262,6 +274,35 @@ pub(crate) struct ThreadArgs {
     /// A JSON list of SHAs that stands in for the repository.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) known_checkpoints: Option<PathBuf>,
+}
+
+#[cfg(feature = "client")]
+#[derive(Debug, Args)]
+pub(crate) struct AttachArgs {
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// The address that `hankweave run` prints, instead of an execution directory.
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, conflicts_with = "execution")]
+    pub(crate) url: Option<String>,
+    /// Begin behind this event; 0 shows everything [default: what happens from now on].
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) after: Option<u64>,
+    /// Take commands from standard input, one a line (`help` lists them).
+    #[arg(long)]
+    pub(crate) control: bool,
+}
+
+#[cfg(feature = "client")]
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// Kill the agent instead of asking it to end.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// For the record.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -15,6 +15,8 @@ mod init;
 mod journal;
 mod logging;
 mod question;
+#[cfg(feature = "client")]
+mod remote;
 mod rollback;
 mod run;
 mod schema;
@@ -66,6 +68,14 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Validate(args) => validate::validate(&global, &args),
         Command::Status(args) => status::status(&global, &args),
         Command::Rollback(args) => rollback::rollback(&global, &args),
+        #[cfg(feature = "client")]
+        Command::Attach(args) => remote::attach(&global, &args),
+        #[cfg(feature = "client")]
+        Command::Next(execution) => remote::next(&global, &execution),
+        #[cfg(feature = "client")]
+        Command::Skip(execution) => remote::skip(&global, &execution),
+        #[cfg(feature = "client")]
+        Command::Stop(args) => remote::stop(&global, &args),
         Command::Journal(args) => journal::journal(&global, &args),
         Command::State(command) => state::state(&global, &command),
         Command::Thread(args) => thread::thread(&global, &args),

@@ -27,6 +27,10 @@ use crate::world::World;
 pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
     logging::install(global);
     existing_state_dir(&args.execution.execution)?;
+    #[cfg(feature = "client")]
+    if !args.dry_run && super::remote::is_live(&args.execution.execution) {
+        return super::remote::rollback(global, args);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -60,11 +60,16 @@ impl Report {
         }
     }
 
-    /// Closes the view and sums up.
-    pub(crate) fn close(&mut self, outcome: &RunOutcome, ending: &Ending<'_>) {
+    /// Takes the view off the terminal.
+    pub(crate) fn clear(&mut self) {
         if let Self::Live(view) = self {
             view.clear();
         }
+    }
+
+    /// Closes the view and sums up.
+    pub(crate) fn close(&mut self, outcome: &RunOutcome, ending: &Ending<'_>) {
+        self.clear();
         if matches!(self, Self::Live(_) | Self::Plain) {
             tell(&ending.text(outcome).to_string());
         }

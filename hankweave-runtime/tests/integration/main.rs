@@ -28,6 +28,7 @@ mod real_claude;
 mod real_clients;
 mod real_stories;
 mod refusals;
+mod remote;
 mod results;
 mod resume;
 mod rollback;

@@ -1,0 +1,51 @@
+//! Follows the run in an execution directory and prints a table of costs whenever a codon starts or ends.
+//!
+//! `cargo run -p live-dashboard -- DIR`, before or after `hankweave run -e DIR` in another terminal.
+
+mod costs;
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hankweave_runtime::client::{Client, ConnectError, Ended, FindError, Message, Options, Target};
+
+use crate::costs::Costs;
+
+/// How long a run may take to begin.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let directory = std::env::args_os()
+        .nth(1)
+        .map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let mut client = tokio::time::timeout(PATIENCE, connect(directory)).await??;
+    let mut costs = Costs::default();
+    loop {
+        match client.next().await {
+            Ok(Message::Event(entry)) => {
+                if costs.take(&entry.event) {
+                    println!("{costs}");
+                }
+            }
+            // What a newer server says beside that is nothing to us.
+            Ok(Message::Direct(_) | Message::Unknown { .. }) => {}
+            Err(Ended::RunEnded) => return Ok(()),
+            Err(ended) => return Err(ended.into()),
+        }
+    }
+}
+
+/// Connects from the first event on, as soon as a run is live.
+async fn connect(directory: PathBuf) -> Result<Client, ConnectError> {
+    loop {
+        let target = Target::Execution(directory.clone());
+        match Client::connect(target, Options::watching().after(0)).await {
+            Err(ConnectError::Find(
+                FindError::NoExecution { .. } | FindError::NotLive { .. } | FindError::NoPort { .. },
+            )) => tokio::time::sleep(Duration::from_millis(100)).await,
+            connected => return connected,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Answers for people, and commands as people type them.
+
+use hankweave_core::id::CodonId;
+use hankweave_core::wire::{Answer, Command, Outcome, Point, ShaPrefix};
+
+use crate::report::printable;
+
+pub(super) const HELP: &str = "next | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
+                               rollback codon ID | quit (ends the run) | detach";
+
+/// A line that was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Typed {
+    Nothing,
+    Command(Command),
+    /// A command that changes the files: it is asked once more.
+    Careful(Command),
+    Detach,
+    Unknown,
+}
+
+pub(super) fn read(line: &str) -> Typed {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let auto_restart = false;
+    match words.as_slice() {
+        [] => Typed::Nothing,
+        ["next"] => Typed::Command(Command::CodonNext),
+        ["redo"] => Typed::Command(Command::CodonRedo),
+        ["start", id] => start(id, false),
+        ["start", id, "--skip-rig"] | ["start", "--skip-rig", id] => start(id, true),
+        ["skip"] => Typed::Command(Command::CodonSkip),
+        ["stop", reason @ ..] => Typed::Command(Command::CodonForceStop {
+            reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
+        }),
+        ["rollback", "last-success"] => Typed::Careful(Command::RollbackToLastSuccess { auto_restart }),
+        ["rollback", "codon", id] => match CodonId::new(*id) {
+            Ok(codon_id) => Typed::Careful(Command::RollbackToCodon {
+                codon_id,
+                checkpoint_type: Point::End,
+                auto_restart,
+            }),
+            Err(_) => Typed::Unknown,
+        },
+        ["rollback", sha] => match ShaPrefix::new(sha.to_ascii_lowercase()) {
+            Some(checkpoint_sha) => Typed::Careful(Command::RollbackToCheckpoint {
+                checkpoint_sha,
+                auto_restart,
+            }),
+            None => Typed::Unknown,
+        },
+        ["quit"] => Typed::Command(Command::ServerShutdown { reason: None }),
+        ["detach"] => Typed::Detach,
+        _ => Typed::Unknown,
+    }
+}
+
+fn start(id: &str, skip_pre_commands: bool) -> Typed {
+    match CodonId::new(id) {
+        Ok(codon_id) => Typed::Command(Command::CodonStart {
+            codon_id,
+            skip_pre_commands,
+        }),
+        Err(_) => Typed::Unknown,
+    }
+}
+
+/// What became of a command.
+pub(super) fn of_answer(answer: &Answer) -> String {
+    let Answer::CommandAck {
+        outcome,
+        codon_id,
+        safety_checkpoint,
+        next_codon_id,
+        repeated,
+        ..
+    } = answer
+    else {
+        return "done".to_owned();
+    };
+    let codon = codon_id.as_ref().map_or("", |id| id.as_str());
+    let text = match outcome {
+        Outcome::Starting => format!("starting {codon}"),
+        Outcome::Stopping => format!("stopping {codon}"),
+        Outcome::ShuttingDown => "the run is being stopped".to_owned(),
+        Outcome::Done => "done".to_owned(),
+        Outcome::RolledBack => {
+            let mut text = format!("went back to {codon}");
+            if let Some(safety) = safety_checkpoint {
+                text.push_str(&format!(
+                    "; the files as they were are kept in {}",
+                    safety.short()
+                ));
+            }
+            if let Some(next) = next_codon_id {
+                text.push_str(&format!("; {next} runs next"));
+            }
+            text
+        }
+    };
+    let again = if *repeated { " (was done before)" } else { "" };
+    printable(&format!("{text}{again}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_command_and_what_changes_files_is_asked_once_more() {
+        assert_eq!(read(" next "), Typed::Command(Command::CodonNext));
+        let stop = |reason: Option<&str>| {
+            Typed::Command(Command::CodonForceStop {
+                reason: reason.map(str::to_owned),
+            })
+        };
+        assert_eq!(
+            (read("stop"), read("stop it now")),
+            (stop(None), stop(Some("it now")))
+        );
+        for careful in [
+            "rollback last-success",
+            "rollback codon a",
+            "rollback 0123456789AB",
+        ] {
+            assert!(matches!(read(careful), Typed::Careful(_)), "{careful}");
+        }
+        assert_eq!(read("start a --skip-rig"), start("a", true));
+        assert_eq!((read(""), read("detach")), (Typed::Nothing, Typed::Detach));
+        for unknown in [
+            "start ../x",
+            "start a b",
+            "help",
+            "nexte",
+            "rollback",
+            "rollback 0123",
+            "rollback codon ../x",
+        ] {
+            assert_eq!(read(unknown), Typed::Unknown, "{unknown}");
+        }
+    }
+}

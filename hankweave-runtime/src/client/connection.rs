@@ -1,0 +1,140 @@
+//! One connection, from its upgrade and handshake on.
+
+use std::io;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use hankweave_core::wire::{Handshake, Response, Session};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::StatusCode;
+use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderValue};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Error, Message as Frame};
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+
+use super::find::{Endpoint, FindError};
+
+/// How long connecting and shaking hands may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Largest message that is taken, in bytes; an event holds at most one limited line of an agent.
+const LARGEST: usize = 32 << 20;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// There is no server to connect to.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// Nobody answers at its address.
+    #[error("failed to connect to {authority}")]
+    Connect {
+        /// Where.
+        authority: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The server does not take the token.
+    #[error("the server at {authority} does not take the token")]
+    Unauthorized {
+        /// Where.
+        authority: String,
+    },
+    /// What answers there is no server of ours, or it failed.
+    #[error("{authority} does not answer like a server of hankweave: {why}")]
+    Upgrade {
+        /// Where.
+        authority: String,
+        /// What it did.
+        why: String,
+    },
+    /// The server refuses the handshake.
+    #[error("the server refuses the handshake: {message}")]
+    Refused {
+        /// The name of the reason.
+        code: String,
+        /// The reason for people.
+        message: String,
+    },
+}
+
+/// A WebSocket behind its handshake.
+pub(super) type Connection = WebSocketStream<TcpStream>;
+
+/// Connects and shakes hands.
+pub(super) async fn open(
+    endpoint: &Endpoint,
+    handshake: Handshake,
+) -> Result<(Connection, Session), ConnectError> {
+    let patience = tokio::time::timeout(PATIENCE, connect(endpoint, handshake)).await;
+    patience.unwrap_or_else(|_| Err(upgrade(endpoint)("it takes too long".to_owned())))
+}
+
+async fn connect(endpoint: &Endpoint, handshake: Handshake) -> Result<(Connection, Session), ConnectError> {
+    let authority = || endpoint.authority().to_owned();
+    let stream = TcpStream::connect(endpoint.authority())
+        .await
+        .map_err(|source| ConnectError::Connect {
+            authority: authority(),
+            source,
+        })?;
+    let address = format!("ws://{}/ws", endpoint.authority());
+    let mut request = address
+        .into_client_request()
+        .map_err(|error| upgrade(endpoint)(error.to_string()))?;
+    let mut bearer = HeaderValue::try_from(format!("Bearer {}", endpoint.token())).map_err(|_| {
+        ConnectError::Unauthorized {
+            authority: authority(),
+        }
+    })?;
+    bearer.set_sensitive(true);
+    request.headers_mut().insert(AUTHORIZATION, bearer);
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(LARGEST))
+        .max_frame_size(Some(LARGEST));
+    let upgraded = client_async_with_config(request, stream, Some(config)).await;
+    let (mut connection, _) = upgraded.map_err(|error| match error {
+        Error::Http(response) if response.status() == StatusCode::UNAUTHORIZED => {
+            ConnectError::Unauthorized {
+                authority: authority(),
+            }
+        }
+        Error::Http(response) => upgrade(endpoint)(response.status().to_string()),
+        error => upgrade(endpoint)(error.to_string()),
+    })?;
+    let hello = json!({"type": "handshake", "data": handshake}).to_string();
+    let sent = connection.send(Frame::text(hello)).await;
+    sent.map_err(|error| upgrade(endpoint)(error.to_string()))?;
+    let session = answer(endpoint, &mut connection).await?;
+    Ok((connection, session))
+}
+
+/// The answer to the handshake.
+async fn answer(endpoint: &Endpoint, connection: &mut Connection) -> Result<Session, ConnectError> {
+    while let Some(frame) = connection.next().await {
+        let frame = frame.map_err(|error| upgrade(endpoint)(error.to_string()))?;
+        let Frame::Text(text) = frame else {
+            continue;
+        };
+        if let Ok(Response::Handshake(session)) = serde_json::from_str(&text) {
+            return Ok(session);
+        }
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        if value["type"] == "error" {
+            let word = |name: &str| value["data"][name].as_str().unwrap_or_default().to_owned();
+            return Err(ConnectError::Refused {
+                code: word("code"),
+                message: word("message"),
+            });
+        }
+    }
+    Err(upgrade(endpoint)("it closed without an answer".to_owned()))
+}
+
+fn upgrade(endpoint: &Endpoint) -> impl FnOnce(String) -> ConnectError {
+    let authority = endpoint.authority().to_owned();
+    move |why| ConnectError::Upgrade { authority, why }
+}

@@ -1,0 +1,248 @@
+//! Where a live run is reached.
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use crate::instance_lock::{LockRecord, read_record};
+use crate::paths::STATE_DIR;
+use crate::world::disk::{Disk, RealDisk};
+use crate::world::environment::Environment;
+use crate::world::identity::{Identity, SystemIdentity};
+
+/// Files in the state directory that hold a token, the one that allows more first.
+const TOKEN_FILES: [&str; 2] = ["token", "token-readonly"];
+
+/// Variables that the server takes its tokens from, in the same order.
+const TOKEN_VARIABLES: [&str; 2] = ["HANKWEAVE_TOKEN", "HANKWEAVE_READONLY_TOKEN"];
+
+/// Largest token file that is read, in bytes.
+const TOKEN_BYTES: u64 = 1_024;
+
+/// What a client looks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The run that is live in this execution directory. When the server comes back on another port, it is found there.
+    Execution(PathBuf),
+    /// The server at this place.
+    Endpoint(Endpoint),
+}
+
+/// A server and the token for it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    authority: String,
+    token: String,
+}
+
+/// Why there is nothing to connect to.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// The directory was never run in.
+    #[error("`{}` is no execution directory: it has no {STATE_DIR}", path.display())]
+    NoExecution {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Nothing runs there now.
+    #[error("no run is live in `{}`", path.display())]
+    NotLive {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Something runs there and takes no clients, or none yet.
+    #[error("the process {pid} works in `{}` and takes no clients", path.display())]
+    NoPort {
+        /// The directory.
+        path: PathBuf,
+        /// The process.
+        pid: u32,
+    },
+    /// The token cannot be read.
+    #[error("failed to read a token in `{}`", path.display())]
+    Token {
+        /// The state directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// An address that nobody understands.
+    #[error("`{0}` is no address of a server; one is http://127.0.0.1:PORT/#token=TOKEN")]
+    Address(String),
+}
+
+impl Target {
+    /// Whether there is a server to connect to, as far as can be seen without connecting.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.find().is_ok()
+    }
+
+    /// Looks for the server.
+    pub(super) fn find(&self) -> Result<Endpoint, FindError> {
+        match self {
+            Self::Endpoint(endpoint) => Ok(endpoint.clone()),
+            Self::Execution(path) => in_execution(path),
+        }
+    }
+}
+
+impl Endpoint {
+    /// The server at `authority`, such as `127.0.0.1:4000`.
+    #[must_use]
+    pub fn new(authority: impl Into<String>, token: impl Into<String>) -> Self {
+        Self {
+            authority: authority.into(),
+            token: token.into(),
+        }
+    }
+
+    /// The server of an address as `hankweave run` prints it, `http://127.0.0.1:4000/#token=…`.
+    ///
+    /// # Errors
+    ///
+    /// [`FindError::Address`]; the message does not repeat the token.
+    pub fn parse(address: &str) -> Result<Self, FindError> {
+        let unknown = || FindError::Address(address.split('#').next().unwrap_or_default().to_owned());
+        let (place, token) = address.split_once("#token=").ok_or_else(unknown)?;
+        let rest = ["http://", "ws://"]
+            .iter()
+            .find_map(|scheme| place.strip_prefix(scheme));
+        let authority = rest.ok_or_else(unknown)?;
+        let authority = authority
+            .strip_suffix("/ws")
+            .unwrap_or(authority)
+            .trim_end_matches('/');
+        if authority.is_empty() || authority.contains(['/', '@', '?']) || token.is_empty() {
+            return Err(unknown());
+        }
+        Ok(Self::new(authority, token))
+    }
+
+    pub(super) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+}
+
+/// Without the token, which is a secret.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("authority", &self.authority)
+            .finish_non_exhaustive()
+    }
+}
+
+fn in_execution(path: &Path) -> Result<Endpoint, FindError> {
+    let path = path.to_owned();
+    let state_dir = path.join(STATE_DIR);
+    if RealDisk.metadata_followed(&state_dir).is_err() {
+        return Err(FindError::NoExecution { path });
+    }
+    let Some(record) = read_record(&RealDisk, &state_dir).filter(is_live) else {
+        return Err(FindError::NotLive { path });
+    };
+    let pid = record.pid;
+    let port = record.port.ok_or(FindError::NoPort { path, pid })?;
+    let token = token(&state_dir)?;
+    Ok(Endpoint::new(
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string(),
+        token,
+    ))
+}
+
+/// Whether the process that wrote the record is still the one that has its number: nobody else may see our token.
+fn is_live(record: &LockRecord) -> bool {
+    let identity = SystemIdentity;
+    let same_boot = match (&record.boot_id, identity.boot_id()) {
+        (Some(then), Some(now)) => *then == now,
+        _ => true,
+    };
+    let same_process = match (record.process_start_ticks, identity.start_ticks(record.pid)) {
+        (Some(then), now) => now == Some(then),
+        (None, _) => identity.is_alive(record.pid),
+    };
+    same_boot && same_process
+}
+
+fn token(state_dir: &Path) -> Result<String, FindError> {
+    let environment = Environment::of_process();
+    let given = TOKEN_VARIABLES
+        .iter()
+        .find_map(|name| environment.get(name)?.to_str());
+    if let Some(token) = given {
+        return Ok(token.to_owned());
+    }
+    let mut tokens = TOKEN_FILES
+        .iter()
+        .map(|name| RealDisk.read(&state_dir.join(name), TOKEN_BYTES));
+    let token = tokens.find(Result::is_ok).or_else(|| {
+        let first = state_dir.join(TOKEN_FILES[0]);
+        Some(RealDisk.read(&first, TOKEN_BYTES))
+    });
+    let bytes = token.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()));
+    let text = bytes.and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text"))
+    });
+    let text = text.map_err(|source| FindError::Token {
+        path: state_dir.to_owned(),
+        source,
+    })?;
+    Ok(text.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_the_page_is_understood_and_others_are_not() {
+        let expected = Endpoint::new("127.0.0.1:4000", "abc");
+        for address in [
+            "http://127.0.0.1:4000/#token=abc",
+            "http://127.0.0.1:4000#token=abc",
+            "ws://127.0.0.1:4000/ws#token=abc",
+        ] {
+            assert_eq!(Endpoint::parse(address).unwrap(), expected, "{address}");
+        }
+        for address in [
+            "",
+            "127.0.0.1:4000",
+            "http://127.0.0.1:4000/",
+            "http://127.0.0.1:4000/#token=",
+            "http://user@127.0.0.1:4000/#token=abc",
+            "http://127.0.0.1:4000/elsewhere/#token=abc",
+            "file:///etc/passwd#token=abc",
+        ] {
+            let error = Endpoint::parse(address).unwrap_err().to_string();
+            assert!(!error.contains("abc"), "{error}");
+        }
+        assert!(!format!("{expected:?}").contains("abc"));
+    }
+
+    #[test]
+    fn a_directory_without_a_live_run_has_no_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let find = || Target::Execution(folder.path().to_owned()).find().unwrap_err();
+        assert!(matches!(find(), FindError::NoExecution { .. }));
+        let state_dir = folder.path().join(STATE_DIR);
+        RealDisk.create_dir_private(&state_dir).unwrap();
+        assert!(matches!(find(), FindError::NotLive { .. }));
+        // The number of this process, and a time at which it did not start.
+        let record = format!(
+            r#"{{"pid": {}, "processStartTicks": 1, "lockId": "x", "port": 1, "startTime": "2025-01-04T12:00:00Z",
+            "lastHeartbeat": "2025-01-04T12:00:00Z"}}"#,
+            SystemIdentity.pid()
+        );
+        RealDisk
+            .create_new(&state_dir.join("server.lock"), record.as_bytes())
+            .unwrap();
+        assert!(matches!(find(), FindError::NotLive { .. }));
+    }
+}

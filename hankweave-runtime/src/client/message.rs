@@ -1,0 +1,79 @@
+//! What a client hears.
+
+use hankweave_core::wire::{Direct, JournalEntry};
+use serde_json::Value;
+
+/// Something that the server said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// An event of the journal.
+    Event(Box<JournalEntry>),
+    /// Something for this client alone that answers no command: who the server is, what it waits for, a `ping.broadcast` of somebody.
+    /// When more waits than there is room for, it is left out.
+    Direct(Box<Direct>),
+    /// Something that this version does not know.
+    Unknown {
+        /// Its place in history, if it is an event of the journal.
+        seq: Option<u64>,
+        /// Its type.
+        kind: String,
+        /// The whole message.
+        value: Value,
+    },
+}
+
+impl Message {
+    /// Reads one message; `None` when it is no JSON object with a type.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let kind = value.get("type")?.as_str()?.to_owned();
+        let seq = value.get("seq").and_then(Value::as_u64);
+        let known = match seq {
+            Some(_) => serde_json::from_value(value.clone()).map(|entry| Self::Event(Box::new(entry))),
+            None => serde_json::from_value(value.clone()).map(|direct| Self::Direct(Box::new(direct))),
+        };
+        Some(known.unwrap_or(Self::Unknown { seq, kind, value }))
+    }
+
+    /// Its place in history, if it is an event of the journal.
+    #[must_use]
+    pub fn seq(&self) -> Option<u64> {
+        match self {
+            Self::Event(entry) => Some(entry.seq),
+            Self::Direct(_) => None,
+            Self::Unknown { seq, .. } => *seq,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::wire::{Answer, Event};
+
+    use super::*;
+
+    #[test]
+    fn events_answers_and_what_is_not_known_yet_are_told_apart() {
+        let envelope = r#""id": "e", "timestamp": "2025-01-04T12:00:00.000Z""#;
+        let read = |text: String| Message::read(&text).unwrap();
+        let event = read(format!(
+            r#"{{"seq": 7, {envelope}, "type": "info", "data": {{"message": "x"}}}}"#
+        ));
+        assert_eq!(event.seq(), Some(7));
+        assert!(matches!(event, Message::Event(entry) if matches!(entry.event, Event::Info { .. })));
+        let pong = read(format!(
+            r#"{{{envelope}, "commandId": "c", "type": "pong", "data": {{"message": "pong", "timestamp": "2025-01-04T12:00:00.000Z"}}}}"#
+        ));
+        assert!(
+            matches!(pong, Message::Direct(direct) if matches!(direct.answer, Answer::Pong { .. }) && direct.command_id.is_some())
+        );
+        let later = read(format!(
+            r#"{{"seq": 9, {envelope}, "type": "moon.rises", "data": 1}}"#
+        ));
+        assert_eq!(later.seq(), Some(9));
+        assert!(matches!(later, Message::Unknown { kind, .. } if kind == "moon.rises"));
+        for text in ["", "[]", "{}", r#"{"type": 1}"#] {
+            assert_eq!(Message::read(text), None, "{text}");
+        }
+    }
+}

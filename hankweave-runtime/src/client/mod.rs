@@ -1,0 +1,280 @@
+//! A client of a live run: watches it and commands it from another program of the same user ("WebSocket protocol").
+//!
+//! It finds the run by its execution directory, comes back by itself when the connection is lost, and takes up behind the last event that
+//! it handed out. Every event comes once and in order. Events wait until they are asked for, so a wait that begins after the command which
+//! causes its event misses nothing; those that find no room are read again from the journal of the server later.
+//!
+//! ```no_run
+//! use hankweave_core::wire::{Command, Event};
+//! use hankweave_runtime::client::{Client, Message, Options, Target};
+//!
+//! # async fn watch() -> Result<(), Box<dyn std::error::Error>> {
+//! let target = Target::Execution("my-hank".into());
+//! let mut client = Client::connect(target, Options::commanding()).await?;
+//! client.command(Command::CodonNext).await?;
+//! let cost = client
+//!     .until(|message| match message {
+//!         Message::Event(entry) => match &entry.event {
+//!             Event::CodonCompleted { cost, .. } => Some(*cost),
+//!             _ => None,
+//!         },
+//!         Message::Direct(_) | Message::Unknown { .. } => None,
+//!     })
+//!     .await?;
+//! println!("{cost:?}");
+//! # Ok(())
+//! # }
+//! ```
+
+mod connection;
+mod find;
+mod message;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use hankweave_core::wire::{Answer, Command, Handshake, Mode, Request, Session};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+
+use self::worker::{Asked, Worker};
+use crate::world::ids::{IdSource, RandomIds};
+
+pub use connection::ConnectError;
+pub use find::{Endpoint, FindError, Target};
+pub use message::Message;
+
+/// Events that wait for [`Client::next`] at most; the rest is asked for again.
+const WAITING_EVENTS: usize = 4_096;
+
+/// Commands that may be on their way to the server at once.
+const WAITING_COMMANDS: usize = 64;
+
+/// How long saying good-bye may take.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// How a client comes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// What it means to do.
+    pub mode: Mode,
+    /// Begin behind this event; 0 means with the first one, `None` with what happens from now on.
+    pub after: Option<u64>,
+}
+
+impl Options {
+    /// Watches what happens from now on.
+    #[must_use]
+    pub const fn watching() -> Self {
+        let mode = Mode::Readonly;
+        Self { mode, after: None }
+    }
+
+    /// Watches what happens from now on, and commands.
+    #[must_use]
+    pub const fn commanding() -> Self {
+        let mode = Mode::ReadAndWrite;
+        Self { mode, after: None }
+    }
+
+    /// The same from behind an event on.
+    #[must_use]
+    pub const fn after(self, seq: u64) -> Self {
+        Self {
+            after: Some(seq),
+            ..self
+        }
+    }
+
+    fn handshake(self) -> Handshake {
+        Handshake {
+            mode: self.mode,
+            send_previous_events: false,
+            after_seq: self.after,
+        }
+    }
+}
+
+/// A connection to a live run that lasts until the run ends.
+#[derive(Debug)]
+pub struct Client {
+    commands: Commands,
+    events: mpsc::Receiver<Message>,
+    session: Session,
+    work: AbortOnDropHandle<()>,
+}
+
+/// Sends commands; clones share the connection, which ends with the [`Client`].
+#[derive(Debug, Clone)]
+pub struct Commands {
+    asked: mpsc::Sender<Asked>,
+    ended: Arc<OnceLock<Ended>>,
+}
+
+/// Why nothing more comes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Ended {
+    /// The run has ended, or the server with it.
+    #[error("the run has ended")]
+    RunEnded,
+    /// The server does not want this client any more.
+    #[error("the server closed the connection: {0}")]
+    Refused(String),
+    /// The connection was lost and could not be had again.
+    #[error("the connection to the server was lost: {0}")]
+    Lost(String),
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// The server says no; nothing has changed.
+    #[error("{message}")]
+    Refused {
+        /// The name of the reason.
+        code: String,
+        /// The reason for people.
+        message: String,
+        /// What to do instead.
+        hint: Option<String>,
+    },
+    /// No answer comes any more; whether the command was carried out is not known.
+    #[error("no answer came")]
+    Unanswered(#[source] Ended),
+    /// History comes by [`Options::after`].
+    #[error("history comes by connecting behind an event, not by a command")]
+    History,
+}
+
+impl Client {
+    /// Connects and shakes hands.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`]; it is not tried again.
+    pub async fn connect(target: Target, options: Options) -> Result<Self, ConnectError> {
+        let endpoint = target.find()?;
+        let (connection, session) = connection::open(&endpoint, options.handshake()).await?;
+        let (asked, requests) = mpsc::channel(WAITING_COMMANDS);
+        let (sender, events) = mpsc::channel(WAITING_EVENTS);
+        let ended = Arc::new(OnceLock::new());
+        let position = options.after.unwrap_or(session.last_seq);
+        let worker = Worker::new(
+            target,
+            options.mode,
+            position,
+            requests,
+            sender,
+            Arc::clone(&ended),
+        );
+        let work = AbortOnDropHandle::new(tokio::spawn(worker.run(connection)));
+        Ok(Self {
+            commands: Commands { asked, ended },
+            events,
+            session,
+            work,
+        })
+    }
+
+    /// What the server said to the first handshake.
+    #[must_use]
+    pub const fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// A hand that sends commands while this one waits for events.
+    #[must_use]
+    pub fn commands(&self) -> Commands {
+        self.commands.clone()
+    }
+
+    /// Sends a command and waits for the answer; see [`Commands::send`].
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`].
+    pub async fn command(&self, command: Command) -> Result<Answer, CommandError> {
+        self.commands.send(command).await
+    }
+
+    /// The next message. What came before the end is handed out before the end.
+    ///
+    /// # Errors
+    ///
+    /// [`Ended`], each time from then on.
+    ///
+    /// # Cancel safety
+    ///
+    /// A message that was not returned comes next time.
+    pub async fn next(&mut self) -> Result<Message, Ended> {
+        match self.events.recv().await {
+            Some(message) => Ok(message),
+            None => Err(self.commands.ended()),
+        }
+    }
+
+    /// Passes over messages until `wanted` takes one.
+    ///
+    /// # Errors
+    ///
+    /// [`Ended`] when none comes any more.
+    pub async fn until<T>(&mut self, mut wanted: impl FnMut(&Message) -> Option<T>) -> Result<T, Ended> {
+        loop {
+            if let Some(found) = wanted(&self.next().await?) {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Leaves. The run goes on.
+    pub async fn close(self) {
+        let Self {
+            commands,
+            events,
+            work,
+            ..
+        } = self;
+        // Without anybody who could ask or listen the worker says good-bye.
+        drop((commands, events));
+        // A server that does not answer is left without.
+        let _ = tokio::time::timeout(CLOSING, work).await;
+    }
+}
+
+impl Commands {
+    /// Sends a command and waits for the answer: `command.ack`, or `pong` to a ping. When the connection is lost meanwhile, the command is
+    /// sent again under the same name, and the server carries it out once.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`].
+    pub async fn send(&self, command: Command) -> Result<Answer, CommandError> {
+        if matches!(command, Command::HistorySync { .. }) {
+            return Err(CommandError::History);
+        }
+        let id = RandomIds::new().event_id().to_string();
+        let request = Request { id, command };
+        let (answer, answered) = oneshot::channel();
+        let sent = self.asked.send(Asked { request, answer }).await;
+        let answer = match sent {
+            Ok(()) => answered.await.ok(),
+            Err(_) => None,
+        };
+        match answer {
+            Some(Answer::Error {
+                message, code, hint, ..
+            }) => Err(CommandError::Refused { code, message, hint }),
+            Some(answer) => Ok(answer),
+            None => Err(CommandError::Unanswered(self.ended())),
+        }
+    }
+
+    /// Why the worker has ended.
+    fn ended(&self) -> Ended {
+        let unknown = || Ended::Lost("the client was closed".to_owned());
+        self.ended.get().cloned().unwrap_or_else(unknown)
+    }
+}

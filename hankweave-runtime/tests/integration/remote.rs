@@ -1,0 +1,135 @@
+//! Commands from another terminal to a live run: `attach`, `next`, `skip`, `stop`, `rollback` ("command line and on-disk contract").
+
+use std::time::Duration;
+
+use hankweave_testing::{Running, TestProject};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{project, shell_agent};
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// A project of codons with these prompts; their ids are their numbers, `c0`, `c1`, ….
+fn with_prompts(prompts: &[&str]) -> TestProject {
+    let project = project();
+    let agent = shell_agent(&project);
+    let codons = prompts.iter().enumerate().map(|(number, prompt)| {
+        json!({"id": format!("c{number}"), "name": format!("C{number}"), "agent": agent, "model": "shell",
+            "continuationMode": "fresh", "promptText": prompt, "checkpointedFiles": ["done.txt"]})
+    });
+    project.write_hank(&json!({"hank": codons.collect::<Vec<Value>>()}));
+    project
+}
+
+/// A run that waits for commands, and has begun to.
+fn waiting_run(project: &TestProject) -> Running {
+    let mut run = project.start(["run", "--headless", "--json", "--no-autostart"]);
+    run.wait_for_line(|line| line.contains("\"server.idle\""));
+    run
+}
+
+fn completed(line: &str) -> bool {
+    line.contains("\"codon.completed\"")
+}
+
+#[test]
+fn a_live_run_does_what_another_terminal_wants_and_answers() {
+    let project = with_prompts(&["one", "wait for go", "three"]);
+    let mut run = waiting_run(&project);
+    let next = project.run(["next"]);
+    assert_eq!(next.expect_code(0).stdout, "starting c0\n");
+    run.wait_for_line(completed);
+    let next = project.run(["next", "--json"]).expect_code(0).json_document();
+    assert_eq!(
+        (&next["command"], &next["outcome"], &next["codonId"]),
+        (&json!("codon.next"), &json!("starting"), &json!("c1"))
+    );
+    run.wait_for_line(|line| line.contains("\"codon.started\""));
+    let refused = project.run(["next"]);
+    refused.expect_code(1);
+    assert!(refused.stderr.contains("refused: "), "{refused}");
+    assert_eq!(project.run(["skip"]).expect_code(0).stdout, "stopping c1\n");
+    run.wait_for_line(completed);
+    let refused = project.run(["skip"]);
+    refused.expect_code(1);
+    // Back to the end of the first codon, while the run stays.
+    let back = project.run(["rollback", "--codon", "c0"]);
+    assert!(
+        back.expect_code(0).stdout.starts_with("went back to c0"),
+        "{back}"
+    );
+    run.wait_for_line(|line| {
+        line.contains("\"rollback.completed\"") || line.contains("\"rollback-completed\"")
+    });
+    assert_eq!(
+        project.run(["stop"]).expect_code(0).stdout,
+        "the run is being stopped\n"
+    );
+    run.finish_within(SOON);
+    let gone = project.run(["next"]);
+    gone.expect_code(65);
+    assert!(gone.stderr.contains("no run is live in"), "{gone}");
+}
+
+#[test]
+fn an_agent_that_does_not_end_is_killed_by_a_forced_stop() {
+    let project = with_prompts(&["wait for go"]);
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"codon.started\""));
+    project.run(["stop", "--force"]).expect_code(0);
+    run.finish_within(SOON);
+    assert_eq!(project.left_behind(), []);
+}
+
+#[test]
+fn attaching_shows_everything_and_ends_with_the_run() {
+    let project = with_prompts(&["one", "two"]);
+    let mut run = waiting_run(&project);
+    let mut attached = project.start(["attach", "--json", "--after", "0"]);
+    attached.wait_for_line(|line| line.contains("\"server.idle\""));
+    for _ in 0..2 {
+        project.run(["next"]).expect_code(0);
+        run.wait_for_line(completed);
+        attached.wait_for_line(completed);
+    }
+    project.run(["stop"]).expect_code(0);
+    run.finish_within(SOON);
+    let attached = attached.finish_within(SOON);
+    let lines = attached.expect_code(0).json_lines();
+    let seqs: Vec<u64> = lines.iter().filter_map(|line| line["seq"].as_u64()).collect();
+    let journal = project.run(["journal"]).expect_code(0).json_lines();
+    let recorded: Vec<u64> = journal.iter().filter_map(|line| line["seq"].as_u64()).collect();
+    assert!(seqs.len() > 10, "{attached}");
+    assert_eq!(
+        seqs,
+        recorded[..seqs.len()],
+        "none is missing and none comes twice"
+    );
+}
+
+#[test]
+fn leaving_leaves_the_run_to_itself() {
+    let project = with_prompts(&["wait for go"]);
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"codon.started\""));
+    let mut attached = project.start(["attach", "--json", "--after", "0"]);
+    attached.wait_for_line(|line| line.contains("\"codon.started\""));
+    attached.signal(Signal::INT);
+    attached.finish_within(SOON);
+    let status = project.run(["status", "--json"]).expect_code(0).json_document();
+    assert_eq!(status["hasRunningCodon"], true);
+    project.run(["stop"]).expect_code(0);
+    run.finish_within(SOON);
+}
+
+#[test]
+fn an_address_that_is_none_is_told_without_its_token() {
+    let project = project();
+    let wrong = project.run(["attach", "--url", "http://127.0.0.1:1#secret-of-mine"]);
+    wrong.expect_code(65);
+    assert!(!wrong.stderr.contains("secret-of-mine"), "{wrong}");
+    let nobody = project.run(["attach", "--url", "http://127.0.0.1:1/#token=secret-of-mine"]);
+    nobody.expect_code(74);
+    assert!(!nobody.stderr.contains("secret-of-mine"), "{nobody}");
+}
