@@ -23,7 +23,7 @@ pub enum Level {
 
 /// One thing that is wrong with a hank.
 ///
-/// Shown as one line, `5:32: error: hank[1].model (codon "review"): must be text, not a number`, and the hint on a
+/// Shown as one line, `5:32: error: hank[1].model (codon "review", "Review everything"): must be text, not a number`, and the hint on a
 /// second one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {

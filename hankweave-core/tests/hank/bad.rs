@@ -103,11 +103,11 @@ fn all_problems_are_reported_together() {
         &[
             "2:11: error: meta.version: is missing",
             "2:20: error: meta.name: must not be empty",
-            "4:5: error: hank[0].promptFile (codon \"a#1\"): is missing",
-            "4:12: error: hank[0].id (codon \"a#1\"): `#` is reserved for loop iterations",
-            "4:32: error: hank[0].promptfile (codon \"a#1\"): `promptfile` is not a key of a codon",
-            "5:15: error: hank[0].model (codon \"a#1\"): must be a string, not a number",
-            "5:38: error: hank[0].continuationMode (codon \"a#1\"): must be one of fresh, continue-previous, not `new`",
+            "4:5: error: hank[0].promptFile (codon \"a#1\", \"A\"): is missing",
+            "4:12: error: hank[0].id (codon \"a#1\", \"A\"): `#` is reserved for loop iterations",
+            "4:32: error: hank[0].promptfile (codon \"a#1\", \"A\"): `promptfile` is not a key of a codon",
+            "5:15: error: hank[0].model (codon \"a#1\", \"A\"): must be a string, not a number",
+            "5:38: error: hank[0].continuationMode (codon \"a#1\", \"A\"): must be one of fresh, continue-previous, not `new`",
         ],
     );
 }

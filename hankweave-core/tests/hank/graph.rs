@@ -30,7 +30,7 @@ fn ids_are_unique_in_the_whole_hank_whatever_their_case() {
             fresh("a", ""),
             fresh("A", "").replace("\"name\": \"A\"", "\"name\": \"B\""),
         ],
-        "error: hank[1].id (codon \"A\"): id `a` is already used by hank[0].id",
+        "error: hank[1].id (codon \"A\", \"B\"): id `a` is already used by hank[0].id",
     );
     check(
         &[fresh("l", ""), loop_of(TWICE, &[fresh("b", "")])],
@@ -44,7 +44,7 @@ fn ids_are_unique_in_the_whole_hank_whatever_their_case() {
                 &[fresh("b", "").replace("\"name\": \"b\"", "\"name\": \"C\"")],
             ),
         ],
-        "error: hank[1].codons[0].id (codon \"b\")",
+        "error: hank[1].codons[0].id (codon \"b\", \"C\")",
     );
 }
 
@@ -55,7 +55,7 @@ fn a_repeated_name_is_a_warning() {
             fresh("a", ""),
             fresh("b", "").replace("\"name\": \"b\"", "\"name\": \"a\""),
         ],
-        "warning: hank[1].name (codon \"b\"): name `a`",
+        "warning: hank[1].name (codon \"b\", \"a\"): name `a`",
     );
 }
 
@@ -305,5 +305,21 @@ fn the_first_codon_of_a_hank_can_be_unable_to_continue_the_iteration_before() {
             .iter()
             .any(|line| line.contains("error: hank[0].codons[0].continuationMode")),
         "{found:?}"
+    );
+}
+
+// Hank configuration, section 2, `maxExtensions`.
+#[test]
+fn a_limit_of_extensions_that_never_come_is_a_warning() {
+    check(
+        &[fresh("a", &with(r#""maxExtensions": 3"#))],
+        "warning: hank[0].maxExtensions (codon \"a\"): means nothing without exhaustWithPrompt",
+    );
+    check(
+        &[fresh(
+            "a",
+            &with(r#""maxExtensions": 3, "exhaustWithPrompt": "more""#),
+        )],
+        "",
     );
 }

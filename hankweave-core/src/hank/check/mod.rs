@@ -17,5 +17,17 @@ pub(super) fn neighbours(hank: &Hank) -> Vec<Problem> {
     let mut problems = continuation::check(hank);
     problems.extend(loops::check(hank));
     problems.extend(budgets::check(hank));
+    problems.extend(idle_limits(hank));
     problems
+}
+
+/// Limits of extensions that never come.
+fn idle_limits(hank: &Hank) -> impl Iterator<Item = Problem> {
+    let idle = hank
+        .located_codons()
+        .filter(|(_, codon)| codon.max_extensions.is_some() && codon.exhaust_with_prompt.is_none());
+    idle.map(|(path, _)| {
+        let message = "means nothing without exhaustWithPrompt";
+        Problem::warning(&hank.places, format!("{path}.maxExtensions"), message)
+    })
 }

@@ -186,7 +186,7 @@ fn type_of<'n>(node: &Node<'n>) -> Option<&'n str> {
     object.get_string("type").map(|literal| literal.value.as_ref())
 }
 
-/// Lets problems inside the object name it as people do: `codon "review"`.
+/// Lets problems inside the object name it as people do: `codon "review", "Review everything"`, without a name that says no more than the id.
 fn name_item(reader: &mut Reader<'_>, node: &Node<'_>, kind: &str) {
     let text = |key| {
         node.value
@@ -194,12 +194,15 @@ fn name_item(reader: &mut Reader<'_>, node: &Node<'_>, kind: &str) {
             .get_string(key)
             .map(|literal| literal.value.as_ref())
     };
-    if let Some(name) = text("id").or_else(|| text("name")) {
-        let quoted = quoted(name);
-        reader
-            .places
-            .add_item(&node.path, format!("{kind} \"{}\"", quoted.trim_matches('`')));
-    }
+    let shown = |text: &str| format!("\"{}\"", quoted(text).trim_matches('`'));
+    let item = match (text("id"), text("name")) {
+        (Some(id), Some(name)) if !name.is_empty() && !name.eq_ignore_ascii_case(id) => {
+            format!("{kind} {}, {}", shown(id), shown(name))
+        }
+        (Some(only), _) | (None, Some(only)) => format!("{kind} {}", shown(only)),
+        (None, None) => return,
+    };
+    reader.places.add_item(&node.path, item);
 }
 
 /// A text that is either in files or written out; `None` when there is neither.

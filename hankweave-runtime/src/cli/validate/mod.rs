@@ -118,8 +118,19 @@ fn as_text(loaded: &LoadedHank, later: &[Problem]) -> String {
 fn verdict(loaded: &LoadedHank, later: &[Problem]) -> String {
     let (errors, warnings) = (loaded.problems.errors(), loaded.problems.warnings());
     match (errors, later.len()) {
-        (0, 0) => format!("valid ({warnings} warnings)"),
-        (0, later) => format!("valid, but `run` cannot do {later} things yet ({warnings} warnings)"),
-        (errors, _) => format!("{errors} errors, {warnings} warnings"),
+        (0, 0) => format!("valid ({})", count(warnings, "warning")),
+        (0, later) => {
+            let (later, warnings) = (count(later, "thing"), count(warnings, "warning"));
+            format!("valid, but `run` cannot do {later} yet ({warnings})")
+        }
+        (1.., _) => loaded.problems.summary(),
+    }
+}
+
+/// `1 warning`, `2 warnings`
+fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
     }
 }
