@@ -104,7 +104,7 @@ async fn serve(
         false => Go::Wait(IdleReason::Startup),
     };
     let (mut how, mut go, mut chosen) = (How::Start, by_itself, None);
-    if let Err((codon, why)) = aftermath::catch_up(opened, &shutdown).await {
+    if let Err((codon, why)) = aftermath::catch_up(opened, shutdown).await {
         let result = RunResult::OutputFailed(codon, why);
         return Ok(RunOutcome::of_newest(result, &possession.manager.snapshot()));
     }
