@@ -1,6 +1,6 @@
 //! What must hold at any moment, whatever has happened: the small model that the runtime is compared with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -119,6 +119,18 @@ impl Records {
             }
         }
         Ok(())
+    }
+
+    /// A client that has seen a number has seen everything before it (P2): what it lacks was never in the journal, or is not any more.
+    pub(crate) fn check_seen(&self, seen: &BTreeSet<u64>) -> Result<(), Broken> {
+        let last = seen.last().copied().unwrap_or(0);
+        let numbers = self.journal.iter().map(|entry| entry.seq);
+        match numbers.filter(|seq| *seq <= last).find(|seq| !seen.contains(seq)) {
+            Some(missed) => Err(format!(
+                "P2: a client that has seen number {last} has not seen {missed}"
+            )),
+            None => Ok(()),
+        }
     }
 
     /// The document is what the state events of the journal make, no more and no less; the newest may only be in the log yet.

@@ -9,6 +9,7 @@
 //! which somebody goes back, skips, and runs out of budget.
 //!
 //! - [`disk`]: a disk that loses, tears and reorders what was not synced, and refuses what it is told to refuse;
+//! - clients of the socket that lag, vanish and come back;
 //! - [`rng`]: where all chance comes from.
 
 mod agents;
@@ -18,8 +19,10 @@ pub mod disk;
 mod life;
 mod machine;
 mod many;
+mod net;
 mod processes;
 pub mod rng;
+mod spectators;
 mod steered;
 mod story;
 mod sweep;

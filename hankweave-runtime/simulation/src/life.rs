@@ -13,9 +13,9 @@ use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::World;
 use hankweave_runtime::{
     Builder, Command, Commander, Hankweave, OpenError, Rollback, RollbackError, RollbackTarget, RunError,
-    RunOutcome, Shutdown, StopCause,
+    RunOutcome, ServerOptions, Shutdown, StopCause,
 };
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use crate::check::{Broken, check_leftovers};
@@ -104,7 +104,7 @@ fn builder(machine: &Machine, world: &World, disk: &SimDisk) -> Result<Builder, 
 
 async fn run(machine: &Machine, plan: &LifePlan, world: World) -> Result<LifeEnd, Broken> {
     let disk = machine.disk.present();
-    let hankweave = match builder(machine, &world, &disk)?.open().await {
+    let mut hankweave = match builder(machine, &world, &disk)?.open().await {
         Ok(hankweave) => hankweave,
         Err(error) => return Ok(LifeEnd::NotOpened(error)),
     };
@@ -116,6 +116,15 @@ async fn run(machine: &Machine, plan: &LifePlan, world: World) -> Result<LifeEnd
         return go_back(hankweave, heard, codon).await;
     }
     let skip = skip(plan, hankweave.subscribe(), hankweave.commander());
+    // They go with this life, wherever they are.
+    let mut audience = JoinSet::new();
+    let spectators = machine.audience();
+    if !spectators.is_empty() && hankweave.serve(ServerOptions::default()).await.is_ok() {
+        for spectator in spectators {
+            let outside = Arc::new(machine.disk.outside());
+            audience.spawn(spectator.watch(outside, machine.witness.clone()));
+        }
+    }
     let shutdown = Shutdown::new();
     let mut asked = None;
     let outcome = {
@@ -152,6 +161,9 @@ async fn run(machine: &Machine, plan: &LifePlan, world: World) -> Result<LifeEnd
 fn check_opened(machine: &Machine) -> Result<(), Broken> {
     let records = machine.records()?;
     records.check(&machine.witness.notes().told, &machine.vault)?;
+    for seen in &machine.spectators {
+        records.check_seen(&seen.numbers())?;
+    }
     if let Some(alive) = machine.processes.alive().first() {
         return Err(format!(
             "P9: a process of {alive} outlived the crash of its runtime"

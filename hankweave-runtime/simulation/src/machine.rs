@@ -13,9 +13,11 @@ use hankweave_runtime::world::process::CommandSpec;
 use crate::check::{Broken, Records, Told, check_open, check_outputs, document};
 use crate::checkpoints::{SimCheckpoints, Vault};
 use crate::disk::{Crash, Plan, SimDisk};
+use crate::net::SimNet;
 use crate::processes::{Processes, SimSpawner};
 use crate::rng::Rng;
-use crate::world::{Ids, NoNet, SimClock, SimIdentity, SimIds};
+use crate::spectators::{Seen, Spectator};
+use crate::world::{Ids, SimClock, SimIdentity, SimIds};
 
 /// Where the hank lies.
 pub(crate) const HANK: &str = "/hank";
@@ -33,10 +35,22 @@ pub(crate) struct Machine {
     pub(crate) processes: Processes,
     pub(crate) vault: Vault,
     pub(crate) witness: Witness,
+    /// The network of the present life.
+    pub(crate) net: SimNet,
+    /// What the clients have seen in all lives; the first one is attentive.
+    pub(crate) spectators: Vec<Seen>,
     ids: Ids,
     clocks: Rng,
     boot: u64,
     lives: i64,
+}
+
+/// Every other story has an audience.
+fn spectators(rng: &Rng) -> Vec<Seen> {
+    match rng.fork("spectators").one_in(2) {
+        true => vec![Seen::default(), Seen::default(), Seen::default()],
+        false => Vec::new(),
+    }
 }
 
 /// Who remembers what was told and notes what is wrong.
@@ -87,6 +101,8 @@ impl Machine {
             processes: Processes::new(disk.outside(), wild, rng.fork("processes")),
             vault: Vault::default(),
             witness: Witness::default(),
+            net: SimNet::default(),
+            spectators: spectators(rng),
             ids: Arc::new(SimIds::new(rng.fork("ids"))),
             clocks: rng.fork("clocks"),
             boot: 1,
@@ -109,10 +125,26 @@ impl Machine {
     /// The world of a new life of the runtime. Must be called inside its tokio runtime.
     pub(crate) fn begin_life(&mut self, plan: Plan, restless_clock: bool) -> World {
         let life = self.disk.begin_life(plan);
+        self.net = SimNet::default();
         self.lives += 1;
         let millis = BEGIN_MILLIS + self.lives * 3_600_000;
         let clock = SimClock::new(millis, restless_clock, Rng::new(self.clocks.roll()));
         self.world(&life, Arc::new(clock))
+    }
+
+    /// Those who watch the present life.
+    pub(crate) fn audience(&self) -> Vec<Spectator> {
+        let seats = self.spectators.iter().enumerate();
+        seats
+            .map(|(seat, seen)| Spectator {
+                net: self.net.clone(),
+                seen: seen.clone(),
+                rng: self
+                    .clocks
+                    .fork(&format!("spectator {seat} of life {}", self.lives)),
+                attentive: seat == 0,
+            })
+            .collect()
     }
 
     /// Another process beside the present life.
@@ -142,7 +174,7 @@ impl Machine {
             clock,
             disk: Arc::new(life.clone()),
             ids: self.ids.clone(),
-            net: Arc::new(NoNet),
+            net: Arc::new(self.net.clone()),
             identity: Arc::new(self.identity()),
             environment: Arc::new(Environment::from_iter([("PATH", "/bin")])),
             spawner: Arc::new(spawner),

@@ -1,19 +1,14 @@
 //! Clock, ids and processes' names, all from a seed.
 
-use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready};
 use hankweave_core::id::{EventId, RunId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::clock::Clock;
 use hankweave_runtime::world::identity::Identity;
 use hankweave_runtime::world::ids::IdSource;
-use hankweave_runtime::world::net::{Listener, Net};
 use tokio::time::Instant;
 
 use crate::disk::USER;
@@ -102,16 +97,6 @@ impl IdSource for SimIds {
             part.copy_from_slice(&self.number().to_le_bytes());
         }
         secret
-    }
-}
-
-/// A machine without a network.
-#[derive(Debug)]
-pub(crate) struct NoNet;
-
-impl Net for NoNet {
-    fn listen(&self, _: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>> {
-        ready(Err(io::ErrorKind::Unsupported.into())).boxed()
     }
 }
 

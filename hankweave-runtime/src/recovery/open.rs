@@ -22,12 +22,13 @@ use crate::hank_files::LoadedHank;
 use crate::instance_lock::{InstanceLock, LockError, LockWorld};
 use crate::journal::{FileJournal, JournalError, JournalLimits};
 use crate::paths::ExecutionDir;
+use crate::server::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use crate::state_manager::{
     self, LoadError, Loaded, Parts, PersistenceError, StateManager, Strictness, TransitionError,
 };
 use crate::store::StateFiles;
 use crate::world::World;
-use crate::world::disk::Disk;
+use crate::world::disk::{Disk, remove_if_present, with_suffix};
 
 /// How long a held lock is asked for again. A killed server may be dying still, and a child that it was about to start has the lock until it
 /// becomes another program: a start right behind a kill must not fail for that.
@@ -373,6 +374,10 @@ fn open_records(
         identity: Arc::clone(&world.identity),
     };
     let lock = InstanceLock::acquire(lock_world, &state_dir, options.exclusion).map_err(OpenError::Lock)?;
+    for token in [TOKEN_FILE, READ_ONLY_TOKEN_FILE] {
+        // What is left of a token that a killed life was about to write; a disk that refuses will tell so by what follows.
+        let _ = remove_if_present(&*world.disk, &with_suffix(&state_dir.join(token), ".tmp"));
+    }
     let journal = FileJournal::open(Arc::clone(&world.disk), &dir.events(), JournalLimits::default())
         .map_err(OpenError::Journal)?;
     let parts = Parts {

@@ -34,6 +34,8 @@ pub(super) struct Client {
     /// Where it stands in history.
     pub(super) feed: Feed,
     pub(super) sync: Option<Sync>,
+    /// How far the hub had come when the part of the journal that is being read was asked for.
+    known: u64,
     rate: Rate,
     /// When something was heard of it last.
     heard: Instant,
@@ -76,6 +78,7 @@ impl Client {
             mode: None,
             feed: Feed::Nothing,
             sync: None,
+            known: 0,
             rate: Rate::new(limits.rate),
             heard: Instant::now(),
             asked: false,
@@ -109,6 +112,7 @@ impl Client {
         };
         let farewell = self.shared.limits.farewell;
         tokio::select! {
+            biased;
             () = wire.leave(leaving, farewell) => {}
             () = shared.closed() => {}
         }
@@ -121,7 +125,7 @@ impl Client {
         let mut last_words: Option<Instant> = None;
         let begin = Instant::now();
         loop {
-            let wants_idle = last_words.is_some() || (self.wants_history() && reading.is_none());
+            let wants_idle = reading.is_none() && (last_words.is_some() || self.wants_history());
             // Every arm is cancel safe: a part of the journal that was read stays where it is until it is taken.
             tokio::select! {
                 biased;
@@ -279,7 +283,8 @@ impl Client {
     }
 
     /// Begins to read the next part of the history that the client wants.
-    fn read(&self) -> Reading {
+    fn read(&mut self) -> Reading {
+        self.known = self.shared.hub.position();
         let (after, until) = match (self.feed, &self.sync) {
             (Feed::CatchingUp(position), _) => (position, u64::MAX),
             (_, Some(sync)) => (sync.position, sync.until),
@@ -299,7 +304,11 @@ impl Client {
             for (_, line) in page.lines() {
                 self.say(line.into());
             }
-            let position = page.last_seq().unwrap_or(position);
+            let position = match (page.last_seq(), page.more) {
+                (Some(last), true) => last,
+                // Numbers are left out after a crash: where the journal ends, nothing is missing up to where the hub was.
+                (last, _) => last.unwrap_or(position).max(self.known),
+            };
             let joined = !page.more && self.shared.hub.join_behind(self.number, &self.outbox, position);
             self.feed = match joined {
                 true => Feed::Live,

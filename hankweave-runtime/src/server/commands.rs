@@ -58,6 +58,7 @@ pub(super) async fn run(hands: Hands, mut jobs: mpsc::Receiver<Job>) {
     loop {
         // Every arm is cancel safe: a receive that is dropped loses nothing, and the work stays where it is.
         tokio::select! {
+            biased;
             Some((job, result)) = work.next() => hands.finish(&mut ledger, &job, result),
             job = jobs.recv(), if work.len() < MOST => match job {
                 Some(job) => match ledger.enter(&job.request, &job.from) {

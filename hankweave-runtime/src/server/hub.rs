@@ -1,6 +1,6 @@
 //! From the single writer to every client: each event is written down once and handed to all.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::wire::{Event, IdleReason, JournalEntry};
@@ -18,7 +18,8 @@ pub(super) struct Hub(Mutex<Inner>);
 struct Inner {
     /// The `seq` of the last event that was handed out.
     position: u64,
-    members: HashMap<u64, Member>,
+    /// In an order that depends on nothing but their numbers.
+    members: BTreeMap<u64, Member>,
     /// Why nothing runs, as long as nothing does.
     idle: Option<Idle>,
 }
@@ -42,7 +43,7 @@ impl Hub {
     pub(super) fn new(position: u64) -> Self {
         Self(Mutex::new(Inner {
             position,
-            members: HashMap::new(),
+            members: BTreeMap::new(),
             idle: None,
         }))
     }

@@ -276,6 +276,7 @@ impl Bound {
             };
             // Commands are carried out as long as somebody is here to send one; what is in progress then has nobody to hear of it.
             tokio::select! {
+                biased;
                 () = listen::listen(listener, Arc::clone(&work)) => {}
                 _ = futures_util::future::join3(commands::run(hands, waiting), handing_out, mourning) => {}
             }
