@@ -91,14 +91,12 @@ pub fn check_glob(pattern: &str) -> Result<(), String> {
         return Err("must not contain `..`".to_owned());
     }
     // What is accepted here must not fail when the codon that it belongs to has done its work.
-    Patterns::parse(&[pattern])
-        .map(drop)
-        .map_err(|error| match error {
-            PatternError::Syntax { source, .. } => format!("is not a glob: {}", source.kind()),
-            PatternError::Extended { reason, .. } => reason.to_owned(),
-            PatternError::Empty { .. } => "must not be empty".to_owned(),
-            PatternError::Outside { .. } => "must stay inside the workspace".to_owned(),
-        })
+    Patterns::check(pattern).map_err(|error| match error {
+        PatternError::Syntax { source, .. } => format!("is not a glob: {}", source.kind()),
+        PatternError::Extended { reason, .. } => reason.to_owned(),
+        PatternError::Empty { .. } => "must not be empty".to_owned(),
+        PatternError::Outside { .. } => "must stay inside the workspace".to_owned(),
+    })
 }
 
 fn check_portable(path: &str) -> Result<(), &'static str> {

@@ -17,6 +17,9 @@ pub struct Patterns {
     everything: bool,
 }
 
+/// Only a pattern of more bytes than these can be too large for a matcher.
+const ALWAYS_BUILT: usize = 1_024;
+
 /// Compiled patterns of one sign.
 #[derive(Debug, Clone, Default)]
 struct Globs {
@@ -90,6 +93,18 @@ impl Patterns {
             unwanted: unwanted.build()?,
             everything: patterns.is_empty(),
         })
+    }
+
+    /// Whether [`parse`](Self::parse) would take this pattern, without the cost of a matcher.
+    ///
+    /// # Errors
+    ///
+    /// Returns why it cannot be used.
+    pub fn check(pattern: &str) -> Result<(), PatternError> {
+        if pattern.len() > ALWAYS_BUILT {
+            return Self::parse(&[pattern]).map(drop);
+        }
+        Pattern::parse(pattern)?.add_to(&mut Collected::default())
     }
 
     /// The list that matches nothing.
