@@ -460,7 +460,8 @@ mod tests {
 
     #[test]
     fn a_line_can_be_awaited_and_the_program_killed() {
-        let mut running = shell().start(["-c", "echo one; echo two; exec sleep 600"]);
+        let project = shell();
+        let mut running = project.start(["-c", "echo one; echo two; exec sleep 600"]);
         assert_eq!(running.wait_for_line(|line| line.starts_with("tw")), "two\n");
         let finished = running.kill();
         assert_eq!((finished.signal, &*finished.stdout), (Some(9), "one\ntwo\n"));
@@ -469,7 +470,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "still there after 0 s")]
     fn a_program_that_does_not_end_is_killed_at_the_deadline() {
-        shell()
+        let project = shell();
+        project
             .start(["-c", "exec sleep 600"])
             .finish_within(Duration::ZERO);
     }
