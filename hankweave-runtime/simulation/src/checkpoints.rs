@@ -76,6 +76,7 @@ impl SimCheckpoints {
             parent: commit.parent.clone(),
             files: tree.len(),
             skipped: Vec::new(),
+            seen: Vec::new(),
         };
         commits.tips.insert(commit.branch.clone(), sha.clone());
         commits.known.insert(sha.clone(), commit);

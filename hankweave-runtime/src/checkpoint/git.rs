@@ -154,6 +154,7 @@ impl GitCheckpoints {
             parent: draft.parent.map(name_of),
             files: snapshot.files.len(),
             skipped: snapshot.skipped.clone(),
+            seen: snapshot.seen.clone(),
         };
         Ok((checkpoint, folders))
     }

@@ -117,13 +117,16 @@ impl Commits {
         };
         self.known.insert(sha.clone(), known);
         self.tips.insert(branch.clone(), sha.clone());
-        let Snapshot { files, skipped, .. } = snapshot;
+        let Snapshot {
+            files, skipped, seen, ..
+        } = snapshot;
         let checkpoint = Checkpoint {
             sha: sha.clone(),
             branch,
             parent,
             files: files.len(),
             skipped,
+            seen,
         };
         self.files.insert(sha, files);
         Ok(checkpoint)

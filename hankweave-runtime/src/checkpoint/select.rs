@@ -49,6 +49,8 @@ pub(super) struct Selected {
 pub(super) struct Found {
     pub(super) path: TreePath,
     pub(super) stat: FileStat,
+    /// Whether it matches, and is not only there because it is tracked or in the way.
+    pub(super) matches: bool,
 }
 
 /// A folder that could not be listed.
@@ -195,12 +197,11 @@ impl Walker<'_> {
             tracked,
             in_the_way,
         } = self.selection;
-        let wanted = match wish {
-            Wish::Everything => true,
-            Wish::Default if patterns.matches(&self.path) => true,
-            Wish::Default | Wish::Tracked => tracked.contains_key(&self.path[..]),
-        };
-        let wanted = wanted || *in_the_way && holds_beneath(tracked, &self.path);
+        let matches = wish == Wish::Default && patterns.matches(&self.path);
+        let wanted = matches
+            || wish == Wish::Everything
+            || tracked.contains_key(&self.path[..])
+            || *in_the_way && holds_beneath(tracked, &self.path);
         if !wanted {
             return Ok(());
         }
@@ -218,6 +219,7 @@ impl Walker<'_> {
         self.selected.files.push(Found {
             path: self.current(),
             stat,
+            matches,
         });
         Ok(())
     }

@@ -7,6 +7,7 @@ use git2::Oid;
 use super::object::{BlobStore, BlobWriter};
 use super::select::{Found, Selected, Selection, select};
 use super::stat_cache::StatCache;
+use super::survey::{SurveyedFile, matching};
 use super::tree::{Entry, Listing};
 use super::workspace::{Contents, FileStat, Workspace};
 use super::{CheckpointError, SkipReason, Skipped, TreePath};
@@ -21,6 +22,8 @@ pub(super) struct Snapshot {
     /// How each file looked before it was read.
     pub(super) stats: Vec<(TreePath, FileStat, Oid)>,
     pub(super) skipped: Vec<Skipped>,
+    /// The files that match, as the walk saw them.
+    pub(super) seen: Vec<SurveyedFile>,
 }
 
 /// Takes a snapshot of what `selection` wants. Files that `cache` recognises are not read.
@@ -37,6 +40,7 @@ pub(super) fn take(
         })?;
     let mut snapshot = Snapshot {
         skipped,
+        seen: matching(&files),
         ..Snapshot::default()
     };
     let mut unknown = Vec::new();

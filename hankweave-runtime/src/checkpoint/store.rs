@@ -182,6 +182,8 @@ pub struct Checkpoint {
     pub files: usize,
     /// What was found in the workspace and left out, in the order of the walk.
     pub skipped: Vec<Skipped>,
+    /// What [`survey`](CheckpointStore::survey) would have told at that moment.
+    pub seen: Vec<SurveyedFile>,
 }
 
 /// Something in the workspace that is not part of a checkpoint.

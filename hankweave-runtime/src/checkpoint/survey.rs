@@ -3,7 +3,7 @@
 use hankweave_core::time::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::select::{Selection, select};
+use super::select::{Found, Selection, select};
 use super::tree::Listing;
 use super::workspace::{Contents, FileStat, Workspace};
 use super::{CheckpointError, Patterns, TreePath};
@@ -45,13 +45,18 @@ pub(super) fn survey(
         path: error.path,
         source: error.source,
     })?;
-    let files = selected.files.into_iter();
-    Ok(files
+    Ok(matching(&selected.files))
+}
+
+/// Those of the files of a walk that match.
+pub(super) fn matching(files: &[Found]) -> Vec<SurveyedFile> {
+    let matching = files.iter().filter(|found| found.matches);
+    matching
         .map(|found| SurveyedFile {
-            path: found.path,
+            path: found.path.clone(),
             stat: found.stat,
         })
-        .collect())
+        .collect()
 }
 
 /// SHA-256 of a file's content; `None` when it is gone, unreadable or larger than `most` bytes.

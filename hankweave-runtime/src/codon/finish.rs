@@ -173,7 +173,8 @@ pub(super) async fn complete(
 }
 
 impl CodonRun<'_> {
-    /// Makes a checkpoint of the workspace.
+    /// Makes a checkpoint of the workspace, and tells what has changed since the files were looked at last: before the codon ends, so that nothing it
+    /// did comes later.
     pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
         let tip = || self.run.tip.lock().unwrap_or_else(PoisonError::into_inner);
         let request = CheckpointRequest {
@@ -187,12 +188,11 @@ impl CodonRun<'_> {
             duration: None,
         };
         let store = self.run.checkpoints.clone();
-        let checkpoint = self
-            .run
-            .world
-            .blocking
-            .run(move || store.create(&request))
-            .await?;
+        let made = self.run.world.blocking.run(move || store.create(&request)).await;
+        if made.is_err() {
+            self.run.watch.look(self).await;
+        }
+        let checkpoint = made?;
         for skipped in checkpoint
             .skipped
             .iter()
@@ -201,6 +201,7 @@ impl CodonRun<'_> {
             tracing::warn!(path = %skipped.path, reason = ?skipped.reason, "left out of the checkpoint");
         }
         *tip() = Some(checkpoint.sha.clone());
+        self.run.watch.learn(self, checkpoint.seen).await;
         Ok(checkpoint.sha)
     }
 

@@ -43,13 +43,11 @@ pub(crate) async fn execute(codon: &CodonRun<'_>) -> Result<CodonEnd, Transition
 
 async fn walk(codon: &CodonRun<'_>) -> Stage<CodonEnd> {
     let preparing = budget::begin(codon, open::open(codon).await?).await?;
-    codon.run.watch.look(codon).await;
+    codon.run.watch.begin(codon).await;
     let starting = prepare::prepare(codon, preparing).await?;
     let (initializing, agent) = start::start(codon, starting).await?;
     let (running, agent) = initialize::initialize(codon, initializing, agent).await?;
     let (running, work) = run::run(codon, running, agent, SoFar::nothing(codon)).await?;
     let (running, work) = extend::extend(codon, running, work).await?;
-    // What the agent did last is told before the codon ends.
-    codon.run.watch.look(codon).await;
     finish::finish(codon, running, work).await
 }

@@ -1,7 +1,7 @@
 //! Watching the files of the workspace while a codon runs: what changed is told once in a while, and all of it before the codon ends.
 //!
 //! The walk of checkpoints is repeated instead of asking the system to watch: it knows which files count, has no limit on their number, and sees
-//! what happened while nobody looked.
+//! what happened while nobody looked. What a checkpoint itself has seen needs no walk of our own.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::context::CodonRun;
-use crate::checkpoint::{CheckpointError, CheckpointStore, SurveyedFile, TreePath};
+use crate::checkpoint::{CheckpointStore, SurveyedFile, TreePath};
 use crate::error::chain;
 use crate::world::World;
 
@@ -71,24 +71,60 @@ impl Watch {
         tokio::time::sleep_until(due.unwrap_or_else(|| Instant::now() + INTERVAL)).await;
     }
 
+    /// Looks for the first time, or at other files than before: what is there then is not new. Between two codons that watch the same files there
+    /// is nothing to begin with.
+    pub(super) async fn begin(&self, codon: &CodonRun<'_>) {
+        if !self.0.lock().await.knows(&codon.patterns) {
+            self.look(codon).await;
+        }
+    }
+
     /// Looks and tells what is not as it was; the first look, and one at other files, only tells what there is.
     pub(super) async fn look(&self, codon: &CodonRun<'_>) {
         let mut seen = self.0.lock().await;
         let begin = Instant::now();
-        let patterns = codon.patterns.clone();
-        // Where other files count, those that come in are not new.
-        let before = seen.files.clone().filter(|_| seen.patterns == patterns);
-        seen.patterns.clone_from(&patterns);
-        let is_first = before.is_none();
-        let found = look(&codon.run.world, &codon.run.checkpoints, patterns, before).await;
+        let (store, patterns) = (Arc::clone(&codon.run.checkpoints), codon.patterns.clone());
+        let walk = codon
+            .run
+            .world
+            .blocking
+            .run(move || store.survey(&patterns))
+            .await;
         seen.due = Some(Instant::now() + INTERVAL.max(begin.elapsed() * SHARE));
-        let look = match found {
-            Ok(look) => look,
-            Err(error) => {
-                tracing::warn!(error = %chain(&error), "the files could not be looked at");
-                return;
-            }
-        };
+        match walk {
+            Ok(files) => seen.take(codon, files).await,
+            Err(error) => tracing::warn!(error = %chain(&error), "the files could not be looked at"),
+        }
+    }
+
+    /// The same with what a checkpoint has just seen.
+    pub(super) async fn learn(&self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
+        self.0.lock().await.take(codon, files).await;
+    }
+
+    /// The files as they were seen last.
+    pub(crate) async fn tree(&self) -> Vec<FileNode> {
+        let seen = self.0.lock().await;
+        let files = seen.files.as_deref();
+        files.map(|files| nodes(files.values())).unwrap_or_default()
+    }
+}
+
+impl Seen {
+    /// Whether these are the files that were looked at.
+    fn knows(&self, patterns: &[String]) -> bool {
+        self.files.is_some() && self.patterns == patterns
+    }
+
+    /// Compares with what was seen before, and tells the difference.
+    async fn take(&mut self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
+        // Where other files count, those that come in are not new.
+        let before = self.files.take().filter(|_| self.patterns == codon.patterns);
+        self.patterns.clone_from(&codon.patterns);
+        let is_first = before.is_none();
+        let store = Arc::clone(&codon.run.checkpoints);
+        let compare = move || compare(&*store, before.as_deref(), files);
+        let look = codon.run.world.blocking.run(compare).await;
         let changed = !look.changes.is_empty();
         let more = look.changes.len().saturating_sub(MOST_CHANGES);
         for change in look.changes.into_iter().take(MOST_CHANGES) {
@@ -102,16 +138,7 @@ impl Watch {
             let tree = nodes(look.files.values());
             codon.run.tell(Event::FiletreeUpdated { tree }).await;
         }
-        seen.files = Some(Arc::new(look.files));
-    }
-
-    /// The files as they were seen last.
-    pub(crate) async fn tree(&self) -> Vec<FileNode> {
-        let seen = self.0.lock().await;
-        seen.files
-            .as_ref()
-            .map(|files| nodes(files.values()))
-            .unwrap_or_default()
+        self.files = Some(Arc::new(look.files));
     }
 }
 
@@ -121,8 +148,9 @@ pub(crate) async fn tree_now(
     checkpoints: &Arc<dyn CheckpointStore>,
     patterns: Vec<String>,
 ) -> Vec<FileNode> {
-    match look(world, checkpoints, patterns, None).await {
-        Ok(look) => nodes(look.files.values()),
+    let store = Arc::clone(checkpoints);
+    match world.blocking.run(move || store.survey(&patterns)).await {
+        Ok(files) => nodes(files.iter()),
         Err(error) => {
             tracing::warn!(error = %chain(&error), "the files could not be looked at");
             Vec::new()
@@ -130,29 +158,13 @@ pub(crate) async fn tree_now(
     }
 }
 
-async fn look(
-    world: &World,
-    checkpoints: &Arc<dyn CheckpointStore>,
-    patterns: Vec<String>,
-    before: Option<Arc<Files>>,
-) -> Result<Look, CheckpointError> {
-    let store = Arc::clone(checkpoints);
-    let work = move || {
-        let files: Files = store
-            .survey(&patterns)?
-            .into_iter()
-            .map(|file| (file.path.clone(), file))
-            .collect();
-        let changes = match &before {
-            Some(before) => compare(&*store, before, &files),
-            None => Vec::new(),
-        };
-        Ok(Look { files, changes })
-    };
-    world.blocking.run(work).await
+fn compare(store: &dyn CheckpointStore, before: Option<&Files>, files: Vec<SurveyedFile>) -> Look {
+    let files = files.into_iter().map(|file| (file.path.clone(), file)).collect();
+    let changes = before.map_or_else(Vec::new, |before| changes(store, before, &files));
+    Look { files, changes }
 }
 
-fn compare(store: &dyn CheckpointStore, before: &Files, now: &Files) -> Vec<Change> {
+fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files) -> Vec<Change> {
     let written = now.values().filter_map(|file| {
         let action = match before.get(&file.path) {
             Some(known) if known == file => return None,

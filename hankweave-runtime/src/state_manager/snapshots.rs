@@ -15,10 +15,11 @@ use super::journaling::Letters;
 use super::{Parts, PersistenceError};
 use crate::store::{SnapshotMark, SnapshotWriter};
 
-/// How long a change that is no transition waits for its snapshot at least.
+/// How long a change that is no transition waits for its snapshot at least. A transition waits for nothing but the pace.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Such changes wait this many times as long as the last snapshot took, so that a large document takes no more than a tenth of the disk.
+/// Between two snapshots there is this many times as long as the first took, so that they take no more than a tenth of the disk, however large the
+/// document and however slow the disk.
 const PACE: u32 = 9;
 
 /// Rarely enough that cutting the log costs little, and short enough to be read in a fraction of a second.
@@ -33,8 +34,8 @@ pub(super) struct Snapshots {
     /// When the work began.
     begun: Instant,
     due: Option<Instant>,
-    /// How long changes that are no transitions wait.
-    patience: Duration,
+    /// When the pace allows the next.
+    rested: Instant,
     cuts: Cuts,
 }
 
@@ -95,15 +96,15 @@ impl Snapshots {
             work: None,
             begun: Instant::now(),
             due: None,
-            patience: PATIENCE,
+            rested: Instant::now(),
             cuts,
         }
     }
 
     /// Notes that the document changed.
     pub(super) fn changed(&mut self, transition: bool) {
-        let now = Instant::now();
-        let due = if transition { now } else { now + self.patience };
+        let patience = if transition { Duration::ZERO } else { PATIENCE };
+        let due = self.rested.max(Instant::now() + patience);
         self.due = Some(self.due.map_or(due, |earlier| earlier.min(due)));
     }
 
@@ -166,7 +167,7 @@ impl Snapshots {
                 let step = work.await;
                 self.work = None;
                 if matches!(step, Step::Saved(..)) {
-                    self.patience = PATIENCE.max(self.begun.elapsed() * PACE);
+                    self.rested = Instant::now() + self.begun.elapsed() * PACE;
                 }
                 step
             }

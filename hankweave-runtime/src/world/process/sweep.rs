@@ -4,7 +4,8 @@
 //! children: that finds also those that dropped their environment and detached themselves.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, waitpid};
@@ -89,7 +90,7 @@ struct Process {
 
 impl Process {
     fn read(pid: i32) -> Option<Self> {
-        Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(pid, str::from_utf8(&read(pid, "stat")?).ok()?)
     }
 
     /// The name in the second field may hold spaces and brackets, so the rest begins behind the last bracket.
@@ -105,7 +106,7 @@ impl Process {
 
     /// The value of the marker variable in its environment.
     fn marker(&self) -> Option<Vec<u8>> {
-        let environment = fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
+        let environment = read(self.pid, "environ").unwrap_or_default();
         let value = |variable: &[u8]| {
             let value = variable.strip_prefix(MARKER_VARIABLE.as_bytes())?;
             value.strip_prefix(b"=").map(<[u8]>::to_vec)
@@ -127,6 +128,14 @@ impl Process {
             let _ = pidfd_send_signal(&pidfd, Signal::KILL);
         }
     }
+}
+
+/// A file about a process. The system tells no lengths, so none is asked for (`take`), and most are shorter than the first read.
+fn read(pid: i32, name: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(4096);
+    let file = File::open(format!("/proc/{pid}/{name}")).ok()?;
+    file.take(u64::MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// The living processes that carry `marker`, and the living descendants of any process that does.
