@@ -55,6 +55,7 @@ const SOURCE: &[Rule] = &[
 pub(crate) const PENDING_ROLLBACK: &[Rule] = &[
     required("source", |checker, source| checker.object(source, SOURCE)),
     optional("left", leaf::<CheckpointSha>),
+    optional("safety", leaf::<CheckpointSha>),
     required("restored", leaf::<bool>),
 ];
 

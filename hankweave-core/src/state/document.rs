@@ -50,6 +50,10 @@ pub struct PendingRollback {
     /// The checkpoint whose files are left: what only it has is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<CheckpointSha>,
+    /// The checkpoint that keeps the files as they were before the first change. A restore that is finished later keeps it. `None` while
+    /// nothing had to change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub safety: Option<CheckpointSha>,
     /// Whether the files are back.
     pub restored: bool,
     /// Names that other versions wrote; kept as they are.

@@ -47,7 +47,7 @@ impl HankweaveState {
         let pending = self
             .pending_rollback
             .iter()
-            .map(|pending| &pending.source.checkpoint_sha);
+            .flat_map(|pending| pending.safety.iter().chain([&pending.source.checkpoint_sha]));
         self.initial_checkpoint
             .iter()
             .chain(pending)

@@ -99,6 +99,28 @@ impl SimCheckpoints {
         })
     }
 
+    /// Keeps the files as they are before a restore.
+    fn save(&self, request: &RestoreRequest) -> Result<Checkpoint, RestoreError> {
+        let mut commits = self.vault.commits();
+        let commit = KnownCheckpoint {
+            message: format!("safety: {}", request.target),
+            timestamp: request.at,
+            branch: format!("recovery/{}-{}", millis(request.at), commits.known.len()),
+            parent: request.left.clone(),
+        };
+        self.keep(commit, &mut commits).map_err(RestoreError::Safety)
+    }
+
+    /// Whether what stands at `path` now is in the safety checkpoint of `request`.
+    fn is_saved(&self, path: &TreePath, request: &RestoreRequest) -> bool {
+        let (now, commits) = (self.tree(), self.vault.commits());
+        let saved = request
+            .safety
+            .as_ref()
+            .and_then(|safety| commits.trees.get(safety));
+        saved.is_some_and(|saved| saved.get(path.as_path()) == now.get(path.as_path()))
+    }
+
     /// Writes one file beside its place and moves it there.
     fn write(&self, path: &Path, content: &Content) -> io::Result<()> {
         let whole = self.workspace.join(path);
@@ -218,28 +240,25 @@ impl CheckpointStore for SimCheckpoints {
         self.plan(request).map_err(RestoreError::History)
     }
 
-    fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
+    fn protect(&self, request: &RestoreRequest) -> Result<Option<Checkpoint>, RestoreError> {
         let plan = self.plan(request).map_err(RestoreError::History)?;
         if plan.write.is_empty() && plan.delete.is_empty() {
-            return Ok(RestoreReport {
-                safety: None,
-                done: plan,
-            });
+            return Ok(None);
         }
-        let mut commits = self.vault.commits();
-        let commit = KnownCheckpoint {
-            message: format!("safety: {}", request.target),
-            timestamp: request.at,
-            branch: format!("recovery/{}-{}", millis(request.at), commits.known.len()),
-            parent: request.left.clone(),
+        self.save(request).map(Some)
+    }
+
+    fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
+        let plan = self.plan(request).map_err(RestoreError::History)?;
+        let changed = plan.write.iter().chain(&plan.delete);
+        let safety = match changed.clone().all(|path| self.is_saved(path, request)) {
+            true => None,
+            false => Some(self.save(request)?),
         };
-        let safety = self.keep(commit, &mut commits).map_err(RestoreError::Safety)?;
+        let commits = self.vault.commits();
         let target = commits.tree(&request.target).map_err(RestoreError::History)?;
         self.apply(&plan, target)?;
-        Ok(RestoreReport {
-            safety: Some(safety),
-            done: plan,
-        })
+        Ok(RestoreReport { safety, done: plan })
     }
 }
 

@@ -103,6 +103,7 @@ pub(super) fn restore_request(target: &Checkpoint, left: &Checkpoint) -> Restore
     RestoreRequest {
         target: target.sha.clone(),
         left: Some(left.sha.clone()),
+        safety: None,
         at: Timestamp::from_millis(1_736_000_001_000),
     }
 }
@@ -185,6 +186,8 @@ contract! {
     a_safety_checkpoint_leads_back,
     an_interrupted_restore_can_be_finished,
     a_planned_restore_changes_nothing,
+    what_is_saved_already_is_not_saved_again,
+    what_was_changed_since_it_was_saved_is_saved_too,
 }
 
 fn an_unchanged_workspace_still_gives_each_codon_its_checkpoint(fixture: &Fixture) {
@@ -386,7 +389,6 @@ fn only_what_can_be_restored_is_restorable(fixture: &Fixture) {
         fixture.store.known().unwrap()[&created.sha]
     );
     assert!(fixture.store.restorable(&[]).unwrap().is_empty());
-    assert_eq!(fixture.store.unfinished_restore().unwrap(), None);
     assert!(fixture.store.prune(&[]).unwrap().is_empty());
 }
 
@@ -627,4 +629,48 @@ fn a_planned_restore_changes_nothing(fixture: &Fixture) {
     );
     assert_eq!(photograph(&fixture.workspace), before);
     assert_eq!(fixture.restore(&first, &second).done, plan);
+}
+
+/// A workspace with a file in two versions that is about to go back to the first, and what was there is saved.
+fn protected(fixture: &Fixture) -> (Checkpoint, RestoreRequest) {
+    fixture.write("a", "1");
+    fixture.write("b", "1");
+    let first = fixture.create();
+    fixture.write("a", "2");
+    let second = fixture.create();
+    fixture.write("a", "never checkpointed");
+    let request = restore_request(&first, &second);
+    let safety = fixture.store.protect(&request).unwrap().unwrap();
+    fixture.reads("a", "never checkpointed");
+    let request = RestoreRequest {
+        safety: Some(safety.sha.clone()),
+        ..request
+    };
+    (safety, request)
+}
+
+// covers: G8
+fn what_is_saved_already_is_not_saved_again(fixture: &Fixture) {
+    let (safety, request) = protected(fixture);
+    let report = fixture.store.restore(&request).unwrap();
+    assert_eq!(report.safety, None);
+    fixture.reads("a", "1");
+    fixture.restore(&safety, &safety);
+    fixture.reads("a", "never checkpointed");
+    let there = RestoreRequest {
+        target: safety.sha,
+        ..request
+    };
+    assert_eq!(fixture.store.protect(&there).unwrap(), None);
+}
+
+// covers: G8
+fn what_was_changed_since_it_was_saved_is_saved_too(fixture: &Fixture) {
+    let (_, request) = protected(fixture);
+    fixture.write("b", "edited while nobody was looking");
+    let second_safety = fixture.store.restore(&request).unwrap().safety.unwrap();
+    fixture.reads("b", "1");
+    fixture.restore(&second_safety, &second_safety);
+    fixture.reads("a", "never checkpointed");
+    fixture.reads("b", "edited while nobody was looking");
 }

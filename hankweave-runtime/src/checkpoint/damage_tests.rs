@@ -33,66 +33,23 @@ fn two_versions(fixture: &Fixture) -> (Checkpoint, Checkpoint) {
     (first, second)
 }
 
-fn unfinished_restore(fixture: &Fixture) -> Option<UnfinishedRestore> {
-    fixture.store.unfinished_restore().unwrap()
-}
-
 // covers: G8, F1
 #[test]
-fn a_restore_that_a_crash_cut_off_is_known_and_finished() {
+fn a_restore_that_a_crash_cut_off_keeps_its_first_safety_checkpoint() {
     let fixture = Fixture::git();
     let (first, second) = two_versions(&fixture);
-    let safety = fixture
-        .store
-        .restore(&restore_request(&first, &second))
-        .unwrap()
-        .safety
-        .unwrap();
-    assert_eq!(unfinished_restore(&fixture), None, "it came to its end");
-    // As if it had stopped behind the first file.
-    let cut_off = UnfinishedRestore {
-        target: first.sha.clone(),
-        left: Some(second.sha.clone()),
-        safety: safety.sha,
-        at: Timestamp::from_millis(1_736_000_001_000),
+    let safety = fixture.store.protect(&restore_request(&first, &second)).unwrap();
+    let request = RestoreRequest {
+        safety: Some(safety.unwrap().sha),
+        ..restore_request(&first, &second)
     };
-    unfinished::write(&repository(&fixture), &cut_off).unwrap();
-    fixture.write("b", "2");
-    fixture.write("c", "2");
-
+    // As if it had stopped behind the first file.
+    fixture.write("a", "1");
     let (again, _) = open_git(&fixture.workspace);
-    assert_eq!(again.unfinished_restore().unwrap(), Some(cut_off));
-    again.restore(&restore_request(&first, &second)).unwrap();
+    assert_eq!(again.restore(&request).unwrap().safety, None);
     for path in ["a", "b", "c"] {
         fixture.reads(path, "1");
     }
-    assert_eq!(again.unfinished_restore().unwrap(), None);
-}
-
-// covers: G8
-#[test]
-fn a_note_about_a_restore_that_was_done_is_removed_by_the_next_one() {
-    let fixture = Fixture::git();
-    let (first, second) = two_versions(&fixture);
-    let note = UnfinishedRestore {
-        target: second.sha.clone(),
-        left: Some(first.sha.clone()),
-        safety: first.sha.clone(),
-        at: Timestamp::from_millis(0),
-    };
-    unfinished::write(&repository(&fixture), &note).unwrap();
-    let report = fixture.store.restore(&restore_request(&second, &first)).unwrap();
-    assert_eq!((report.safety, unfinished_restore(&fixture)), (None, None));
-}
-
-// covers: G8
-#[test]
-fn a_damaged_note_is_an_error_and_not_no_note() {
-    let fixture = Fixture::git();
-    two_versions(&fixture);
-    fs::write(unfinished::place(&repository(&fixture)), "{").unwrap();
-    let error = fixture.store.unfinished_restore().unwrap_err();
-    assert!(matches!(error, RestoreError::Note { .. }), "{error}");
 }
 
 // covers: G10, F21

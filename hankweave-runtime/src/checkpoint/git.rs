@@ -30,8 +30,8 @@ use super::tree::{ChangeKind, Entry, Folders, Listing, changes};
 use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
-    KnownCheckpoints, Patterns, RestoreError, RestorePlan, RestoreReport, RestoreRequest, TreePath,
-    UnfinishedRestore, message, prune, unfinished,
+    KnownCheckpoints, Patterns, RestoreError, RestorePlan, RestoreReport, RestoreRequest, TreePath, message,
+    prune,
 };
 
 /// Checkpoints in a bare git repository.
@@ -228,36 +228,6 @@ impl GitCheckpoints {
         };
         Ok(self.commit(repository, cache, objects, current, &draft)?.0)
     }
-
-    /// Notes that the restore begins, and returns the safety checkpoint that leads back behind all of it: a restore that
-    /// finishes an interrupted one keeps the first.
-    fn note(&self, request: &RestoreRequest, safety: &CheckpointSha) -> Result<CheckpointSha, RestoreError> {
-        let safety = match self.unfinished_restore()? {
-            Some(earlier) if earlier.target == request.target => earlier.safety,
-            _ => safety.clone(),
-        };
-        let note = UnfinishedRestore {
-            target: request.target.clone(),
-            left: request.left.clone(),
-            safety: safety.clone(),
-            at: request.at,
-        };
-        unfinished::write(self.history.path(), &note).map_err(self.note_error("write"))?;
-        Ok(safety)
-    }
-
-    fn forget_note(&self) -> Result<(), RestoreError> {
-        unfinished::remove(self.history.path()).map_err(self.note_error("remove"))
-    }
-
-    fn note_error(&self, action: &'static str) -> impl Fn(io::Error) -> RestoreError {
-        let path = unfinished::place(self.history.path());
-        move |source| RestoreError::Note {
-            action,
-            path: path.clone(),
-            source,
-        }
-    }
 }
 
 impl CheckpointStore for GitCheckpoints {
@@ -340,50 +310,44 @@ impl CheckpointStore for GitCheckpoints {
         Ok(self.prepare_restore(&repository, &cache, request, &OnlyIds)?.plan)
     }
 
+    fn protect(&self, request: &RestoreRequest) -> Result<Option<Checkpoint>, RestoreError> {
+        let cache = self.cache();
+        let repository = self.history.repository().map_err(unreadable)?;
+        let objects = NewObjects::new(&self.history);
+        let prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
+        if prepared.changes_nothing() {
+            return Ok(None);
+        }
+        let odb = open_objects(&repository)?;
+        check_contents(&odb, &prepared.plan, &prepared.target)?;
+        let saved = self.save(&repository, &cache, objects, &prepared.current, request);
+        saved.map(Some).map_err(RestoreError::Safety)
+    }
+
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
         let cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
         let objects = NewObjects::new(&self.history);
-        let Prepared {
-            current,
-            target,
-            plan,
-        } = self.prepare_restore(&repository, &cache, request, &objects)?;
-        if plan.write.is_empty() && plan.delete.is_empty() {
-            self.forget_note()?;
-            return Ok(RestoreReport {
-                safety: None,
-                done: plan,
-            });
-        }
-        let odb = repository
-            .odb()
-            .map_err(|error| unreadable(ObjectError::at("open the object store")(error)))?;
-        check_contents(&odb, &plan, &target)?;
-        let safety = self
-            .save(&repository, &cache, objects, &current, request)
-            .map_err(RestoreError::Safety)?;
-        let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
-        let contents = |blob| {
-            let object = odb.read(blob).map_err(ObjectError::at("read a blob"))?;
-            Ok(object.data().to_vec())
-        };
-        let first_safety = self.note(request, &safety.sha)?;
-        restore::apply(&workspace, &plan, &target, &contents).map_err(|source| {
-            RestoreError::Interrupted {
-                safety: first_safety,
-                source: Box::new(source),
+        let prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
+        let mut safety = None;
+        if !prepared.changes_nothing() {
+            let odb = open_objects(&repository)?;
+            check_contents(&odb, &prepared.plan, &prepared.target)?;
+            if !is_saved(&repository, &prepared, request) {
+                let saved = self.save(&repository, &cache, objects, &prepared.current, request);
+                safety = Some(saved.map_err(RestoreError::Safety)?);
             }
-        })?;
-        self.forget_note()?;
+            let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
+            let contents = |blob| {
+                let object = odb.read(blob).map_err(ObjectError::at("read a blob"))?;
+                Ok(object.data().to_vec())
+            };
+            restore::apply(&workspace, &prepared.plan, &prepared.target, &contents)?;
+        }
         Ok(RestoreReport {
-            safety: Some(safety),
-            done: plan,
+            safety,
+            done: prepared.plan,
         })
-    }
-
-    fn unfinished_restore(&self) -> Result<Option<UnfinishedRestore>, RestoreError> {
-        unfinished::read(self.history.path()).map_err(self.note_error("read"))
     }
 
     fn restorable(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
@@ -516,6 +480,21 @@ fn usable_cache(history: &GitHistory) -> StatCache {
     } else {
         StatCache::default()
     }
+}
+
+/// Whether the safety checkpoint of `request` has all that would change; one that cannot be read has nothing.
+fn is_saved(repository: &Repository, prepared: &Prepared, request: &RestoreRequest) -> bool {
+    let saved = request
+        .safety
+        .as_ref()
+        .map(|safety| history::load(repository, safety));
+    saved.is_some_and(|saved| saved.is_ok_and(|saved| prepared.is_saved_in(&saved.files)))
+}
+
+fn open_objects(repository: &Repository) -> Result<Odb<'_>, RestoreError> {
+    repository
+        .odb()
+        .map_err(|error| unreadable(ObjectError::at("open the object store")(error)))
 }
 
 /// Fails when contents are missing that the restore needs, before anything is changed.

@@ -96,6 +96,13 @@ impl Commits {
             .ok_or_else(|| HistoryError::Unknown { sha: sha.clone() })
     }
 
+    fn save(&mut self, request: &RestoreRequest, current: Snapshot) -> Result<Checkpoint, RestoreError> {
+        let branch = format!("recovery/{}-{}", request.at.as_millis(), request.target.short());
+        let text = message::safety(&request.target, request.at);
+        let saved = self.add(branch, request.left.clone(), text, request.at, current);
+        saved.map_err(RestoreError::Safety)
+    }
+
     fn add(
         &mut self,
         branch: String,
@@ -211,29 +218,36 @@ impl CheckpointStore for MemoryCheckpoints {
         Ok(self.prepare_restore(&self.commits(), request, &OnlyIds)?.plan)
     }
 
+    fn protect(&self, request: &RestoreRequest) -> Result<Option<Checkpoint>, RestoreError> {
+        let mut commits = self.commits();
+        let prepared = self.prepare_restore(&commits, request, &self.blobs)?;
+        match prepared.changes_nothing() {
+            true => Ok(None),
+            false => commits.save(request, prepared.current).map(Some),
+        }
+    }
+
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
         let mut commits = self.commits();
+        let prepared = self.prepare_restore(&commits, request, &self.blobs)?;
+        let saved = request
+            .safety
+            .as_ref()
+            .and_then(|safety| commits.files.get(safety));
+        let is_saved = saved.is_some_and(|saved| prepared.is_saved_in(saved));
+        let safe = prepared.changes_nothing() || is_saved;
         let Prepared {
             current,
             target,
             plan,
-        } = self.prepare_restore(&commits, request, &self.blobs)?;
-        if plan.write.is_empty() && plan.delete.is_empty() {
-            return Ok(RestoreReport {
-                safety: None,
-                done: plan,
-            });
-        }
-        let branch = format!("recovery/{}-{}", request.at.as_millis(), request.target.short());
-        let text = message::safety(&request.target, request.at);
-        let safety = commits.add(branch, request.left.clone(), text, request.at, current);
-        let safety = safety.map_err(RestoreError::Safety)?;
+        } = prepared;
+        let safety = match safe {
+            true => None,
+            false => Some(commits.save(request, current)?),
+        };
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
         restore::apply(&workspace, &plan, &target, &|blob| self.blobs.read(blob))?;
-        Ok(RestoreReport {
-            safety: Some(safety),
-            done: plan,
-        })
+        Ok(RestoreReport { safety, done: plan })
     }
 }
 

@@ -85,12 +85,6 @@ mod tree;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "a note beside the repository of libgit2"
-)]
-mod unfinished;
-#[expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
     reason = "the files of the real workspace, by descriptors; `CheckpointStore` is the seam"
 )]
 mod workspace;
@@ -119,4 +113,3 @@ pub use store::{
 };
 pub use survey::SurveyedFile;
 pub use tree::{Change, ChangeKind, InvalidPath, TreePath};
-pub use unfinished::UnfinishedRestore;

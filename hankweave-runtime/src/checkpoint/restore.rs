@@ -27,6 +27,22 @@ pub(super) struct Prepared {
     pub(super) plan: RestorePlan,
 }
 
+impl Prepared {
+    pub(super) fn changes_nothing(&self) -> bool {
+        self.plan.write.is_empty() && self.plan.delete.is_empty()
+    }
+
+    /// Whether `saved` has every file that the restore would replace or delete, as it is now.
+    pub(super) fn is_saved_in(&self, saved: &Listing) -> bool {
+        let mut found = self.current.files.iter();
+        found.all(|(path, entry)| {
+            [saved, &self.target]
+                .iter()
+                .any(|kept| kept.get(path) == Some(entry))
+        })
+    }
+}
+
 /// Compares the workspace with `target`; what is in the way of it goes to `blobs`.
 pub(super) fn prepare(
     workspace: &Workspace,

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::object::ObjectError;
 use super::survey::SurveyedFile;
-use super::{Change, PatternError, TreePath, UnfinishedRestore, message};
+use super::{Change, PatternError, TreePath, message};
 
 /// Keeps checkpoints of one workspace.
 ///
@@ -98,26 +98,25 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// As [`restore`](Self::restore).
     fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError>;
 
+    /// Saves in a safety checkpoint what [`restore`](Self::restore) would change or delete now ("reliability and security", rule G8);
+    /// `None` when that is nothing. Changes no file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RestoreError`] when a restore is not possible.
+    fn protect(&self, request: &RestoreRequest) -> Result<Option<Checkpoint>, RestoreError>;
+
     /// Brings back the files of a checkpoint ("reliability and security", rules G7 and G8).
     ///
-    /// First everything that will change is saved in a safety checkpoint. Then files that belong to the checkpoint being
-    /// left and not to the target are deleted, and files that differ from the target are written. Files that no
-    /// checkpoint knows stay. Links are replaced, never followed. Interrupted, it can be called again and finishes.
+    /// First everything that will change and that [`RestoreRequest::safety`] does not have is saved in a safety checkpoint.
+    /// Then files that belong to the checkpoint being left and not to the target are deleted, and files that differ from the
+    /// target are written. Files that no checkpoint knows stay. Links are replaced, never followed. Interrupted, it can be
+    /// called again and finishes.
     ///
     /// # Errors
     ///
     /// Returns [`RestoreError`]; its documentation says whether files were changed.
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError>;
-
-    /// The restore that was interrupted, by a crash or an error; restoring its target again ends it. A store that lives
-    /// no longer than the process knows of none.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`RestoreError::Note`] when that cannot be found out.
-    fn unfinished_restore(&self) -> Result<Option<UnfinishedRestore>, RestoreError> {
-        Ok(None)
-    }
 
     /// Forgets the safety checkpoints that are old and that `keep` does not name; returns their branches. A store that
     /// lives no longer than the process keeps all.
@@ -254,6 +253,8 @@ pub struct RestoreRequest {
     pub target: CheckpointSha,
     /// The checkpoint being left: files that only it has are deleted. `None` deletes nothing.
     pub left: Option<CheckpointSha>,
+    /// The safety checkpoint that was made already, by [`CheckpointStore::protect`].
+    pub safety: Option<CheckpointSha>,
     /// Time of the safety checkpoint.
     pub at: Timestamp,
 }
@@ -270,7 +271,7 @@ pub struct RestorePlan {
 /// What a restore changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreReport {
-    /// The checkpoint of the files as they were before; `None` when nothing had to change.
+    /// The checkpoint of the files as they were before; `None` when nothing had to change, or all that changed was saved already.
     pub safety: Option<Checkpoint>,
     /// What was done.
     pub done: RestorePlan,
@@ -375,24 +376,4 @@ pub enum RestoreError {
     /// The changes could not be made durable. Call again to finish.
     #[error("failed to sync the restored files")]
     Sync(#[source] io::Error),
-    /// Files may have been changed already; the restore is noted as unfinished.
-    #[error("failed to restore all files; what was there before is kept in checkpoint {safety}")]
-    Interrupted {
-        /// The files as they were before the first change.
-        safety: CheckpointSha,
-        /// What went wrong.
-        #[source]
-        source: Box<RestoreError>,
-    },
-    /// The note about an unfinished restore could not be read, written or removed.
-    #[error("failed to {action} the note about an unfinished restore, `{}`", path.display())]
-    Note {
-        /// What was tried.
-        action: &'static str,
-        /// The note.
-        path: PathBuf,
-        /// What the operating system said.
-        #[source]
-        source: io::Error,
-    },
 }

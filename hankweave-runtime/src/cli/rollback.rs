@@ -247,7 +247,7 @@ pub(super) fn failure(error: &RollbackError) -> Failure {
         }
         RollbackError::Record(TransitionError::Rejected(_)) => Failure::from_error(FailureKind::Bug, error),
         RollbackError::History(_) | RollbackError::Record(_) => Failure::from_error(FailureKind::Io, error),
-        RollbackError::Restore(_) => Failure::from_error(FailureKind::Io, error)
+        RollbackError::Restore(_) | RollbackError::Interrupted { .. } => Failure::from_error(FailureKind::Io, error)
             .hint("make room or mend the disk, then run the same command again: it finishes what was begun"),
     }
 }

@@ -237,7 +237,6 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
             .hint("use a local disk (-e DIR), or --allow-no-lock when no other instance uses the directory"),
         OpenError::Lock(LockError::NotPrivate { .. }) => Failure::from_error(FailureKind::Io, error)
             .hint("it holds prompts and everything that agents print, so it must be yours alone"),
-        OpenError::Survivors { .. } => Failure::from_error(FailureKind::Io, error).hint(SURVIVORS),
         OpenError::Data(DataError::Changed { .. }) => Failure::from_error(FailureKind::Input, error)
             .hint("--new starts over with it and keeps the history; without --data the runs go on as they are linked"),
         OpenError::Data(DataError::InTheWay { .. }) => Failure::from_error(FailureKind::Input, error)
@@ -265,7 +264,6 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
         | OpenError::State(_)
         | OpenError::Checkpoints(_)
         | OpenError::History(_)
-        | OpenError::Restore(_)
         | OpenError::Crash(_) => Failure::from_error(FailureKind::Io, error),
     }
 }

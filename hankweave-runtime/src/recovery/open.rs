@@ -12,9 +12,7 @@ use tokio::time::Instant;
 
 use super::own_files::{exclusion, own_files};
 use super::{PreflightError, checkpoints, crash, preflight};
-use crate::checkpoint::{
-    self, CheckpointStore, GitCheckpoints, HistoryError, OpenReport, OpenRequest, RestoreError,
-};
+use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, HistoryError, OpenReport, OpenRequest};
 use crate::data::{Data, DataError, Place};
 use crate::driver::DriverSet;
 use crate::embed::{Builder, RunOptions};
@@ -79,15 +77,6 @@ pub enum OpenError {
     /// The checkpoints cannot be looked at, so nobody knows where to go on.
     #[error("failed to look for the recorded checkpoints")]
     History(#[source] HistoryError),
-    /// Going back to a checkpoint had been interrupted, and could not be finished.
-    #[error("failed to finish going back to a checkpoint, which an earlier run began")]
-    Restore(#[source] RestoreError),
-    /// Processes of an earlier run could not be ended, and files are never taken back beneath them.
-    #[error("{count} processes of an earlier run still live, so its files cannot be taken back")]
-    Survivors {
-        /// How many.
-        count: usize,
-    },
     /// A crash that was found could not be recorded.
     #[error("failed to record the crash of an earlier run")]
     Crash(#[source] TransitionError),
@@ -305,7 +294,7 @@ pub(crate) async fn possess(
             .await
             .map_err(OpenError::Crash)?;
     }
-    notices.extend(checkpoints::put_in_order(&world, &records.checkpoints, &state, survivors).await?);
+    notices.extend(checkpoints::put_in_order(&world, &records.checkpoints, &state).await?);
     let possession = Possession {
         world,
         dir,

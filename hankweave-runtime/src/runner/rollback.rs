@@ -1,7 +1,7 @@
 //! Going back: the files of an earlier checkpoint, and a run that goes on from there ("runtime behaviour", section 6).
 //!
-//! The way back is recorded before the first file changes and noted as done after the last one, so a restore that was interrupted is finished
-//! by whatever starts next ("reliability and security", rule G8). The next run takes it up.
+//! The way back is recorded before the first file changes, with the checkpoint that keeps the files as they were, and noted as done after the
+//! last one, so a restore that was interrupted is finished by whatever starts next ("reliability and security", rule G8). The next run takes it up.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -61,6 +61,15 @@ pub enum RollbackError {
     /// The files could not be taken back; the error says whether some were changed.
     #[error("failed to bring back the files")]
     Restore(#[source] RestoreError),
+    /// The files could not be taken back, and some may have been changed.
+    #[error("failed to bring back all files; what was there before is kept in checkpoint {}", safety.short())]
+    Interrupted {
+        /// The files as they were before the first change.
+        safety: CheckpointSha,
+        /// What went wrong.
+        #[source]
+        source: RestoreError,
+    },
     /// The archive cannot be used; nothing was changed, unless the files are back already.
     #[error("failed to bring files back from the archive")]
     Archive(#[source] ArchiveError),
@@ -117,11 +126,7 @@ pub(crate) async fn go_back_to(
     possession: &Possession,
     source: ContinuationSource,
 ) -> Result<Rollback, RollbackError> {
-    if possession.survivors > 0 {
-        return Err(RollbackError::Survivors {
-            count: possession.survivors,
-        });
-    }
+    nobody_lives(possession)?;
     let state = possession.manager.snapshot();
     let thread = thread::build(&state, None, None);
     let left = left(&state, &thread, &known_checkpoints(possession).await?);
@@ -129,17 +134,18 @@ pub(crate) async fn go_back_to(
     let pending = PendingRollback {
         source,
         left,
+        safety: None,
         restored: false,
         extra: Extra::default(),
     };
-    record(possession, Some(pending.clone())).await?;
     tell(possession, started(&state, &thread, &rollback)).await;
     for event in steps(&thread, &rollback) {
         tell(possession, event).await;
     }
-    match restore(possession, &pending).await {
-        Ok(safety) => {
-            rollback.safety = safety;
+    match take(possession, pending).await {
+        Ok(taken) => {
+            rollback.safety = taken.safety.clone();
+            tell(possession, arrived(&taken)).await;
             tell_arrival(possession, &rollback).await;
         }
         Err(error) => {
@@ -220,13 +226,29 @@ fn is_target(entry: &thread::ThreadCodon, rollback: &Rollback) -> bool {
     entry.run_id == source.run_id && Some(entry.codon.codon_id()) == source.after_codon.as_ref()
 }
 
-/// Finishes a restore that was interrupted.
+/// Finishes a restore that was interrupted ("reliability and security", rule G8).
 pub(crate) async fn finish(possession: &Possession) -> Result<(), RollbackError> {
     let pending = possession.manager.snapshot().pending_rollback.clone();
     if let Some(pending) = pending.filter(|pending| !pending.restored) {
-        restore(possession, &pending).await?;
+        nobody_lives(possession)?;
+        let target = pending.source.checkpoint_sha.clone();
+        let taken = take(possession, pending).await?;
+        let message = format!(
+            "going back to checkpoint {} had been interrupted and was finished{}",
+            target.short(),
+            kept(&taken)
+        );
+        tell(possession, Event::Info { message }).await;
     }
     Ok(())
+}
+
+/// Files are never taken back beneath living processes ("reliability and security", rule G9).
+fn nobody_lives(possession: &Possession) -> Result<(), RollbackError> {
+    match possession.survivors {
+        0 => Ok(()),
+        count => Err(RollbackError::Survivors { count }),
+    }
 }
 
 /// The recorded checkpoints that can be restored. "Could not read" must never look like "there are none" ("runtime behaviour", section 2).
@@ -318,6 +340,7 @@ async fn plan(
     ahead.pending_rollback = Some(PendingRollback {
         source: source.clone(),
         left: None,
+        safety: None,
         restored: true,
         extra: Extra::default(),
     });
@@ -331,38 +354,82 @@ async fn plan(
     })
 }
 
-/// Brings the files back and notes that it is done.
-async fn restore(
+/// What became of a way back that was taken.
+struct Arrival {
+    target: CheckpointSha,
+    /// Files that were written or deleted.
+    changed: usize,
+    safety: Option<CheckpointSha>,
+}
+
+fn arrived(taken: &Arrival) -> Event {
+    let target = taken.target.short();
+    let message = match &taken.safety {
+        Some(_) => format!("went back to checkpoint {target}{}", kept(taken)),
+        None => format!("the files are those of checkpoint {target}"),
+    };
+    Event::Info { message }
+}
+
+/// What was changed, and where it is kept.
+fn kept(taken: &Arrival) -> String {
+    taken.safety.as_ref().map_or_else(String::new, |safety| {
+        format!(
+            " ({} files changed; what was there is kept in checkpoint {})",
+            taken.changed,
+            safety.short()
+        )
+    })
+}
+
+/// Saves the files, records where it goes, brings the files back, and records that it is done.
+async fn take(possession: &Possession, pending: PendingRollback) -> Result<Arrival, RollbackError> {
+    let mut pending = pending;
+    if pending.safety.is_none() {
+        pending.safety = protect(possession, &pending).await?;
+        record(possession, Some(pending.clone())).await?;
+    }
+    let changed = restore(possession, &pending).await?;
+    take_back(possession, &pending).await?;
+    let (target, safety) = (pending.source.checkpoint_sha.clone(), pending.safety.clone());
+    pending.restored = true;
+    record(possession, Some(pending)).await?;
+    Ok(Arrival {
+        target,
+        changed,
+        safety,
+    })
+}
+
+async fn protect(
     possession: &Possession,
     pending: &PendingRollback,
 ) -> Result<Option<CheckpointSha>, RollbackError> {
-    let store = possession.checkpoints.clone();
-    let target = &pending.source.checkpoint_sha;
-    let request = request(possession, target, pending.left.clone());
-    let report = possession
-        .world
-        .blocking
-        .run(move || store.restore(&request))
-        .await
-        .map_err(RollbackError::Restore)?;
-    take_back(possession, pending).await?;
-    let done = PendingRollback {
-        restored: true,
-        ..pending.clone()
-    };
-    record(possession, Some(done)).await?;
-    let changed = report.done.write.len() + report.done.delete.len();
-    let safety = report.safety.map(|safety| safety.sha);
-    let message = match &safety {
-        Some(safety) => format!(
-            "went back to checkpoint {} ({changed} files changed; what was there is kept in checkpoint {})",
-            target.short(),
-            safety.short()
-        ),
-        None => format!("the files are those of checkpoint {}", target.short()),
-    };
-    tell(possession, Event::Info { message }).await;
-    Ok(safety)
+    let (store, request) = (possession.checkpoints.clone(), restore_of(possession, pending));
+    let protect = possession.world.blocking.run(move || store.protect(&request));
+    let safety = protect.await.map_err(RollbackError::Restore)?;
+    Ok(safety.map(|safety| safety.sha))
+}
+
+/// Brings the files back and tells how many.
+async fn restore(possession: &Possession, pending: &PendingRollback) -> Result<usize, RollbackError> {
+    let (store, request) = (possession.checkpoints.clone(), restore_of(possession, pending));
+    let restore = possession.world.blocking.run(move || store.restore(&request));
+    match (restore.await, &pending.safety) {
+        (Ok(report), _) => Ok(report.done.write.len() + report.done.delete.len()),
+        (Err(source), Some(safety)) if !changes_nothing(&source) => Err(RollbackError::Interrupted {
+            safety: safety.clone(),
+            source,
+        }),
+        (Err(error), _) => Err(RollbackError::Restore(error)),
+    }
+}
+
+fn restore_of(possession: &Possession, pending: &PendingRollback) -> RestoreRequest {
+    RestoreRequest {
+        safety: pending.safety.clone(),
+        ..request(possession, &pending.source.checkpoint_sha, pending.left.clone())
+    }
 }
 
 /// Moves the files of codons that are gone back on out of the archive, and tells it for each codon ("runtime behaviour", section 6, steps 3 and 6).
@@ -439,17 +506,21 @@ fn request(possession: &Possession, target: &CheckpointSha, left: Option<Checkpo
     RestoreRequest {
         target: target.clone(),
         left,
+        safety: None,
         at: possession.world.clock.now(),
     }
 }
 
 /// Whether every file is as it was.
 fn changed_nothing(error: &RollbackError) -> bool {
+    matches!(error, RollbackError::Restore(error) if changes_nothing(error))
+}
+
+/// Whether a restore that failed like this has changed no file.
+fn changes_nothing(error: &RestoreError) -> bool {
     matches!(
         error,
-        RollbackError::Restore(
-            RestoreError::History(_) | RestoreError::Safety(_) | RestoreError::InTheWay { .. }
-        )
+        RestoreError::History(_) | RestoreError::Safety(_) | RestoreError::InTheWay { .. }
     )
 }
 

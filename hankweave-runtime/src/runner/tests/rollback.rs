@@ -10,7 +10,7 @@ use crate::checkpoint::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, HistoryError, InitialRequest, KnownCheckpoints,
     RestoreError, RestorePlan, RestoreReport, RestoreRequest, SkipReason, TreePath,
 };
-use crate::runner::{RollbackError, RollbackTarget, RunResult};
+use crate::runner::{RollbackError, RollbackTarget, RunError, RunResult};
 use crate::shutdown::Shutdown;
 
 /// Checkpoints whose next restores go wrong.
@@ -42,6 +42,9 @@ impl CheckpointStore for Troubled {
     }
     fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
         self.store.plan_restore(request)
+    }
+    fn protect(&self, request: &RestoreRequest) -> Result<Option<Checkpoint>, RestoreError> {
+        self.store.protect(request)
     }
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
         let path = TreePath::new(b"done.txt").unwrap();
@@ -81,17 +84,52 @@ async fn a_restore_that_broke_off_is_finished_by_the_next_start() {
     let hankweave = stage.open().await;
     let broken = hankweave.go_back(&to_first()).await;
     assert!(
-        matches!(broken, Err(RollbackError::Restore(RestoreError::Write { .. }))),
+        matches!(broken, Err(RollbackError::Interrupted { .. })),
         "{broken:?}"
     );
     let pending = hankweave.state().pending_rollback.clone().unwrap();
     assert!(!pending.restored && stage.done() == "one\ntwo\n");
+    let safety = pending.safety.unwrap();
 
     stage.write(&["one", "again"], &json!({}));
     hankweave.close().await.unwrap();
+    let known = stage.checkpoints.known().unwrap();
+    let recovery = |known: &KnownCheckpoints| known.values().filter(|it| it.kind() == "safety").count();
+    assert!(known.contains_key(&safety) && recovery(&known) == 1);
     let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
     assert_eq!((outcome.result, outcome.codons.len()), (RunResult::Completed, 1));
     assert_eq!(stage.done(), "one\nagain\n");
+    assert_eq!(
+        recovery(&stage.checkpoints.known().unwrap()),
+        1,
+        "the first is kept"
+    );
+}
+
+// covers: G9
+#[tokio::test]
+async fn no_file_is_taken_back_while_a_process_of_ours_lives() {
+    let stage = done(1).await;
+    let mut hankweave = stage.open().await;
+    hankweave.opened.possession.survivors = 1;
+    let refused = hankweave.go_back(&to_first()).await;
+    assert!(
+        matches!(refused, Err(RollbackError::Survivors { count: 1 })),
+        "{refused:?}"
+    );
+    assert_eq!(hankweave.state().pending_rollback, None);
+    hankweave.opened.possession.survivors = 0;
+    assert!(hankweave.go_back(&to_first()).await.is_err());
+    hankweave.opened.possession.survivors = 1;
+    let unfinished = hankweave.run(Shutdown::new()).await;
+    assert!(
+        matches!(
+            unfinished,
+            Err(RunError::Rollback(RollbackError::Survivors { .. }))
+        ),
+        "{unfinished:?}"
+    );
+    assert_eq!(stage.done(), "one\ntwo\n");
 }
 
 #[tokio::test]
