@@ -1,6 +1,6 @@
 //! The journal as files: `events/000001-kept.jsonl`, `events/000002.jsonl`, …
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hankweave_core::wire::JournalEntry;
 
 use super::lines::{self, Lines};
-use super::retention::forget;
+use super::retention::{is_forgotten, keep_the_rest, oldest_beyond};
 use super::segment::Segment;
 use super::{EventJournal, JournalError, LinePage, Page, PageLimit};
 use crate::world::disk::{self, AppendFile, Disk, SyncFile};
@@ -56,6 +56,12 @@ struct Writer {
     /// How many entries there are, once somebody has counted them.
     count: Option<u64>,
     unsynced: bool,
+    /// A file was finished and nobody has tidied up since.
+    untidy: bool,
+    /// Whether agents printed something into the last file; taken to be so where another process has written to it.
+    has_output: bool,
+    /// The numbers of finished files in which nothing was printed.
+    without_output: BTreeSet<u32>,
 }
 
 impl FileJournal {
@@ -90,26 +96,45 @@ impl FileJournal {
         if let Some(file) = writer.take_unsynced() {
             file.sync_data()?;
         }
-        let number = writer.segments.last().map_or(1, |last| last.number + 1);
+        let finished = writer.segments.last().map_or(0, |last| last.number);
+        if !std::mem::take(&mut writer.has_output) {
+            writer.without_output.insert(finished);
+        }
+        let number = finished + 1;
         let segment = Segment::new(&self.dir, number, first_seq);
         writer.file = self.disk.open_append(&segment.path)?;
         self.disk.sync_dir(&self.dir)?;
         writer.segments.push(segment);
-        // Nothing is lost when there is too much, so the entries that wait are written in any case.
-        let before = writer.segments.clone();
-        forget(
-            &*self.disk,
-            &self.dir,
-            &mut writer.segments,
-            self.limits.retained_bytes,
-        )
-        .unwrap_or_else(|error| {
-            tracing::warn!(%error, dir = %self.dir.display(), "failed to forget the oldest output of agents");
-        });
-        if writer.segments != before {
-            writer.count = None;
-        }
+        writer.untidy = true;
         Ok(())
+    }
+
+    /// Takes the output of agents out of the oldest files until all together have at most as many bytes as are retained.
+    fn forget(&self) -> io::Result<()> {
+        loop {
+            let segments = self.writer().segments.clone();
+            let Some(whole) = oldest_beyond(&*self.disk, &segments, self.limits.retained_bytes)? else {
+                return Ok(());
+            };
+            let kept = whole.as_kept(&self.dir);
+            let nothing_to_forget = self.writer().without_output.contains(&whole.number);
+            if !nothing_to_forget {
+                keep_the_rest(&*self.disk, &whole, &kept)?;
+            }
+            let mut writer = self.writer();
+            if nothing_to_forget {
+                self.disk.rename(&whole.path, &kept.path)?;
+            } else {
+                self.disk.remove_file(&whole.path)?;
+                writer.count = None;
+            }
+            // Whoever reads the old list meanwhile finds no file, and takes the new list as soon as the writer is free.
+            if let Some(place) = writer.segments.iter_mut().find(|segment| **segment == whole) {
+                *place = kept;
+            }
+            drop(writer);
+            self.disk.sync_dir(&self.dir)?;
+        }
     }
 
     /// Shows the lines behind number `after`, oldest first, as long as `show` wants more.
@@ -185,6 +210,7 @@ impl Writer {
             .for_each(|entry| lines::append(&mut self.lines, entry));
         self.file.append(&self.lines)?;
         self.unsynced = true;
+        self.has_output |= entries.iter().any(|entry| is_forgotten(entry.event.name()));
         Ok(())
     }
 
@@ -220,6 +246,18 @@ impl EventJournal for FileJournal {
             self.writer().unsynced = true;
             failed("sync the journal in", &self.dir)(error)
         })
+    }
+
+    fn is_untidy(&self) -> bool {
+        self.writer().untidy
+    }
+
+    fn tidy(&self) {
+        self.writer().untidy = false;
+        // Nothing is lost when there is too much, and the next finished file makes it be tried again.
+        self.forget().unwrap_or_else(|error| {
+            tracing::warn!(%error, dir = %self.dir.display(), "failed to forget the oldest output of agents");
+        });
     }
 
     fn restore(&self, mut entries: Vec<JournalEntry>) -> Result<(), JournalError> {
@@ -348,6 +386,7 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
             break;
         }
     }
+    let has_output = file.length() > 0;
     Ok(Writer {
         segments,
         file,
@@ -355,6 +394,9 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
         last_seq,
         count: None,
         unsynced: true,
+        untidy: false,
+        has_output,
+        without_output: BTreeSet::new(),
     })
 }
 

@@ -59,6 +59,15 @@ pub trait EventJournal: Send + Sync + Debug {
     /// [`JournalError`], as [`read_after`](Self::read_after).
     fn lines_after(&self, after: u64, limit: PageLimit) -> Result<LinePage, JournalError>;
 
+    /// Whether [`tidy`](Self::tidy) has something to do.
+    fn is_untidy(&self) -> bool {
+        false
+    }
+
+    /// Does what can wait and may take seconds, such as forgetting the oldest output of agents; others append and read meanwhile. What it does not
+    /// finish, because the disk refuses or the process ends, is done another time.
+    fn tidy(&self) {}
+
     /// How many entries there are. The first call may have to read everything.
     ///
     /// # Errors

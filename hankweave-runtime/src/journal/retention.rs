@@ -4,11 +4,15 @@
 //! so that whoever reads the file meanwhile notices, and a file is looked through only once.
 
 use std::io;
-use std::path::Path;
 
 use super::lines::{Lines, kind_of};
 use super::segment::Segment;
 use crate::world::disk::{self, Disk};
+
+/// Whether an event of this type goes when there is too much.
+pub(super) fn is_forgotten(kind: &str) -> bool {
+    FORGOTTEN.contains(&kind)
+}
 
 /// Output of agents and rigs, and figures that the state events tell as well.
 const FORGOTTEN: [&str; 8] = [
@@ -22,53 +26,49 @@ const FORGOTTEN: [&str; 8] = [
     "filetree.updated",
 ];
 
-/// Takes the output of agents out of the oldest files until all together have at most `limit` bytes. The last file is left alone.
+/// The oldest file that still has everything, while all together have more than `limit` bytes. The last file is left alone.
 ///
 /// # Errors
 ///
-/// What the disk says; what was not reached is then as it was.
-pub(super) fn forget(disk: &dyn Disk, dir: &Path, segments: &mut [Segment], limit: u64) -> io::Result<()> {
+/// What the disk says.
+pub(super) fn oldest_beyond(
+    disk: &dyn Disk,
+    segments: &[Segment],
+    limit: u64,
+) -> io::Result<Option<Segment>> {
     let mut total = 0;
-    for segment in &*segments {
+    for segment in segments {
         total += disk.metadata(&segment.path)?.length;
     }
-    let Some((_, old)) = segments.split_last_mut() else {
-        return Ok(());
+    let Some((_, old)) = segments.split_last().filter(|_| total > limit) else {
+        return Ok(None);
     };
-    for segment in old.iter_mut().filter(|segment| !segment.kept) {
-        if total <= limit {
-            break;
-        }
-        let before = disk.metadata(&segment.path)?.length;
-        let after = keep_the_rest(disk, dir, segment)?;
-        total = total - before + after;
-    }
-    Ok(())
+    Ok(old.iter().find(|segment| !segment.kept).cloned())
 }
 
-/// Writes what is not forgotten under the other name, and returns its length.
-fn keep_the_rest(disk: &dyn Disk, dir: &Path, segment: &mut Segment) -> io::Result<u64> {
+/// Writes what is not forgotten of `whole` as the file `kept`.
+///
+/// # Errors
+///
+/// What the disk says; there is no file `kept` then.
+pub(super) fn keep_the_rest(disk: &dyn Disk, whole: &Segment, kept: &Segment) -> io::Result<()> {
     let mut content = Vec::new();
-    let mut lines = Lines::new(disk, &segment.path, 0);
+    let mut lines = Lines::new(disk, &whole.path, 0);
     while let Some(line) = lines.next_line()? {
         // A damaged line is passed over by every reader.
         let bytes = line.bytes.unwrap_or_default();
-        if kind_of(bytes).is_some_and(|kind| !FORGOTTEN.contains(&&*kind)) {
+        if kind_of(bytes).is_some_and(|kind| !is_forgotten(&kind)) {
             content.extend_from_slice(bytes);
             content.push(b'\n');
         }
     }
-    let kept = segment.as_kept(dir);
-    disk::replace(disk, &kept.path, &content)?;
-    let whole = std::mem::replace(segment, kept);
-    disk.remove_file(&whole.path)?;
-    disk.sync_dir(dir)?;
-    Ok(content.len() as u64)
+    disk::replace(disk, &kept.path, &content)
 }
 
 #[cfg(test)]
 mod tests {
     use std::ops::RangeInclusive;
+    use std::path::Path;
     use std::sync::Arc;
 
     use hankweave_core::id::{CodonId, EventId};
@@ -76,7 +76,7 @@ mod tests {
     use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 
     use super::super::contract::seqs;
-    use super::super::{EventJournal, FileJournal, JournalLimits, PageLimit};
+    use super::super::{EventJournal, FileJournal, JournalError, JournalLimits, PageLimit};
     use super::*;
     use crate::world::disk::{Fault, FaultyDisk, RealDisk};
 
@@ -116,9 +116,18 @@ mod tests {
     fn write(disk: &Arc<dyn Disk>, dir: &Path, seqs: RangeInclusive<u64>) -> Option<FileJournal> {
         let journal = FileJournal::open(Arc::clone(disk), dir, LIMITS).ok()?;
         for seq in seqs {
-            journal.append(&[entry(seq)]).ok()?;
+            append(&journal, entry(seq)).ok()?;
         }
         Some(journal)
+    }
+
+    /// As the one who writes the journal does it, only not beside what follows.
+    fn append(journal: &FileJournal, entry: Arc<JournalEntry>) -> Result<(), JournalError> {
+        journal.append(&[entry])?;
+        if journal.is_untidy() {
+            journal.tidy();
+        }
+        Ok(())
     }
 
     /// Opens the journal and writes nothing.
@@ -158,6 +167,23 @@ mod tests {
             let page = journal.read_after(after, EVERYTHING).unwrap();
             assert_eq!((seqs(&page), page.corrupt_lines), (expected, 0), "after {after}");
         }
+    }
+
+    // covers: D6
+    #[test]
+    fn a_file_in_which_nothing_was_printed_is_not_written_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("events");
+        let journal = FileJournal::open(Arc::new(RealDisk), &dir, LIMITS).unwrap();
+        for number in (1..=120).step_by(2) {
+            append(&journal, entry(number)).unwrap();
+        }
+        let names = RealDisk.list_dir(&dir).unwrap();
+        assert!(names.iter().any(|name| name == "000001-kept.jsonl"), "{names:?}");
+        assert!(!names.iter().any(|name| name == "000001.jsonl"), "{names:?}");
+        let found = seqs(&journal.read_after(0, EVERYTHING).unwrap());
+        assert_eq!(found, (1..=120).step_by(2).collect::<Vec<u64>>());
+        assert_eq!(journal.count().unwrap(), 60);
     }
 
     // covers: D6, P7

@@ -62,6 +62,8 @@ impl Letters {
 pub(super) struct Journalist {
     journaling: Journaling,
     letters: mpsc::Receiver<Letter>,
+    /// Work on the journal that can wait, in progress.
+    tidying: Tidying,
     /// The number of the last event that was published.
     told: watch::Sender<u64>,
     degraded: Degraded,
@@ -79,18 +81,20 @@ impl Journalist {
         let journalist = Self {
             journaling,
             letters,
+            tidying: Tidying(None),
             told,
             degraded,
         };
         (journalist, Letters(sender))
     }
 
-    /// Works until every [`Letters`] is dropped and read.
+    /// Works until every [`Letters`] is dropped and read. What can wait is then left to another time.
     pub(super) async fn run(mut self) {
         loop {
             tokio::select! {
                 biased;
                 synced = self.journaling.synced() => self.heed(synced),
+                () = self.tidying.end() => {}
                 letter = self.letters.recv() => match letter {
                     Some(Letter::News(news)) => self.tell(news),
                     Some(Letter::Sync(reply)) => {
@@ -114,6 +118,7 @@ impl Journalist {
             self.told.send_replace(last);
         }
         self.heed(told);
+        self.tidying.begin(&self.journaling.parts);
     }
 
     /// Makes everything durable, which is more than what is in the file: an event that the journal refused is not.
@@ -129,6 +134,37 @@ impl Journalist {
         if let Err(error) = done {
             self.degraded.note(error);
         }
+    }
+}
+
+/// Tidying the journal on another thread, while it is in progress.
+struct Tidying(Option<BoxFuture<'static, ()>>);
+
+impl Tidying {
+    fn begin(&mut self, parts: &Parts) {
+        if self.0.is_none() && parts.journal.is_untidy() {
+            let journal = Arc::clone(&parts.journal);
+            self.0 = Some(Box::pin(parts.blocking.run(move || journal.tidy())));
+        }
+    }
+
+    /// Waits for the end of what is in progress.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it stays in progress.
+    async fn end(&mut self) {
+        match &mut self.0 {
+            Some(work) => work.await,
+            None => std::future::pending().await,
+        }
+        self.0 = None;
+    }
+}
+
+impl fmt::Debug for Tidying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tidying").field(&self.0.is_some()).finish()
     }
 }
 

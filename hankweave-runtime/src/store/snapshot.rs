@@ -77,8 +77,9 @@ impl SnapshotWriter {
             ..state.clone()
         };
         let mut text = pretty(&frame);
-        fill(&mut text, "\n  \"runs\": []", &list(&runs, FIELD_INDENT));
+        // The runs come last, because the text is searched and they are nearly all of it.
         fill(&mut text, "\n  \"executionPlan\": []", &plan);
+        fill(&mut text, "\n  \"runs\": []", &list(&runs, FIELD_INDENT));
         text.push('\n');
         text
     }
