@@ -2,10 +2,13 @@
 
 use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
+use super::extended;
+use super::language::Automaton;
+
 /// Patterns that say which files are meant, in the dialect of the hank configuration, section 5.
 ///
-/// `*` and `?` stay within one name, `**` crosses folders, `[…]` and `{a,b}` are known, and of the extended globs `@(a|b)`, `?(a|b)` and one
-/// `!(a|b)`; names with a leading dot match like others; letter case counts. A pattern without `/` means the root of the workspace. A pattern
+/// `*` and `?` stay within one name, `**` crosses folders, `[…]` and `{a,b}` are known, and so are the extended globs `@(a|b)`, `?(a|b)`,
+/// `*(a|b)`, `+(a|b)` and `!(a|b)`; names with a leading dot match like others; letter case counts. A pattern without `/` means the root of the workspace. A pattern
 /// without wildcards, or one that ends in `/`, also means everything beneath the folder of that name. A leading `!` subtracts from the whole list,
 /// wherever it stands.
 ///
@@ -24,16 +27,13 @@ const ALWAYS_BUILT: usize = 1_024;
 #[derive(Debug, Clone, Default)]
 struct Globs {
     plain: GlobSet,
-    /// What the first set matches and the second one does not; one pair for each `!(…)`.
-    with_exceptions: Vec<(GlobSet, GlobSet)>,
+    extended: Vec<Automaton>,
 }
 
 impl Globs {
-    fn matches(&self, path: &Candidate<'_>) -> bool {
-        let excepted = |(wanted, but): &(GlobSet, GlobSet)| {
-            wanted.is_match_candidate(path) && !but.is_match_candidate(path)
-        };
-        self.plain.is_match_candidate(path) || self.with_exceptions.iter().any(excepted)
+    fn matches(&self, path: &[u8]) -> bool {
+        self.plain.is_match_candidate(&Candidate::from_bytes(path))
+            || self.extended.iter().any(|pattern| pattern.matches(path))
     }
 }
 
@@ -52,7 +52,7 @@ pub enum PatternError {
         /// The pattern as it was written.
         pattern: String,
     },
-    /// The pattern uses an extended glob in a way that is not known.
+    /// The pattern uses an extended glob in a way that cannot be followed.
     #[error("the pattern `{pattern}` {reason}")]
     Extended {
         /// The pattern as it was written.
@@ -123,8 +123,7 @@ impl Patterns {
         if self.everything {
             return true;
         }
-        let candidate = Candidate::from_bytes(path);
-        self.wanted.matches(&candidate) && !self.unwanted.matches(&candidate)
+        self.wanted.matches(path) && !self.unwanted.matches(path)
     }
 }
 
@@ -132,17 +131,14 @@ impl Patterns {
 #[derive(Default)]
 struct Collected {
     plain: Vec<Glob>,
-    with_exceptions: Vec<(Vec<Glob>, Vec<Glob>)>,
+    extended: Vec<Automaton>,
 }
 
 impl Collected {
     fn build(self) -> Result<Globs, PatternError> {
-        let pairs = self.with_exceptions.into_iter();
         Ok(Globs {
             plain: build(self.plain)?,
-            with_exceptions: pairs
-                .map(|(wanted, but)| Ok((build(wanted)?, build(but)?)))
-                .collect::<Result<_, _>>()?,
+            extended: self.extended,
         })
     }
 }
@@ -194,27 +190,19 @@ impl<'a> Pattern<'a> {
     }
 
     fn add_to(&self, collected: &mut Collected) -> Result<(), PatternError> {
-        let extended = |reason| PatternError::Extended {
-            pattern: self.written.to_owned(),
-            reason,
-        };
-        let Expanded { glob, but } = expand(&self.glob).map_err(extended)?;
-        match but {
-            None => self.add(&glob, &mut collected.plain),
-            Some(but) => {
-                let mut pair = (Vec::new(), Vec::new());
-                self.add(&glob, &mut pair.0)?;
-                self.add(&but, &mut pair.1)?;
-                collected.with_exceptions.push(pair);
-                Ok(())
-            }
+        if extended::is_extended(&self.glob) {
+            let automaton = extended::compile(&self.glob, self.folder);
+            let automaton = automaton.map_err(|reason| PatternError::Extended {
+                pattern: self.written.to_owned(),
+                reason,
+            })?;
+            collected.extended.push(automaton);
+            return Ok(());
         }
-    }
-
-    fn add(&self, glob: &str, set: &mut Vec<Glob>) -> Result<(), PatternError> {
-        set.push(self.compile(glob)?);
+        collected.plain.push(self.compile(&self.glob)?);
         if self.folder {
-            set.push(self.compile(&format!("{glob}/**"))?);
+            let beneath = format!("{}/**", self.glob);
+            collected.plain.push(self.compile(&beneath)?);
         }
         Ok(())
     }
@@ -229,78 +217,6 @@ impl<'a> Pattern<'a> {
             pattern: self.written.to_owned(),
             source,
         })
-    }
-}
-
-/// A pattern without extended globs.
-struct Expanded {
-    glob: String,
-    /// What does not count although `glob` matches it.
-    but: Option<String>,
-}
-
-/// Writes extended globs with `{…}`: `@(a|b)` is `{a,b}`, `?(a|b)` is `{,a,b}`, and `!(a|b)` is `*` but not `{a,b}`.
-fn expand(pattern: &str) -> Result<Expanded, &'static str> {
-    let (mut glob, mut but, mut rest) = (String::new(), None::<String>, pattern);
-    while let Some((before, kind, inner, behind)) = next_group(rest)? {
-        glob.push_str(before);
-        if let Some(but) = &mut but {
-            but.push_str(before);
-        }
-        let alternatives = alternatives(inner)?;
-        let (plain, excepted) = match kind {
-            '@' => (format!("{{{alternatives}}}"), None),
-            '?' => (format!("{{,{alternatives}}}"), None),
-            '!' if but.is_none() => ("*".to_owned(), Some(format!("{{{alternatives}}}"))),
-            '!' => return Err("has more than one `!(…)`"),
-            _ => return Err("repeats a group with `*(…)` or `+(…)`, which is not known"),
-        };
-        if let Some(excepted) = excepted {
-            but = Some(format!("{glob}{excepted}"));
-        } else if let Some(but) = &mut but {
-            but.push_str(&plain);
-        }
-        glob.push_str(&plain);
-        rest = behind;
-    }
-    glob.push_str(rest);
-    if let Some(but) = &mut but {
-        but.push_str(rest);
-    }
-    Ok(Expanded { glob, but })
-}
-
-/// What stands before the first group, its sign, what it holds, and what stands behind it.
-type Group<'p> = (&'p str, char, &'p str, &'p str);
-
-fn next_group(pattern: &str) -> Result<Option<Group<'_>>, &'static str> {
-    let Some((open, kind)) = pattern
-        .match_indices('(')
-        .filter_map(|(open, _)| Some((open, pattern[..open].chars().next_back()?)))
-        .find(|(_, kind)| "!@?+*".contains(*kind))
-    else {
-        return Ok(None);
-    };
-    let inside = &pattern[open + 1..];
-    let mut depth = 1_u32;
-    let close = inside.char_indices().find_map(|(at, character)| {
-        match character {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            _ => {}
-        }
-        (depth == 0).then_some(at)
-    });
-    let close = close.ok_or("has a group that is not closed")?;
-    let before = &pattern[..open - kind.len_utf8()];
-    Ok(Some((before, kind, &inside[..close], &inside[close + 1..])))
-}
-
-/// The alternatives of a group with commas between them.
-fn alternatives(inner: &str) -> Result<String, &'static str> {
-    match inner.contains(['(', '/', ',', '{']) {
-        true => Err("has a group with more than names and wildcards in it"),
-        false => Ok(inner.replace('|', ",")),
     }
 }
 
@@ -368,35 +284,19 @@ mod tests {
     }
 
     #[test]
-    fn extended_globs_name_alternatives_and_exceptions() {
-        check(&["@(a|b).md"], &["a.md", "b.md"], &["c.md", "ab.md"]);
-        check(&["a?(.min).js"], &["a.js", "a.min.js"], &["a.max.js"]);
-        check(
-            &["src/!(*.test).ts"],
-            &["src/a.ts", "src/.ts"],
-            &["src/a.test.ts", "src/x/a.ts"],
-        );
+    fn extended_globs_stand_in_lists_like_other_patterns() {
         check(&["!(a|b)/"], &["c/x", "c/x/y"], &["a/x", "b/x/y"]);
         check(&["**", "!!(a)"], &["a", "b/c"], &["b"]);
-        check(&["a(1).@(txt|md)"], &["a(1).txt"], &["a1.txt"]);
+        check(
+            &["./src//+(x|y)", "*.md", "!@(a|b).md"],
+            &["src/xy", "c.md"],
+            &["a.md", "src/z"],
+        );
     }
 
     #[test]
     fn a_pattern_that_cannot_be_used_is_named() {
-        for bad in [
-            "",
-            "!",
-            "./",
-            "../a",
-            "a/../b",
-            "/etc/*",
-            "+(a|b)/x",
-            "src/*(a|b)",
-            "!(a)!(b)",
-            "@(a",
-            "@(a/b)",
-            "[a",
-        ] {
+        for bad in ["", "!", "./", "../a", "a/../b", "/etc/*", "@(a", "@(a/b)", "[a"] {
             let error = Patterns::parse(&[bad]).unwrap_err();
             assert!(error.to_string().contains(&format!("`{bad}`")), "{error}");
         }

@@ -109,6 +109,39 @@ fn a_condition_compares_with_what_its_operator_can_compare() {
     );
 }
 
+/// Section 9: an invalid regular expression is never true, and section 8 asks for the check.
+#[test]
+fn a_regular_expression_that_cannot_be_read_is_refused_where_it_stands() {
+    let matches = |regex: &str| {
+        let value = serde_json::Value::from(regex);
+        format!(r#"{{"operator": "matches", "path": "a", "value": {value}}}"#)
+    };
+    for good in [r"^\d+/(?<name>[^\]]*)$", r"\/\p{Greek}", "(?i)a|b", r"\\1", ""] {
+        condition(&matches(good), &[]);
+    }
+    for (bad, reason) in [
+        ("a(b", "unclosed group, at its character 2"),
+        (
+            "[z-a]",
+            "invalid character class range, the start must be <= the end, at its character 2",
+        ),
+        ("x{2", "unclosed counted repetition, at its character 2"),
+        (
+            "ab(?!c)",
+            "look-around, including look-ahead and look-behind, is not supported, at its character 3",
+        ),
+        (r"(a)\1", "backreferences are not supported, at its character 4"),
+        (r"\p{Greeks}", "Unicode property not found, at its character 1"),
+    ] {
+        let message = format!("trigger.conditions[0].value: is no regular expression: {reason}");
+        condition(&matches(bad), &[&message]);
+    }
+    condition(
+        r#"{"operator": "matches", "path": "a", "value": 1}"#,
+        &["trigger.conditions[0].value: must be a string, not a number"],
+    );
+}
+
 /// A name that no event has would never trigger anything; the names are those of "WebSocket protocol", Events.
 #[test]
 fn a_trigger_names_events_that_there_are() {

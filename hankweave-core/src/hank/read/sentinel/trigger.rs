@@ -123,7 +123,7 @@ enum Operand {
     Scalar,
     /// A list with something in it.
     List,
-    Text,
+    Regex,
     Number,
 }
 
@@ -141,7 +141,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched]) -> O
                 ("in", Operand::List),
                 ("notIn", Operand::List),
                 ("contains", Operand::Scalar),
-                ("matches", Operand::Text),
+                ("matches", Operand::Regex),
                 ("greaterThan", Operand::Number),
                 ("lessThan", Operand::Number),
             ],
@@ -150,9 +150,23 @@ fn condition(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched]) -> O
     fields.required(reader, "value", |reader, node| match operand? {
         Operand::Scalar => scalar(reader, node),
         Operand::List => reader.non_empty_list(node, scalar).map(drop),
-        Operand::Text => reader.string(node).map(drop),
+        Operand::Regex => reader.checked(node, check_regex).map(drop),
         Operand::Number => reader.number(node).map(drop),
     })
+}
+
+/// A condition whose regular expression cannot be read would never be true ("hank configuration", section 9). The syntax is that of the crate
+/// `regex`, which takes linear time and therefore knows neither look-around nor back-references.
+fn check_regex(text: &str) -> Result<(), String> {
+    let (kind, offset) = match regex_syntax::parse(text) {
+        Ok(_) => return Ok(()),
+        Err(regex_syntax::Error::Parse(error)) => (error.kind().to_string(), error.span().start.offset),
+        Err(regex_syntax::Error::Translate(error)) => (error.kind().to_string(), error.span().start.offset),
+        Err(error) => (error.to_string(), 0),
+    };
+    let before = text.get(..offset).unwrap_or_default();
+    let at = before.chars().count() + 1;
+    Err(format!("is no regular expression: {kind}, at its character {at}"))
 }
 
 fn scalar(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {

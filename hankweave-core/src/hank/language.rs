@@ -1,0 +1,264 @@
+//! Regular languages of bytes: expressions, and the automata that they become.
+//!
+//! A language is derived by one byte after another (Brzozowski, "Derivatives of regular expressions", 1964), because that knows "everything but"
+//! as well as "one of", which the engines for regular expressions do not. Each language that comes out is a state of the automaton.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// A set of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Bytes([u64; 4]);
+
+impl Bytes {
+    pub(super) const ALL: Self = Self([u64::MAX; 4]);
+
+    pub(super) fn range(first: u8, last: u8) -> Self {
+        let mut bits = [0; 4];
+        for byte in first..=last {
+            bits[usize::from(byte / 64)] |= 1 << (byte % 64);
+        }
+        Self(bits)
+    }
+
+    pub(super) fn without(mut self, byte: u8) -> Self {
+        self.0[usize::from(byte / 64)] &= !(1 << (byte % 64));
+        self
+    }
+
+    fn contains(self, byte: u8) -> bool {
+        self.0[usize::from(byte / 64)] >> (byte % 64) & 1 == 1
+    }
+}
+
+/// A set of byte strings. Made by its functions alone, which keep equal sets in one form as far as that is cheap.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Language(Rc<Form>);
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    /// The empty string alone.
+    Empty,
+    /// One byte of these.
+    One(Bytes),
+    Then(Language, Language),
+    /// No language at all when the set is empty.
+    Either(BTreeSet<Language>),
+    Both(Language, Language),
+    Not(Language),
+    /// As often as wanted, also never.
+    Repeated(Language),
+}
+
+impl Language {
+    fn new(form: Form) -> Self {
+        Self(Rc::new(form))
+    }
+
+    pub(super) fn empty() -> Self {
+        Self::new(Form::Empty)
+    }
+
+    pub(super) fn one(bytes: Bytes) -> Self {
+        Self::new(Form::One(bytes))
+    }
+
+    pub(super) fn text(text: &str) -> Self {
+        let bytes = text.bytes().rev();
+        bytes.fold(Self::empty(), |rest, byte| {
+            Self::one(Bytes::range(byte, byte)).then(rest)
+        })
+    }
+
+    fn nothing() -> Self {
+        Self::new(Form::Either(BTreeSet::new()))
+    }
+
+    fn is_nothing(&self) -> bool {
+        matches!(&*self.0, Form::Either(choices) if choices.is_empty())
+    }
+
+    pub(super) fn then(self, next: Self) -> Self {
+        if self.is_nothing() || next.is_nothing() {
+            return Self::nothing();
+        }
+        match (&*self.0, &*next.0) {
+            (Form::Empty, _) => next,
+            (_, Form::Empty) => self,
+            (Form::Then(first, second), _) => {
+                let rest = second.clone().then(next);
+                Self::new(Form::Then(first.clone(), rest))
+            }
+            _ => Self::new(Form::Then(self, next)),
+        }
+    }
+
+    pub(super) fn either(choices: impl IntoIterator<Item = Self>) -> Self {
+        let mut set = BTreeSet::new();
+        for choice in choices {
+            match &*choice.0 {
+                Form::Either(inner) => set.extend(inner.iter().cloned()),
+                _ => drop(set.insert(choice)),
+            }
+        }
+        match set.len() {
+            1 => set.pop_first().unwrap_or_else(Self::nothing),
+            _ => Self::new(Form::Either(set)),
+        }
+    }
+
+    pub(super) fn both(self, other: Self) -> Self {
+        if self.is_nothing() || other.is_nothing() {
+            return Self::nothing();
+        }
+        match self.cmp(&other) {
+            std::cmp::Ordering::Equal => self,
+            std::cmp::Ordering::Less => Self::new(Form::Both(self, other)),
+            std::cmp::Ordering::Greater => Self::new(Form::Both(other, self)),
+        }
+    }
+
+    pub(super) fn not(self) -> Self {
+        Self::new(Form::Not(self))
+    }
+
+    pub(super) fn repeated(self) -> Self {
+        match &*self.0 {
+            Form::Empty | Form::Repeated(_) => self,
+            _ => Self::new(Form::Repeated(self)),
+        }
+    }
+
+    /// Whether the empty string is in it.
+    fn has_empty(&self) -> bool {
+        match &*self.0 {
+            Form::Empty | Form::Repeated(_) => true,
+            Form::One(_) => false,
+            Form::Then(first, second) => first.has_empty() && second.has_empty(),
+            Form::Either(choices) => choices.iter().any(Self::has_empty),
+            Form::Both(one, other) => one.has_empty() && other.has_empty(),
+            Form::Not(inner) => !inner.has_empty(),
+        }
+    }
+
+    /// What may follow `byte`: all strings that are in this language with `byte` before them.
+    fn behind(&self, byte: u8) -> Self {
+        match &*self.0 {
+            Form::Empty => Self::nothing(),
+            Form::One(bytes) => match bytes.contains(byte) {
+                true => Self::empty(),
+                false => Self::nothing(),
+            },
+            Form::Then(first, second) => {
+                let inside = first.behind(byte).then(second.clone());
+                match first.has_empty() {
+                    true => Self::either([inside, second.behind(byte)]),
+                    false => inside,
+                }
+            }
+            Form::Either(choices) => Self::either(choices.iter().map(|choice| choice.behind(byte))),
+            Form::Both(one, other) => one.behind(byte).both(other.behind(byte)),
+            Form::Not(inner) => inner.behind(byte).not(),
+            Form::Repeated(inner) => inner.behind(byte).then(self.clone()),
+        }
+    }
+
+    /// How much there is to it.
+    fn size(&self) -> usize {
+        match &*self.0 {
+            Form::Empty | Form::One(_) => 1,
+            Form::Then(one, other) | Form::Both(one, other) => 1 + one.size() + other.size(),
+            Form::Either(choices) => 1 + choices.iter().map(Self::size).sum::<usize>(),
+            Form::Not(inner) | Form::Repeated(inner) => 1 + inner.size(),
+        }
+    }
+
+    /// The sets of bytes that it names.
+    fn sets(&self, found: &mut BTreeSet<Bytes>) {
+        match &*self.0 {
+            Form::Empty => {}
+            Form::One(bytes) => drop(found.insert(*bytes)),
+            Form::Then(one, other) | Form::Both(one, other) => {
+                one.sets(found);
+                other.sets(found);
+            }
+            Form::Either(choices) => choices.iter().for_each(|choice| choice.sets(found)),
+            Form::Not(inner) | Form::Repeated(inner) => inner.sets(found),
+        }
+    }
+}
+
+/// A language as a table: a string is looked up in one step for each of its bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Automaton {
+    /// Bytes that no set tells apart have the same class.
+    classes: Box<[u8; 256]>,
+    /// The states of all classes, one state behind the other; the first one is where every string begins.
+    next: Vec<u16>,
+    /// Whether a string may end in a state.
+    ends: Vec<bool>,
+}
+
+impl Automaton {
+    /// A pattern that people write has a dozen states.
+    const MAX_STATES: usize = 1_000;
+    /// Bounds the time that a language of a stranger can cost, not what people write.
+    const MAX_SIZE: usize = 30_000;
+
+    /// Finds all states; `None` when there are too many.
+    pub(super) fn of(language: &Language) -> Option<Self> {
+        let (classes, examples) = classes(language);
+        let mut states = BTreeMap::from([(language.clone(), 0_u16)]);
+        let mut order = vec![language.clone()];
+        let (mut next, mut size) = (Vec::new(), 0);
+        while let Some(state) = order.get(next.len() / examples.len()).cloned() {
+            size += state.size() * examples.len();
+            if order.len() > Self::MAX_STATES || size > Self::MAX_SIZE {
+                return None;
+            }
+            for byte in &examples {
+                let behind = state.behind(*byte);
+                let new = u16::try_from(order.len()).ok()?;
+                let number = *states.entry(behind.clone()).or_insert(new);
+                if number == new {
+                    order.push(behind);
+                }
+                next.push(number);
+            }
+        }
+        Some(Self {
+            classes,
+            next,
+            ends: order.iter().map(Language::has_empty).collect(),
+        })
+    }
+
+    pub(super) fn matches(&self, text: &[u8]) -> bool {
+        let width = self.next.len() / self.ends.len();
+        let last = text.iter().fold(0, |state, byte| {
+            let class = usize::from(self.classes[usize::from(*byte)]);
+            usize::from(self.next[state * width + class])
+        });
+        self.ends[last]
+    }
+}
+
+/// The class of each byte, and one byte of each class.
+fn classes(language: &Language) -> (Box<[u8; 256]>, Vec<u8>) {
+    let mut sets = BTreeSet::new();
+    language.sets(&mut sets);
+    let mut classes = Box::new([0; 256]);
+    let mut known: BTreeMap<Vec<bool>, u8> = BTreeMap::new();
+    let mut examples = Vec::new();
+    for byte in 0..=u8::MAX {
+        let member: Vec<bool> = sets.iter().map(|set| set.contains(byte)).collect();
+        // At most 256 classes, numbered from 0.
+        let new = u8::try_from(known.len()).unwrap_or(u8::MAX);
+        let class = *known.entry(member).or_insert_with(|| {
+            examples.push(byte);
+            new
+        });
+        classes[usize::from(byte)] = class;
+    }
+    (classes, examples)
+}
