@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::codon::{CodonExecution, SentinelPhase, SentinelState, Sentinels};
 use crate::cost::{RecordedTokens, TokenUsage, Usd};
 use crate::event::StateEvent;
-use crate::hank::{CodonConfig, Hank, LoopConfig};
+use crate::hank::{CodonConfig, Hank, LoopConfig, Setting, WITHOUT_EFFECT};
 use crate::id::{AgentId, CodonId, EventId, LoopId, RunId, SentinelId, SessionId, TaskId};
 use crate::state::HankweaveState;
 use crate::time::Timestamp;
@@ -40,6 +40,49 @@ pub fn event() -> Value {
 #[must_use]
 pub fn command() -> Value {
     of::<Request>("command")
+}
+
+/// The schema of hankweave.json.
+#[must_use]
+pub fn config() -> Value {
+    let (mut properties, mut budget) = (Map::new(), Map::new());
+    properties.insert("$schema".to_owned(), json!({"type": "string"}));
+    for setting in Setting::ALL {
+        match setting.name().split_once('.') {
+            Some((_, key)) => budget.insert(key.to_owned(), value_of(setting)),
+            None => properties.insert(setting.name().to_owned(), value_of(setting)),
+        };
+    }
+    let budget = json!({"type": "object", "properties": budget, "additionalProperties": false});
+    properties.insert("budget".to_owned(), budget);
+    properties.extend(WITHOUT_EFFECT.iter().map(|(key, why)| {
+        let schema = json!({"deprecated": true, "description": format!("Has no effect: {why}.")});
+        ((*key).to_owned(), schema)
+    }));
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "hankweave.json",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    })
+}
+
+fn value_of(setting: Setting) -> Value {
+    let mut schema = match setting {
+        Setting::Port => json!({"type": "integer", "minimum": 0, "maximum": 65_535}),
+        Setting::Autostart | Setting::IgnoreRigFailures => json!({"type": "boolean"}),
+        Setting::Model => json!({"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"}),
+        Setting::AnthropicBaseUrl => json!({"type": "string", "pattern": "^https?://"}),
+        Setting::OutputDirectory => json!({"type": "string", "minLength": 1}),
+        Setting::DataHashTimeLimit => json!({"type": "integer", "minimum": 1}),
+        Setting::ShimIdleTimeout => json!({"type": "integer", "minimum": 1, "maximum": 1_800}),
+        Setting::MaxDollars | Setting::MaxTimeSeconds => json!({"type": "number", "exclusiveMinimum": 0}),
+    };
+    if let Some(default) = setting.default() {
+        schema["default"] = json!(default);
+    }
+    schema
 }
 
 fn of<T: JsonSchema>(title: &str) -> Value {

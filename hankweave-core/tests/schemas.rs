@@ -27,6 +27,11 @@ fn the_schema_of_a_command_is_the_known_one() {
     insta::assert_json_snapshot!(schema::command());
 }
 
+#[test]
+fn the_schema_of_the_configuration_is_the_known_one() {
+    insta::assert_json_snapshot!(schema::config());
+}
+
 /// No field of a codon is left without a type.
 #[test]
 fn every_field_of_every_status_has_a_type() {

@@ -17,6 +17,7 @@ pub mod cli;
 #[cfg(feature = "client")]
 pub mod client;
 mod codon;
+mod config;
 pub mod data;
 pub mod driver;
 mod embed;

@@ -20,8 +20,9 @@ const ADAPTERS: [&str; 8] = [
 const FOR_ADAPTERS: &[&str] = &["world"];
 
 /// The other modules that are restricted, with all that they may use.
-const OTHERS: [(&str, &[&str]); 9] = [
+const OTHERS: [(&str, &[&str]); 10] = [
     ("world", &[]),
+    ("config", &["error", "hank_files", "world"]),
     ("client", &["instance_lock", "paths", "world"]),
     ("error", &[]),
     ("paths", &[]),

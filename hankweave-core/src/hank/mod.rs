@@ -2,7 +2,7 @@
 //!
 //! [`parse()`] is the way in. It reads JSON with comments and trailing commas, reports all problems at once, each with
 //! line, column, JSON path and a hint where there is a next step, and returns a [`Hank`] only when nothing is wrong.
-//! The format is described in "hank configuration", sections 1 to 6, 8, 9 and 13.
+//! The format is described in "hank configuration", sections 1 to 6, 8 to 11 and 13.
 //!
 //! Nothing here opens a file: [`references()`] lists what a hank names, and the runtime looks at the files.
 
@@ -24,6 +24,7 @@ mod read;
 mod reader;
 mod redirects;
 mod references;
+mod setting;
 mod support;
 
 pub use agent::{AgentChoice, AgentCommand, agent_for_model};
@@ -39,4 +40,7 @@ pub use patterns::{PatternError, Patterns};
 pub use problem::{Level, Places, Position, Problem, Problems};
 pub use redirects::redirecting_variables;
 pub use references::{Reference, ReferenceKind, copy_targets, references};
+#[cfg(feature = "schema")]
+pub(crate) use setting::WITHOUT_EFFECT;
+pub use setting::{RuntimeFile, Setting, SettingValue};
 pub use support::unsupported;

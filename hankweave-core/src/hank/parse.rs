@@ -91,7 +91,7 @@ pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
 }
 
 /// Parses a text and gives its tree to `read`; problems only, when there is no tree that could be read.
-fn read_with<'t, T>(
+pub(super) fn read_with<'t, T>(
     text: &'t str,
     empty: &str,
     read: impl FnOnce(&mut Reader<'t>, &Node<'_>) -> Option<T>,

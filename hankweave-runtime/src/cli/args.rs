@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Check a hank and show what it would do; runs nothing, writes nothing
     Validate(ValidateArgs),
+    /// Show every setting with its value and where it came from
+    Config(Box<ConfigArgs>),
     /// Show where a run stands, what it cost and what comes next
     Status(Execution),
     /// Show the execution thread: one history out of many runs, newest first
@@ -145,21 +147,41 @@ pub(crate) struct RunArgs {
     /// Run every codon with this agent, for example `scripted` for a dry run.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Run every codon with this model.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
     /// Start from the first codon and keep the history.
     #[arg(long)]
     pub(crate) new: bool,
     /// Where to go on when the newest codon failed or was cut off [default: ask on a terminal, else last-success].
     #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "new")]
     pub(crate) recover: Option<Recover>,
-    /// The port on which clients connect; 0 means any free one, which `.hankweave/server.lock` tells.
-    #[arg(long, env = "HANKWEAVE_PORT", value_name = "N", default_value_t = 0)]
-    pub(crate) port: u16,
     /// The address on which clients connect. Anything but the loopback opens the server to other machines; a token is needed in any case.
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub(crate) listen: IpAddr,
+    /// No live view and no questions, even on a terminal.
+    #[arg(long)]
+    pub(crate) headless: bool,
+    /// Replace files in the output directory; otherwise a copy whose name is taken gets another one.
+    #[arg(long)]
+    pub(crate) overwrite_output: bool,
+    /// Stop instead of starting over when the recorded history cannot be read.
+    #[arg(long)]
+    pub(crate) strict_state: bool,
+    /// Start on a file system that cannot lock; you vouch that no other instance uses the directory.
+    #[arg(long)]
+    pub(crate) allow_no_lock: bool,
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+}
+
+/// Settings that can also come from the environment, the hank or hankweave.json; here they win.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Settings, also of hankweave.json; `hankweave config` shows them")]
+pub(crate) struct SettingArgs {
+    /// Run every codon with this model.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// The port on which clients connect; 0 means any free one, which `.hankweave/server.lock` tells [env: HANKWEAVE_PORT].
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
     /// Start no codon before it is asked for: commands come from clients, or from standard input, one a line (`help` lists them).
     #[arg(long)]
     pub(crate) no_autostart: bool,
@@ -168,25 +190,22 @@ pub(crate) struct RunArgs {
     pub(crate) max_cost: Option<Usd>,
     /// Run for at most so many seconds, earlier runs included; replaces what the hank says.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
-    pub(crate) max_time: Option<Duration>,
-    /// No live view and no questions, even on a terminal.
-    #[arg(long)]
-    pub(crate) headless: bool,
+    pub(crate) max_time: Option<f64>,
     /// Copy the files of `outputFiles` there when their codon has completed [default: they stay in the workspace].
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
-    /// Replace files in the output directory; otherwise a copy whose name is taken gets another one.
-    #[arg(long, requires = "output")]
-    pub(crate) overwrite_output: bool,
-    /// Stop instead of starting over when the recorded history cannot be read.
-    #[arg(long)]
-    pub(crate) strict_state: bool,
     /// Go on when an item of a rig fails.
     #[arg(long)]
     pub(crate) ignore_rig_failures: bool,
-    /// Start on a file system that cannot lock; you vouch that no other instance uses the directory.
-    #[arg(long)]
-    pub(crate) allow_no_lock: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// A hank.json, or the folder that holds one; without a hank its layer is empty.
+    #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
+    pub(crate) hank: PathBuf,
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
 }
 
 fn dollars(text: &str) -> Result<Usd, String> {
@@ -195,12 +214,10 @@ fn dollars(text: &str) -> Result<Usd, String> {
     dollars.ok_or_else(|| "a number of US dollars above 0, such as 2.50".to_owned())
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text
-        .parse()
-        .ok()
-        .and_then(|value| Duration::try_from_secs_f64(value).ok());
-    let seconds = seconds.filter(|seconds| !seconds.is_zero());
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| {
+        Duration::try_from_secs_f64(*seconds).is_ok_and(|duration| !duration.is_zero())
+    });
     seconds.ok_or_else(|| "a number of seconds above 0, such as 600".to_owned())
 }
 
@@ -479,6 +496,8 @@ pub(crate) struct SchemaArgs {
 pub(crate) enum SchemaName {
     /// hank.json
     Hank,
+    /// hankweave.json
+    Config,
     /// .hankweave/state.json
     State,
     /// One state event, as state.log and the journal hold it.

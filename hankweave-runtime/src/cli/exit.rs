@@ -23,6 +23,8 @@ pub(crate) struct Failure {
 pub(crate) enum FailureKind {
     /// A check found that the run cannot succeed here.
     Failed,
+    /// What was typed does not fit together.
+    Usage,
     /// hank.json, state.json or another input cannot be used.
     Input,
     /// hankweave itself.
@@ -37,6 +39,7 @@ impl FailureKind {
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Failed => 1,
+            Self::Usage => 2,
             Self::Input => 65,
             Self::Bug => 70,
             Self::Io => 74,

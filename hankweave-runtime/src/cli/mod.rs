@@ -4,6 +4,7 @@ mod args;
 mod checkpoints;
 mod commands;
 mod completions;
+mod config;
 mod diagram;
 mod exit;
 #[expect(
@@ -66,6 +67,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Run(args) => run::run(&global, &args),
         Command::Init(args) => init::init(&global, &args),
         Command::Validate(args) => validate::validate(&global, &args),
+        Command::Config(args) => config::config(&global, &args),
         Command::Status(args) => status::status(&global, &args),
         Command::Rollback(args) => rollback::rollback(&global, &args),
         #[cfg(feature = "client")]

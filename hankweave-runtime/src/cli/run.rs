@@ -4,13 +4,14 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use hankweave_core::budget::Ceiling;
+use hankweave_core::hank::Setting;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Global, Recover, RunArgs};
 use super::exit::{Failure, FailureKind};
 use super::question::{self, Answer};
-use super::{commands, logging, typed};
+use super::{commands, config, logging, typed};
+use crate::config::Configuration;
 use crate::data::DataError;
 use crate::embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
 use crate::error::chain;
@@ -28,33 +29,32 @@ use crate::world::environment::{Environment, make_new_files_private};
 pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
     logging::install(global);
     make_new_files_private();
-    let loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
-    let builder = Hankweave::builder(loaded).map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
+    let configuration = config::resolve(loaded.hank.as_ref(), &args.settings)?;
+    if let Some(hank) = &mut loaded.hank {
+        configuration.write_into(hank);
+    }
+    let world =
+        config::world(&configuration).map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let builder = Hankweave::builder_in(world, loaded);
     let builder = match &args.execution {
         Some(dir) => builder.execution_dir(dir),
         None => builder,
     };
     let builder = builder.options(RunOptions {
         agent: args.agent.clone(),
-        model: args.model.clone(),
         fresh: args.new,
         strict_state: args.strict_state,
-        ignore_rig_failures: args.ignore_rig_failures,
+        ignore_rig_failures: configuration.flag(Setting::IgnoreRigFailures),
         exclusion: if args.allow_no_lock {
             Exclusion::Waived
         } else {
             Exclusion::Required
         },
-        autostart: !args.no_autostart,
+        autostart: configuration.flag(Setting::Autostart),
         data: args.data.clone(),
-        output: args.output.as_ref().map(|path| OutputDirectory {
-            path: path.clone(),
-            overwrite: args.overwrite_output,
-        }),
-        ceiling: Ceiling {
-            max_dollars: args.max_cost,
-            max_time: args.max_time,
-        },
+        output: output_directory(args, &configuration)?,
+        ceiling: configuration.ceiling(),
         recovery: match args.recover {
             Some(Recover::CrashPoint) => Recovery::CrashPoint,
             Some(Recover::LastSuccess) | None => Recovery::LastSuccess,
@@ -66,14 +66,41 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         .enable_all()
         .build()
         .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
-    let ended = runtime.block_on(serve(global, args, builder));
+    let ended = runtime.block_on(serve(global, args, &configuration, builder));
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
     ended
 }
 
-async fn serve(global: &Global, args: &RunArgs, builder: Builder) -> Result<ExitCode, Failure> {
+/// The flag, or a setting of another layer, says where results go; another flag may say that they replace what is there.
+fn output_directory(
+    args: &RunArgs,
+    configuration: &Configuration,
+) -> Result<Option<OutputDirectory>, Failure> {
+    match configuration.text(Setting::OutputDirectory) {
+        Some(path) => Ok(Some(OutputDirectory {
+            path: path.into(),
+            overwrite: args.overwrite_output,
+        })),
+        None if args.overwrite_output => Err(Failure::new(
+            FailureKind::Usage,
+            "--overwrite-output needs an output directory",
+        )
+        .hint("name it with --output DIR")),
+        None => Ok(None),
+    }
+}
+
+async fn serve(
+    global: &Global,
+    args: &RunArgs,
+    configuration: &Configuration,
+    builder: Builder,
+) -> Result<ExitCode, Failure> {
     let mut report = choose_report(global, args);
+    for warning in &configuration.warnings {
+        report.notice(warning);
+    }
     let mut hankweave = builder.open().await.map_err(|error| open_failure(&error))?;
     for notice in hankweave.notices() {
         report.notice(notice);
@@ -91,7 +118,10 @@ async fn serve(global: &Global, args: &RunArgs, builder: Builder) -> Result<Exit
     }
     let options = ServerOptions {
         address: args.listen,
-        port: args.port,
+        port: configuration
+            .number(Setting::Port)
+            .and_then(|port| u16::try_from(port).ok())
+            .unwrap_or_default(),
         ..ServerOptions::default()
     };
     if let Err(error) = hankweave.serve(options).await {
@@ -102,7 +132,8 @@ async fn serve(global: &Global, args: &RunArgs, builder: Builder) -> Result<Exit
     if let Some(address) = hankweave.page_address() {
         report.page(&address);
     }
-    let commander = args.no_autostart.then(|| hankweave.commander());
+    let waits = !configuration.flag(Setting::Autostart);
+    let commander = waits.then(|| hankweave.commander());
     let execution = hankweave.directory().root().to_owned();
     let events = hankweave.subscribe();
     let shutdown = Shutdown::new();

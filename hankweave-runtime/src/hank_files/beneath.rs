@@ -120,7 +120,7 @@ pub(super) fn read_text(disk: &dyn Disk, root: &Path, reference: &str) -> Result
 }
 
 /// Reads the regular file at `path`; links are followed, because the user named it.
-pub(super) fn read_named(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, RefError> {
+pub(crate) fn read_named(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, RefError> {
     match disk.metadata_followed(path)?.kind {
         FileKind::File => {}
         other => return Err(RefError::NotAFile { kind: kind(other) }),

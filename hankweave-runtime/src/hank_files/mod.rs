@@ -11,6 +11,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use beneath::read_named;
 pub use beneath::{MAX_FILE_BYTES, RefError};
 pub use load::{LoadHankError, LoadedHank, Prompt, PromptError, load, load_from};
 pub(crate) use requirements::missing_requirements;

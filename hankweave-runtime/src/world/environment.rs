@@ -49,6 +49,13 @@ impl Environment {
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
+    /// The same with another value of one variable.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
     /// The file of the program that is running; `None` when the system does not tell.
     #[must_use]
     pub fn program(&self) -> Option<&Path> {

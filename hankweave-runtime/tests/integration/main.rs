@@ -14,6 +14,7 @@ mod bad_input;
 mod budget;
 mod checkpoints;
 mod cli_surface;
+mod config;
 mod extensions;
 mod first_hank;
 mod hard_times;

@@ -3,7 +3,7 @@
 mod codon;
 mod rig;
 pub(super) mod sentinel;
-mod settings;
+pub(super) mod settings;
 
 use jsonc_parser::ast::Value;
 
@@ -246,7 +246,7 @@ fn globs(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<String>> {
 }
 
 /// The name of a model, safe to stand on a command line.
-fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
+pub(super) fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
     reader.checked(node, |name| match name {
         "" => Err("must not be empty"),
         name if is_safe_argument(name) => Ok(()),
@@ -254,7 +254,7 @@ fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
     })
 }
 
-fn seconds_of_silence(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
+pub(super) fn seconds_of_silence(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
     reader.integer(node, 1..=1800)
 }
 

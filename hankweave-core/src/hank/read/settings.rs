@@ -38,7 +38,7 @@ pub(super) fn overrides(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Over
     })
 }
 
-fn milliseconds(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
+pub(in crate::hank) fn milliseconds(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
     reader.integer(node, 1..=u64::MAX)
 }
 
@@ -101,7 +101,7 @@ fn share(reader: &mut Reader<'_>, _child: &str, node: &Node<'_>) -> Option<f64> 
     Some(share)
 }
 
-pub(super) fn dollars(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Usd> {
+pub(in crate::hank) fn dollars(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Usd> {
     let dollars = Usd::from_dollars(reader.positive(node)?);
     match dollars {
         Ok(Usd::ZERO) => reader.error(node, "must be at least a billionth of a dollar"),

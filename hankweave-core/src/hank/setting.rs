@@ -1,0 +1,454 @@
+//! Settings of the runtime: what they are called, which values they take, and the file hankweave.json ("hank configuration", sections 10 and 11).
+//!
+//! There is one table of them. Which layer wins is decided where the layers meet, in the runtime.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::document::Overrides;
+use super::keys::Keys;
+use super::parse::read_with;
+use super::problem::{Position, Problems};
+use super::read::settings::{dollars, milliseconds};
+use super::read::{model, seconds_of_silence};
+use super::reader::{Fields, Node, Reader};
+use crate::cost::Usd;
+use crate::id::is_safe_argument;
+
+/// One setting of the runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Setting {
+    /// The port on which clients connect; 0 means any free one.
+    Port,
+    /// Whether codons start by themselves.
+    Autostart,
+    /// The model of every codon.
+    Model,
+    /// Where agents reach the Anthropic API.
+    AnthropicBaseUrl,
+    /// Where results are copied.
+    OutputDirectory,
+    /// Milliseconds that the fingerprint of the data may take.
+    DataHashTimeLimit,
+    /// Seconds an agent may be silent.
+    ShimIdleTimeout,
+    /// Whether a run goes on when an item of a rig fails.
+    IgnoreRigFailures,
+    /// What a run and those before it may spend.
+    MaxDollars,
+    /// How long a run and those before it may go on.
+    MaxTimeSeconds,
+}
+
+/// The value of a setting.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SettingValue {
+    /// Yes or no.
+    Flag(bool),
+    /// A whole number.
+    Number(u64),
+    /// A name, a path or an address.
+    Text(String),
+    /// Money, above 0.
+    Dollars(Usd),
+    /// A time, above 0.
+    Seconds(f64),
+}
+
+/// What hankweave.json says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RuntimeFile {
+    /// The settings that it has, and where their values stand.
+    pub settings: BTreeMap<Setting, (SettingValue, Option<Position>)>,
+    /// All errors and warnings.
+    pub problems: Problems,
+}
+
+impl Setting {
+    /// Every setting, in the order of the documentation.
+    pub const ALL: [Self; 10] = [
+        Self::Port,
+        Self::Autostart,
+        Self::Model,
+        Self::AnthropicBaseUrl,
+        Self::OutputDirectory,
+        Self::DataHashTimeLimit,
+        Self::ShimIdleTimeout,
+        Self::IgnoreRigFailures,
+        Self::MaxDollars,
+        Self::MaxTimeSeconds,
+    ];
+
+    /// Its JSON path in hankweave.json, such as `outputDirectory` or `budget.maxDollars`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Port => "port",
+            Self::Autostart => "autostart",
+            Self::Model => "model",
+            Self::AnthropicBaseUrl => "anthropicBaseUrl",
+            Self::OutputDirectory => "outputDirectory",
+            Self::DataHashTimeLimit => "dataHashTimeLimit",
+            Self::ShimIdleTimeout => "shimIdleTimeout",
+            Self::IgnoreRigFailures => "ignoreRigFailures",
+            Self::MaxDollars => "budget.maxDollars",
+            Self::MaxTimeSeconds => "budget.maxTimeSeconds",
+        }
+    }
+
+    /// Its environment variable, such as `HANKWEAVE_RUNTIME_OUTPUT_DIRECTORY`; budgets have none.
+    #[must_use]
+    pub fn variable(self) -> Option<String> {
+        if self.name().contains('.') {
+            return None;
+        }
+        let mut variable = VARIABLES.to_owned();
+        for character in self.name().chars() {
+            if character.is_ascii_uppercase() {
+                variable.push('_');
+            }
+            variable.push(character.to_ascii_uppercase());
+        }
+        Some(variable)
+    }
+
+    /// What it is where nobody says anything; `None` means that it is not there at all.
+    #[must_use]
+    pub const fn default(self) -> Option<SettingValue> {
+        match self {
+            Self::Port => Some(SettingValue::Number(0)),
+            Self::Autostart => Some(SettingValue::Flag(true)),
+            Self::DataHashTimeLimit => Some(SettingValue::Number(5_000)),
+            Self::IgnoreRigFailures => Some(SettingValue::Flag(false)),
+            Self::Model
+            | Self::AnthropicBaseUrl
+            | Self::OutputDirectory
+            | Self::ShimIdleTimeout
+            | Self::MaxDollars
+            | Self::MaxTimeSeconds => None,
+        }
+    }
+
+    /// What the hank says about it in its `overrides`. Budgets are not among them: there the lower one wins ("hank configuration", section 6.3).
+    #[must_use]
+    pub fn of_hank(self, overrides: &Overrides) -> Option<SettingValue> {
+        match self {
+            Self::Model => overrides.model.clone().map(SettingValue::Text),
+            Self::DataHashTimeLimit => overrides.data_hash_time_limit.map(SettingValue::Number),
+            Self::ShimIdleTimeout => overrides.shim_idle_timeout.map(SettingValue::Number),
+            Self::Port
+            | Self::Autostart
+            | Self::AnthropicBaseUrl
+            | Self::OutputDirectory
+            | Self::IgnoreRigFailures
+            | Self::MaxDollars
+            | Self::MaxTimeSeconds => None,
+        }
+    }
+
+    /// Reads the value of its environment variable. Of a flag, `true` and `1` mean yes and everything else means no.
+    ///
+    /// # Errors
+    ///
+    /// The broken rule, as a phrase behind the name of the variable.
+    pub fn from_variable(self, text: &str) -> Result<SettingValue, String> {
+        let json = match self.default() {
+            Some(SettingValue::Flag(_)) => return Ok(SettingValue::Flag(matches!(text, "true" | "1"))),
+            _ if self.is_number() && text.trim().parse::<f64>().is_ok() => text.trim().to_owned(),
+            _ => serde_json::Value::from(text).to_string(),
+        };
+        let read = |reader: &mut Reader<'_>, node: &Node<'_>| self.read(reader, node);
+        let (problems, value) = match read_with(&json, "", read) {
+            Ok((reader, value)) => (reader.problems, value),
+            Err(problems) => (problems, None),
+        };
+        value.ok_or_else(|| {
+            let problem = problems.iter().next();
+            problem.map_or_else(String::new, |problem| problem.message.clone())
+        })
+    }
+
+    fn is_number(self) -> bool {
+        matches!(
+            self,
+            Self::Port
+                | Self::DataHashTimeLimit
+                | Self::ShimIdleTimeout
+                | Self::MaxDollars
+                | Self::MaxTimeSeconds
+        )
+    }
+
+    fn read(self, reader: &mut Reader<'_>, node: &Node<'_>) -> Option<SettingValue> {
+        match self {
+            Self::Port => reader.integer(node, 0..=65_535).map(SettingValue::Number),
+            Self::Autostart | Self::IgnoreRigFailures => reader.boolean(node).map(SettingValue::Flag),
+            Self::Model => model(reader, node).map(SettingValue::Text),
+            Self::AnthropicBaseUrl => reader.checked(node, check_url).map(SettingValue::Text),
+            Self::OutputDirectory => reader.checked(node, check_path).map(SettingValue::Text),
+            Self::DataHashTimeLimit => milliseconds(reader, node).map(SettingValue::Number),
+            Self::ShimIdleTimeout => seconds_of_silence(reader, node).map(SettingValue::Number),
+            Self::MaxDollars => dollars(reader, node).map(SettingValue::Dollars),
+            Self::MaxTimeSeconds => reader.positive(node).map(SettingValue::Seconds),
+        }
+    }
+}
+
+/// What the names of the variables begin with.
+const VARIABLES: &str = "HANKWEAVE_RUNTIME_";
+
+static RUNTIME_FILE: Keys = Keys {
+    kind: "hankweave.json",
+    valid: &[
+        "$schema",
+        "port",
+        "autostart",
+        "showCosts",
+        "withoutProxy",
+        "model",
+        "anthropicBaseUrl",
+        "outputDirectory",
+        "executionBaseDir",
+        "logParsingInterval",
+        "dataHashTimeLimit",
+        "idleTimeout",
+        "shimIdleTimeout",
+        "ignoreRigFailures",
+        "sentinel",
+        "telemetry",
+        "budget",
+        "dietOnFinalize",
+        "journalDietThresholdBytes",
+    ],
+    known_mistakes: &[
+        ("output", "outputDirectory"),
+        ("outputDir", "outputDirectory"),
+        ("maxCost", "budget.maxDollars"),
+        ("maxTime", "budget.maxTimeSeconds"),
+        ("hank", "hank.json"),
+    ],
+};
+static BUDGET: Keys = Keys::new("this budget", &["maxDollars", "maxTimeSeconds"]);
+
+/// Keys of other programs that read this file, and why they change nothing here.
+pub(crate) const WITHOUT_EFFECT: [(&str, &str); 9] = [
+    ("showCosts", "costs are always shown"),
+    (
+        "withoutProxy",
+        "there is no proxy; anthropicBaseUrl names one of yours",
+    ),
+    ("executionBaseDir", "name the execution directory with -e DIR"),
+    ("logParsingInterval", "what agents print is read as it comes"),
+    ("idleTimeout", "clients are not closed for their silence"),
+    ("sentinel", "sentinels are not run yet"),
+    ("telemetry", "nothing is sent anywhere"),
+    ("dietOnFinalize", "the journal has a limit of its own"),
+    ("journalDietThresholdBytes", "the journal has a limit of its own"),
+];
+
+impl RuntimeFile {
+    /// Reads the text of a hankweave.json: JSON with comments and trailing commas. Every problem is found at once.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let empty = "the smallest hankweave.json is {}";
+        match read_with(text, empty, settings) {
+            Ok((reader, settings)) => {
+                let place = |setting: Setting| reader.places.position(setting.name());
+                let settings = settings.unwrap_or_default().into_iter();
+                Self {
+                    settings: settings
+                        .map(|(setting, value)| (setting, (value, place(setting))))
+                        .collect(),
+                    problems: reader.problems,
+                }
+            }
+            Err(problems) => Self {
+                settings: BTreeMap::new(),
+                problems,
+            },
+        }
+    }
+}
+
+fn settings(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<BTreeMap<Setting, SettingValue>> {
+    let fields = reader.fields(node, &RUNTIME_FILE)?;
+    for (key, why) in WITHOUT_EFFECT {
+        if let Some(node) = fields.get(key) {
+            reader.warning(&node, format!("has no effect: {why}"));
+        }
+    }
+    let budget: Option<Fields<'_>> =
+        fields.optional(reader, "budget", |reader, node| reader.fields(node, &BUDGET));
+    let mut settings = BTreeMap::new();
+    for setting in Setting::ALL {
+        let node = match setting.name().split_once('.') {
+            Some((_, key)) => budget.as_ref().and_then(|budget| budget.get(key)),
+            None => fields.get(setting.name()),
+        };
+        let value = node.and_then(|node| setting.read(reader, &node));
+        settings.extend(value.map(|value| (setting, value)));
+    }
+    Some(settings)
+}
+
+/// An address without a password in it: it is handed to agents and shown.
+fn check_url(url: &str) -> Result<(), &'static str> {
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"))
+        .ok_or("must begin with http:// or https://")?;
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    match host {
+        "" => Err("names no host"),
+        host if host.contains('@') => Err("must not hold a password"),
+        _ if url.chars().any(|c| c.is_whitespace() || c.is_control()) => Err("is no address"),
+        _ => Ok(()),
+    }
+}
+
+fn check_path(path: &str) -> Result<(), &'static str> {
+    match path {
+        _ if path.trim().is_empty() => Err("must not be empty"),
+        _ if path.contains('\0') => Err("must not contain a NUL character"),
+        _ => Ok(()),
+    }
+}
+
+impl fmt::Display for SettingValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) if is_safe_argument(text) => f.write_str(text),
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Dollars(dollars) => dollars.fmt(f),
+            Self::Seconds(seconds) => write!(f, "{seconds} s"),
+        }
+    }
+}
+
+impl Serialize for SettingValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Flag(flag) => flag.serialize(serializer),
+            Self::Number(number) => number.serialize(serializer),
+            Self::Text(text) => text.serialize(serializer),
+            Self::Dollars(dollars) => dollars.serialize(serializer),
+            Self::Seconds(seconds) => seconds.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        let file = RuntimeFile::parse(text);
+        file.problems.iter().map(|problem| problem.to_string()).collect()
+    }
+
+    /// Section 10.
+    #[test]
+    fn a_file_says_what_it_says_and_where() {
+        let file = RuntimeFile::parse(
+            "{ // mine\n \"port\": 8080, \"autostart\": false,\n \"outputDirectory\": \"../results\",\n \"budget\": {\"maxDollars\": 2.5}, }",
+        );
+        assert!(file.problems.is_empty(), "{:?}", file.problems);
+        let found: Vec<String> = file
+            .settings
+            .iter()
+            .map(|(setting, (value, place))| {
+                let place = place.expect("read from text");
+                format!("{} = {value} ({}:{})", setting.name(), place.line, place.column)
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "port = 8080 (2:10)",
+                "autostart = false (2:29)",
+                "outputDirectory = \"../results\" (3:21)",
+                "budget.maxDollars = $2.5000 (4:27)",
+            ]
+        );
+        assert_eq!(RuntimeFile::parse("{}"), RuntimeFile::default());
+    }
+
+    #[test]
+    fn every_problem_of_a_file_is_told_at_its_place() {
+        assert_eq!(
+            problems(
+                r#"{"port": 70000, "autostart": "no", "model": "--x", "anthropicBaseUrl": "ftp://a", "outputDirectory": "",
+ "dataHashTimeLimit": 0, "shimIdleTimeout": 1801, "budget": {"maxDollars": -1, "allocation": "shared"}, "outputDir": "x"}"#
+            ),
+            [
+                "1:10: error: port: must be a whole number from 0 to 65535, not `70000`",
+                "1:30: error: autostart: must be true or false, not a string",
+                "1:45: error: model: is no model name: only letters, digits and . _ : / - are allowed, beginning with a letter or a digit",
+                "1:72: error: anthropicBaseUrl: must begin with http:// or https://",
+                "1:102: error: outputDirectory: must not be empty",
+                "2:23: error: dataHashTimeLimit: must be a whole number, at least 1, not `0`",
+                "2:45: error: shimIdleTimeout: must be a whole number from 1 to 1800, not `1801`",
+                "2:76: error: budget.maxDollars: must be a number above 0, not `-1`",
+                "2:80: error: budget.allocation: `allocation` is not a key of this budget\n  hint: valid keys are maxDollars, maxTimeSeconds",
+                "2:105: error: outputDir: `outputDir` is not a key of hankweave.json\n  hint: write `outputDirectory`",
+            ]
+        );
+        assert_eq!(
+            problems(""),
+            ["1:1: error: the file is empty\n  hint: the smallest hankweave.json is {}"]
+        );
+    }
+
+    #[test]
+    fn a_key_that_changes_nothing_here_is_a_warning_with_the_reason() {
+        for (key, why) in WITHOUT_EFFECT {
+            assert!(RUNTIME_FILE.valid.contains(&key));
+            let file = RuntimeFile::parse(&format!("{{\"{key}\": 1}}"));
+            let told = file.problems.iter().next().unwrap().to_string();
+            assert!(
+                !file.problems.has_errors() && told.contains(key) && told.ends_with(why),
+                "{told}"
+            );
+        }
+    }
+
+    /// Section 11: `HANKWEAVE_RUNTIME_<UPPER_SNAKE>`; true and 1 are true; a non-number for a number is an error; budgets have no variable.
+    #[test]
+    fn a_variable_is_read_by_the_rules_of_its_setting() {
+        let names: Vec<_> = Setting::ALL
+            .iter()
+            .filter_map(|setting| setting.variable())
+            .collect();
+        assert_eq!(names.len(), 8);
+        assert!(names.contains(&"HANKWEAVE_RUNTIME_ANTHROPIC_BASE_URL".to_owned()));
+        let flag = |text| Setting::Autostart.from_variable(text);
+        assert_eq!(flag("1"), Ok(SettingValue::Flag(true)));
+        assert_eq!(flag("true"), Ok(SettingValue::Flag(true)));
+        assert_eq!(flag("yes"), Ok(SettingValue::Flag(false)));
+        let port = |text| Setting::Port.from_variable(text);
+        assert_eq!(port(" 81"), Ok(SettingValue::Number(81)));
+        for bad in ["", "eighty", "-1", "1.5", "65536", "NaN", "81 // mine", "1e400"] {
+            assert!(port(bad).is_err(), "{bad:?}");
+        }
+        let model = |text| Setting::Model.from_variable(text);
+        assert_eq!(model("5"), Ok(SettingValue::Text("5".to_owned())));
+        assert_eq!(
+            model("a\"b").unwrap_err().split(':').next(),
+            Some("is no model name")
+        );
+        assert!(
+            Setting::AnthropicBaseUrl
+                .from_variable("https://me:pw@host/")
+                .is_err()
+        );
+        assert!(
+            Setting::AnthropicBaseUrl
+                .from_variable("http://127.0.0.1:1/v1")
+                .is_ok()
+        );
+    }
+}

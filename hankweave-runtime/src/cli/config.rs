@@ -1,0 +1,158 @@
+//! `hankweave config`
+
+use std::fmt::Write;
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use hankweave_core::hank::{Hank, Position, Setting, SettingValue};
+use serde_json::{Map, Value, json};
+
+use super::args::{ConfigArgs, Global, SettingArgs};
+use super::exit::{Failure, FailureKind};
+use crate::config::{Configuration, Flags, Source};
+use crate::hank_files::{self, LoadHankError};
+use crate::report::{printable, tell};
+use crate::world::World;
+use crate::world::disk::RealDisk;
+use crate::world::environment::Environment;
+
+/// Shows what `run` with the same flags would go by, and where each value came from; starts nothing and writes nothing.
+pub(super) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Failure> {
+    let loaded = match hank_files::load(&args.hank) {
+        Ok(loaded) => Some(loaded),
+        Err(LoadHankError::NoHankInFolder { .. }) => None,
+        Err(error) => return Err(super::run::hank_failure(&error)),
+    };
+    let hank = loaded.as_ref().and_then(|loaded| loaded.hank.as_ref());
+    if let Some(loaded) = loaded.as_ref().filter(|loaded| loaded.hank.is_none()) {
+        let problems = loaded
+            .problems
+            .display_in(&loaded.file.display().to_string())
+            .to_string();
+        let message = format!("the hank cannot be used\n{}", problems.trim_end());
+        return Err(Failure::new(FailureKind::Input, message));
+    }
+    let configuration = resolve(hank, &args.settings)?;
+    let hank_file = loaded.as_ref().map(|loaded| loaded.file.display().to_string());
+    if global.json() {
+        return super::state::print_json(&as_json(&configuration, hank_file.as_deref()));
+    }
+    for warning in &configuration.warnings {
+        tell(&format!("{}\n", printable(warning)));
+    }
+    super::print(&as_text(&configuration, hank_file.as_deref().unwrap_or_default()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads all layers.
+pub(super) fn resolve(hank: Option<&Hank>, args: &SettingArgs) -> Result<Configuration, Failure> {
+    let configuration = Configuration::read(&RealDisk, &Environment::of_process(), hank, &flags(args)?);
+    configuration.map_err(|error| {
+        Failure::new(FailureKind::Input, error.to_string())
+            .hint("nothing was written; `hankweave config` shows every setting")
+    })
+}
+
+/// The world in which agents find the settings that are theirs.
+pub(super) fn world(configuration: &Configuration) -> io::Result<World> {
+    let world = World::real()?;
+    let Some(url) = configuration.text(Setting::AnthropicBaseUrl) else {
+        return Ok(world);
+    };
+    let environment = (*world.environment).clone().with("ANTHROPIC_BASE_URL", url);
+    Ok(World {
+        environment: Arc::new(environment),
+        ..world
+    })
+}
+
+fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
+    let output = args.output.as_ref().map(|path| {
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or_else(|| Failure::new(FailureKind::Usage, "the output directory is not UTF-8 text"))
+    });
+    let flags = [
+        (
+            Setting::Port,
+            args.port.map(|port| SettingValue::Number(port.into())),
+        ),
+        (
+            Setting::Autostart,
+            args.no_autostart.then_some(SettingValue::Flag(false)),
+        ),
+        (Setting::Model, args.model.clone().map(SettingValue::Text)),
+        (
+            Setting::OutputDirectory,
+            output.transpose()?.map(SettingValue::Text),
+        ),
+        (
+            Setting::IgnoreRigFailures,
+            args.ignore_rig_failures.then_some(SettingValue::Flag(true)),
+        ),
+        (Setting::MaxDollars, args.max_cost.map(SettingValue::Dollars)),
+        (Setting::MaxTimeSeconds, args.max_time.map(SettingValue::Seconds)),
+    ];
+    let given = flags
+        .into_iter()
+        .filter_map(|(setting, value)| Some((setting, value?)));
+    Ok(given.collect())
+}
+
+fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {
+    let settings: Map<String, Value> = configuration
+        .iter()
+        .map(|(setting, value, source)| {
+            let (kind, variable, place) = match source {
+                Source::Flag => ("flag", None, None),
+                Source::Variable(name) => ("environment", Some(name), None),
+                Source::Hank(place) => ("hank", None, *place),
+                Source::File(place) => ("file", None, *place),
+                Source::Default => ("default", None, None),
+            };
+            let entry = json!({
+                "value": value,
+                "source": kind,
+                "variable": variable,
+                "line": place.map(|place| place.line),
+                "column": place.map(|place| place.column),
+            });
+            (setting.name().to_owned(), entry)
+        })
+        .collect();
+    json!({
+        "file": configuration.file,
+        "hank": hank,
+        "settings": settings,
+        "warnings": configuration.warnings,
+    })
+}
+
+fn as_text(configuration: &Configuration, hank: &str) -> String {
+    let mut text = String::new();
+    for (setting, value, source) in configuration.iter() {
+        let value = value.map_or_else(|| "-".to_owned(), SettingValue::to_string);
+        let name = setting.name();
+        let source = match source {
+            Source::Flag => "command line".to_owned(),
+            Source::Variable(name) => name.clone(),
+            Source::Hank(place) => at(hank, *place),
+            Source::File(place) => at(configuration.file.unwrap_or_default(), *place),
+            Source::Default => "default".to_owned(),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{}",
+            printable(&format!("{name:<22}  {value:<24}  {source}"))
+        );
+    }
+    text
+}
+
+fn at(file: &str, place: Option<Position>) -> String {
+    match place {
+        Some(Position { line, column }) => format!("{file}:{line}:{column}"),
+        None => file.to_owned(),
+    }
+}
