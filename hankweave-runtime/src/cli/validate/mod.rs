@@ -1,5 +1,6 @@
 //! `hankweave validate`
 
+mod budgets;
 mod tree;
 mod view;
 
@@ -80,6 +81,8 @@ fn as_json(loaded: &LoadedHank, later: &[Problem]) -> Value {
         "errors": list(Level::Error),
         "warnings": list(Level::Warning),
         "notSupportedYet": later.iter().map(problem_json).collect::<Vec<_>>(),
+        "budget": loaded.hank.as_ref().and_then(budgets::of_hank),
+        "loops": loaded.hank.iter().flat_map(budgets::loops).collect::<Vec<_>>(),
         "codons": loaded.hank.iter().flat_map(|hank| CodonView::all(loaded, hank)).collect::<Vec<_>>(),
     })
 }

@@ -4,6 +4,7 @@ use std::fmt::{Result, Write};
 
 use hankweave_core::hank::{Hank, HankItem, OnFailure, TerminateOn};
 
+use super::budgets;
 use super::view::CodonView;
 use crate::report::printable;
 
@@ -12,6 +13,9 @@ pub(super) fn write(text: &mut String, hank: &Hank, codons: &[CodonView<'_>]) ->
     match &hank.meta {
         Some(meta) => writeln!(text, "{} {}", printable(&meta.name), printable(&meta.version))?,
         None => writeln!(text, "hank")?,
+    }
+    if let Some(limits) = budgets::of_hank(hank).and_then(budgets::of_container) {
+        writeln!(text, "│  {}", printable(&limits))?;
     }
     let mut codons = codons.iter();
     for (index, item) in hank.items.iter().enumerate() {
@@ -25,6 +29,9 @@ pub(super) fn write(text: &mut String, hank: &Hank, codons: &[CodonView<'_>]) ->
                     TerminateOn::ContextExceeded => "until the context is full".to_owned(),
                 };
                 writeln!(text, "{} {}  loop, {until}", fork(last), found.id)?;
+                if let Some(limits) = found.budget.as_ref().and_then(budgets::of_container) {
+                    writeln!(text, "{}│  {}", stem(last), printable(&limits))?;
+                }
                 branch(text, stem(last), true, codons.by_ref().take(count))?;
             }
         }
@@ -94,10 +101,12 @@ fn details(codon: &CodonView<'_>) -> Vec<String> {
         OnFailure::Retry => Some("tries again when it fails".to_owned()),
         OnFailure::Ignore => Some("goes on when it fails".to_owned()),
     };
+    let limits = codon.budget.and_then(budgets::of_codon);
     copies
         .chain(spawns)
         .chain(files)
         .chain(policy)
+        .chain(limits)
         .chain(redirects)
         .collect()
 }

@@ -1,8 +1,8 @@
 //! What a person wants to know of a codon before letting it run.
 
 use hankweave_core::hank::{
-    AgentChoice, CodonConfig, ContinuationMode, Hank, HankItem, OnFailure, RigAction, RigCommand,
-    redirecting_variables,
+    AgentChoice, CodonBudget, CodonConfig, ContinuationMode, Hank, HankItem, OnFailure, RigAction,
+    RigCommand, redirecting_variables,
 };
 use hankweave_core::id::{CodonId, LoopId};
 use serde::Serialize;
@@ -26,6 +26,9 @@ pub(super) struct CodonView<'a> {
     pub(super) continues: Vec<&'a CodonId>,
     pub(super) checkpointed_files: &'a [String],
     pub(super) on_failure: OnFailure,
+    /// What it may use, each time it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) budget: Option<&'a CodonBudget>,
     /// Variables it sets that redirect programs or traffic ("reliability and security", rule S8).
     pub(super) redirects: Vec<&'a str>,
     /// What the rig copies.
@@ -82,6 +85,7 @@ impl<'a> CodonView<'a> {
             },
             checkpointed_files: &codon.checkpointed_files,
             on_failure: codon.failure_policy(),
+            budget: codon.budget.as_ref(),
             redirects: redirecting_variables(codon),
             copies: copies(codon),
             spawns: spawns(codon),
