@@ -2,24 +2,38 @@
 
 use hankweave_core::agent::{ExitOutcome, FailureReason};
 use hankweave_core::budget::{BudgetExceeded, Meter};
-use hankweave_core::codon::{Codon, Preparing, Running};
+use hankweave_core::codon::{Active, Codon, Edge, Fail, Failed, Preparing, Running, Skip, Skipped};
 use hankweave_core::hank::OnExceeded;
 use tokio::time::Instant;
 
 use super::CodonEnd;
-use super::context::{CodonRun, Stage};
+use super::context::{CodonRun, Ended, Stage};
 use super::finish::{Notes, complete};
 
 /// Ends a codon for which nothing is left before anything is started for it: not even its first request may be paid.
 pub(super) async fn begin(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> Stage<Codon<Preparing>> {
-    let Some(exceeded) = Meter::new(codon.limits).exceeded(codon.begun.elapsed()) else {
-        return Ok(preparing);
-    };
+    match codon.used_up() {
+        Some(exceeded) => Err(end_before_work(codon, preparing, -1, exceeded).await),
+        None => Ok(preparing),
+    }
+}
+
+/// Ends a codon that reached a limit before its agent worked: what has no work to complete is skipped.
+pub(super) async fn end_before_work<S: Active>(
+    codon: &CodonRun<'_>,
+    state: Codon<S>,
+    exit_code: i64,
+    exceeded: BudgetExceeded,
+) -> Ended
+where
+    Fail: Edge<S, To = Failed>,
+    Skip: Edge<S, To = Skipped>,
+{
     let notes = Notes::of_budget(exceeded);
-    Err(match codon.limits.on_exceeded {
-        OnExceeded::Complete => codon.skip(preparing, -1, notes).await,
-        OnExceeded::Fail => codon.fail_with(preparing, -1, used_up(exceeded), notes).await,
-    })
+    match codon.limits.on_exceeded {
+        OnExceeded::Complete => codon.skip(state, exit_code, notes).await,
+        OnExceeded::Fail => codon.fail_with(state, exit_code, used_up(exceeded), notes).await,
+    }
 }
 
 /// Ends a codon that reached a limit.
@@ -45,7 +59,27 @@ fn used_up(exceeded: BudgetExceeded) -> FailureReason {
 
 impl CodonRun<'_> {
     /// When the time of the codon is over, if that is limited.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    fn deadline(&self) -> Option<Instant> {
         self.limits.time.and_then(|time| self.begun.checked_add(time))
+    }
+
+    /// Waits until the time of the codon is over; for ever, if it is not limited.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub(super) async fn time_is_over(&self) -> BudgetExceeded {
+        if let Some(moment) = self.deadline() {
+            tokio::time::sleep_until(moment).await;
+        }
+        match self.used_up() {
+            Some(exceeded) => exceeded,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The limit that a codon has reached whose agent has not worked yet.
+    pub(super) fn used_up(&self) -> Option<BudgetExceeded> {
+        Meter::new(self.limits).exceeded(self.begun.elapsed())
     }
 }

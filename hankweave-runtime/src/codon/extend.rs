@@ -36,6 +36,10 @@ pub(super) async fn extend(
         match wait_for_session(codon, &mut agent).await {
             Opening::Session(_) => {}
             Opening::Ended(reason, code) => return Err(codon.fail(running, code, reason).await),
+            Opening::OutOfTime(exceeded, _) => {
+                work.reach(exceeded);
+                break;
+            }
             Opening::Interrupted(why, code) => return Err(codon.end_early(running, code, why).await),
         }
         (running, work) = run::run(codon, running, agent, work.so_far()).await?;

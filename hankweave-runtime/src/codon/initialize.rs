@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, Verdict};
+use hankweave_core::budget::BudgetExceeded;
 use hankweave_core::codon::{Codon, Initializing, Run, Running};
 use hankweave_core::id::SessionId;
 use hankweave_core::wire;
 
+use super::budget;
 use super::context::{CodonRun, Stage};
 use super::orders::Interruption;
 use super::run::halt;
@@ -20,6 +22,7 @@ pub(super) enum Opening {
     Session(SessionId),
     Ended(FailureReason, i64),
     Interrupted(Interruption, i64),
+    OutOfTime(BudgetExceeded, i64),
 }
 
 pub(super) async fn initialize(
@@ -55,13 +58,17 @@ pub(super) async fn initialize(
         }
         Opening::Ended(reason, exit_code) => Err(codon.fail(initializing, exit_code, reason).await),
         Opening::Interrupted(why, exit_code) => Err(codon.end_early(initializing, exit_code, why).await),
+        Opening::OutOfTime(exceeded, exit_code) => {
+            Err(budget::end_before_work(codon, initializing, exit_code, exceeded).await)
+        }
     }
 }
 
 /// Waits until the agent says which session it is in.
 pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Opening {
     let deadline = tokio::time::sleep(SESSION_DEADLINE);
-    tokio::pin!(deadline);
+    let time_is_over = codon.time_is_over();
+    tokio::pin!(deadline, time_is_over);
     loop {
         // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. The agent is heard last, as in `run`.
         tokio::select! {
@@ -69,6 +76,10 @@ pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAg
             why = codon.interrupted() => {
                 let code = halt(codon, agent).await;
                 return Opening::Interrupted(why, code);
+            }
+            exceeded = &mut time_is_over => {
+                let code = halt(codon, agent).await;
+                return Opening::OutOfTime(exceeded, code);
             }
             () = &mut deadline => {
                 let code = halt(codon, agent).await;

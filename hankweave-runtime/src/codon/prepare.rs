@@ -7,6 +7,7 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire;
 use tokio::time::Instant;
 
+use super::budget;
 use super::context::{CodonRun, RigNeed, Stage};
 use super::set_up::run_items;
 
@@ -22,9 +23,10 @@ pub(super) async fn prepare(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -
     let rig_setup_checkpoint = match set_up_rig.await {
         Ok(checkpoint) => checkpoint,
         Err(reason) => {
-            return Err(match codon.interruption() {
-                Some(why) => codon.end_early(preparing, -1, why).await,
-                None => codon.fail(preparing, -1, reason).await,
+            return Err(match (codon.interruption(), codon.used_up()) {
+                (Some(why), _) => codon.end_early(preparing, -1, why).await,
+                (None, Some(exceeded)) => budget::end_before_work(codon, preparing, -1, exceeded).await,
+                (None, None) => codon.fail(preparing, -1, reason).await,
             });
         }
     };

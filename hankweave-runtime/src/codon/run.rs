@@ -84,6 +84,11 @@ impl Work {
         }
     }
 
+    /// Notes that a limit was reached after the last process ended.
+    pub(super) fn reach(&mut self, exceeded: BudgetExceeded) {
+        self.reached = Some(exceeded);
+    }
+
     /// The limit that was reached, by the figures that the agent itself reports in the end.
     pub(super) fn exceeded(&mut self, usage: &UsageTotals) -> Option<BudgetExceeded> {
         self.meter.settle(usage.cost, usage.tokens);
@@ -106,7 +111,8 @@ pub(super) async fn run(
     };
     let patience = patience(codon);
     let mut silent_at = Instant::now() + patience;
-    let deadline = codon.deadline();
+    let time_is_over = codon.time_is_over();
+    tokio::pin!(time_is_over);
     let mut reached = None;
     let mut outcome = loop {
         // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent that never stops talking must not
@@ -114,7 +120,7 @@ pub(super) async fn run(
         let why = tokio::select! {
             biased;
             why = codon.interrupted() => Some(why),
-            () = until(deadline) => None,
+            _ = &mut time_is_over => None,
             () = codon.run.watch.due() => {
                 codon.run.watch.look(codon).await;
                 continue;
@@ -155,14 +161,6 @@ pub(super) async fn run(
         reached,
     };
     Ok((listener.running, work))
-}
-
-/// Waits for a moment; without one, for ever.
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// How long the agent may be silent: as the codon says, else as the hank says ("hank configuration", `shimIdleTimeout`).

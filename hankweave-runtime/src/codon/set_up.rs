@@ -33,8 +33,9 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
         .map(|item| step(codon, item))
         .collect();
     let (sender, mut events) = mpsc::channel(LINES);
+    let halt = codon.orders.token().child_token();
     let work = async {
-        let result = rig.run(&steps, &sender, codon.orders.token()).await;
+        let result = rig.run(&steps, &sender, &halt).await;
         drop(sender);
         result
     };
@@ -45,7 +46,16 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
             }
         }
     };
-    let (result, ()) = tokio::join!(work, tell);
+    let done = async { tokio::join!(work, tell).0 };
+    tokio::pin!(done);
+    let result = tokio::select! {
+        biased;
+        result = &mut done => result,
+        _ = codon.time_is_over() => {
+            halt.cancel();
+            done.await
+        }
+    };
     let Err(error) = result else { return Ok(()) };
     if let RigError::Step { index, failure } = &error {
         run.tell(failed(codon, *index, failure, false)).await;

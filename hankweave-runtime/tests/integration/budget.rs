@@ -190,6 +190,85 @@ fn an_agent_that_says_nothing_is_stopped_when_its_time_is_over() {
     );
 }
 
+// hank-config.md 6.3, time: a limit holds from the first record on, not only while the agent works; what has no work yet is skipped, or fails.
+#[test]
+fn the_time_of_a_codon_runs_while_its_rig_is_set_up_and_its_agent_starts() {
+    let project = project();
+    let codon_with = |id: &str, on_exceeded: &str, agent: &Value, rig: &Value| {
+        let budget = json!({"maxTimeSeconds": 0.4, "onExceeded": on_exceeded});
+        with_script(
+            id,
+            agent,
+            &json!({"budget": budget, "rigSetup": rig, "onFailure": "ignore"}),
+        )
+    };
+    let slow_rig = json!([{"type": "command", "command": {"run": "sleep 600"}, "allowFailure": true}]);
+    let mute = json!({"command": ["sleep", "600"], "stream": "claude"});
+    let items = [
+        codon_with("rig", "complete", &mute, &slow_rig),
+        codon_with("rig-fails", "fail", &mute, &slow_rig),
+        codon_with("mute", "complete", &mute, &json!([])),
+        codon_with("mute-fails", "fail", &mute, &json!([])),
+    ];
+    write_hank(&project, &Value::Null, &items);
+    let finished = project.run(["run", "--headless"]);
+    finished.expect_code(0);
+    assert!(finished.elapsed.as_secs() < 60, "{:?}", finished.elapsed);
+    assert_eq!(project.left_behind(), []);
+    let state = state(&project);
+    let run = &state["runs"][0];
+    for (id, status, during) in [
+        ("rig", "skipped", "preparing"),
+        ("rig-fails", "failed", "preparing"),
+        ("mute", "skipped", "initializing"),
+        ("mute-fails", "failed", "initializing"),
+    ] {
+        let record = codon(run, id);
+        assert_eq!(record["status"], status, "{record:#}");
+        assert_eq!(record["budgetExceeded"]["currency"], "duration", "{record:#}");
+        let moment = if status == "failed" {
+            "failedDuring"
+        } else {
+            "skippedDuring"
+        };
+        assert_eq!(record[moment], during, "{record:#}");
+    }
+}
+
+// hank-config.md 6.1: `validate` shows who may use what, for people and for programs.
+#[test]
+fn validate_shows_the_budgets_of_hank_loops_and_codons() {
+    let project = project();
+    let inner = turns(
+        &project,
+        "in",
+        1,
+        &json!({"budget": {"maxOutputTokens": 9, "maxContextTokens": 99, "onExceeded": "fail"}}),
+    );
+    let items = [
+        turns(&project, "a", 1, &json!({"budget": {"maxDollars": 0.5}})),
+        json!({"type": "loop", "id": "l", "name": "L", "terminateOn": {"type": "iterationLimit", "limit": 2}, "codons": [inner],
+            "budget": {"maxTimeSeconds": 30.5}}),
+    ];
+    let budget = json!({"maxDollars": 2, "maxTimeSeconds": 60.5, "allocation": "proportional", "shares": {"a": 0.5, "l": 0.25}});
+    write_hank(&project, &budget, &items);
+    let finished = project.run(["validate"]);
+    finished.expect_code(0);
+    for line in [
+        "may use $2.0000 and 60.5 s, shared proportionally (a 50 %, l 25 %)",
+        "may use $0.5000\n",
+        "may use 30.5 s\n",
+        "may use 9 output tokens and 99 context tokens, or fails",
+    ] {
+        assert!(finished.stdout.contains(line), "{line} is missing\n{finished}");
+    }
+    let document = project.run(["validate", "--json"]).json_document();
+    assert_eq!(document["budget"], budget);
+    assert_eq!(document["loops"][0]["budget"], json!({"maxTimeSeconds": 30.5}));
+    assert_eq!(document["loops"][0]["loopId"], "l");
+    assert_eq!(document["codons"][1]["budget"]["onExceeded"], "fail");
+}
+
 // hank-config.md 6.3, output and context tokens.
 #[test]
 fn tokens_are_limited_by_what_the_agent_reports() {
