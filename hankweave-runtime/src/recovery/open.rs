@@ -1,7 +1,7 @@
 //! Taking an execution directory into possession.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -228,15 +228,43 @@ fn prepare_output(
         path: output.path.clone(),
         source,
     };
-    let refused = |reason| failed(io::Error::new(io::ErrorKind::InvalidInput, reason));
-    let real = possession.world.disk.make_dirs(&output.path).map_err(failed)?;
     let (root, state) = (possession.dir.root(), possession.dir.state_dir());
-    if real == root || real.starts_with(&state) {
-        return Err(refused("it is where the agents work"));
-    }
+    let check = |place: &Path| match place == root || place.starts_with(&state) {
+        true => Err(failed(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is where the agents work",
+        ))),
+        false => Ok(()),
+    };
+    // Looked at before it is made, so that a refusal leaves nothing behind, and again where it really is.
+    let disk = &*possession.world.disk;
+    check(&place_of(disk, &output.path))?;
+    let real = disk.make_dirs(&output.path).map_err(failed)?;
+    check(&real)?;
     own_files.extend(real.strip_prefix(root).ok().and_then(Path::to_str).map(exclusion));
     output.path = real;
     Ok(())
+}
+
+/// Where a folder will be once it is made: the real place of as much of it as there is, and the rest.
+fn place_of(disk: &dyn Disk, path: &Path) -> PathBuf {
+    let real = path.ancestors().find_map(|ancestor| {
+        let named = match ancestor.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => ancestor,
+        };
+        let rest = path.strip_prefix(ancestor).ok()?;
+        Some((disk.real_path(named).ok()?, rest))
+    });
+    let (mut place, rest) = real.unwrap_or_else(|| (PathBuf::new(), path));
+    for part in rest.components() {
+        match part {
+            Component::ParentDir => drop(place.pop()),
+            Component::CurDir => {}
+            part => place.push(part),
+        }
+    }
+    place
 }
 
 /// Takes the directory without a hank: its lock, its records, and what a crashed run left behind.

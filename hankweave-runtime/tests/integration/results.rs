@@ -380,3 +380,29 @@ fn any_codon_can_be_started_from_the_terminal() {
     assert_eq!(read(project.directory().join("done.txt")), "two\none\n");
     assert!(!project.directory().join("rig.txt").exists());
 }
+
+// "Reliability and security", X3: what is refused leaves nothing behind, also where the way to it is a link.
+#[test]
+fn an_output_directory_among_our_own_files_is_refused_and_not_made() {
+    let project = project();
+    project
+        .write_hank(&json!({"hank": [one(&project, "a", &json!({"outputFiles": [{"copy": ["*.txt"]}]}))]}));
+    let work = project.directory();
+    fs::create_dir(work.join(".hankweave")).unwrap();
+    fs::set_permissions(
+        work.join(".hankweave"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o700),
+    )
+    .unwrap();
+    std::os::unix::fs::symlink(".hankweave", work.join("way")).unwrap();
+    for place in [".hankweave/x/y", "./new/../.hankweave/x", "way/x", "."] {
+        let finished = project.run(["run", "--headless", "--output", place]);
+        finished.expect_code(65);
+        assert!(
+            finished.stderr.contains("it is where the agents work"),
+            "{finished}"
+        );
+        assert!(!work.join(".hankweave/x").exists(), "{place} was made");
+    }
+    assert!(!work.join("new").exists() && !work.join("done.txt").exists());
+}
