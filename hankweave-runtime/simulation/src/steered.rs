@@ -26,6 +26,8 @@ struct Act {
     skipped: Option<&'static str>,
     back_to: Option<&'static str>,
     killed_after: Option<Duration>,
+    /// When the runtime is asked to stop.
+    stopped_after: Option<Duration>,
     /// Codons with their states, oldest first, once the act is over.
     thread: &'static [(&'static str, CodonStatus)],
     next: Option<&'static str>,
@@ -38,6 +40,7 @@ const PLAIN: Act = Act {
     skipped: None,
     back_to: None,
     killed_after: None,
+    stopped_after: None,
     thread: &[],
     next: None,
 };
@@ -55,8 +58,8 @@ const ALL: [(&str, CodonStatus); 10] = [
     ("last", CodonStatus::Completed),
 ];
 
-/// The second codon fails; somebody goes back to the first; another prompt is tried and the runtime is killed; it recovers, goes through a loop
-/// with one ignored failure, a skipped codon and one that uses up its budget, and completes.
+/// The second codon fails; somebody goes back to the first; another prompt is tried, and the runtime is asked to stop, and killed; it recovers,
+/// goes through a loop with one ignored failure, a skipped codon and one that uses up its budget, and completes.
 const ACTS: &[Act] = &[
     Act {
         name: "the second codon fails",
@@ -69,6 +72,14 @@ const ACTS: &[Act] = &[
         back_to: Some("one"),
         thread: &[("one", CodonStatus::Completed)],
         next: Some("two"),
+        ..PLAIN
+    },
+    Act {
+        name: "asked to stop with another prompt",
+        prompt: "work again",
+        fates: &[("two", Fate::Hangs)],
+        stopped_after: Some(LONG),
+        thread: &[("one", CodonStatus::Completed), ("two", CodonStatus::Failed)],
         ..PLAIN
     },
     Act {
@@ -149,6 +160,7 @@ fn play(machine: &mut Machine, act: &Act, disk: Plan, crash: Crash) -> Result<bo
     let plan = LifePlan {
         disk,
         killed_after: act.killed_after,
+        stopped_after: act.stopped_after,
         skipped: act.skipped,
         back_to: act.back_to,
         ..LifePlan::default()
@@ -165,6 +177,7 @@ fn play(machine: &mut Machine, act: &Act, disk: Plan, crash: Crash) -> Result<bo
     let expected = match &end {
         LifeEnd::Ran(Ok(outcome)) => match act.next.is_none() && act.thread.len() == ALL.len() {
             true => matches!(outcome.result, RunResult::Completed | RunResult::NothingToDo),
+            false if act.stopped_after.is_some() => matches!(outcome.result, RunResult::Stopped(_)),
             false => matches!(outcome.result, RunResult::Failed(_)),
         },
         LifeEnd::WentBack(back) => back.is_ok(),
