@@ -11,12 +11,14 @@
     reason = "a benchmark measures the real world"
 )]
 
+mod support;
+
 use std::fmt::Write;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const HANKWEAVE: &str = env!("CARGO_BIN_EXE_hankweave");
+use support::{HANKWEAVE, median, millis, shell, succeed, tree};
+
 const CODONS: usize = 50;
 const FILES: usize = 1_000;
 const ROUNDS: usize = 5;
@@ -57,15 +59,6 @@ fn main() {
     println!("resident memory while an agent works: {} KiB", idle_memory());
 }
 
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
-}
-
-fn median(mut values: Vec<Duration>) -> Duration {
-    values.sort_unstable();
-    values[values.len() / 2]
-}
-
 /// The scripted agent that does nothing, for each codon.
 fn agent_alone() -> Duration {
     let begin = Instant::now();
@@ -76,7 +69,7 @@ fn agent_alone() -> Duration {
 }
 
 fn with_hankweave() -> Duration {
-    let folder = tree();
+    let folder = tree(FILES);
     let mut hank = String::from("{\"hank\":[");
     for index in 0..CODONS {
         let comma = if index == 0 { "" } else { "," };
@@ -100,7 +93,7 @@ fn with_hankweave() -> Duration {
 }
 
 fn with_git_by_hand() -> Duration {
-    let folder = tree();
+    let folder = tree(FILES);
     let setup = "git init -q . && git config user.name a && git config user.email a@b && git add -A && git commit -qm first";
     succeed(shell(folder.path(), setup));
     let one = format!(
@@ -121,7 +114,7 @@ fn print_version() -> Duration {
 
 /// KiB of `hankweave run` once its agent has started and says nothing.
 fn idle_memory() -> u64 {
-    let folder = tree();
+    let folder = tree(FILES);
     std::fs::write(folder.path().join("hang.json"), r#"{"turns":[{"hang":true}]}"#)
         .expect("the folder is ours");
     let hank = r#"{"hank":[{"id":"a","name":"a","agent":{"script":"hang.json"},"continuationMode":"fresh","promptText":"x"}]}"#;
@@ -148,31 +141,4 @@ fn idle_memory() -> u64 {
     succeed(Command::new("kill").arg(child.id().to_string()));
     let _ = child.wait();
     kib
-}
-
-/// A temporary folder with a thousand small files.
-fn tree() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("the system has room for a temporary folder");
-    for index in 0..FILES {
-        let dir = folder.path().join(format!("d{}", index % 20));
-        std::fs::create_dir_all(&dir).expect("the folder is ours");
-        std::fs::write(dir.join(format!("f{index}")), format!("file {index}\n")).expect("the folder is ours");
-    }
-    folder
-}
-
-fn shell(dir: &Path, line: &str) -> Command {
-    let mut command = Command::new("sh");
-    command.args(["-c", line]).current_dir(dir);
-    command
-}
-
-fn succeed(mut command: impl std::borrow::BorrowMut<Command>) {
-    let command = command.borrow_mut();
-    let status = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    assert!(status.is_ok_and(|status| status.success()), "{command:?}");
 }

@@ -11,13 +11,16 @@
     reason = "a benchmark measures the real world"
 )]
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-const HANKWEAVE: &str = env!("CARGO_BIN_EXE_hankweave");
+use support::{HANKWEAVE, median, millis, shell, succeed, tree};
+
 const ROUNDS: usize = 7;
 
 /// Files of the tree in which some are taken back, and how many of them.
@@ -47,15 +50,6 @@ fn main() {
         millis(gap),
         CODONS - 1
     );
-}
-
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
-}
-
-fn median(mut values: Vec<Duration>) -> Duration {
-    values.sort_unstable();
-    values[values.len() / 2]
 }
 
 /// The time of a rollback behind a codon that changed some files, and of the same with git.
@@ -126,17 +120,6 @@ fn between_codons() -> Duration {
     median(gaps.collect())
 }
 
-/// A temporary folder with so many small files.
-fn tree(files: usize) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("the system has room for a temporary folder");
-    for index in 0..files {
-        let dir = folder.path().join(format!("d{}", index % 20));
-        std::fs::create_dir_all(&dir).expect("the folder is ours");
-        std::fs::write(dir.join(format!("f{index}")), format!("file {index}\n")).expect("the folder is ours");
-    }
-    folder
-}
-
 fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(folder.join(name), text).expect("the folder is ours");
 }
@@ -147,23 +130,8 @@ fn hankweave(arguments: &[&str]) -> Command {
     command
 }
 
-fn shell(dir: &Path, line: &str) -> Command {
-    let mut command = Command::new("sh");
-    command.args(["-c", line]).current_dir(dir);
-    command
-}
-
 fn timed(command: &mut Command) -> Duration {
     let begin = Instant::now();
     succeed(command);
     begin.elapsed()
-}
-
-fn succeed(command: &mut Command) {
-    let status = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    assert!(status.is_ok_and(|status| status.success()), "{command:?}");
 }
