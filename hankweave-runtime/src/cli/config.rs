@@ -50,7 +50,7 @@ pub(super) fn resolve(hank: Option<&Hank>, args: &SettingArgs) -> Result<Configu
     let configuration = Configuration::read(&RealDisk, &Environment::of_process(), hank, &flags(args)?);
     configuration.map_err(|error| {
         Failure::new(FailureKind::Input, error.to_string())
-            .hint("nothing was written; `hankweave config` shows every setting")
+            .hint("nothing was written; `hankweave schema config` says which settings there are")
     })
 }
 
