@@ -16,7 +16,7 @@ use crate::hank::{CodonConfig, Hank, LoopConfig, Setting, WITHOUT_EFFECT};
 use crate::id::{AgentId, CodonId, EventId, LoopId, RunId, SentinelId, SessionId, TaskId};
 use crate::state::HankweaveState;
 use crate::time::Timestamp;
-use crate::wire::{Request, ShaPrefix};
+use crate::wire::{Direct, JournalEntry, Request, Response, ShaPrefix};
 
 /// The schema of hank.json.
 #[must_use]
@@ -30,10 +30,11 @@ pub fn state() -> Value {
     of::<HankweaveState>("state.json")
 }
 
-/// The schema of one state event, `{type, data}`.
+/// The schema of everything that tells what happened: a state event, `{type, data}`, and what a client gets over the WebSocket, which is an event of the
+/// journal, `{seq, id, timestamp, type, data}`, an event for it alone, without `seq`, or the answer to its handshake.
 #[must_use]
 pub fn event() -> Value {
-    of::<StateEvent>("state event")
+    of::<Told>("event")
 }
 
 /// The schema of a command that a client sends over the WebSocket, `{id, type, data?}`.
@@ -83,6 +84,25 @@ fn value_of(setting: Setting) -> Value {
         schema["default"] = json!(default);
     }
     schema
+}
+
+/// What somebody is told of what happened.
+struct Told;
+
+impl JsonSchema for Told {
+    fn schema_name() -> Cow<'static, str> {
+        "Told".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let forms = [
+            generator.subschema_for::<StateEvent>(),
+            generator.subschema_for::<JournalEntry>(),
+            generator.subschema_for::<Direct>(),
+            generator.subschema_for::<Response>(),
+        ];
+        json_schema!({"anyOf": forms})
+    }
 }
 
 fn of<T: JsonSchema>(title: &str) -> Value {

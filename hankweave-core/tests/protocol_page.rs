@@ -4,16 +4,18 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use hankweave_core::id::CheckpointSha;
+use hankweave_core::schema;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{
-    Answer, Code, Command, Direct, Event, FileAction, Handshake, IdleReason, JournalEntry, Mode, Outcome,
-    Point, Ready, Request, Response, Session, ShaPrefix,
+    Answer, Code, Command, Direct, Event, Handshake, IdleReason, JournalEntry, Mode, Outcome, Point, Ready,
+    Request, Response, Session, ShaPrefix,
 };
 use serde::Serialize;
+use serde_json::Value;
 
 const MARK: &str = "<!-- examples: generated, see hankweave-core/tests/protocol_page.rs -->\n";
 
@@ -90,6 +92,11 @@ fn answers() -> Vec<(Option<&'static str>, Answer)> {
         hint: Some("wait until it has ended, skip it, or stop it by force first".to_owned()),
         command_id: Some("c-3".to_owned()),
     };
+    let list = Answer::CheckpointList {
+        run_id: "run-1".parse().unwrap(),
+        current_branch: "run-run-1".to_owned(),
+        checkpoints: Vec::new(),
+    };
     let batch = Answer::HistoryBatch {
         events: vec![idle()],
         has_more: false,
@@ -99,10 +106,22 @@ fn answers() -> Vec<(Option<&'static str>, Answer)> {
         timestamp: at(),
         client_id: None,
     };
+    let waits = Answer::ServerIdle {
+        reason: IdleReason::CodonCompleted,
+        message: "review#1 is next".to_owned(),
+    };
+    let incomplete = Answer::IncompleteCodon {
+        codon_id: "draft".parse().unwrap(),
+        codon_name: "Draft the page".to_owned(),
+        message: "it failed: try again later".to_owned(),
+    };
     vec![
         (None, Answer::ServerReady(ready)),
+        (None, waits),
+        (None, incomplete),
         (Some("c-2"), ack),
         (Some("c-3"), error),
+        (Some("c-6"), list),
         (Some("c-10"), batch),
         (Some("c-11"), pong),
     ]
@@ -120,39 +139,29 @@ fn idle() -> JournalEntry {
     }
 }
 
+/// Every event of the journal, as its type reads and writes it.
 fn events() -> Vec<JournalEntry> {
-    let started = Event::CodonStarted {
-        codon_id: "draft".parse().unwrap(),
-        codon_name: "Draft the page".to_owned(),
-        codon_description: None,
-        session_id: "0b5e3c1e".parse().unwrap(),
-        previous_session_id: None,
-        start_time: at(),
-        prompt_metadata: None,
-    };
-    let updated = Event::FileUpdated {
-        path: "docs/intro.md".to_owned(),
-        filename: "intro.md".to_owned(),
-        action: FileAction::Created,
-        size: Some(1_024),
-        fingerprint: Some("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".to_owned()),
-    };
-    let checkpoint = Event::RollbackCodonCheckpoint {
-        codon_id: "draft".parse().unwrap(),
-        codon_name: "Draft the page".to_owned(),
-        checkpoint: CheckpointSha::new("8f2c1d0e9b7a6c5d4e3f2a1b0c9d8e7f6a5b4c3d"),
-        checkpoint_type: None,
-        message: "the files are back".to_owned(),
-    };
-    let entry = |(seq, event)| JournalEntry {
+    let lines = include_str!("fixtures/wire/events.jsonl").lines();
+    let entries = (1..).zip(lines).map(|(seq, line)| JournalEntry {
         seq,
         id: format!("e-{seq}").parse().unwrap(),
         timestamp: at(),
-        event,
+        event: serde_json::from_str(line).unwrap(),
+    });
+    entries.collect()
+}
+
+/// The names of everything of this form that the schema of events knows.
+fn names(form: &str) -> BTreeSet<String> {
+    let schema = schema::event();
+    let variants = schema["$defs"][form]["oneOf"].as_array().unwrap();
+    let name = |variant: &Value| {
+        variant["properties"]["type"]["const"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
-    let mut entries: Vec<_> = [(38, started), (39, updated), (40, checkpoint)].map(entry).into();
-    entries.push(idle());
-    entries
+    variants.iter().map(name).collect()
 }
 
 fn examples() -> String {
@@ -198,7 +207,7 @@ fn examples() -> String {
             line(text, &direct);
         }
     });
-    block(&mut text, "Events of the journal:", |text| {
+    block(&mut text, "Events of the journal, one of each:", |text| {
         for entry in events() {
             line(text, &entry);
         }
@@ -221,6 +230,31 @@ fn the_examples_of_the_page_are_what_the_types_write() {
         return;
     }
     assert_eq!(shown, examples());
+}
+
+#[test]
+fn there_is_an_example_of_everything_that_is_told() {
+    let shown: BTreeSet<String> = events()
+        .iter()
+        .map(|entry| entry.event.name().to_owned())
+        .collect();
+    assert_eq!(shown, names("JournalEntry"));
+    let name = |answer: &Answer| {
+        serde_json::to_value(answer).unwrap()["type"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let shown: BTreeSet<String> = answers().iter().map(|(_, answer)| name(answer)).collect();
+    assert_eq!(shown, names("Direct"));
+}
+
+#[test]
+fn an_example_is_written_as_it_is_read() {
+    let lines = include_str!("fixtures/wire/events.jsonl").lines();
+    for (line, entry) in lines.zip(events()) {
+        assert_eq!(serde_json::to_string(&entry.event).unwrap(), line);
+    }
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use hankweave_core::schema;
+
 /// Adapters stand side by side: each may use these and nothing else of the runtime.
 const ADAPTERS: [&str; 8] = [
     "checkpoint",
@@ -70,12 +72,41 @@ fn every_module_imports_only_what_it_may() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// `docs/reliability.md` shows each fault by tests, `docs/steering.md` each rule: each link is a name in backticks and the file that must have
+/// `docs/reliability.md` shows each fault by tests, `docs/steering.md` each rule, `docs/protocol.md` each event and command: each link is a name in backticks and the file that must have
 /// a test of that name.
 #[test]
 fn every_test_that_a_page_names_exists() {
     check_page("reliability.md");
     check_page("steering.md");
+    check_page("protocol.md");
+}
+
+/// What clients send and get is known from the types, and each of it has a row with a test that sees it on a real socket.
+#[test]
+fn the_page_of_the_protocol_shows_every_event_and_every_command() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let page = fs::read_to_string(docs.join("protocol.md")).expect("the page is there");
+    let (events, commands) = (schema::event(), schema::command());
+    let forms = [
+        &events["$defs"]["JournalEntry"],
+        &events["$defs"]["Direct"],
+        &commands,
+    ];
+    let mut missing = Vec::new();
+    for form in forms {
+        let variants = form["oneOf"].as_array().expect("there are several");
+        for variant in variants {
+            let name = variant["properties"]["type"]["const"]
+                .as_str()
+                .expect("each has a name");
+            let row = format!("| `{name}` |");
+            let is_shown = |line: &str| line.starts_with(&row) && line.contains("[`");
+            if !page.lines().any(is_shown) {
+                missing.push(name);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "without a row or a test: {missing:?}");
 }
 
 fn check_page(name: &str) {

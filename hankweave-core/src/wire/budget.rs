@@ -8,6 +8,7 @@ use crate::plan::LoopContext;
 
 /// What everything together may use; absent means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetCeiling {
     /// In US dollars.
@@ -20,6 +21,7 @@ pub struct BudgetCeiling {
 
 /// One entry of the plan with what it might use and what it used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetRow {
     /// The codon.
@@ -37,6 +39,7 @@ pub struct BudgetRow {
 
 /// What became of a codon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum BudgetStatus {
     /// It has not begun.
@@ -55,6 +58,7 @@ pub enum BudgetStatus {
 
 /// The limits of a codon; absent means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetLimits {
     /// In US dollars.
@@ -73,6 +77,7 @@ pub struct BudgetLimits {
 
 /// What a codon used.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActualUse {
     /// In US dollars, also when it was skipped.
@@ -85,6 +90,7 @@ pub struct ActualUse {
 
 /// Everything together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetTotals {
     /// The ceiling in US dollars.

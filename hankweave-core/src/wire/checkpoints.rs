@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Code, Event, Refused};
+use super::{Answer, Code, Event, Refused};
 use crate::codon::{CodonExecution, CodonStatus};
 use crate::event::CheckpointType;
 use crate::hank::Hank;
@@ -29,17 +29,24 @@ pub struct ListedCheckpoint {
     pub timestamp: Timestamp,
 }
 
-impl Event {
+/// The checkpoints of one run, or of all runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckpointList {
+    /// The run that was asked for, else the newest one.
+    run_id: RunId,
+    /// Its branch.
+    current_branch: String,
+    /// Newest first.
+    checkpoints: Vec<ListedCheckpoint>,
+}
+
+impl CheckpointList {
     /// The checkpoints of one run, or of all runs, newest first.
     ///
     /// # Errors
     ///
     /// [`Refused`] when there is no such run, or none at all.
-    pub fn checkpoint_list(
-        state: &HankweaveState,
-        hank: &Hank,
-        run: Option<&RunId>,
-    ) -> Result<Self, Refused> {
+    pub fn of(state: &HankweaveState, hank: &Hank, run: Option<&RunId>) -> Result<Self, Refused> {
         let newest = state.runs.front();
         let named = match run {
             Some(id) => state
@@ -52,11 +59,31 @@ impl Event {
             .iter()
             .filter(|found| run.is_none_or(|id| found.run_id == *id));
         let codons = runs.flat_map(|run| run.codons.iter().rev());
-        Ok(Self::CheckpointList {
+        Ok(Self {
             run_id: named.run_id.clone(),
             current_branch: named.git_branch.clone(),
             checkpoints: codons.flat_map(|codon| listed(codon, hank)).collect(),
         })
+    }
+}
+
+impl From<CheckpointList> for Event {
+    fn from(list: CheckpointList) -> Self {
+        Self::CheckpointList {
+            run_id: list.run_id,
+            current_branch: list.current_branch,
+            checkpoints: list.checkpoints,
+        }
+    }
+}
+
+impl From<CheckpointList> for Answer {
+    fn from(list: CheckpointList) -> Self {
+        Self::CheckpointList {
+            run_id: list.run_id,
+            current_branch: list.current_branch,
+            checkpoints: list.checkpoints,
+        }
     }
 }
 

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{IdleReason, JournalEntry, Mode};
-use crate::id::{CheckpointSha, CodonId, EventId};
+use super::{IdleReason, JournalEntry, ListedCheckpoint, Mode};
+use crate::id::{CheckpointSha, CodonId, EventId, RunId};
 use crate::time::Timestamp;
 
 /// The answer to the handshake: `{type: "handshake.response", data}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data")]
 pub enum Response {
     /// The only one that there is.
@@ -19,6 +20,7 @@ pub enum Response {
 
 /// What a client learns from the answer to its handshake.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
     /// The server's name for the client.
@@ -35,6 +37,7 @@ pub struct Session {
 
 /// An event for one client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Direct {
     /// Its own name.
@@ -51,6 +54,7 @@ pub struct Direct {
 
 /// What an event for one client says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
 pub enum Answer {
     /// Who the client is talking to; follows the answer to its handshake.
@@ -92,6 +96,16 @@ pub enum Answer {
         reason: IdleReason,
         /// The same for people.
         message: String,
+    },
+    /// The recorded checkpoints, for a client that asks when the run has ended and nothing is recorded any more.
+    #[serde(rename = "checkpoint.list")]
+    CheckpointList {
+        /// The run that was asked for, else the newest one.
+        run_id: RunId,
+        /// Its branch.
+        current_branch: String,
+        /// Newest first.
+        checkpoints: Vec<ListedCheckpoint>,
     },
     /// A command is being carried out, or was.
     #[serde(rename = "command.ack")]
@@ -141,6 +155,7 @@ pub enum Answer {
 
 /// Who a client is talking to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Ready {
     /// The version of hankweave.
@@ -157,6 +172,7 @@ pub struct Ready {
 
 /// What became of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// The codon starts.

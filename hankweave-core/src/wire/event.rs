@@ -21,6 +21,7 @@ use super::{BudgetCeiling, BudgetRow, BudgetTotals};
 
 /// An event with everything that a journal line holds: `{seq, id, timestamp, type, data}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JournalEntry {
     /// Its place in history.
     pub seq: u64,
@@ -35,6 +36,7 @@ pub struct JournalEntry {
 
 /// What happened, for clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
 pub enum Event {
     /// The state document changed.
@@ -49,6 +51,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         codon_id: Option<CodonId>,
         /// The state event itself.
+        #[cfg_attr(feature = "schema", schemars(with = "StateEvent"))]
         transition: Box<Encoded<StateEvent>>,
         /// The figures of the document after it.
         resulting_state: CurrentFigures,
@@ -269,6 +272,27 @@ pub enum Event {
         /// Those that stayed.
         failed_paths: Vec<FailedPath>,
     },
+    /// What the rig of a codon had copied was taken out of the workspace, because the codon was gone back on.
+    #[serde(rename = "rollback.rigCleanup")]
+    RollbackRigCleanup {
+        /// The codon.
+        codon_id: CodonId,
+        /// Its name for people.
+        codon_name: String,
+        /// Where the copies are, relative to the workspace.
+        directories: Vec<String>,
+        /// How far it has come.
+        status: CleanupStatus,
+        /// Those that are gone; absent as long as it goes on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        successful_cleanups: Option<Vec<String>>,
+        /// Those that stayed; absent as long as it goes on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed_cleanups: Option<Vec<FailedDirectory>>,
+        /// Why nothing could be done at all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
     /// Files came back from the archive, because the codon that had moved them was gone back on.
     #[serde(rename = "rollback.archiveRestore")]
     RollbackArchiveRestore {
@@ -439,6 +463,7 @@ pub enum Event {
 
 /// The figures that accompany every state event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CurrentFigures {
     /// The current run, if there is one.
@@ -453,6 +478,7 @@ pub struct CurrentFigures {
 
 /// What the agent did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AgentAction {
     /// It thought.
@@ -465,6 +491,7 @@ pub enum AgentAction {
 
 /// Where a rig command printed a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RigStream {
     /// Standard output.
@@ -475,6 +502,7 @@ pub enum RigStream {
 
 /// How the agent of a codon ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ExitStatus {
     /// As it should.
@@ -493,6 +521,7 @@ pub enum ExitStatus {
 
 /// A file that could not be moved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailedPath {
     /// The file, relative to the workspace.
     pub path: String,
@@ -506,8 +535,34 @@ impl From<(String, String)> for FailedPath {
     }
 }
 
+/// A copy of a rig that could not be taken out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FailedDirectory {
+    /// Where it is, relative to the workspace.
+    pub directory: String,
+    /// Why.
+    pub error: String,
+}
+
+/// Whether the copies of a rig were taken out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum CleanupStatus {
+    /// It begins.
+    Started,
+    /// All of them were.
+    Completed,
+    /// None of them was.
+    Failed,
+    /// Some were.
+    Partial,
+}
+
 /// Whether files came back from the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RestoreStatus {
     /// All of them.
@@ -520,6 +575,7 @@ pub enum RestoreStatus {
 
 /// Why nothing runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleReason {
     /// The server has just started and waits for a command.
@@ -552,6 +608,7 @@ impl Event {
             Self::LoopIterationCompleted { .. } => "loop.iteration.completed",
             Self::ArchiveCompleted { .. } => "archive.completed",
             Self::ArchivePartial { .. } => "archive.partial",
+            Self::RollbackRigCleanup { .. } => "rollback.rigCleanup",
             Self::RollbackArchiveRestore { .. } => "rollback.archiveRestore",
             Self::BudgetSummary { .. } => "budget.summary",
             Self::StateSnapshot { .. } => "state.snapshot",

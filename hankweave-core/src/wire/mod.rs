@@ -11,12 +11,12 @@ mod refusal;
 mod snapshot;
 
 pub use budget::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetStatus, BudgetTotals};
-pub use checkpoints::ListedCheckpoint;
+pub use checkpoints::{CheckpointList, ListedCheckpoint};
 pub use command::{Command, Point, Request, ShaPrefix};
 pub use direct::{Answer, Direct, Outcome, Ready, Response, Session};
 pub use event::{
-    AgentAction, CurrentFigures, Event, ExitStatus, FailedPath, IdleReason, JournalEntry, RestoreStatus,
-    RigStream,
+    AgentAction, CleanupStatus, CurrentFigures, Event, ExitStatus, FailedDirectory, FailedPath, IdleReason,
+    JournalEntry, RestoreStatus, RigStream,
 };
 pub use files::{FileAction, FileNode, MAX_TREE_FILES, file_tree};
 pub use inbound::{Handshake, Inbound, MAX_DEPTH, Mode, RawCommand};

@@ -6,6 +6,7 @@ mod crash;
 mod open;
 mod own_files;
 mod preflight;
+mod rigs;
 
 pub(crate) use checkpoints::recorded;
 pub use open::OpenError;

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::own_files::{exclusion, own_files};
+use super::rigs::rig_copies;
 use super::{PreflightError, checkpoints, crash, preflight};
 use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, HistoryError, OpenReport, OpenRequest};
 use crate::data::{Data, DataError, Place};
@@ -20,6 +21,7 @@ use crate::hank_files::LoadedHank;
 use crate::instance_lock::{InstanceLock, LockError, LockWorld};
 use crate::journal::{FileJournal, JournalError, JournalLimits};
 use crate::paths::ExecutionDir;
+use crate::rig::RigCopies;
 use crate::server::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use crate::state_manager::{
     self, LoadError, Loaded, Parts, PersistenceError, StateManager, Strictness, TransitionError,
@@ -92,6 +94,8 @@ pub(crate) struct Possession {
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
     /// Processes of an earlier run that could not be ended.
     pub(crate) survivors: usize,
+    /// What the rigs of the hank copy; nothing where no hank is known.
+    pub(crate) rig_copies: Arc<RigCopies>,
     pub(crate) notices: Vec<String>,
 }
 
@@ -168,6 +172,7 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
     let data = options.data.as_ref().map(find).transpose()?;
     let (mut possession, lock) = possess(world, &dir, &options, checkpoints).await?;
     possession.notices.extend(redirections(&hank));
+    possession.rig_copies = Arc::new(rig_copies(&loaded, &hank, possession.dir.root()));
     let mut own_files = own_files(&loaded, &hank, possession.dir.root());
     let prepared = async {
         prepare_output(&possession, &mut options, &mut own_files)?;
@@ -330,6 +335,7 @@ pub(crate) async fn possess(
         writer,
         checkpoints: records.checkpoints,
         survivors,
+        rig_copies: Arc::default(),
         notices,
     };
     Ok((possession, records.lock))

@@ -157,6 +157,17 @@ pub(super) fn say(event: &Event) -> Option<String> {
                 "{codon_id}: {moved} files archived, {left} could not be moved"
             ))
         }
+        Event::RollbackRigCleanup {
+            codon_id,
+            successful_cleanups: Some(gone),
+            failed_cleanups: Some(left),
+            ..
+        } => {
+            let (gone, left) = (gone.len(), left.len());
+            Some(format!(
+                "{codon_id}: {gone} copies of its rig were taken out, {left} stay"
+            ))
+        }
         Event::RollbackArchiveRestore {
             codon_id,
             restored_paths,
@@ -180,6 +191,7 @@ pub(super) fn say(event: &Event) -> Option<String> {
         | Event::FiletreeUpdated { .. }
         | Event::RollbackProgress { .. }
         | Event::RollbackCodonCheckpoint { .. }
+        | Event::RollbackRigCleanup { .. }
         | Event::RollbackCompleted { .. }
         | Event::OutputUnparsed { .. }
         | Event::TokenUsage { .. }

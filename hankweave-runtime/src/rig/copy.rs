@@ -54,6 +54,40 @@ pub(super) fn replace(
     from: &str,
     target: &Target,
 ) -> Result<Vec<String>, CopyError> {
+    let target = Place {
+        folder: &*target.folder,
+        name: &target.name,
+        path: target.path.clone(),
+    };
+    surveyed(disk, hank, from, |tree, source, left_out| {
+        target
+            .folder
+            .remove(target.name)
+            .map_err(io_error("remove", &target.path))?;
+        write(tree, source, &target)?;
+        Ok(left_out)
+    })?
+}
+
+/// Looks at what a copy of `from` would hold; `see` gets it with the folder and the name of the source.
+pub(super) fn with_source<T>(
+    disk: &dyn Disk,
+    hank: &Path,
+    from: &str,
+    see: impl FnOnce(&Tree, &dyn Folder, &OsStr) -> T,
+) -> Result<T, CopyError> {
+    surveyed(disk, hank, from, |tree, source, _| {
+        see(tree, source.folder, source.name)
+    })
+}
+
+/// Looks at `from` and everything in it; `see` also gets what a copy leaves out.
+fn surveyed<T>(
+    disk: &dyn Disk,
+    hank: &Path,
+    from: &str,
+    see: impl FnOnce(&Tree, &Place<'_>, Vec<String>) -> T,
+) -> Result<T, CopyError> {
     let names = paths::reference(from).map_err(|reason| CopyError::Reference {
         from: from.to_owned(),
         reason,
@@ -64,11 +98,6 @@ pub(super) fn replace(
         name: name.as_ref(),
         path: names.iter().fold(hank.to_owned(), |path, name| path.join(name)),
     };
-    let target = Place {
-        folder: &*target.folder,
-        name: &target.name,
-        path: target.path.clone(),
-    };
     let root = disk.open_folder(hank).map_err(io_error("read", hank))?;
     let rules = CopyRules::of(&*root).map_err(io_error("read", &hank.join(".gitignore")))?;
     let mut survey = Survey {
@@ -78,12 +107,7 @@ pub(super) fn replace(
     };
     let tree = look(&source, 0, &mut survey)?;
     let tree = tree.ok_or_else(|| source.special())?;
-    target
-        .folder
-        .remove(target.name)
-        .map_err(io_error("remove", &target.path))?;
-    write(&tree, &source, &target)?;
-    Ok(survey.left_out)
+    Ok(see(&tree, &source, survey.left_out))
 }
 
 /// What is known of a tree before it is copied.
@@ -107,7 +131,7 @@ impl Survey<'_> {
 }
 
 /// What is copied, all of it known before the first write: a target inside the source must not grow under the copy.
-enum Tree {
+pub(super) enum Tree {
     Folder(Vec<(OsString, Tree)>),
     File,
     Link(PathBuf),

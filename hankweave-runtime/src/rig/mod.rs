@@ -4,10 +4,11 @@
 //! lines to tell on the way. Steps run in order; the first that fails and may not fail ends the rig
 //! ("hank configuration", section 4.1).
 //!
-//! When the codon has completed, [`Outputs`] hands its results out and [`Archive`] moves away what is no longer wanted.
+//! When the codon is gone back on, [`RigCopies`] takes out what was copied. When it has completed, [`Outputs`] hands its results out and [`Archive`] moves away what is no longer wanted.
 
 mod archive;
 mod command;
+mod copies;
 mod copy;
 mod files;
 mod outputs;
@@ -17,6 +18,7 @@ mod target;
 use std::path::PathBuf;
 
 pub use archive::{Archive, ArchiveEntry, ArchiveError, ArchiveRequest, Moved, Taken};
+pub use copies::{LeftCopy, RigCopies, RigCopy};
 pub use copy::CopyError;
 pub use outputs::{OutputError, Outputs};
 pub use run::{Rig, RigError, RigEvent, RigFailure, RigSummary};

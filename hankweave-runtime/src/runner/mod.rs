@@ -5,6 +5,7 @@ mod attendance;
 mod begin;
 mod command;
 mod outcome;
+mod rig_cleanup;
 mod rollback;
 mod run;
 mod steps;

@@ -16,11 +16,12 @@ use hankweave_core::thread::{
 use hankweave_core::wire::{Event, FailedPath, RestoreStatus};
 
 use super::aftermath::archive;
+use super::rig_cleanup::{clean_up, put_back};
 use crate::checkpoint::{
     CheckpointStore, HistoryError, KnownCheckpoint, RestoreError, RestorePlan, RestoreRequest,
 };
 use crate::recovery::{self, Possession};
-use crate::rig::{ArchiveError, Taken};
+use crate::rig::{ArchiveError, RigCopy, Taken};
 use crate::state_manager::TransitionError;
 
 /// Where to go back to.
@@ -131,7 +132,7 @@ pub(crate) async fn go_back_to(
     let thread = thread::build(&state, None, None);
     let left = left(&state, &thread, &known_checkpoints(possession).await?);
     let mut rollback = plan(possession, &state, source.clone(), left.clone()).await?;
-    let pending = PendingRollback {
+    let mut pending = PendingRollback {
         source,
         left,
         safety: None,
@@ -139,10 +140,13 @@ pub(crate) async fn go_back_to(
         extra: Extra::default(),
     };
     tell(possession, started(&state, &thread, &rollback)).await;
-    for event in steps(&thread, &rollback) {
-        tell(possession, event).await;
-    }
-    match take(possession, pending).await {
+    let mut cleaned = Vec::new();
+    let going_back = async {
+        begin(possession, &mut pending).await?;
+        cleaned = leave(possession, &thread, &rollback).await;
+        bring(possession, pending).await
+    };
+    match going_back.await {
         Ok(taken) => {
             rollback.safety = taken.safety.clone();
             tell(possession, arrived(&taken)).await;
@@ -151,6 +155,7 @@ pub(crate) async fn go_back_to(
         Err(error) => {
             tell(possession, failed(&error)).await;
             if changed_nothing(&error) {
+                put_back(possession, cleaned).await;
                 record(possession, state.pending_rollback.clone()).await?;
             }
             return Err(error);
@@ -159,39 +164,43 @@ pub(crate) async fn go_back_to(
     Ok(rollback)
 }
 
-/// What a rollback goes through: the codons that are left, newest first, and then the files.
-fn steps(thread: &ExecutionThread, rollback: &Rollback) -> Vec<Event> {
-    let left: Vec<_> = thread
+/// What a rollback goes through: the codons that are left, newest first, with what their rigs had copied, and then the files. Returns the copies
+/// that are gone.
+async fn leave(possession: &Possession, thread: &ExecutionThread, rollback: &Rollback) -> Vec<RigCopy> {
+    let newer = thread
         .codons
         .iter()
-        .take_while(|entry| !is_target(entry, rollback))
-        .collect();
+        .take_while(|entry| !is_target(entry, rollback));
+    let (left, kept) = thread.codons.split_at(newer.count());
+    let kept = kept.iter().map(|entry| entry.codon.codon_id().configured());
+    let kept = possession.rig_copies.targets(kept);
+    let kept = kept.into_iter().map(Path::to_owned).collect();
     let total_steps = left.len() + 1;
     let progress = |current_step, message| Event::RollbackProgress {
         current_step,
         total_steps,
         message,
     };
-    let mut events = Vec::new();
+    let mut gone = Vec::new();
     for (index, entry) in left.iter().enumerate() {
         let id = entry.codon.codon_id();
-        events.push(progress(index + 1, format!("leaving {id}")));
+        tell(possession, progress(index + 1, format!("leaving {id}"))).await;
         if let Some((checkpoint_type, sha)) = entry.codon.checkpoints().last() {
-            events.push(Event::RollbackCodonCheckpoint {
+            let checkpoint = Event::RollbackCodonCheckpoint {
                 codon_id: id.clone(),
                 codon_name: id.to_string(),
                 checkpoint: sha.clone(),
                 checkpoint_type: Some(checkpoint_type),
                 message: "what it left can be found here".to_owned(),
-            });
+            };
+            tell(possession, checkpoint).await;
         }
+        gone.extend(clean_up(possession, id, &kept).await);
     }
     let target = rollback.source.checkpoint_sha.short();
-    events.push(progress(
-        total_steps,
-        format!("bringing back the files of checkpoint {target}"),
-    ));
-    events
+    let message = format!("bringing back the files of checkpoint {target}");
+    tell(possession, progress(total_steps, message)).await;
+    gone
 }
 
 /// The last step is done.
@@ -223,7 +232,10 @@ fn failed(error: &RollbackError) -> Event {
 
 fn is_target(entry: &thread::ThreadCodon, rollback: &Rollback) -> bool {
     let source = &rollback.source;
-    entry.run_id == source.run_id && Some(entry.codon.codon_id()) == source.after_codon.as_ref()
+    let is_after = Some(entry.codon.codon_id()) == source.after_codon.as_ref();
+    // A checkpoint of a rig is after no codon; the codon of the rig goes on from there.
+    let mut checkpoints = entry.codon.checkpoints();
+    entry.run_id == source.run_id && (is_after || checkpoints.any(|(_, sha)| *sha == source.checkpoint_sha))
 }
 
 /// Finishes a restore that was interrupted ("reliability and security", rule G8).
@@ -386,9 +398,19 @@ fn kept(taken: &Arrival) -> String {
 async fn take(possession: &Possession, pending: PendingRollback) -> Result<Arrival, RollbackError> {
     let mut pending = pending;
     if pending.safety.is_none() {
-        pending.safety = protect(possession, &pending).await?;
-        record(possession, Some(pending.clone())).await?;
+        begin(possession, &mut pending).await?;
     }
+    bring(possession, pending).await
+}
+
+/// Keeps what is there in a checkpoint, and records that the files are about to change.
+async fn begin(possession: &Possession, pending: &mut PendingRollback) -> Result<(), RollbackError> {
+    pending.safety = protect(possession, pending).await?;
+    record(possession, Some(pending.clone())).await
+}
+
+/// Brings the files back, and records that they are.
+async fn bring(possession: &Possession, mut pending: PendingRollback) -> Result<Arrival, RollbackError> {
     let changed = restore(possession, &pending).await?;
     take_back(possession, &pending).await?;
     let (target, safety) = (pending.source.checkpoint_sha.clone(), pending.safety.clone());

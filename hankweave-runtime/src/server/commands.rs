@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hankweave_core::hank::Hank;
-use hankweave_core::wire::{Answer, Code, Command as Wanted, Event, Outcome, Refused, Request};
+use hankweave_core::wire::{Answer, CheckpointList, Code, Command as Wanted, Outcome, Refused, Request};
 use tokio::sync::mpsc;
 
 use super::ledger::{Entered, Ledger};
@@ -14,7 +14,7 @@ use super::reply::{Attempted, Voice};
 use crate::error::chain;
 use crate::runner::{Accepted, Command, Commander, Refusal, RollbackTarget};
 use crate::shutdown::{Shutdown, StopCause};
-use crate::state_manager::StateManager;
+use crate::state_manager::{StateManager, TransitionError};
 
 /// Commands that are carried out at the same time; a command more waits in the queue.
 const MOST: usize = 64;
@@ -120,12 +120,18 @@ impl Hands {
         match &job.request.command {
             Wanted::CheckpointList { run_id } => {
                 let state = self.manager.snapshot();
-                let list = Event::checkpoint_list(&state, &self.hank, run_id.as_ref());
-                let ticket = self.manager.record(list.map_err(Failure::Refused)?).await;
-                let recorded = ticket
-                    .await
-                    .map_err(|error| Failure::Refused(Refused::new(Code::InternalError, chain(&error))));
-                recorded.map(|_| ack(Outcome::Done))
+                let list = CheckpointList::of(&state, &self.hank, run_id.as_ref());
+                let list = list.map_err(Failure::Refused)?;
+                match self.manager.record(list.clone().into()).await.await {
+                    Ok(_) => Ok(ack(Outcome::Done)),
+                    // The run has ended, so whoever asks is the only one who is told.
+                    Err(TransitionError::Stopped) => {
+                        let id = Some(job.request.id.as_str());
+                        job.from.push(self.voice.say(id, list.into()));
+                        Ok(ack(Outcome::Done))
+                    }
+                    Err(error) => Err(Failure::Refused(Refused::new(Code::InternalError, chain(&error)))),
+                }
             }
             Wanted::ServerShutdown { .. } if self.shutdown.cause().is_none() => {
                 self.shutdown.request(StopCause::Request);

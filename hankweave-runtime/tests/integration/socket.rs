@@ -1,78 +1,13 @@
 //! Watching and commanding the built program over its socket ("WebSocket protocol"; "command line", `run`).
 
-use std::net::TcpStream;
-use std::path::Path;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use hankweave_testing::{Running, TestProject};
 use serde_json::{Value, json};
-use tokio_tungstenite::tungstenite::client::{IntoClientRequest, client};
-use tokio_tungstenite::tungstenite::{Message, WebSocket};
 
-use crate::support::{port, project, shell_agent};
-
-/// A client that waits for what it wants to hear.
-struct Guest {
-    socket: WebSocket<TcpStream>,
-    heard: Vec<Value>,
-}
-
-impl Guest {
-    /// Comes in with what the files of the execution directory tell.
-    fn enter(execution: &Path, mode: &str) -> Self {
-        // The token is there before the port is.
-        port(execution);
-        let token = std::fs::read_to_string(execution.join(".hankweave/token")).unwrap();
-        Self::enter_with(execution, token.trim_end(), mode)
-    }
-
-    fn enter_with(execution: &Path, token: &str, mode: &str) -> Self {
-        let port = port(execution);
-        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut request = format!("ws://127.0.0.1:{port}/ws").into_client_request().unwrap();
-        let bearer = format!("Bearer {token}").parse().unwrap();
-        request.headers_mut().insert("Authorization", bearer);
-        let (socket, _) = client(request, stream).unwrap();
-        let mut guest = Self {
-            socket,
-            heard: Vec::new(),
-        };
-        guest.send(json!({"type": "handshake", "data": {"mode": mode, "afterSeq": 0}}));
-        guest.until(|message| message["type"] == "server.ready");
-        guest
-    }
-
-    fn send(&mut self, message: Value) {
-        self.socket.send(Message::text(message.to_string())).unwrap();
-    }
-
-    fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            match self.socket.read() {
-                Ok(Message::Text(text)) => {
-                    let value: Value = serde_json::from_str(&text).unwrap();
-                    self.heard.push(value.clone());
-                    if wanted(&value) {
-                        return value;
-                    }
-                }
-                Ok(Message::Close(frame)) => panic!("closed: {frame:?} after {:#?}", self.heard),
-                Ok(_) => {}
-                Err(error) => panic!("{error} after {:#?}", self.heard),
-            }
-        }
-    }
-
-    fn command(&mut self, id: &str, name: &str) -> Value {
-        self.send(json!({"id": id, "type": name}));
-        self.until(|message| message["commandId"] == id)
-    }
-
-    fn idle(&mut self, reason: &str) {
-        self.until(|message| message["type"] == "server.idle" && message["data"]["reason"] == reason);
-    }
-}
+use crate::guest::{Guest, knock};
+use crate::support::{project, shell_agent};
 
 fn write_hank(project: &TestProject, prompts: &[&str]) {
     let agent = shell_agent(project);
@@ -255,4 +190,54 @@ fn a_port_that_is_taken_is_an_error_with_a_hint_and_changes_nothing() {
     project
         .run(["run", "--headless", "--listen", "nowhere"])
         .expect_code(2);
+}
+
+/// KiB of the process as the kernel counts them.
+fn memory(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().trim_end_matches(" kB").trim().parse().unwrap()
+}
+
+// covers: F13 (what it costs in time is measured by the bench `server`)
+#[test]
+fn a_thousand_half_open_connections_and_forty_deaf_clients_take_little_memory() {
+    let project = project();
+    let wait = |file: &str| json!({"tools": [{"bash": {"command": format!("while [ ! -e {file} ]; do sleep 0.01; done")}}]});
+    let mut turns = vec![wait("go")];
+    turns.extend((0..700).map(|_| json!({"text": "x".repeat(4_000)})));
+    turns.extend((0..4).map(|_| json!({"raw": "x\n".repeat(10_000).trim_end()})));
+    turns.extend([json!({"text": "that was all"}), wait("end")]);
+    project.write("script.json", json!({"turns": turns}).to_string());
+    let codon = json!({"id": "a", "name": "a", "model": "claude-sonnet-4-5", "continuationMode": "fresh", "promptText": "x",
+        "agent": {"script": "script.json"}});
+    project.write_hank(&json!({"hank": [codon]}));
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains("\"codon.started\""));
+    let directory = project.directory();
+    let token = std::fs::read_to_string(directory.join(".hankweave/token")).unwrap();
+    let idle = memory(running.pid(), "VmRSS:");
+
+    let deaf: Vec<Guest> = (0..40)
+        .filter_map(|_| Guest::connect(&directory, token.trim_end()))
+        .map(|mut guest| {
+            guest.send(json!({"type": "handshake", "data": {"mode": "readonly"}}));
+            guest
+        })
+        .collect();
+    let half_open: Vec<_> = (0..1_000)
+        .map(|_| {
+            let mut stream = knock(&directory);
+            // Those that are driven out may be gone already.
+            let _ = stream.write_all(b"GET /ws HTTP/1.1\r\nHost: 127");
+            stream
+        })
+        .collect();
+    project.write("go", "");
+    running.wait_for_line(|line| line.contains("that was all"));
+    let most = memory(running.pid(), "VmHWM:");
+    project.write("end", "");
+    running.finish_within(Duration::from_secs(60)).expect_code(0);
+    assert_eq!((deaf.len(), half_open.len()), (32, 1_000));
+    assert!(most < idle + (256 << 10), "{idle} KiB idle, {most} KiB at most");
 }

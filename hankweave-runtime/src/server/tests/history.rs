@@ -167,6 +167,13 @@ async fn clients_see_the_end_of_a_run_before_it_leaves() {
         "the past can be asked for still"
     );
     guest.refused("codon.next", json!(null), "RUN_ENDED").await;
+    guest.send(json!({"id": "l", "type": "checkpoint.list"})).await;
+    let list = guest.until("checkpoint.list").await;
+    assert!(
+        list["seq"].is_null() && list["data"]["checkpoints"][0]["codonId"] == "a",
+        "{list}"
+    );
+    guest.until("command.ack").await;
     assert_eq!(guest.closed().await, Some(1001));
     assert!(
         last.elapsed() >= Duration::from_millis(900),

@@ -341,7 +341,68 @@ const EVENTS: &[EventData] = &[
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use super::*;
+
+    /// The events that are documented and written by sentinels, which nothing does yet.
+    const OF_SENTINELS: [&str; 5] = [
+        "sentinel.loaded",
+        "sentinel.triggered",
+        "sentinel.output",
+        "sentinel.error",
+        "sentinel.unloaded",
+    ];
+
+    /// Documented fields that we never write; a hank may name them all the same.
+    const UNWRITTEN: [(&str, &str); 5] = [
+        ("state.snapshot", "recentFileAccess"),
+        ("token.usage", "modelUsage"),
+        ("file.updated", "content"),
+        ("server.ready", "proxyPort"),
+        ("server.ready", "outputDirectory"),
+    ];
+
+    /// The fields of the data of each event that the types write.
+    fn written() -> BTreeMap<String, BTreeSet<String>> {
+        let schema = crate::schema::event();
+        let mut events: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for form in ["JournalEntry", "Direct"] {
+            let variants = schema["$defs"][form]["oneOf"].as_array().unwrap();
+            for variant in variants {
+                let name = variant["properties"]["type"]["const"].as_str().unwrap();
+                let mut data = &variant["properties"]["data"];
+                if let Some(reference) = data["$ref"].as_str() {
+                    data = schema.pointer(&reference[1..]).unwrap();
+                }
+                let fields = data["properties"].as_object().unwrap().keys();
+                events.entry(name.to_owned()).or_default().extend(fields.cloned());
+            }
+        }
+        events
+    }
+
+    /// "WebSocket protocol", Events: the table knows what the types write, and nothing else.
+    #[test]
+    fn the_table_names_every_event_and_every_field_that_is_written() {
+        let mut written = written();
+        // An acknowledgement answers one client's command; no hank can be about it.
+        assert!(written.remove("command.ack").is_some());
+        let known: BTreeSet<&str> = names().filter(|name| !OF_SENTINELS.contains(name)).collect();
+        assert_eq!(known, written.keys().map(String::as_str).collect());
+        for (name, fields) in &written {
+            let known: BTreeSet<&str> = event(name).unwrap().fields().collect();
+            for field in fields {
+                // Only in answers to one client.
+                let direct = name == "error" && ["hint", "commandId"].contains(&field.as_str());
+                assert!(direct || known.contains(field.as_str()), "{name} has {field}");
+            }
+            for field in known {
+                let unwritten = UNWRITTEN.contains(&(name, field));
+                assert!(unwritten != fields.contains(field), "{name} and {field}");
+            }
+        }
+    }
 
     #[test]
     fn a_path_leads_to_a_value_around_one_or_into_a_free_one() {

@@ -1,0 +1,235 @@
+//! Taking the copies of rigs out of the workspace when their codons are gone back on ("runtime behaviour", section 6, step 4).
+//!
+//! Only an untouched copy is taken out, since it can be made again; what somebody has changed stays.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::copy::{self, CopyError, Tree};
+use super::target::{self, TargetError};
+use crate::world::disk::{Disk, FileKind, Folder, Found};
+
+/// What is compared at a time, in bytes.
+const CHUNK: usize = 64 * 1_024;
+
+/// What the rigs of a hank copy, and where.
+#[derive(Debug, Clone, Default)]
+pub struct RigCopies {
+    /// The hank's folder.
+    pub hank: PathBuf,
+    /// The agent's workspace.
+    pub workspace: PathBuf,
+    /// The copies of each codon, by the id in hank.json.
+    pub of: BTreeMap<String, Vec<RigCopy>>,
+}
+
+/// One copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RigCopy {
+    /// The source, a reference beneath the hank's folder.
+    pub from: String,
+    /// The target, relative to the workspace.
+    pub to: PathBuf,
+}
+
+/// Why a copy stays.
+#[derive(Debug, thiserror::Error)]
+pub enum LeftCopy {
+    /// It is not as it was copied.
+    #[error("it was changed since it was copied")]
+    Changed,
+    /// It cannot be compared with its source.
+    #[error("it cannot be compared with its source")]
+    Compare(#[source] CopyError),
+    /// Its place cannot be reached.
+    #[error("its place cannot be reached")]
+    Place(#[source] TargetError),
+    /// It could not be removed.
+    #[error("it could not be removed")]
+    Remove(#[source] io::Error),
+}
+
+impl RigCopies {
+    /// Where the rigs of these codons copy to.
+    pub fn targets<'c>(&self, codons: impl Iterator<Item = &'c str>) -> BTreeSet<&Path> {
+        let copies = codons.filter_map(|codon| self.of.get(codon)).flatten();
+        copies.map(|copy| copy.to.as_path()).collect()
+    }
+
+    /// The copies of a codon that are in the workspace, the last one first; those at the places of `kept` belong to others as well.
+    pub fn found<'a>(&'a self, disk: &dyn Disk, codon: &str, kept: &BTreeSet<&Path>) -> Vec<&'a RigCopy> {
+        let copies = self.of.get(codon).into_iter().flatten().rev();
+        let there = |copy: &&RigCopy| disk.metadata(&self.workspace.join(&copy.to)).is_ok();
+        let mut seen = BTreeSet::new();
+        copies
+            .filter(|copy| !kept.contains(copy.to.as_path()) && seen.insert(&copy.to))
+            .filter(there)
+            .collect()
+    }
+
+    /// Takes an untouched copy out.
+    ///
+    /// # Errors
+    ///
+    /// [`LeftCopy`]; only [`LeftCopy::Remove`] may have removed a part of it.
+    pub fn take_out(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), LeftCopy> {
+        let target = target::resolve(disk, &self.workspace, &copy.to).map_err(LeftCopy::Place)?;
+        let is_same = |tree: &Tree, source: &dyn Folder, name: &OsStr| {
+            is_untouched(tree, (source, name), (&*target.folder, &target.name))
+        };
+        let same = copy::with_source(disk, &self.hank, &copy.from, is_same).map_err(LeftCopy::Compare)?;
+        match same {
+            Ok(true) => target.folder.remove(&target.name).map_err(LeftCopy::Remove),
+            Ok(false) => Err(LeftCopy::Changed),
+            Err(source) => Err(LeftCopy::Compare(CopyError::Io {
+                action: "compare",
+                path: target.path.clone(),
+                source,
+            })),
+        }
+    }
+
+    /// Makes a copy again that was taken out.
+    ///
+    /// # Errors
+    ///
+    /// What keeps it from being made.
+    pub fn put_back(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), LeftCopy> {
+        let target = target::resolve(disk, &self.workspace, &copy.to).map_err(LeftCopy::Place)?;
+        copy::replace(disk, &self.hank, &copy.from, &target).map_err(LeftCopy::Compare)?;
+        Ok(())
+    }
+}
+
+/// An entry of an open folder.
+type Entry<'a> = (&'a dyn Folder, &'a OsStr);
+
+/// Whether `copy` is what a copy of `tree` at `source` would be.
+fn is_untouched(tree: &Tree, source: Entry<'_>, copy: Entry<'_>) -> io::Result<bool> {
+    match (tree, copy.0.open(copy.1)?) {
+        (Tree::File, Found::File(mut copied)) => match source.0.open(source.1)? {
+            Found::File(mut original) => {
+                Ok(original.mode == copied.mode && is_same(&mut *original.content, &mut *copied.content)?)
+            }
+            Found::Folder(_) | Found::Other(_) => Ok(false),
+        },
+        (Tree::Link(link), Found::Other(FileKind::Link)) => Ok(copy.0.read_link(copy.1)? == *link),
+        (Tree::Folder(inner), Found::Folder(copied)) => {
+            let Found::Folder(original) = source.0.open(source.1)? else {
+                return Ok(false);
+            };
+            let names: BTreeSet<_> = copied.names()?.into_iter().collect();
+            if names.len() != inner.len() {
+                return Ok(false);
+            }
+            for (name, tree) in inner {
+                let same = names.contains(name) && is_untouched(tree, (&*original, name), (&*copied, name))?;
+                if !same {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Tree::File | Tree::Link(_) | Tree::Folder(_), _) => Ok(false),
+    }
+}
+
+fn is_same(left: &mut dyn Read, right: &mut dyn Read) -> io::Result<bool> {
+    let read = |from: &mut dyn Read, bytes: &mut Vec<u8>| {
+        bytes.clear();
+        from.take(CHUNK as u64).read_to_end(bytes)
+    };
+    let (mut ours, mut theirs) = (Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
+    loop {
+        read(left, &mut ours)?;
+        read(right, &mut theirs)?;
+        if ours != theirs || ours.is_empty() {
+            return Ok(ours == theirs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::world::disk::RealDisk;
+
+    /// A hank with a tree and a workspace with its copy.
+    fn stage() -> (TempDir, RigCopies, RigCopy) {
+        let folder = tempfile::tempdir().unwrap();
+        let (hank, workspace) = (folder.path().join("hank"), folder.path().join("work"));
+        fs::create_dir_all(hank.join("from/sub")).unwrap();
+        fs::create_dir(&workspace).unwrap();
+        fs::write(hank.join("from/sub/a.txt"), "a".repeat(CHUNK + 1)).unwrap();
+        fs::write(hank.join("from/left-out.log"), "no part of a copy").unwrap();
+        symlink("sub/a.txt", hank.join("from/link")).unwrap();
+        let copy = RigCopy {
+            from: "from".to_owned(),
+            to: "to".into(),
+        };
+        let of = BTreeMap::from([("a".to_owned(), vec![copy.clone()])]);
+        let copies = RigCopies { hank, workspace, of };
+        copies.put_back(&RealDisk, &copy).unwrap();
+        (folder, copies, copy)
+    }
+
+    #[test]
+    fn an_untouched_copy_is_taken_out_and_can_be_made_again() {
+        let (_folder, copies, copy) = stage();
+        let found = |kept: &[&str]| {
+            let kept = kept.iter().map(Path::new).collect();
+            copies.found(&RealDisk, "a", &kept).len()
+        };
+        assert_eq!((found(&[]), found(&["to"])), (1, 0), "what others need stays");
+        copies.take_out(&RealDisk, &copy).unwrap();
+        assert!(!copies.workspace.join("to").exists());
+        assert_eq!(found(&[]), 0);
+        copies.put_back(&RealDisk, &copy).unwrap();
+        assert!(copies.workspace.join("to/link").exists());
+    }
+
+    #[test]
+    fn a_copy_in_which_anything_was_changed_stays_whole() {
+        let changes: [fn(&Path); 6] = [
+            |to| fs::write(to.join("sub/a.txt"), "b".repeat(CHUNK + 1)).unwrap(),
+            |to| fs::write(to.join("sub/a.txt"), "a".repeat(CHUNK)).unwrap(),
+            |to| fs::write(to.join("sub/new.txt"), "").unwrap(),
+            |to| fs::remove_file(to.join("link")).unwrap(),
+            |to| fs::set_permissions(to.join("sub/a.txt"), fs::Permissions::from_mode(0o700)).unwrap(),
+            |to| {
+                fs::remove_file(to.join("link")).unwrap();
+                symlink("sub", to.join("link")).unwrap();
+            },
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let (_folder, copies, copy) = stage();
+            let to = copies.workspace.join("to");
+            change(&to);
+            let left = copies.take_out(&RealDisk, &copy).unwrap_err();
+            assert!(matches!(left, LeftCopy::Changed), "change {number}: {left:?}");
+            assert!(to.join("sub/a.txt").exists(), "change {number}");
+        }
+    }
+
+    // covers: X3
+    #[test]
+    fn nothing_outside_the_workspace_is_taken_out() {
+        let (folder, copies, _) = stage();
+        fs::rename(copies.workspace.join("to"), folder.path().join("to")).unwrap();
+        symlink("..", copies.workspace.join("out")).unwrap();
+        let copy = RigCopy {
+            from: "from".to_owned(),
+            to: "out/to".into(),
+        };
+        let left = copies.take_out(&RealDisk, &copy).unwrap_err();
+        assert!(matches!(left, LeftCopy::Place(_)), "{left:?}");
+        assert!(folder.path().join("to").exists());
+    }
+}

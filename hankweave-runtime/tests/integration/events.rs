@@ -1,0 +1,204 @@
+//! A run in which everything happens, as a client sees it on a real socket ("WebSocket protocol", "Events").
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use hankweave_testing::{Running, TestProject};
+use serde_json::{Value, json};
+
+use crate::guest::Guest;
+use crate::support::project;
+
+const MODEL: &str = "claude-sonnet-4-5";
+
+fn command(run: &str) -> Value {
+    json!({"type": "command", "command": {"run": run}})
+}
+
+/// A codon of the scripted agent with these turns.
+fn codon(project: &TestProject, id: &str, turns: &Value, more: &Value) -> Value {
+    let file = format!("{id}.json");
+    project.write(&file, json!({"turns": turns}).to_string());
+    let mut codon = json!({"id": id, "name": id, "agent": {"script": file}, "model": MODEL, "continuationMode": "fresh",
+        "promptText": "go", "checkpointedFiles": ["*.txt"]});
+    codon
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    codon
+}
+
+/// A codon that does everything, a loop of two iterations, one that leaves things behind, and one whose results cannot be handed out.
+fn write_hank(project: &TestProject) {
+    let busy = json!([
+        {"thinking": "First a file.", "text": "Here it is.", "usage": {"input": 1_000, "output": 10},
+            "tools": [{"write": {"path": "busy.txt", "content": "written"}}, {"bash": {"command": "exit 3"}}]},
+        {"raw": "no JSON", "hugeLine": 20_000_000},
+    ]);
+    let mut fails = command("echo to nobody >&2; exit 7");
+    fails["allowFailure"] = json!(true);
+    let busy = codon(
+        project,
+        "busy",
+        &busy,
+        &json!({"rigSetup": [command("echo the rig speaks; touch busy.tmp"), fails], "archiveOnSuccess": ["busy.tmp"],
+            "exhaustWithPrompt": "more", "maxExtensions": 1}),
+    );
+    let round = codon(
+        project,
+        "round",
+        &json!([{"text": "again", "tools": [{"write": {"path": "round.tmp", "content": "${ITERATION}"}}]}]),
+        &json!({"archiveOnSuccess": ["round.tmp"]}),
+    );
+    let rounds = json!({"type": "loop", "id": "rounds", "name": "Rounds", "codons": [round],
+        "terminateOn": {"type": "iterationLimit", "limit": 2}});
+    project.write("template/page.md", "a template");
+    project.write("other/page.md", "another template");
+    let copy = |from: &str| json!({"type": "copy", "copy": {"from": from, "to": format!("copy-of-{from}")}});
+    // What the archive needs a folder for is a file.
+    let place = command("touch last.tmp rigArchive/last");
+    let last = codon(
+        project,
+        "last",
+        &json!([{"tools": [{"write": {"path": "copy-of-other/page.md", "content": "changed"}}]}]),
+        &json!({"rigSetup": [copy("template"), copy("other"), place], "archiveOnSuccess": ["last.tmp"]}),
+    );
+    let groups = json!([{"copy": ["*.txt"], "beforeCopy": [command("exit 1")]}]);
+    let lost = codon(project, "lost", &json!([]), &json!({"outputFiles": groups}));
+    project.write_hank(
+        &json!({"hank": [busy, rounds, last, lost], "overrides": {"budget": {"maxDollars": 100}}}),
+    );
+}
+
+fn start(project: &TestProject) -> (Running, Guest) {
+    let running = project.start(["run", "--headless", "--no-autostart", "-o", "out"]);
+    let guest = Guest::enter(&project.directory(), "readandwrite");
+    (running, guest)
+}
+
+fn of<'g>(guest: &'g Guest, name: &str) -> Vec<&'g Value> {
+    let named = guest.heard.iter().filter(|message| message["type"] == name);
+    named.map(|message| &message["data"]).collect()
+}
+
+/// Each event is also told in `docs/protocol.md`, which names this test for most of them.
+#[test]
+fn a_client_sees_everything_that_can_happen_in_a_run() {
+    let project = project();
+    write_hank(&project);
+    let (running, mut guest) = start(&project);
+    guest.idle("startup");
+    for id in ["busy", "round#0", "round#1", "last"] {
+        assert_eq!(guest.command(id, "codon.next")["data"]["codonId"], id);
+        guest.idle("codon-completed");
+    }
+    guest.command("list", "checkpoint.list");
+    guest.send(json!({"id": "back", "type": "rollback.toCodon", "data": {"codonId": "busy", "checkpointType": "end"}}));
+    guest.idle("rollback-completed");
+    guest.send(json!({"id": "lost", "type": "codon.start", "data": {"codonId": "lost"}}));
+    guest.until(|message| message["type"] == "budget.summary");
+    running.finish_within(Duration::from_secs(60)).expect_code(1);
+
+    let seen: BTreeSet<&str> = guest
+        .heard
+        .iter()
+        .filter(|message| message["seq"].is_u64())
+        .map(|message| message["type"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "archive.completed",
+        "archive.partial",
+        "assistant.action",
+        "budget.summary",
+        "checkpoint.list",
+        "codon.completed",
+        "codon.extended",
+        "codon.started",
+        "error",
+        "file.updated",
+        "filetree.updated",
+        "info",
+        "loop.iteration.completed",
+        "output.truncated",
+        "output.unparsed",
+        "rig.output",
+        "rig.setup.completed",
+        "rig.setup.failed",
+        "rollback.archiveRestore",
+        "rollback.codonCheckpoint",
+        "rollback.completed",
+        "rollback.progress",
+        "rollback.rigCleanup",
+        "rollback.started",
+        "server.idle",
+        "state.snapshot",
+        "state.transition",
+        "token.usage",
+        "tool.result",
+    ];
+    assert_eq!(seen, expected.into());
+    check_data(&guest);
+}
+
+/// What the events say, where nothing else shows it.
+fn check_data(guest: &Guest) {
+    let actions: BTreeSet<&str> = of(guest, "assistant.action")
+        .iter()
+        .map(|data| data["action"].as_str().unwrap())
+        .collect();
+    assert_eq!(actions, ["message", "thinking", "tool_use"].into());
+    let result = of(guest, "tool.result")[1];
+    assert_eq!(
+        (&result["isError"], &result["truncated"]),
+        (&json!(true), &json!(false))
+    );
+    let usage = of(guest, "token.usage")[0];
+    assert_eq!(
+        (&usage["inputTokens"], &usage["modelId"]),
+        (&json!(1_000), &json!(MODEL))
+    );
+    assert!(
+        usage["totalCost"].as_f64().is_some_and(|cost| cost > 0.0),
+        "{usage}"
+    );
+    let printed: Vec<&Value> = of(guest, "rig.output").iter().map(|data| &data["line"]).collect();
+    assert!(
+        printed.contains(&&json!("the rig speaks")) && printed.contains(&&json!("to nobody")),
+        "{printed:?}"
+    );
+    let failed = of(guest, "rig.setup.failed")[0];
+    assert_eq!(
+        (
+            &failed["failureType"],
+            &failed["exitCode"],
+            &failed["commandIndex"],
+            &failed["ignored"]
+        ),
+        (&json!("command_failed"), &json!(7), &json!(1), &json!(true))
+    );
+    let iterations: Vec<(&Value, &Value)> = of(guest, "loop.iteration.completed")
+        .iter()
+        .map(|data| (&data["iteration"], &data["isFinal"]))
+        .collect();
+    assert_eq!(
+        iterations,
+        [(&json!(0), &json!(false)), (&json!(1), &json!(true))]
+    );
+    assert_eq!(of(guest, "error")[0]["code"], "OUTPUT_FAILED");
+
+    // "Runtime behaviour", section 6, step 4: what was changed since it was copied is somebody's work and stays.
+    let cleanups = of(guest, "rollback.rigCleanup");
+    let directories = json!(["copy-of-other", "copy-of-template"]);
+    assert_eq!(
+        cleanups[0],
+        &json!({"codonId": "last", "codonName": "last", "directories": directories, "status": "started"})
+    );
+    let changed = json!([{"directory": "copy-of-other", "error": "it was changed since it was copied"}]);
+    assert_eq!(
+        cleanups[1..],
+        [
+            &json!({"codonId": "last", "codonName": "last", "directories": directories, "status": "partial",
+            "successfulCleanups": ["copy-of-template"], "failedCleanups": changed})
+        ]
+    );
+}
