@@ -200,7 +200,8 @@ impl Client {
     async fn hear(&mut self, wire: &mut Wire, message: Message) -> Option<Option<Leaving>> {
         self.heard = Instant::now();
         self.asked = false;
-        if !matches!(message, Message::Pong(_) | Message::Close(_)) && self.rate.is_exceeded() {
+        // Answers to our pings among them: nobody is asked as often as that.
+        if !matches!(message, Message::Close(_)) && self.rate.is_exceeded() {
             return Some(Some(Leaving::new(CloseCode::Policy, "too many messages")));
         }
         match message {

@@ -16,6 +16,9 @@ pub(super) const SOCKET_PATH: &str = "/ws";
 /// The subprotocol that a client may name beside its token.
 const SUBPROTOCOL: &str = "hankweave";
 
+/// How a token stands in a header.
+const BEARER_SCHEME: &[u8] = b"Bearer ";
+
 /// How a token stands among the subprotocols.
 const BEARER_SUBPROTOCOL: &str = "bearer.";
 
@@ -94,15 +97,20 @@ impl Gate {
         if head.method == "OPTIONS" {
             return Err(forbidden("nothing is shared with other origins"));
         }
+        let is_socket = head.target == SOCKET_PATH;
+        if head.method != "GET" {
+            let status = match is_socket {
+                true => Status::UpgradeRequired,
+                false => Status::NotFound,
+            };
+            return Err((status, "only GET is answered"));
+        }
         if head.all("content-length").any(|length| length != b"0")
             || head.all("transfer-encoding").next().is_some()
         {
             return Err((Status::BadRequest, "a request has no body here"));
         }
-        if head.method != "GET" {
-            return Err((Status::NotFound, "only GET is answered"));
-        }
-        if head.target != SOCKET_PATH {
+        if !is_socket {
             let asset = page::find(&head.target);
             let host = String::from_utf8_lossy(host).into_owned();
             return asset
@@ -136,7 +144,7 @@ impl Gate {
     /// What the one token of the request allows.
     fn role(&self, head: &Head) -> Option<Role> {
         let header = head.one("authorization").ok()?;
-        let of_header = header.map(|value| value.strip_prefix(b"Bearer ").unwrap_or_default());
+        let of_header = header.map(|value| bearer(value).unwrap_or_default());
         let offered = offered(head);
         let of_protocol = offered
             .iter()
@@ -147,6 +155,12 @@ impl Gate {
         // Two tokens would leave open which of them counts.
         tokens.next().is_none().then(|| self.tokens.role(token))?
     }
+}
+
+/// The token of an `Authorization` header; the name of the scheme may be in any case (RFC 9110, section 11.1).
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(BEARER_SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(BEARER_SCHEME).then_some(token)
 }
 
 /// The subprotocols that the client offers.
@@ -235,6 +249,7 @@ mod tests {
         // The example of RFC 6455, section 1.3.
         assert!(answer.starts_with("HTTP/1.1 101 ") && answer.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
         assert!(!answer.contains("protocol"), "none was offered: {answer}");
+        assert_eq!(role("authorization: bearer reading\r\n").await.0, Role::ReadOnly);
         for protocols in [
             "Sec-WebSocket-Protocol: hankweave, bearer.reading\r\n",
             "Sec-WebSocket-Protocol: hankweave\r\nSec-WebSocket-Protocol: bearer.reading\r\n",
@@ -257,6 +272,7 @@ mod tests {
             "Authorization: Bearer \r\n",
             "Authorization: Bearer Everything\r\n",
             "Authorization: everything\r\n",
+            "Authorization: Bearereverything\r\n",
             "Authorization: Basic everything\r\n",
             "Authorization: Bearer everything\r\nAuthorization: Bearer everything\r\n",
             "Authorization: Bearer everything\r\nSec-WebSocket-Protocol: hankweave, bearer.reading\r\n",
@@ -304,7 +320,8 @@ mod tests {
             ("GET /?x", Status::NotFound),
             ("GET http://127.0.0.1:4000/", Status::NotFound),
             ("POST /", Status::NotFound),
-            ("HEAD /ws", Status::NotFound),
+            ("HEAD /ws", Status::UpgradeRequired),
+            ("POST /ws", Status::UpgradeRequired),
             ("OPTIONS /", Status::Forbidden),
             ("OPTIONS *", Status::Forbidden),
         ] {
@@ -313,7 +330,8 @@ mod tests {
         let body = format!("{HOST}Content-Length: 5\r\n");
         assert_eq!(status("GET /", &body).await, Status::BadRequest);
         let chunks = format!("{HOST}Transfer-Encoding: chunked\r\n");
-        assert_eq!(status("POST /ws", &chunks).await, Status::BadRequest);
+        assert_eq!(status("GET /ws", &chunks).await, Status::BadRequest);
+        assert_eq!(status("POST /", &chunks).await, Status::NotFound);
     }
 
     // covers: F13

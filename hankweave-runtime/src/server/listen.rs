@@ -64,9 +64,10 @@ fn note(left: Result<(), tokio::task::JoinError>) {
 async fn receive(mut connection: Box<dyn Connection>, shared: Arc<Shared>, stranger: Stranger) {
     let head = tokio::select! {
         biased;
+        // First of all: whoever has said everything already is not driven out for those who came later and say nothing.
+        head = tokio::time::timeout(shared.limits.head, Head::read(&mut connection)) => head,
         () = stranger.driven_out() => return turn_away(connection).await,
         () = shared.closing.cancelled() => return,
-        head = tokio::time::timeout(shared.limits.head, Head::read(&mut connection)) => head,
     };
     let reached = connection.local_address();
     let answer = async {

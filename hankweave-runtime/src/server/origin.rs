@@ -47,8 +47,9 @@ fn split_port(authority: &str) -> (&str, Option<Option<u16>>) {
         Some(parts) => parts,
         None => return (authority, None),
     };
-    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    (host, Some(port.parse().ok().filter(|_| digits)))
+    // As browsers write it, so that there is one way to write an origin.
+    let is_plain = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
+    (host, Some(port.parse().ok().filter(|_| is_plain)))
 }
 
 /// Whether `host`, the value of a `Host` header, names this server exactly. `reached` is the address that the connection came to: a server on the
@@ -137,6 +138,9 @@ mod tests {
             "",
             "http://127.0.0.1",
             "http://127.0.0.1:4001",
+            "http://127.0.0.1:04000",
+            "http://127.0.0.1:+4000",
+            "http://127.0.0.1:",
             "https://127.0.0.1:4000",
             "http://localhost:4000",
             "http://evil.example",

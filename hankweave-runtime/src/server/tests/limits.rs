@@ -191,38 +191,3 @@ async fn strangers_do_not_keep_out_whoever_has_a_token() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     live.stop().await;
 }
-
-#[tokio::test]
-async fn whoever_says_nothing_is_left() {
-    let limits = Limits {
-        handshake: Duration::from_millis(200),
-        silence: Duration::from_millis(600),
-        ..Limits::default()
-    };
-    let live = live_with(waiting(&["one"]), with(limits)).await;
-    let (mut silent, _) = Guest::connect(&live, &live.token).await.unwrap();
-    assert_eq!(silent.closed().await, Some(1008), "no handshake");
-    // A client that reads answers the server's pings by itself.
-    let (mut reader, _) = Guest::enter(&live, json!({"mode": "readonly"})).await;
-    let (mut dead, _) = Guest::enter(&live, json!({"mode": "readonly"})).await;
-    let begin = Instant::now();
-    let chatter = async {
-        while begin.elapsed() < Duration::from_millis(1_500) {
-            live.chatter(1, 1).await;
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        live.manager
-            .record(Event::Info {
-                message: "last".to_owned(),
-            })
-            .await
-            .await
-            .unwrap();
-    };
-    tokio::join!(
-        chatter,
-        reader.until_that(|message| message["data"]["message"] == "last")
-    );
-    assert_eq!(dead.closed().await, Some(1008), "silent");
-    live.stop().await;
-}

@@ -3,10 +3,12 @@
 mod access;
 mod commands;
 mod events;
+mod fuzz;
 mod guest;
 mod history;
 mod limits;
 mod plain;
+mod silence;
 
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use hankweave_core::wire::Event;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::Hankweave;
 use crate::journal::PageLimit;
 use crate::runner::tests::Stage as Project;
 use crate::runner::{RunError, RunOutcome};
@@ -36,7 +39,11 @@ async fn live(project: Project) -> Live {
 }
 
 async fn live_with(project: Project, options: ServerOptions) -> Live {
-    let mut hankweave = project.open().await;
+    let hankweave = project.open().await;
+    live_in(project, hankweave, options).await
+}
+
+async fn live_in(project: Project, mut hankweave: Hankweave, options: ServerOptions) -> Live {
     hankweave.serve(options).await.unwrap();
     let token = |file| {
         let path = project.work().join(".hankweave").join(file);

@@ -1,0 +1,160 @@
+//! Clients that say nothing, while time passes as the test wants: they are in memory, so no clock and no network has a word in it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, DuplexStream, ReadBuf};
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use super::*;
+use crate::world::net::{Connection, Net};
+
+const PORT: u16 = 4_000;
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// A street with one door, which opens once.
+#[derive(Debug)]
+struct Street(Mutex<Option<mpsc::Receiver<Visitor>>>);
+
+#[derive(Debug)]
+struct Door(mpsc::Receiver<Visitor>);
+
+#[derive(Debug)]
+pub(super) struct Visitor(pub(super) DuplexStream);
+
+impl Net for Street {
+    fn listen(&self, _: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>> {
+        let visitors = self.0.lock().unwrap().take().expect("there is one server");
+        let door: Box<dyn Listener> = Box::new(Door(visitors));
+        std::future::ready(Ok(door)).boxed()
+    }
+}
+
+impl Listener for Door {
+    fn address(&self) -> SocketAddr {
+        SocketAddr::new(LOOPBACK, PORT)
+    }
+
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<Box<dyn Connection>>> {
+        async {
+            match self.0.recv().await {
+                Some(visitor) => Ok(Box::new(visitor) as Box<dyn Connection>),
+                None => std::future::pending().await,
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Connection for Visitor {
+    fn local_address(&self) -> IpAddr {
+        LOOPBACK
+    }
+}
+
+impl AsyncRead for Visitor {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Visitor {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+type Socket = WebSocketStream<DuplexStream>;
+
+/// A run on a street of its own, and the way there.
+async fn on_a_street() -> (Live, mpsc::Sender<Visitor>) {
+    let (knock, visitors) = mpsc::channel(8);
+    let project = waiting(&["one"]);
+    let mut builder = project.builder();
+    builder.world.net = Arc::new(Street(Mutex::new(Some(visitors))));
+    let hankweave = builder.open().await.unwrap();
+    let live = live_in(project, hankweave, ServerOptions::default()).await;
+    (live, knock)
+}
+
+async fn connect(live: &Live, knock: &mpsc::Sender<Visitor>) -> Socket {
+    let (ours, theirs) = tokio::io::duplex(64 * 1_024);
+    knock.send(Visitor(theirs)).await.unwrap();
+    let mut request = format!("ws://127.0.0.1:{PORT}/ws").into_client_request().unwrap();
+    let bearer = format!("Bearer {}", live.token).parse().unwrap();
+    request.headers_mut().insert("Authorization", bearer);
+    client_async(request, ours).await.unwrap().0
+}
+
+async fn enter(live: &Live, knock: &mpsc::Sender<Visitor>) -> Socket {
+    let mut socket = connect(live, knock).await;
+    let handshake = json!({"type": "handshake", "data": {"mode": "readonly"}});
+    socket.send(Message::text(handshake.to_string())).await.unwrap();
+    socket
+}
+
+/// Reads until the server closes and returns the code.
+async fn closed(socket: &mut Socket) -> Option<u16> {
+    while let Some(Ok(message)) = socket.next().await {
+        if let Message::Close(frame) = message {
+            return frame.map(|frame| frame.code.into());
+        }
+    }
+    None
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_never_shakes_hands_is_left() {
+    let (live, knock) = on_a_street().await;
+    let (mut socket, begin) = (connect(&live, &knock).await, Instant::now());
+    assert_eq!(closed(&mut socket).await, Some(1008));
+    assert_eq!(begin.elapsed().as_secs(), Limits::default().handshake.as_secs());
+    live.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_says_nothing_is_left_and_whoever_reads_says_enough() {
+    let (live, knock) = on_a_street().await;
+    // A client that reads answers the server's questions by itself; one that does not read answers nothing.
+    let mut reader = enter(&live, &knock).await;
+    let mut dead = enter(&live, &knock).await;
+    let long = Limits::default().silence * 5;
+    let left = tokio::time::timeout(long, closed(&mut reader)).await;
+    assert!(left.is_err(), "left with {left:?}");
+    let mut heard = Vec::new();
+    dead.get_mut().read_to_end(&mut heard).await.unwrap();
+    let closing = [&[0x88, 8][..], &1008_u16.to_be_bytes(), b"silent"].concat();
+    assert!(heard.ends_with(&closing), "{heard:x?}");
+    live.say("still there").await;
+    loop {
+        let message = reader.next().await.unwrap().unwrap();
+        if message.is_text() && message.to_text().unwrap().contains("still there") {
+            break;
+        }
+    }
+    live.stop().await;
+}
