@@ -11,6 +11,7 @@ pub mod ids;
 pub mod net;
 pub mod process;
 pub mod secrets;
+pub mod terminal;
 
 use std::io;
 use std::sync::Arc;

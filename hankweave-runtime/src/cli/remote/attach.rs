@@ -2,18 +2,26 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use hankweave_core::wire::Command;
+use hankweave_core::wire::{Answer, Command, Event, ListedCheckpoint};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::sync::watch;
 
+use super::keys::{self, Keys, Pressed};
 use super::words::{self, Typed};
 use super::{command_failure, connect_failure, ended_failure, is_interactive, runtime};
 use crate::cli::args::{AttachArgs, Global};
 use crate::cli::exit::Failure;
 use crate::client::{Client, Commands, Endpoint, Message, Options, Target};
 use crate::report::{Report, printable};
+use crate::world::blocking::Blocking;
+use crate::world::terminal::{self, Keyboard};
 
-/// Shows what happens until the run ends, and with `--control` does what is typed.
+/// How long the list of checkpoints may take behind the answer to the command for it.
+const LIST: Duration = Duration::from_secs(5);
+
+/// Shows what happens until the run ends. With `--control` each key is a command, and each line where there is no keyboard.
 pub(in crate::cli) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Failure> {
     crate::cli::logging::install(global);
     let target = match &args.url {
@@ -40,15 +48,22 @@ async fn follow(
     let client = Client::connect(target, options).await;
     let mut client = client.map_err(|error| connect_failure(&error))?;
     let mut report = choose_report(global);
-    report.notice(match control {
-        true => "attached; `help` lists the commands, `detach` leaves the run to itself",
-        false => "attached, for reading; Ctrl-C leaves the run to itself",
+    let keyboard = control.then(Keyboard::of_stdin).flatten();
+    report.notice(&match (control, &keyboard) {
+        (true, Some(_)) => format!("attached: {}", keys::HELP),
+        (true, None) => "attached; `help` lists the commands, `detach` leaves the run to itself".to_owned(),
+        (false, _) => "attached, for reading; Ctrl-C leaves the run to itself".to_owned(),
     });
     let commands = client.commands();
+    let (found, places) = watch::channel(Vec::new());
     let shown = tokio::select! {
-        shown = show(&mut client, &mut report) => shown,
-        () = obey(commands), if control => Ok(()),
+        shown = show(&mut client, &mut report, &found) => shown,
+        () = press(&commands, places), if keyboard.is_some() => Ok(()),
+        () = obey(&commands), if control && keyboard.is_none() => Ok(()),
+        // Without a handler nobody would give the terminal back as it was.
+        _ = tokio::signal::ctrl_c(), if keyboard.is_some() => Ok(()),
     };
+    drop(keyboard);
     report.clear();
     client.close().await;
     shown.map(|()| ExitCode::SUCCESS)
@@ -66,15 +81,30 @@ fn choose_report(global: &Global) -> Report {
     }
 }
 
-/// Shows everything until the run ends or nobody reads.
-async fn show(client: &mut Client, report: &mut Report) -> Result<(), Failure> {
+/// Shows everything until the run ends or nobody reads, and passes lists of checkpoints on.
+async fn show(
+    client: &mut Client,
+    report: &mut Report,
+    found: &watch::Sender<Vec<ListedCheckpoint>>,
+) -> Result<(), Failure> {
     loop {
         let shown = match client.next().await {
-            Ok(Message::Event(entry)) => report.event(&entry),
+            Ok(Message::Event(entry)) => {
+                if let Event::CheckpointList { checkpoints, .. } = &entry.event {
+                    found.send_replace(checkpoints.clone());
+                }
+                report.event(&entry)
+            }
+            Ok(Message::Direct(direct)) => {
+                if let Answer::CheckpointList { checkpoints, .. } = direct.answer {
+                    found.send_replace(checkpoints);
+                }
+                Ok(())
+            }
             Ok(Message::Unknown { seq, value, .. }) if seq.is_some() && matches!(report, Report::Json) => {
                 writeln!(io::stdout().lock(), "{value}")
             }
-            Ok(Message::Direct(_) | Message::Unknown { .. }) => Ok(()),
+            Ok(Message::Unknown { .. }) => Ok(()),
             Err(ended) => return ended_failure(&ended).map_or(Ok(()), Err),
         };
         if shown.is_err() {
@@ -83,18 +113,57 @@ async fn show(client: &mut Client, report: &mut Report) -> Result<(), Failure> {
     }
 }
 
+/// Does what keys say until somebody detaches.
+async fn press(commands: &Commands, mut places: watch::Receiver<Vec<ListedCheckpoint>>) {
+    let mut keys = Keys::default();
+    loop {
+        let pressed = match Blocking::Threads.run(terminal::key).await {
+            Ok(Some(key)) => keys.press(key),
+            Ok(None) => Pressed::Nothing,
+            Err(error) => {
+                tracing::warn!(%error, "the keyboard cannot be read any more");
+                return std::future::pending().await;
+            }
+        };
+        match pressed {
+            Pressed::Nothing => {}
+            Pressed::Say(text) => anstream::eprintln!("{text}"),
+            Pressed::Send(command) => send(commands, command).await,
+            Pressed::Detach => return,
+            Pressed::List => match list(commands, &mut places).await {
+                Some(found) => anstream::eprintln!("{}", keys.offer(found)),
+                None => anstream::eprintln!("the checkpoints were not told"),
+            },
+        }
+    }
+}
+
+/// Asks for the checkpoints, newest first.
+async fn list(
+    commands: &Commands,
+    places: &mut watch::Receiver<Vec<ListedCheckpoint>>,
+) -> Option<Vec<ListedCheckpoint>> {
+    places.mark_unchanged();
+    commands
+        .send(Command::CheckpointList { run_id: None })
+        .await
+        .ok()?;
+    tokio::time::timeout(LIST, places.changed()).await.ok()?.ok()?;
+    Some(places.borrow_and_update().clone())
+}
+
 /// Does what is typed until somebody detaches. The end of the input changes nothing.
-async fn obey(commands: Commands) {
+async fn obey(commands: &Commands) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         match words::read(&line) {
             Typed::Nothing => {}
             Typed::Unknown => anstream::eprintln!("commands: {}", words::HELP),
             Typed::Detach => return,
-            Typed::Command(command) => send(&commands, command).await,
+            Typed::Command(command) => send(commands, command).await,
             Typed::Careful(command) => {
                 if is_meant(&mut lines).await {
-                    send(&commands, command).await;
+                    send(commands, command).await;
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Commands to a run that another program serves: `next`, `skip`, `stop`, and `rollback` while a run is live.
 
 mod attach;
+mod keys;
 mod words;
 
 use std::io::IsTerminal;
