@@ -1,92 +1,187 @@
-//! How long checkpoints take: the first one of a workspace, and one after a few files changed.
+//! How long checkpoints and restores take, against git doing the same.
 //!
-//! Each result is durable, so the figures include the syncs of the disk they run on.
+//! Ours are durable when they end; git syncs no loose objects. Each round measures both, one after the other, and medians over the rounds are
+//! compared, so that a machine whose speed drifts changes both alike. That is why this is no criterion benchmark.
+//!
+//! `cargo bench -p hankweave-runtime --bench checkpoint`
 
-#![expect(clippy::disallowed_methods, reason = "a benchmark measures the real world")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a benchmark measures the real world"
+)]
 
 use std::fs;
-use std::hint::black_box;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use hankweave_core::event::CheckpointType;
-use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
-use hankweave_runtime::checkpoint::{CheckpointRequest, CheckpointStore, GitCheckpoints, OpenRequest};
+use hankweave_runtime::checkpoint::{
+    CheckpointRequest, CheckpointStore, GitCheckpoints, OpenRequest, RestoreRequest,
+};
 use tempfile::TempDir;
 
-/// Numbers of files in the workspace.
+/// Files of the trees of which checkpoints are made.
 const SIZES: [usize; 2] = [1_000, 20_000];
 
-/// Files that change between two checkpoints.
+/// Files that change between two of them.
 const CHANGED: usize = 20;
 
-fn checkpoints(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("checkpoint");
-    group.sample_size(10);
-    for files in SIZES {
-        group.bench_with_input(BenchmarkId::new("first", files), &files, |bencher, &files| {
-            bencher.iter_batched(
-                || workspace(files),
-                |(folder, store)| (take(&store), folder),
-                BatchSize::PerIteration,
-            );
-        });
-        let (folder, store) = workspace(files);
-        take(&store);
-        group.bench_with_input(BenchmarkId::new("unchanged", files), &files, |bencher, _| {
-            bencher.iter(|| take(&store));
-        });
-        let mut round = 0;
-        group.bench_with_input(
-            BenchmarkId::new("few_changed", files),
-            &files,
-            |bencher, &files| {
-                let edit = || {
-                    round += 1;
-                    (0..CHANGED).for_each(|number| write(folder.path(), number * files / CHANGED, round));
-                };
-                let mut edit = edit;
-                bencher.iter_batched(&mut edit, |()| take(&store), BatchSize::PerIteration);
-            },
-        );
+/// Files of the tree that is brought back.
+const RESTORED: usize = 5_000;
+
+const FIRST_ROUNDS: usize = 5;
+const ROUNDS: usize = 15;
+
+fn main() {
+    // `cargo test --benches` passes arguments of the test harness; there is nothing to test here.
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
     }
-    group.finish();
+    println!("medians in milliseconds: ours, git, ours / git");
+    for files in SIZES {
+        let first = (0..FIRST_ROUNDS).map(|_| {
+            let tree = Tree::new(files);
+            (
+                tree.ours(|tree| drop(tree.take())),
+                tree.git("git add -A && git commit -qm first"),
+            )
+        });
+        tell(&format!("{files} files, first"), first.collect());
+        let tree = Tree::new(files);
+        tree.take();
+        tree.git("git add -A && git commit -qm first");
+        let (mut unchanged, mut changed) = (Vec::new(), Vec::new());
+        for round in 1..=ROUNDS {
+            (0..CHANGED).for_each(|number| tree.write(number * files / CHANGED, round));
+            let times = |tree: &Tree| {
+                (
+                    tree.ours(|tree| drop(tree.take())),
+                    tree.git("git add -A && git commit -q --allow-empty -m next"),
+                )
+            };
+            changed.push(times(&tree));
+            unchanged.push(times(&tree));
+        }
+        tell(&format!("{files} files, {CHANGED} changed"), changed);
+        tell(&format!("{files} files, unchanged"), unchanged);
+    }
+    tell(&format!("{RESTORED} files brought back"), restores());
 }
 
-/// A workspace of `files` small files, 100 in a folder, with an empty repository.
-fn workspace(files: usize) -> (TempDir, GitCheckpoints) {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    (0..files).for_each(|number| write(folder.path(), number, 0));
-    let request = OpenRequest {
-        repository: folder.path().join(".hankweave"),
-        workspace: folder.path().to_owned(),
+/// Each pair is of ours and of git's.
+fn tell(case: &str, times: Vec<(Duration, Duration)>) {
+    let (ours, git) = times.into_iter().unzip();
+    let (ours, git) = (median(ours), median(git));
+    println!("{case:28} {ours:9.1} {git:9.1} {:6.2}", ours / git);
+}
+
+fn median(mut values: Vec<Duration>) -> f64 {
+    values.sort_unstable();
+    values[values.len() / 2].as_secs_f64() * 1e3
+}
+
+/// All files are gone and come back.
+fn restores() -> Vec<(Duration, Duration)> {
+    let tree = Tree::new(RESTORED);
+    let request = RestoreRequest {
+        target: tree.take(),
+        left: None,
+        safety: None,
         at: Timestamp::UNIX_EPOCH,
-        nonce: "bench".to_owned(),
     };
-    let (store, _) = GitCheckpoints::open(&request).expect("a repository can be made");
-    (folder, store)
+    tree.git("git add -A && git commit -qm first");
+    let mut times = Vec::new();
+    for _ in 0..FIRST_ROUNDS {
+        tree.git("rm -r folder-*");
+        let ours = tree.ours(|tree| {
+            let report = tree
+                .store
+                .restore(&request)
+                .expect("the files can be brought back");
+            assert_eq!(report.done.write.len(), RESTORED);
+        });
+        tree.git("rm -r folder-*");
+        times.push((ours, tree.git("git checkout -q HEAD -- .")));
+    }
+    times
 }
 
-fn write(workspace: &Path, number: usize, round: usize) {
-    let path = workspace.join(format!("folder-{}/file-{number}.txt", number / 100));
-    fs::create_dir_all(path.parent().expect("the file is in a folder")).expect("a folder can be made");
-    fs::write(path, format!("file {number} in round {round}\n").repeat(20)).expect("a file can be written");
+/// A folder of small files, 100 in a folder, with a store of ours and a repository of git's for it.
+struct Tree {
+    workspace: TempDir,
+    git: TempDir,
+    store: GitCheckpoints,
 }
 
-fn take(store: &GitCheckpoints) {
-    let request = CheckpointRequest {
-        kind: CheckpointType::Completed,
-        run_id: RunId::new("1736000000000-a").expect("the id is valid"),
-        codon_id: CodonId::new("bench").expect("the id is valid"),
-        codon_name: "Bench".to_owned(),
-        patterns: Vec::new(),
-        parent: None,
-        at: Timestamp::UNIX_EPOCH,
-        duration: None,
-    };
-    black_box(store.create(&request).expect("a checkpoint can be made"));
+impl Tree {
+    fn new(files: usize) -> Self {
+        let folder = || tempfile::tempdir().expect("a temporary folder can be made");
+        let workspace = folder();
+        let request = OpenRequest {
+            repository: workspace.path().join(".hankweave"),
+            workspace: workspace.path().to_owned(),
+            at: Timestamp::UNIX_EPOCH,
+            nonce: "bench".to_owned(),
+        };
+        let (store, _) = GitCheckpoints::open(&request).expect("a repository can be made");
+        let tree = Self {
+            workspace,
+            git: folder(),
+            store,
+        };
+        (0..files).for_each(|number| tree.write(number, 0));
+        tree.git("git init -q . && echo .hankweave > \"$GIT_DIR/info/exclude\"");
+        tree
+    }
+
+    fn write(&self, number: usize, round: usize) {
+        let folder = self.workspace.path().join(format!("folder-{}", number / 100));
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        let text = format!("file {number} in round {round}\n").repeat(20);
+        fs::write(folder.join(format!("file-{number}.txt")), text).expect("a file can be written");
+    }
+
+    fn take(&self) -> CheckpointSha {
+        let request = CheckpointRequest {
+            kind: CheckpointType::Completed,
+            run_id: RunId::new("1736000000000-a").expect("the id is valid"),
+            codon_id: CodonId::new("bench").expect("the id is valid"),
+            codon_name: "Bench".to_owned(),
+            patterns: Vec::new(),
+            parent: None,
+            at: Timestamp::UNIX_EPOCH,
+            duration: None,
+        };
+        self.store.create(&request).expect("a checkpoint can be made").sha
+    }
+
+    fn ours(&self, work: impl FnOnce(&Self)) -> Duration {
+        let begin = Instant::now();
+        work(self);
+        begin.elapsed()
+    }
+
+    fn git(&self, line: &str) -> Duration {
+        let begin = Instant::now();
+        shell(self.workspace.path(), self.git.path(), line);
+        begin.elapsed()
+    }
 }
 
-criterion_group!(benches, checkpoints);
-criterion_main!(benches);
+fn shell(workspace: &Path, repository: &Path, line: &str) {
+    let status = Command::new("sh")
+        .args(["-c", line])
+        .current_dir(workspace)
+        .env("GIT_DIR", repository)
+        .env("GIT_WORK_TREE", workspace)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "a")))
+        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "a@b")))
+        .stdin(Stdio::null())
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "{line}");
+}

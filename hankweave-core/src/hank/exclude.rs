@@ -18,6 +18,11 @@ const AT_ROOT: [&str; 2] = ["read_only_data_source", "rigarchive"];
 /// Whether `name`, one part of a path, is left out; `at_root` says that it stands directly in the workspace.
 #[must_use]
 pub fn is_excluded(name: &[u8], at_root: bool) -> bool {
+    // Most names are told by their first letter; one that is not ASCII may be ignored.
+    let may_be = |first: &u8| !first.is_ascii() || matches!(first, b'.' | b'g' | b'G' | b'r' | b'R');
+    if !name.first().is_some_and(may_be) {
+        return false;
+    }
     let name = fold(name);
     is_git(&name)
         || name == ".hankweave"

@@ -186,6 +186,7 @@ contract! {
     a_safety_checkpoint_leads_back,
     an_interrupted_restore_can_be_finished,
     a_planned_restore_changes_nothing,
+    a_folder_under_a_temporary_name_of_ours_stays,
     what_is_saved_already_is_not_saved_again,
     what_was_changed_since_it_was_saved_is_saved_too,
 }
@@ -592,12 +593,12 @@ fn an_interrupted_restore_can_be_finished(fixture: &Fixture) {
     // As if it had stopped after deleting one file, writing one, and half of the next.
     fs::remove_file(fixture.path("new/x")).unwrap();
     fixture.write("a", "1");
-    fixture.write(".hankweave.restore-file", "half");
+    fixture.write(".hankweave.restore-0", "half");
     fixture.restore(&first, &second);
     for path in ["a", "b", "c"] {
         fixture.reads(path, "1");
     }
-    assert!(!fixture.path("new").exists() && !fixture.path(".hankweave.restore-file").exists());
+    assert!(!fixture.path("new").exists() && !fixture.path(".hankweave.restore-0").exists());
     let again = fixture.restore(&first, &second);
     assert_eq!(
         (again.safety, again.done),
@@ -673,4 +674,18 @@ fn what_was_changed_since_it_was_saved_is_saved_too(fixture: &Fixture) {
     fixture.restore(&second_safety, &second_safety);
     fixture.reads("a", "never checkpointed");
     fixture.reads("b", "edited while nobody was looking");
+}
+
+// covers: G7
+fn a_folder_under_a_temporary_name_of_ours_stays(fixture: &Fixture) {
+    fixture.write("folder/a", "1");
+    let first = fixture.create();
+    fixture.write("folder/a", "2");
+    let second = fixture.create();
+    let planted = fixture.path("folder/.hankweave.restore-0");
+    fs::create_dir(&planted).unwrap();
+    fs::write(planted.join("kept"), "by an agent").unwrap();
+    fixture.restore(&first, &second);
+    fixture.reads("folder/a", "1");
+    fixture.reads("folder/.hankweave.restore-0/kept", "by an agent");
 }

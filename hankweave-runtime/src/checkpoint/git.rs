@@ -107,16 +107,9 @@ impl GitCheckpoints {
         };
         let objects = NewObjects::new(&self.history);
         let snapshot = snapshot::take(&workspace, &selection, cache, &objects)?;
-        let (checkpoint, folders) = self.commit(repository, cache, objects, &snapshot, draft)?;
-        let trusted = snapshot
-            .stats
-            .into_iter()
-            .filter(|(_, stat, _)| next.can_trust(stat));
-        *cache = StatCache {
-            files: snapshot.files,
-            folders,
-            stats: trusted.map(|(path, stat, blob)| (path, (stat, blob))).collect(),
-        };
+        let changes = changes(&cache.files, &snapshot.files);
+        let (checkpoint, folders) = self.commit(repository, cache, objects, &snapshot, &changes, draft)?;
+        cache.update(&next, snapshot, folders, &changes);
         if let Err(error) = next.finish(cache) {
             tracing::warn!(%error, "failed to write the stat cache; the next start reads all files again");
         }
@@ -130,11 +123,12 @@ impl GitCheckpoints {
         cache: &StatCache,
         objects: NewObjects<'_>,
         snapshot: &Snapshot,
+        changes: &[Change],
         draft: &Draft<'_>,
     ) -> Result<(Checkpoint, Folders), CheckpointError> {
         let store = |action| move |error: git2::Error| CheckpointError::Store(ObjectError::at(action)(error));
         let (tree, folders) =
-            write_trees(&objects, cache, &snapshot.files).map_err(CheckpointError::Store)?;
+            write_trees(&objects, cache, &snapshot.files, changes).map_err(CheckpointError::Store)?;
         objects.finish().map_err(CheckpointError::Store)?;
         let write = || -> Result<Oid, git2::Error> {
             let signature = signature(draft.at)?;
@@ -226,7 +220,10 @@ impl GitCheckpoints {
             message,
             at: request.at,
         };
-        Ok(self.commit(repository, cache, objects, current, &draft)?.0)
+        let changes = changes(&cache.files, &current.files);
+        Ok(self
+            .commit(repository, cache, objects, current, &changes, &draft)?
+            .0)
     }
 }
 
@@ -362,14 +359,15 @@ impl CheckpointStore for GitCheckpoints {
     }
 }
 
-/// Writes the folders of a checkpoint; returns the outermost one, and the ids of all.
+/// Writes the folders of a checkpoint, which differs from the cached one by `changes`; returns the outermost one, and the ids of all.
 fn write_trees(
     objects: &NewObjects<'_>,
     cache: &StatCache,
     files: &Listing,
+    changes: &[Change],
 ) -> Result<(Oid, Folders), ObjectError> {
     let writer = objects.open_writer()?;
-    let mut trees = TreeWriter::new(&writer, cache, files);
+    let mut trees = TreeWriter::new(&writer, cache, changes);
     let root = trees.write(files)?;
     Ok((root, trees.folders))
 }
@@ -384,16 +382,16 @@ struct TreeWriter<'a> {
 }
 
 impl<'a> TreeWriter<'a> {
-    fn new(objects: &'a ObjectWriter<'a>, cache: &StatCache, files: &Listing) -> Self {
+    fn new(objects: &'a ObjectWriter<'a>, cache: &StatCache, changes: &[Change]) -> Self {
         let mut writer = Self {
             objects,
             changed: HashSet::new(),
             folders: cache.folders.clone(),
         };
-        for Change { path, kind } in changes(&cache.files, files) {
+        for Change { path, kind } in changes {
             for folder in path.folders() {
                 let known = !writer.changed.insert(folder.into());
-                if kind == ChangeKind::Deleted {
+                if *kind == ChangeKind::Deleted {
                     writer.folders.remove(folder); // It may be gone; otherwise it is written again.
                 } else if known {
                     break;

@@ -12,7 +12,7 @@
 //!
 //! A file that cannot be read, or that is larger than [`MAX_FILE_BYTES`], is left out and reported in
 //! [`Checkpoint::skipped`]; any other failure to read fails the whole checkpoint ("reliability and security", rules G4
-//! and G5). A file that changes while it is read is stored as it was read.
+//! and G5). So does a file that changes again each time it is read.
 //!
 //! [`CheckpointStore`] is the seam to the world here: git works on real files only, so what touches the disk goes around
 //! `world::disk`, module by module and with the reason beside it. The memory form takes the files of a real folder as well;

@@ -9,7 +9,7 @@ use git2::{ConfigLevel, ErrorCode, Repository, RepositoryInitOptions};
 use hankweave_core::time::Timestamp;
 
 use super::object::ObjectError;
-use super::{git, message};
+use super::{git, message, stat_cache};
 
 /// The configuration of every repository: contents are bytes, nothing is run, nothing is cleaned up behind our back.
 const CONFIG: &str = "\
@@ -300,13 +300,13 @@ fn remove_locks(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
     Ok(removed)
 }
 
-/// Removes objects and packs that were not finished; git gives all of them names that begin with `tmp_`.
+/// Removes objects and packs that were not finished; git gives all of them names that begin with `tmp_`. And our own unfinished cache.
 fn remove_unfinished_objects(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let objects = path.join("objects");
     let mut removed = Vec::new();
-    for entry in [list(&objects)?, list(&objects.join("pack"))?].concat() {
+    for entry in [list(path)?, list(&objects)?, list(&objects.join("pack"))?].concat() {
         let name = entry.file_name().unwrap_or_default().as_encoded_bytes();
-        if name.starts_with(b"tmp_") {
+        if name.starts_with(b"tmp_") || name == stat_cache::TEMPORARY.as_bytes() {
             fs::remove_file(&entry).map_err(io_error("remove", &entry))?;
             removed.push(entry);
         }

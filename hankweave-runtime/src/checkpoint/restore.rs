@@ -18,6 +18,9 @@ use super::workspace::{Workspace, open_folder};
 use super::{Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
 use crate::world::environment::umask_of_user;
 
+/// Folders under our temporary names that are passed over in one folder.
+const MOST_TEMPORARY: usize = 64;
+
 /// A restore that is thought out and has changed nothing yet.
 #[derive(Debug)]
 pub(super) struct Prepared {
@@ -165,11 +168,7 @@ fn delete(workspace: &Workspace, path: &TreePath) -> Result<(), Errno> {
 fn write(workspace: &Workspace, path: &TreePath, entry: Entry, bytes: &[u8]) -> io::Result<()> {
     let (folder, name) = path.split();
     let folder = make_folder(workspace, folder)?;
-    let temporary = [RESTORE_TEMPORARY.as_bytes(), b"file"].concat();
-    match rustix::fs::unlinkat(&folder, &*temporary, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(error) => return Err(error.into()),
-    }
+    let temporary = temporary_in(&folder)?;
     match entry.mode {
         FileMode::Link => rustix::fs::symlinkat(bytes, &folder, &*temporary)?,
         FileMode::Regular => create(&folder, &temporary, 0o666, bytes)?,
@@ -181,6 +180,19 @@ fn write(workspace: &Workspace, path: &TreePath, entry: Entry, bytes: &[u8]) -> 
             Ok(rustix::fs::renameat(&folder, &*temporary, &folder, name)?)
         }
         other => Ok(other?),
+    }
+}
+
+/// A free name in `folder`. What an interrupted restore left is removed; a folder of that name is none of ours and stays.
+fn temporary_in(folder: impl AsFd) -> Result<Vec<u8>, Errno> {
+    let mut number = 0;
+    loop {
+        let name = format!("{RESTORE_TEMPORARY}{number}").into_bytes();
+        match rustix::fs::unlinkat(&folder, &*name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => return Ok(name),
+            Err(Errno::ISDIR) if number < MOST_TEMPORARY => number += 1,
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -211,7 +223,11 @@ fn make_folder(workspace: &Workspace, folder: &[u8]) -> Result<OwnedFd, Errno> {
 
 fn new_folder(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
     rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777))?;
-    open_folder(parent, name)
+    let folder = open_folder(parent, name)?;
+    if let Some(umask) = umask_of_user() {
+        rustix::fs::fchmod(&folder, Mode::from_raw_mode(0o777 & !umask))?;
+    }
+    Ok(folder)
 }
 
 /// Removes a folder with all that is in it. The plan made sure that the safety checkpoint has it.

@@ -244,8 +244,7 @@ impl Walker<'_> {
     }
 
     fn current(&self) -> TreePath {
-        TreePath::new(&self.path)
-            .expect("the system lists names without slash, and `.` and `..` were left out")
+        TreePath::of_names(&self.path)
     }
 
     /// Whether the innermost `.gitignore` that has an opinion says so.

@@ -5,7 +5,8 @@
 //! leaves no trace. So only files are remembered whose times are *older* than the beginning of the walk; the others are
 //! read again next time. The beginning is measured on the file system itself, as the time of a file made just then.
 //!
-//! The cache lives in the repository as one file. A damaged or missing one costs time and nothing else.
+//! The cache lives in the repository as one file. A damaged, missing or old one costs time and nothing else, so it is written only once enough
+//! has changed to be worth it.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -14,9 +15,16 @@ use std::path::{Path, PathBuf};
 
 use git2::Oid;
 
-use super::TreePath;
+use super::snapshot::Snapshot;
 use super::tree::{Entry, FileMode, Folders, Listing};
 use super::workspace::{FileStat, FileTime};
+use super::{Change, ChangeKind, TreePath};
+
+/// The file is written when one in so many files is not as it tells.
+const WORTH_WRITING: usize = 64;
+
+/// The name of a cache file that is being written.
+pub(super) const TEMPORARY: &str = "stat-cache.tmp";
 
 const MAGIC: &[u8] = b"hankweave stat cache 1\n";
 
@@ -29,6 +37,8 @@ pub(super) struct StatCache {
     pub(super) folders: Folders,
     /// How the files looked that can be trusted.
     pub(super) stats: HashMap<TreePath, (FileStat, Oid)>,
+    /// How many of the stats are not in the file, at most.
+    pub(super) unwritten: usize,
 }
 
 /// A cache file that is being written; its time of birth is the beginning of the walk.
@@ -52,6 +62,23 @@ impl StatCache {
         (known == stat).then_some(*blob)
     }
 
+    /// Takes over what a checkpoint found: all its files and folders, how those looked that were read, and what is gone.
+    pub(super) fn update(&mut self, next: &NextCache, snapshot: Snapshot, folders: Folders, gone: &[Change]) {
+        for change in gone.iter().filter(|change| change.kind == ChangeKind::Deleted) {
+            self.unwritten += usize::from(self.stats.remove(&change.path).is_some());
+        }
+        for (path, stat, blob) in snapshot.read {
+            if next.can_trust(&stat) {
+                self.stats.insert(path, (stat, blob));
+                self.unwritten += 1;
+            } else {
+                self.unwritten += usize::from(self.stats.remove(&path).is_some());
+            }
+        }
+        self.files = snapshot.files;
+        self.folders = folders;
+    }
+
     /// Every object that the cache takes for stored.
     pub(super) fn objects(&self) -> impl Iterator<Item = Oid> {
         let blobs = self.files.values().map(|entry| entry.blob);
@@ -67,7 +94,7 @@ impl StatCache {
 impl NextCache {
     /// Begins a new cache file in `repository`, before the walk.
     pub(super) fn begin(repository: &Path) -> io::Result<Self> {
-        let temporary = repository.join("stat-cache.tmp");
+        let temporary = repository.join(TEMPORARY);
         match fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -87,10 +114,22 @@ impl NextCache {
         stat.modified < self.began && stat.changed < self.began
     }
 
-    /// Writes `cache` and puts it in place.
-    pub(super) fn finish(mut self, cache: &StatCache) -> io::Result<()> {
+    /// Writes `cache` and puts it in place, if it is worth it.
+    pub(super) fn finish(mut self, cache: &mut StatCache) -> io::Result<()> {
+        if cache.unwritten == 0 || cache.unwritten < cache.files.len() / WORTH_WRITING {
+            return Ok(());
+        }
         self.file.write_all(&encode(cache))?;
-        fs::rename(&self.temporary, self.temporary.with_file_name("stat-cache"))
+        fs::rename(&self.temporary, self.temporary.with_file_name("stat-cache"))?;
+        cache.unwritten = 0;
+        Ok(())
+    }
+}
+
+impl Drop for NextCache {
+    fn drop(&mut self) {
+        // After a rename there is none; otherwise the next start removes what cannot be removed now.
+        let _ = fs::remove_file(&self.temporary);
     }
 }
 
@@ -219,6 +258,7 @@ mod tests {
             files: Listing::from([(path.clone(), Entry { mode, blob })]),
             folders: HashMap::from([(Box::default(), blob)]),
             stats: HashMap::from([(path, (stat, blob))]),
+            unwritten: 0,
         }
     }
 

@@ -43,6 +43,12 @@ impl TreePath {
         }
     }
 
+    /// A path put together from names that the system listed, none of them `.` or `..`.
+    pub(super) fn of_names(bytes: &[u8]) -> Self {
+        debug_assert!(Self::new(bytes).is_ok());
+        Self(bytes.into())
+    }
+
     /// The bytes of the path.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {

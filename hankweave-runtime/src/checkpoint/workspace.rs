@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::io::Read as _;
+use std::io::{Read as _, Seek as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,9 @@ use rustix::io::Errno;
 
 use super::TreePath;
 use super::tree::FileMode;
+
+/// How often a file is read that changes meanwhile.
+const READINGS: usize = 4;
 
 /// An open workspace.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ pub(super) struct FileTime(pub(super) i64, pub(super) u32);
 /// What reading a file gave.
 #[derive(Debug)]
 pub(super) enum Contents {
-    /// The file as it was while it was read, and its state before.
+    /// The file, which was the same before and after it was read, and how it looked.
     Read { bytes: Vec<u8>, stat: FileStat },
     /// The file is gone, or is no file any more.
     Gone,
@@ -79,10 +82,12 @@ impl Workspace {
         Ok(current)
     }
 
-    /// Reads the file or link at `path`.
+    /// Reads the file or link at `path`. One that changes while it is read is read again a few times; then it is an error, for nobody knows what
+    /// it holds ("reliability and security", rule G5).
     pub(super) fn read(&self, path: &TreePath) -> io::Result<Contents> {
         match self.try_read(path) {
-            Ok(contents) => Ok(contents),
+            Ok(Some(contents)) => Ok(contents),
+            Ok(None) => Err(io::Error::other("it changed each time it was read")),
             Err(error) => match Errno::from_io_error(&error) {
                 Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => Ok(Contents::Gone),
                 Some(Errno::ACCESS | Errno::PERM) => Ok(Contents::Unreadable),
@@ -91,24 +96,41 @@ impl Workspace {
         }
     }
 
-    fn try_read(&self, path: &TreePath) -> io::Result<Contents> {
+    fn try_read(&self, path: &TreePath) -> io::Result<Option<Contents>> {
         let (folder, name) = path.split();
         let folder = self.folder(folder)?;
         let stat = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
             let bytes = rustix::fs::readlinkat(&folder, name, Vec::new())?.into_bytes();
-            return Ok(FileStat::of(&stat).map_or(Contents::Gone, |stat| Contents::Read { bytes, stat }));
+            return Ok(FileStat::of(&stat).map(|stat| Contents::Read { bytes, stat }));
         }
         // Without NONBLOCK a FIFO that took the file's place would hang the checkpoint.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = File::from(rustix::fs::openat(&folder, name, flags, Mode::empty())?);
-        let Some(stat) = FileStat::of(&rustix::fs::fstat(&file)?) else {
-            return Ok(Contents::Gone);
+        let file = File::from(rustix::fs::openat(&folder, name, flags, Mode::empty())?);
+        read_steady(&file, || Ok(FileStat::of(&rustix::fs::fstat(&file)?)))
+    }
+}
+
+/// Reads `file` until `look` says the same before and after; `None` when it never does. No more is read than there was, so a file that grows
+/// ends too.
+fn read_steady(
+    mut file: &File,
+    mut look: impl FnMut() -> io::Result<Option<FileStat>>,
+) -> io::Result<Option<Contents>> {
+    let mut before = look()?;
+    for _ in 0..READINGS {
+        let Some(stat) = before else {
+            return Ok(Some(Contents::Gone));
         };
         let mut bytes = Vec::with_capacity(usize::try_from(stat.size).unwrap_or(0));
-        file.read_to_end(&mut bytes)?;
-        Ok(Contents::Read { bytes, stat })
+        file.rewind()?;
+        file.take(stat.size).read_to_end(&mut bytes)?;
+        before = look()?;
+        if before == Some(stat) && bytes.len() as u64 == stat.size {
+            return Ok(Some(Contents::Read { bytes, stat }));
+        }
     }
+    Ok(None)
 }
 
 /// Opens the folder `name` in `parent`, unless it is a link.
@@ -133,5 +155,49 @@ impl FileStat {
             modified: FileTime(stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or(0)),
             changed: FileTime(stat.st_ctime, u32::try_from(stat.st_ctime_nsec).unwrap_or(0)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    /// Reads a file that grows by one letter before each of the first `changes` looks at it but the very first.
+    fn read_while_it_grows(changes: usize) -> Option<Vec<u8>> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"a").unwrap();
+        let mut looks = 0;
+        let contents = read_steady(&file, || {
+            if (1..=changes).contains(&looks) {
+                (&file).seek(io::SeekFrom::End(0))?;
+                (&file).write_all(b"b")?;
+            }
+            looks += 1;
+            Ok(FileStat::of(&rustix::fs::fstat(&file)?))
+        });
+        match contents.unwrap() {
+            Some(Contents::Read { bytes, stat }) => {
+                assert_eq!(stat.size, bytes.len() as u64);
+                Some(bytes)
+            }
+            None => None,
+            Some(other) => panic!("{other:?}"),
+        }
+    }
+
+    // covers: G4
+    #[test]
+    fn a_file_that_changes_while_it_is_read_is_read_again() {
+        assert_eq!(read_while_it_grows(0).unwrap(), b"a");
+        assert_eq!(read_while_it_grows(1).unwrap(), b"ab");
+        assert_eq!(read_while_it_grows(READINGS - 1).unwrap(), b"abbb");
+    }
+
+    // covers: G4, G5
+    #[test]
+    fn a_file_that_never_rests_is_not_stored_half() {
+        assert_eq!(read_while_it_grows(READINGS), None);
     }
 }

@@ -12,12 +12,13 @@ use crate::checkpoint::{
 };
 use crate::runner::{RollbackError, RollbackTarget, RunError, RunResult};
 use crate::shutdown::Shutdown;
+use hankweave_core::codon::CodonExecution;
 
-/// Checkpoints whose next restores go wrong.
+/// Checkpoints with which things go wrong.
 #[derive(Debug)]
 struct Troubled {
     store: Arc<dyn CheckpointStore>,
-    /// 1: the next restore breaks off after it has changed files; 2: it refuses before.
+    /// 1: the next restore breaks off after it has changed files; 2: it refuses before; 3: the next checkpoint fails.
     trouble: AtomicU8,
 }
 
@@ -26,7 +27,16 @@ impl CheckpointStore for Troubled {
         self.store.initial(request)
     }
     fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
-        self.store.create(request)
+        match self
+            .trouble
+            .compare_exchange(3, 0, Ordering::Relaxed, Ordering::Relaxed)
+        {
+            Ok(_) => Err(CheckpointError::Workspace {
+                path: "done.txt".into(),
+                source: std::io::ErrorKind::Other.into(),
+            }),
+            Err(_) => self.store.create(request),
+        }
     }
     fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
         self.store.known()
@@ -104,6 +114,26 @@ async fn a_restore_that_broke_off_is_finished_by_the_next_start() {
         1,
         "the first is kept"
     );
+}
+
+// covers: G5
+#[tokio::test]
+async fn a_codon_without_its_checkpoint_has_failed_and_none_follows() {
+    let mut stage = Stage::new(&["one", "two"]);
+    stage.checkpoints = Arc::new(Troubled {
+        store: Arc::clone(&stage.checkpoints),
+        trouble: AtomicU8::new(3),
+    });
+    let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
+    assert!(matches!(outcome.result, RunResult::Failed(_)), "{outcome:?}");
+    assert_eq!((outcome.codons.len(), &*stage.done()), (1, "one\n"));
+    let hankweave = stage.open().await;
+    let state = hankweave.state();
+    let CodonExecution::Failed(codon) = &*state.runs[0].codons[0] else {
+        panic!("{state:?}");
+    };
+    let reason = codon.failure_reason.message.as_deref().unwrap();
+    assert!(reason.starts_with("checkpoint failed: "), "{reason}");
 }
 
 // covers: G9
