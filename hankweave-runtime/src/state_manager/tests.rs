@@ -350,6 +350,37 @@ async fn a_damaged_document_is_set_aside_and_the_backup_with_the_log_replaces_it
     assert_eq!(reload(folder.path()).1.source, Source::Primary);
 }
 
+/// A life that was killed before its last event got into state.json, and what it had told.
+async fn killed_behind_a_snapshot(folder: &Path) -> HankweaveState {
+    let life = start(folder);
+    life.transition(run_started("a")).await.unwrap();
+    life.transition(run_completed("a")).await.unwrap();
+    life.transition(sha(1)).await.unwrap();
+    life.kill().await;
+    fold(&[run_started("a"), run_completed("a"), sha(1)])
+}
+
+// covers: F4, P6
+#[tokio::test(start_paused = true)]
+async fn a_document_that_was_damaged_in_its_place_and_can_still_be_read_is_not_loaded() {
+    for (damaged, source) in [
+        (&["state.json"][..], Source::Backup),
+        (&["state.json", "state.json.bak"][..], Source::Log),
+    ] {
+        let folder = folder();
+        let told = killed_behind_a_snapshot(folder.path()).await;
+        for name in damaged {
+            let path = folder.path().join(name);
+            let text = std::fs::read_to_string(&path).unwrap();
+            let other = text.replacen("run-a", "run-b", 1).replacen('\n', " ", 1);
+            assert!(hankweave_core::state::parse(other.as_bytes()).is_ok(), "{other}");
+            std::fs::write(&path, other).unwrap();
+        }
+        let (_, loaded) = reload(folder.path());
+        assert_eq!((loaded.source, loaded.state()), (source, &told));
+    }
+}
+
 // covers: F4, P6
 #[tokio::test(start_paused = true)]
 async fn without_both_documents_the_recorded_events_rebuild_it() {

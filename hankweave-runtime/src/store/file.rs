@@ -40,7 +40,7 @@ pub enum FoundFile {
     /// There is none.
     #[default]
     Absent,
-    /// It is larger than a document may be, or not a regular file.
+    /// It is larger than a document may be, no regular file, or not as it was saved.
     Unusable,
     /// Its bytes.
     Bytes(Vec<u8>),
@@ -94,10 +94,11 @@ impl StateFiles {
                 source,
             }
         })?;
+        let log = log.as_deref().map(read_log).unwrap_or_default();
         Ok(FoundState {
-            primary: self.find_file(&self.primary_path())?,
-            backup: self.find_file(&self.backup_path())?,
-            log: log.as_deref().map(read_log).unwrap_or_default(),
+            primary: self.find_file(&self.primary_path(), &log)?,
+            backup: self.find_file(&self.backup_path(), &log)?,
+            log,
             traces: self.has_entries("runs") || self.has_entries("checkpoints"),
         })
     }
@@ -211,8 +212,12 @@ impl StateFiles {
         self.open_log(rest.len() as u64)
     }
 
-    fn find_file(&self, path: &Path) -> Result<FoundFile, StateFileError> {
+    fn find_file(&self, path: &Path, log: &LogContents) -> Result<FoundFile, StateFileError> {
         match disk::read_if_present(&*self.disk, path, MAX_STATE_BYTES as u64) {
+            Ok(Some(bytes)) if log.disowns(&bytes) => {
+                tracing::warn!(path = %path.display(), "the file is not as it was saved");
+                Ok(FoundFile::Unusable)
+            }
             Ok(bytes) => Ok(bytes.map_or(FoundFile::Absent, FoundFile::Bytes)),
             Err(error) if is_unusable(&error) => Ok(FoundFile::Unusable),
             Err(source) => Err(StateFileError::Io {

@@ -205,6 +205,14 @@ impl LogContents {
         self.marks.iter().any(|mark| mark.fits(snapshot))
     }
 
+    /// Whether these bytes are a snapshot that was damaged in its place: as long as one and none of them. A log that is damaged itself
+    /// accuses nobody.
+    #[must_use]
+    pub fn disowns(&self, snapshot: &[u8]) -> bool {
+        let as_long = |mark: &SnapshotMark| mark.bytes == snapshot.len() as u64;
+        self.damaged_lines == 0 && self.marks.iter().any(as_long) && !self.knows(snapshot)
+    }
+
     /// The same content in one write, without what cannot be read.
     #[must_use]
     pub fn to_batch(&self) -> LogBatch {
@@ -457,6 +465,18 @@ mod tests {
             (tail(b"old"), tail(b"new"), tail(b"else")),
             (vec![2, 3], vec![], vec![])
         );
+    }
+
+    // covers: P6
+    #[test]
+    fn what_is_as_long_as_a_snapshot_and_none_was_damaged_in_its_place() {
+        let mut lines = LogBatch::default();
+        lines.mark(&SnapshotMark::of(1, b"saved"));
+        let mut contents = read_log(lines.as_bytes());
+        let disowned = [&b"saved"[..], b"slved", b"edited"].map(|bytes| contents.disowns(bytes));
+        assert_eq!(disowned, [false, true, false]);
+        contents.damaged_lines = 1;
+        assert!(!contents.disowns(b"slved"), "its mark may be the damaged line");
     }
 
     // covers: P7
