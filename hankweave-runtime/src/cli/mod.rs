@@ -21,6 +21,7 @@ mod remote;
 mod rollback;
 mod run;
 mod schema;
+mod server_log;
 #[expect(
     clippy::disallowed_methods,
     reason = "looks at the directory that the user names; nothing runs"
@@ -32,6 +33,7 @@ mod typed;
 mod validate;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -47,10 +49,32 @@ pub fn main() -> ExitCode {
         Color::Always => anstream::ColorChoice::Always.write_global(),
         Color::Never => anstream::ColorChoice::Never.write_global(),
     }
+    end_with_a_panic();
     unless_it_panics(|| match dispatch(cli) {
         Ok(code) => code,
         Err(failure) => failure.report(),
     })
+}
+
+/// How long a panic may take to get through to the end of the program.
+const UNWINDING: Duration = Duration::from_secs(10);
+
+/// Sees to it that a panic ends the program ("reliability and security", section 10). One in a thread that belongs to a library, which happens when
+/// the system refuses it to wake another thread, reaches nobody, and then somebody would wait for ever. Agents are killed by the kernel
+/// with the program.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whatever else could keep the time may be what has panicked"
+)]
+fn end_with_a_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::thread::spawn(|| {
+            std::thread::sleep(UNWINDING);
+            std::process::exit(exit::FailureKind::Bug.code().into());
+        });
+    }));
 }
 
 /// A panic is a bug of ours, with an exit code of its own. While it unwinds, every process that we started is killed; what was

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::args::{Global, Point, RollbackArgs};
 use super::exit::{Failure, FailureKind};
 use super::run::{SURVIVORS, existing_state_dir, open_failure};
+use super::server_log::ServerLog;
 use super::typed::Typed;
 use super::{logging, state};
 use crate::checkpoint::RestoreError;
@@ -25,7 +26,7 @@ use crate::state_manager::TransitionError;
 use crate::world::World;
 
 pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
-    logging::install(global);
+    let log = logging::install(global);
     existing_state_dir(&args.execution.execution)?;
     #[cfg(feature = "client")]
     if !args.dry_run && super::remote::is_live(&args.execution.execution) {
@@ -35,7 +36,7 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         .enable_all()
         .build()
         .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
-    let rollback = runtime.block_on(perform(global, args))?;
+    let rollback = runtime.block_on(perform(global, args, &log))?;
     if global.json() {
         return state::print_json(&document(&rollback, args.dry_run));
     }
@@ -46,7 +47,7 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-async fn perform(global: &Global, args: &RollbackArgs) -> Result<Rollback, Failure> {
+async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Result<Rollback, Failure> {
     let world = World::real().map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
     let options = RunOptions {
         strict_state: true,
@@ -55,6 +56,10 @@ async fn perform(global: &Global, args: &RollbackArgs) -> Result<Rollback, Failu
     let (possession, lock) = recovery::possess(world, &args.execution.execution, &options, None)
         .await
         .map_err(|error| open_failure(&error))?;
+    log.open(&possession.world.disk, &possession.dir.server_log());
+    for notice in &possession.notices {
+        tracing::info!("{notice}");
+    }
     for notice in possession.notices.iter().filter(|_| !global.quiet) {
         anstream::eprintln!("note: {}", printable(notice));
     }
@@ -63,6 +68,10 @@ async fn perform(global: &Global, args: &RollbackArgs) -> Result<Rollback, Failu
         true => look(&possession, &target).await,
         false => go_back(&possession, &target).await,
     };
+    if let Ok(rollback) = &result {
+        let to = rollback.source.checkpoint_sha.short();
+        tracing::info!(dry = args.dry_run, "went back to checkpoint {to}");
+    }
     let state = possession.manager.snapshot();
     let saved = possession.release(Arc::new(lock), std::future::ready(())).await;
     let typed = Typed::about(&args.execution.execution);

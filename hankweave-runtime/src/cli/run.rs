@@ -4,12 +4,16 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Setting;
+use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::wire::{Event, JournalEntry};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Global, Recover, RunArgs};
 use super::exit::{Failure, FailureKind};
 use super::question::{self, Answer};
+use super::server_log::ServerLog;
 use super::{commands, config, logging, typed};
 use crate::config::Configuration;
 use crate::data::DataError;
@@ -27,7 +31,7 @@ use crate::world::disk::{Disk, FileKind, RealDisk};
 use crate::world::environment::{Environment, make_new_files_private};
 
 pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
-    logging::install(global);
+    let log = logging::install(global);
     make_new_files_private();
     let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
     let configuration = config::resolve(loaded.hank.as_ref(), &args.settings)?;
@@ -66,7 +70,7 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         .enable_all()
         .build()
         .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
-    let ended = runtime.block_on(serve(global, args, &configuration, builder));
+    let ended = runtime.block_on(serve(global, args, &configuration, builder, &log));
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
     ended
@@ -96,13 +100,20 @@ async fn serve(
     args: &RunArgs,
     configuration: &Configuration,
     builder: Builder,
+    log: &ServerLog,
 ) -> Result<ExitCode, Failure> {
     let mut report = choose_report(global, args);
     for warning in &configuration.warnings {
         report.notice(warning);
     }
     let mut hankweave = builder.open().await.map_err(|error| open_failure(&error))?;
+    log.open(
+        &hankweave.opened.possession.world.disk,
+        &hankweave.directory().server_log(),
+    );
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "the directory is ours");
     for notice in hankweave.notices() {
+        tracing::info!("{notice}");
         report.notice(notice);
     }
     let may_ask = !args.headless && !global.json() && args.recover.is_none();
@@ -180,6 +191,7 @@ async fn show_events(mut events: Subscription, report: &mut Report) {
     loop {
         match events.next().await {
             Ok(Some(Delivery::Event(entry))) => {
+                log_transition(&entry);
                 if report.event(&entry).is_err() {
                     *report = Report::Quiet;
                 }
@@ -191,6 +203,34 @@ async fn show_events(mut events: Subscription, report: &mut Report) {
                 return;
             }
         }
+    }
+}
+
+/// Names of events that come with each message of an agent.
+const FREQUENT: [&str; 3] = ["CostsUpdated", "CostsIncremented", "AssistantMessageCountUpdated"];
+
+/// Tells our own log where the run is; what agents say is in the journal only.
+fn log_transition(entry: &JournalEntry) {
+    let Event::StateTransition {
+        transition_type,
+        run_id,
+        codon_id,
+        transition,
+        ..
+    } = &entry.event
+    else {
+        return;
+    };
+    let to = match &***transition {
+        StateEvent::CodonTransitioned { to, .. } => Some(tracing::field::display(to)),
+        _ => None,
+    };
+    if !FREQUENT.contains(&&**transition_type) {
+        let (run, codon) = (
+            run_id.as_ref().map(RunId::as_str),
+            codon_id.as_ref().map(CodonId::as_str),
+        );
+        tracing::info!(seq = entry.seq, run, codon, to, "{transition_type}");
     }
 }
 

@@ -332,6 +332,35 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
     }
 }
 
+/// The system refuses the first `write` of every thread, also that with which threads wake one another. The program ends, and the next start goes on.
+// covers: F3, P5
+#[test]
+fn a_runtime_whose_threads_cannot_wake_one_another_ends() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("skipped: strace is not installed");
+        return;
+    }
+    let project = TestProject::in_memory("strace");
+    write_hank(&project, &json!([]));
+    let refused = [
+        "-f",
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        "inject=write:error=EIO:when=1",
+    ];
+    let program = [env!("CARGO_BIN_EXE_hankweave"), "run", "--headless"];
+    let hit = project.run(refused.iter().chain(&program));
+    assert!(hit.code.is_some_and(|code| code != 0), "{hit}");
+    let healthy = TestProject::new(env!("CARGO_BIN_EXE_hankweave"));
+    let execution = project.directory();
+    let hank = execution.to_string_lossy();
+    let again = healthy.run(["run", &hank, "--headless", "-e", &hank]);
+    assert_eq!(again.code, Some(0), "after {hit}\n{again}");
+    assert_in_order(&healthy, &execution);
+}
+
 /// A line of 50 MB, bytes that are no text, and a hundred thousand lines, with at most 64 MiB of memory over idle.
 // covers: F11, S9
 #[test]

@@ -185,3 +185,37 @@ fn secrets_of_the_environment_stand_in_no_error() {
         assert!(!text.contains("sk-of-the-user"), "{}", path.display());
     }
 }
+
+/// "Command line", "Files in the execution directory", and "reliability and security", section 9: our own log tells where a run was, and no secret.
+#[test]
+fn our_own_log_tells_where_a_run_was_and_no_secret() {
+    let project = TestProject::new("/bin/sh");
+    let agent = shell_agent(&project);
+    project.write_hank(&hank(&agent, "a prompt of mine"));
+    let program = env!("CARGO_BIN_EXE_hankweave");
+    // The name of what cannot be part of a checkpoint is told in a warning.
+    let line = format!("mkfifo hush-hush; MY_API_KEY=hush-hush exec '{program}' run . --headless");
+    project.run(["-c", &line]).expect_code(0);
+    let log = fs::read_to_string(project.directory().join(".hankweave/logs/server.log")).unwrap();
+    for told in [
+        "the directory is ours",
+        "RunStarted",
+        "CodonTransitioned",
+        "codon=\"a\" to=completed",
+        "left out of the checkpoint",
+    ] {
+        assert!(log.contains(told), "{told}: {log}");
+    }
+    for untold in ["hush-hush", "a prompt of mine", "\u{1b}"] {
+        assert!(!log.contains(untold), "{untold:?}: {log}");
+    }
+    assert!(log.contains("[redacted]"), "{log}");
+    project
+        .run(["-c", &format!("exec '{program}' rollback --codon a -e .")])
+        .expect_code(0);
+    let longer = fs::read_to_string(project.directory().join(".hankweave/logs/server.log")).unwrap();
+    assert!(
+        longer.starts_with(&log) && longer.contains("went back to checkpoint"),
+        "{longer}"
+    );
+}
