@@ -34,6 +34,17 @@ pub struct JournalEntry {
     pub event: Event,
 }
 
+impl JournalEntry {
+    /// Reads the line of an entry.
+    ///
+    /// # Errors
+    ///
+    /// When it was not written whole, or was damaged.
+    pub fn from_json(line: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(line)
+    }
+}
+
 /// What happened, for clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -1,6 +1,6 @@
 //! What must hold at any moment, whatever has happened: the small model that the runtime is compared with.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +11,7 @@ use hankweave_core::state::{HankweaveState, LiveState};
 use hankweave_core::thread;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::state_manager::peek;
-use hankweave_runtime::store::{StateFiles, read_log};
-use hankweave_runtime::world::disk::Disk;
+use hankweave_runtime::store::{FoundState, StateFiles};
 
 use crate::agents::output_of;
 use crate::checkpoints::Vault;
@@ -44,10 +43,48 @@ impl Told {
     }
 }
 
+/// A line of the journal, decoded.
+#[derive(Debug)]
+struct Line {
+    entry: JournalEntry,
+    /// The state event in it.
+    recorded: Option<Recorded<StateEvent>>,
+}
+
+/// The lines of a journal that were decoded before: most of them are there again at the next check.
+#[derive(Debug, Default)]
+pub(crate) struct KnownLines(HashMap<Vec<u8>, Arc<Line>>);
+
+impl KnownLines {
+    /// The line; `None` when it is torn and tells nothing.
+    fn decode(&mut self, bytes: &[u8]) -> Option<Arc<Line>> {
+        if let Some(known) = self.0.get(bytes) {
+            return Some(Arc::clone(known));
+        }
+        let entry = JournalEntry::from_json(bytes).ok()?;
+        let recorded = recorded(&entry);
+        let line = Arc::new(Line { entry, recorded });
+        self.0.insert(bytes.to_vec(), Arc::clone(&line));
+        Some(line)
+    }
+
+    fn decode_all(&mut self, events: &Tree) -> Vec<Arc<Line>> {
+        let mut journal = Vec::new();
+        for content in events.values() {
+            let Content::File(_, bytes) = content else {
+                continue;
+            };
+            let lines = bytes.split(|byte| *byte == b'\n');
+            journal.extend(lines.filter_map(|line| self.decode(line)));
+        }
+        journal
+    }
+}
+
 /// What the files of one execution directory say.
 #[derive(Debug)]
 pub(crate) struct Records {
-    journal: Vec<JournalEntry>,
+    journal: Vec<Arc<Line>>,
     log: Vec<Recorded<StateEvent>>,
     pub(crate) state: HankweaveState,
     reset: bool,
@@ -59,17 +96,17 @@ impl Records {
     /// # Errors
     ///
     /// When the disk does not give them.
-    pub(crate) fn read(disk: &SimDisk, state_dir: &Path) -> Result<Self, Broken> {
-        let journal = read_journal(&disk.tree(&state_dir.join("events"), ""));
-        let log = disk.outside().read(&state_dir.join("state.log"), u64::MAX);
-        let log = log.map(|bytes| read_log(&bytes).records).unwrap_or_default();
-        let events = || journal.iter().filter_map(recorded).collect();
-        let (state, reset) = read_state(disk, state_dir, !journal.is_empty(), events)?;
+    pub(crate) fn read(disk: &SimDisk, state_dir: &Path, known: &mut KnownLines) -> Result<Self, Broken> {
+        let journal = known.decode_all(&disk.tree(&state_dir.join("events"), ""));
+        let found = find(disk, state_dir)?;
+        let recovered = peek(&found, !journal.is_empty(), || {
+            state_events(&journal).cloned().collect()
+        });
         Ok(Self {
             journal,
-            log,
-            state,
-            reset,
+            log: found.log.records,
+            state: recovered.state,
+            reset: recovered.history_was_reset,
         })
     }
 
@@ -89,11 +126,16 @@ impl Records {
         self.check_checkpoints(vault)
     }
 
+    fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.journal.iter().map(|line| line.entry.seq)
+    }
+
     fn check_order(&self) -> Result<(), Broken> {
-        match self.journal.windows(2).find(|pair| pair[0].seq >= pair[1].seq) {
+        let numbers: Vec<u64> = self.numbers().collect();
+        match numbers.windows(2).find(|pair| pair[0] >= pair[1]) {
             Some(pair) => Err(format!(
                 "P2: number {} stands before {} in the journal",
-                pair[0].seq, pair[1].seq
+                pair[0], pair[1]
             )),
             None => Ok(()),
         }
@@ -101,8 +143,11 @@ impl Records {
 
     /// Whoever was told something finds it again under its number, and state events for certain.
     fn check_told(&self, told: &Told) -> Result<(), Broken> {
-        let journal: BTreeMap<u64, &JournalEntry> =
-            self.journal.iter().map(|entry| (entry.seq, entry)).collect();
+        let journal: BTreeMap<u64, &JournalEntry> = self
+            .journal
+            .iter()
+            .map(|line| (line.entry.seq, &line.entry))
+            .collect();
         for (seq, told) in &told.entries {
             match journal.get(seq) {
                 Some(kept) if kept.event == told.event && kept.timestamp == told.timestamp => {}
@@ -124,8 +169,11 @@ impl Records {
     /// A client that has seen a number has seen everything before it (P2): what it lacks was never in the journal, or is not any more.
     pub(crate) fn check_seen(&self, seen: &BTreeSet<u64>) -> Result<(), Broken> {
         let last = seen.last().copied().unwrap_or(0);
-        let numbers = self.journal.iter().map(|entry| entry.seq);
-        match numbers.filter(|seq| *seq <= last).find(|seq| !seen.contains(seq)) {
+        match self
+            .numbers()
+            .filter(|seq| *seq <= last)
+            .find(|seq| !seen.contains(seq))
+        {
             Some(missed) => Err(format!(
                 "P2: a client that has seen number {last} has not seen {missed}"
             )),
@@ -135,11 +183,11 @@ impl Records {
 
     /// The document is what the state events of the journal make, no more and no less; the newest may only be in the log yet.
     fn check_fold(&self) -> Result<(), Broken> {
-        let mut events: Vec<_> = self.journal.iter().filter_map(recorded).collect();
+        let mut events: Vec<_> = state_events(&self.journal).collect();
         let last = events.last().map_or(0, |event| event.seq);
         for logged in &self.log {
             if logged.seq > last {
-                events.push(logged.clone());
+                events.push(logged);
             } else if events
                 .binary_search_by_key(&logged.seq, |event| event.seq)
                 .is_err()
@@ -152,7 +200,7 @@ impl Records {
         }
         let mut live = LiveState::default();
         for event in events {
-            live.apply(&event).map_err(|error| {
+            live.apply(event).map_err(|error| {
                 format!(
                     "P7: the journal holds number {} that did not happen: {error}",
                     event.seq
@@ -167,10 +215,16 @@ impl Records {
 
     /// Whoever was told what everything cost was told what is recorded; the newest events may only be in the log yet.
     fn check_costs(&self) -> Result<(), Broken> {
-        let newest = self.journal.iter().rev().find_map(|entry| match &entry.event {
-            Event::StateTransition { resulting_state, .. } => Some((entry.seq, resulting_state.total_cost)),
-            _ => None,
-        });
+        let newest = self
+            .journal
+            .iter()
+            .rev()
+            .find_map(|line| match &line.entry.event {
+                Event::StateTransition { resulting_state, .. } => {
+                    Some((line.entry.seq, resulting_state.total_cost))
+                }
+                _ => None,
+            });
         let behind = |seq: u64| self.log.iter().any(|logged| logged.seq > seq);
         match newest {
             Some((seq, told)) if told != self.state.total_cost() && !behind(seq) => Err(format!(
@@ -188,8 +242,25 @@ impl Records {
             .find(|sha| !sha.is_blank() && !vault.contains(sha))
         {
             Some(sha) => Err(format!("P8: checkpoint {sha} is in the state and nowhere else")),
-            None => Ok(()),
+            None => self.check_completion_checkpoints(vault),
         }
+    }
+
+    /// What a completed codon made is in its checkpoint (G5).
+    fn check_completion_checkpoints(&self, vault: &Vault) -> Result<(), Broken> {
+        for codon in self.state.runs.iter().flat_map(|run| &run.codons) {
+            let CodonExecution::Completed(completed) = &**codon else {
+                continue;
+            };
+            let (id, sha) = (codon.codon_id(), &completed.completion_checkpoint);
+            let (path, bytes) = output_of(Path::new(""), id.as_str());
+            if !vault.holds(sha, &path, &bytes) {
+                return Err(format!(
+                    "G5: checkpoint {sha} of the completed codon {id} lacks what it made"
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -200,24 +271,19 @@ impl Records {
 /// When the disk does not give it.
 pub(crate) fn document(disk: &SimDisk, state_dir: &Path) -> Result<HankweaveState, Broken> {
     let events = || journal_events(disk, state_dir);
-    read_state(disk, state_dir, true, events).map(|(state, _)| state)
+    Ok(peek(&find(disk, state_dir)?, true, events).state)
 }
 
 fn journal_events(disk: &SimDisk, state_dir: &Path) -> Vec<Recorded<StateEvent>> {
-    let journal = read_journal(&disk.tree(&state_dir.join("events"), ""));
-    journal.iter().filter_map(recorded).collect()
+    let journal = KnownLines::default().decode_all(&disk.tree(&state_dir.join("events"), ""));
+    state_events(&journal).cloned().collect()
 }
 
-fn read_state(
-    disk: &SimDisk,
-    state_dir: &Path,
-    history: bool,
-    events: impl FnOnce() -> Vec<Recorded<StateEvent>>,
-) -> Result<(HankweaveState, bool), Broken> {
+fn find(disk: &SimDisk, state_dir: &Path) -> Result<FoundState, Broken> {
     let files = StateFiles::new(Arc::new(disk.outside()), None, state_dir.to_owned());
-    let recovered =
-        peek(&files, history, events).map_err(|error| format!("the state cannot be read: {error}"))?;
-    Ok((recovered.state, recovered.history_was_reset))
+    files
+        .find()
+        .map_err(|error| format!("the state cannot be read: {error}"))
 }
 
 /// Whether the codon is on record as open.
@@ -274,17 +340,8 @@ pub(crate) fn check_leftovers(files: &Tree, running: bool) -> Result<(), Broken>
     }
 }
 
-fn read_journal(events: &Tree) -> Vec<JournalEntry> {
-    let mut journal = Vec::new();
-    for content in events.values() {
-        let Content::File(_, bytes) = content else {
-            continue;
-        };
-        // Torn lines may be there; they tell nothing.
-        let lines = bytes.split(|byte| *byte == b'\n');
-        journal.extend(lines.filter_map(|line| serde_json::from_slice(line).ok()));
-    }
-    journal
+fn state_events(journal: &[Arc<Line>]) -> impl Iterator<Item = &Recorded<StateEvent>> {
+    journal.iter().filter_map(|line| line.recorded.as_ref())
 }
 
 fn recorded(entry: &JournalEntry) -> Option<Recorded<StateEvent>> {

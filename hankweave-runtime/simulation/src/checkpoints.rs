@@ -46,6 +46,13 @@ impl Vault {
     pub(crate) fn contains(&self, sha: &CheckpointSha) -> bool {
         self.commits().known.contains_key(sha)
     }
+
+    /// Whether a checkpoint has this file.
+    pub(crate) fn holds(&self, sha: &CheckpointSha, path: &Path, bytes: &[u8]) -> bool {
+        let commits = self.commits();
+        let kept = commits.trees.get(sha).and_then(|tree| tree.get(path));
+        matches!(kept, Some(Content::File(_, kept)) if *kept == bytes)
+    }
 }
 
 /// The way of one life of the runtime to the checkpoints.

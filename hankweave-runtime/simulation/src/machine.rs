@@ -1,5 +1,6 @@
 //! The simulated machine: what outlives the runtime.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::process::CommandSpec;
 
-use crate::check::{Broken, Records, Told, check_open, check_outputs, document};
+use crate::check::{Broken, KnownLines, Records, Told, check_open, check_outputs, document};
 use crate::checkpoints::{SimCheckpoints, Vault};
 use crate::disk::{Crash, Plan, SimDisk};
 use crate::net::SimNet;
@@ -43,6 +44,7 @@ pub(crate) struct Machine {
     clocks: Rng,
     boot: u64,
     lives: i64,
+    known_lines: RefCell<KnownLines>,
 }
 
 /// Every other story has an audience.
@@ -107,6 +109,7 @@ impl Machine {
             clocks: rng.fork("clocks"),
             boot: 1,
             lives: 0,
+            known_lines: RefCell::default(),
             disk,
         })
     }
@@ -217,7 +220,7 @@ impl Machine {
             }
             _ => return,
         }
-        let _ = self.disk.plant(&path, 0o600, &bytes);
+        let _ = self.disk.scribble(&path, &bytes);
     }
 
     /// Reads the records as they are.
@@ -226,7 +229,7 @@ impl Machine {
     ///
     /// When they cannot be read at all.
     pub(crate) fn records(&self) -> Result<Records, Broken> {
-        Records::read(&self.disk, &state_dir())
+        Records::read(&self.disk, &state_dir(), &mut self.known_lines.borrow_mut())
     }
 }
 

@@ -1,6 +1,7 @@
 //! A story: a hank, and lives of the runtime that are cut short in all the ways the seed can think of, until the hank is done.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
@@ -152,7 +153,7 @@ impl Story {
             restless_clock: rng.one_in(2),
             ..LifePlan::default()
         };
-        match rng.up_to(9) {
+        match rng.up_to(10) {
             0..=3 => plan.disk.crash_at = Some(some_operation(rng)),
             4 => plan.killed_after = Some(some_time(rng)),
             5 | 6 => plan.disk = troubled(rng),
@@ -161,6 +162,7 @@ impl Story {
                 plan.forced_after = rng.one_in(3).then(|| some_time(rng));
             }
             8 => plan.rivalled_after = Some(some_time(rng)),
+            9 => plan.disk.unreadable = some_reads(rng),
             _ => {}
         }
         plan
@@ -225,6 +227,12 @@ fn some_operation(rng: &mut Rng) -> u64 {
     rng.within(0..end)
 }
 
+fn some_reads(rng: &mut Rng) -> Range<u64> {
+    let end = *rng.pick(&[12, 60]);
+    let first = rng.within(0..end);
+    first..first + *rng.pick(&[1, 1, 3, 1_000_000])
+}
+
 fn some_time(rng: &mut Rng) -> Duration {
     Duration::from_millis(rng.within(0..4_000))
 }
@@ -240,6 +248,7 @@ fn troubled(rng: &mut Rng) -> Plan {
     Plan {
         crash_at: rng.one_in(4).then(|| first + rng.within(0..40)),
         troubles: vec![trouble],
+        ..Plan::default()
     }
 }
 

@@ -95,7 +95,7 @@ fn append_member(
 
 /// The entry of a line; `None` when it was not written whole or was damaged.
 pub(super) fn decode(line: &[u8]) -> Option<JournalEntry> {
-    serde_json::from_slice(line).ok()
+    JournalEntry::from_json(line).ok()
 }
 
 /// The number at the beginning of a line, `{"seq":12,`, without looking at the rest.

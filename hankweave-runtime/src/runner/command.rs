@@ -189,7 +189,9 @@ impl Inbox {
     ) -> T {
         tokio::pin!(work);
         loop {
+            // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses nothing.
             tokio::select! {
+                biased;
                 result = &mut work => return result,
                 request = self.next() => answer(request.reply, Err(refusal())),
             }

@@ -243,13 +243,14 @@ async fn idle(
     let may_be_left =
         matches!(next, Next::Blocked(_)) && !context.options.attended && context.options.autostart;
     loop {
-        // Every arm is cancel safe: all of them only wait.
+        // Every arm is cancel safe: all of them only wait. What ends the run comes before what a person wants of it.
         let Request { command, reply } = tokio::select! {
-            request = inbox.next() => request,
+            biased;
             () = context.shutdown.requested() => return Turn::Ask,
-            () = context.attendance.deserted(), if may_be_left => return Turn::Ask,
             // Whatever starts next finds out that nothing can be recorded, and ends the run.
             () = context.degraded() => return Turn::Run,
+            request = inbox.next() => request,
+            () = context.attendance.deserted(), if may_be_left => return Turn::Ask,
         };
         match command {
             Command::Next => match next {
@@ -314,13 +315,14 @@ async fn be_patient(context: &RunContext, inbox: &mut Inbox, state: &HankweaveSt
     let due = tokio::time::sleep(remaining.min(LONGEST_WAIT));
     tokio::pin!(due);
     loop {
-        // Every arm is cancel safe: all of them only wait.
+        // Every arm is cancel safe: all of them only wait. What ends the run comes before what a person wants of it.
         let Request { command, reply } = tokio::select! {
-            () = &mut due => return Turn::Run,
-            request = inbox.next() => request,
+            biased;
             () = context.shutdown.requested() => return Turn::Ask,
             // The try finds out that nothing can be recorded, and ends the run.
             () = context.degraded() => return Turn::Run,
+            request = inbox.next() => request,
+            () = &mut due => return Turn::Run,
         };
         match command {
             Command::Next | Command::Redo => {
@@ -417,8 +419,10 @@ async fn run_codon(
         };
         tokio::pin!(work);
         loop {
-            // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses nothing.
+            // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses nothing. A command that arrives
+            // with the end is about what comes after it.
             tokio::select! {
+                biased;
                 end = &mut work => break end?,
                 request = inbox.next() => order(context, request, &orders, id),
             }

@@ -12,9 +12,7 @@ use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 use super::snapshots::Cuts;
 use super::{LoadError, Parts};
 use crate::journal::{EventJournal, JournalError, PageLimit};
-use crate::store::{
-    FoundFile, FoundState, SnapshotMark, SnapshotWriter, StateFileError, StateFiles, StateLog,
-};
+use crate::store::{FoundFile, FoundState, SnapshotMark, SnapshotWriter, StateFileError, StateLog};
 use crate::world::ids::IdSource;
 
 /// Numbers that are left out after an unclean end. More than are ever published without being synced, so that no
@@ -125,27 +123,20 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
 ///
 /// `journal_exists` and `journaled` stand in for the journal, which cannot be opened without mending it; the state events in it are asked for only when both
 /// files fail.
-///
-/// # Errors
-///
-/// [`StateFileError`] when a file is there and the system does not give its bytes.
+#[must_use]
 pub fn peek(
-    files: &StateFiles,
+    found: &FoundState,
     journal_exists: bool,
     journaled: impl FnOnce() -> Vec<Recorded<StateEvent>>,
-) -> Result<Recovered, StateFileError> {
-    let found = files.find()?;
-    let (primary, backup) = (
-        candidate(&found.primary, &found),
-        candidate(&found.backup, &found),
-    );
+) -> Recovered {
+    let (primary, backup) = (candidate(&found.primary, found), candidate(&found.backup, found));
     let history_exists = found.traces || found.log.last_seq() > 0 || journal_exists;
-    Ok(recover(
+    recover(
         primary,
         backup,
         || merged(found.log.records.clone(), journaled()),
         history_exists,
-    ))
+    )
 }
 
 fn candidate<'a>(file: &'a FoundFile, found: &'a FoundState) -> Option<Candidate<'a>> {
@@ -204,6 +195,8 @@ fn mend(parts: &Parts, found: &FoundState, source: Source) -> Result<Vec<PathBuf
 
 /// Writes the document as it is now, so that the log has something to continue.
 fn first_snapshot(parts: &Parts, loaded: &mut Loaded, last_seq: u64) -> Result<(), LoadError> {
+    // As before every snapshot: a killed life may have appended the last events to the journal and not synced them.
+    parts.journal.sync().map_err(LoadError::Journal)?;
     let document = SnapshotWriter::default().render(loaded.state());
     let cut = loaded.log.length();
     let mut batch = crate::store::LogBatch::default();

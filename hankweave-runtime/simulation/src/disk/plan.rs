@@ -1,6 +1,7 @@
 //! What goes wrong with a disk during one life of the runtime, and when.
 
 use std::io;
+use std::ops::Range;
 
 /// Operations of the runtime that change or sync something are numbered from 0 in each life.
 #[derive(Debug, Clone, Default)]
@@ -9,6 +10,8 @@ pub struct Plan {
     pub crash_at: Option<u64>,
     /// When the disk refuses.
     pub troubles: Vec<Trouble>,
+    /// The reads that fail with EIO, numbered from 0 in each life.
+    pub unreadable: Range<u64>,
 }
 
 /// A time in which the disk refuses operations.
@@ -43,6 +46,12 @@ pub(super) enum Need {
 }
 
 impl Plan {
+    /// The error of read `number`, if the disk refuses it.
+    pub(super) fn read_refusal(&self, number: u64) -> Option<io::Error> {
+        let refused = self.unreadable.contains(&number);
+        refused.then(|| io::Error::from_raw_os_error(EIO))
+    }
+
     /// The error of operation `number`, if the disk refuses it.
     pub(super) fn refusal(&self, number: u64, need: Need) -> Option<io::Error> {
         let now = |trouble: &&Trouble| (trouble.first..=trouble.last).contains(&number);

@@ -42,6 +42,7 @@ pub(super) struct Shared {
     down: bool,
     plan: Plan,
     operations: u64,
+    reads: u64,
     rng: Rng,
     crashed: Arc<Notify>,
     /// A file whose refusals are noted.
@@ -70,6 +71,7 @@ impl SimDisk {
             down: true,
             plan: Plan::default(),
             operations: 0,
+            reads: 0,
             rng,
             crashed: Arc::default(),
             watched: None,
@@ -90,6 +92,7 @@ impl SimDisk {
         shared.down = false;
         shared.plan = plan;
         shared.operations = 0;
+        shared.reads = 0;
         shared.refused = false;
         shared.refusals = 0;
         shared.crashed = Arc::default();
@@ -151,6 +154,12 @@ impl SimDisk {
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.shared().operations
+    }
+
+    /// How many times the present life has read from a file.
+    #[must_use]
+    pub fn reads(&self) -> u64 {
+        self.shared().reads
     }
 
     /// Notes from now on when the disk refuses to write or sync the file at `path`.
@@ -260,6 +269,13 @@ impl SimDisk {
         look(&shared.files)
     }
 
+    /// Reads, unless the disk refuses it.
+    fn read_from<T>(&self, read: impl FnOnce(&Files) -> io::Result<T>) -> io::Result<T> {
+        let mut shared = self.shared();
+        shared.step_of_reading(self.life)?;
+        read(&shared.files)
+    }
+
     /// Carries out one operation, unless the disk refuses it.
     fn step<T>(&self, need: Need, step: impl FnOnce(&mut Shared) -> io::Result<T>) -> io::Result<T> {
         let mut shared = self.shared();
@@ -309,6 +325,19 @@ impl Shared {
             }
             None => Ok(()),
         }
+    }
+
+    /// Counts one read of a life and says whether it may happen.
+    fn step_of_reading(&mut self, life: Option<u64>) -> io::Result<()> {
+        self.alive(life)?;
+        if life.is_none() {
+            return Ok(());
+        }
+        let number = self.reads;
+        self.reads += 1;
+        let refusal = self.plan.read_refusal(number);
+        self.refusals += u64::from(refusal.is_some());
+        refusal.map_or(Ok(()), Err)
     }
 
     fn note_refusal(&mut self, id: Id) {
@@ -395,7 +424,7 @@ impl Shared {
 
 impl Disk for SimDisk {
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-        self.look(|files| {
+        self.read_from(|files| {
             let content = files.content(files.find(path)?)?;
             if content.len() as u64 > limit {
                 return Err(ErrorKind::FileTooLarge.into());
@@ -405,7 +434,7 @@ impl Disk for SimDisk {
     }
 
     fn read_at(&self, path: &Path, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        self.look(|files| {
+        self.read_from(|files| {
             let content = files.content(files.find(path)?)?;
             let start = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
             let end = start.saturating_add(length).min(content.len());

@@ -128,8 +128,8 @@ fn a_full_disk_takes_a_part_and_still_renames() {
     let (life, mut file) = open(
         &disk,
         Plan {
-            crash_at: None,
             troubles: vec![full],
+            ..Plan::default()
         },
     );
     assert_eq!(
@@ -155,8 +155,8 @@ fn a_sync_that_is_tried_again_after_it_failed_makes_nothing_durable() {
     let (life, mut file) = open(
         &disk,
         Plan {
-            crash_at: None,
             troubles: vec![broken],
+            ..Plan::default()
         },
     );
     file.write_all(b"lost").unwrap();
@@ -164,4 +164,21 @@ fn a_sync_that_is_tried_again_after_it_failed_makes_nothing_durable() {
     file.sync_data().unwrap();
     life.sync_dir(Path::new("/state")).unwrap();
     assert_eq!(read(&disk.durable(), FILE).unwrap(), b"");
+}
+
+#[test]
+fn a_read_that_the_disk_refuses_changes_nothing() {
+    let disk = disk(0);
+    let life = disk.begin_life(Plan {
+        unreadable: 1..3,
+        ..Plan::default()
+    });
+    let read = || {
+        life.read(Path::new("/state/old"), 100)
+            .map_err(|error| error.raw_os_error())
+    };
+    let tries = [read(), read(), read(), read()];
+    let old = Ok(b"old".to_vec());
+    assert_eq!(tries, [old.clone(), Err(Some(5)), Err(Some(5)), old]);
+    assert_eq!((disk.operations(), disk.refusals()), (0, 2));
 }

@@ -63,10 +63,12 @@ fn recovered(state_dir: &Path) -> Result<Recovered, Failure> {
     let disk = RealDisk;
     let segments = journal::segments(&disk, &state_dir.join("events"));
     let files = StateFiles::new(Arc::new(RealDisk), None, state_dir.to_owned());
-    peek(&files, !segments.is_empty(), || {
+    let found = files
+        .find()
+        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    Ok(peek(&found, !segments.is_empty(), || {
         journal::state_events(&disk, &segments)
-    })
-    .map_err(|error| Failure::from_error(FailureKind::Io, &error))
+    }))
 }
 
 /// The names of the run folders of an execution directory; none for a lonely file.
