@@ -144,6 +144,7 @@ fn every_status_is_read_with_all_its_fields_and_written_back() {
 }
 
 // State model, section 3: "unknown field names are kept and written back, never rejected".
+// covers: D4
 #[test]
 fn unknown_names_are_kept_in_every_object() {
     let conditions = json!({"type": "continuation", "reason": "retry",

@@ -22,7 +22,7 @@ use crate::time::Timestamp;
 pub(super) const SCHEMA_VERSION_FIELD: &str = "schemaVersion";
 
 /// The only format there is; a document without the field has it ("reliability and security", rule D4).
-const SCHEMA_VERSION: u64 = 1;
+pub(super) const SCHEMA_VERSION: u64 = 1;
 
 /// A finding, with the kind that follows from its place.
 pub(super) fn problem(Finding { path, message }: Finding) -> StateProblem {

@@ -3,7 +3,9 @@
 //! A good file is read once, straight into its types. Only when that fails the text is read again part by part, each as a tree in which
 //! every problem is looked for; files that are merely unusual, such as those with `null` for an absent field, come through there.
 
-use super::check::SCHEMA_VERSION_FIELD;
+use serde::Deserialize;
+
+use super::check::{SCHEMA_VERSION, SCHEMA_VERSION_FIELD};
 use super::depth::is_deeper_than;
 use super::outline::Outline;
 use super::parts::Parts;
@@ -39,6 +41,19 @@ pub fn parse(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
         return Ok(state);
     }
     parse_slowly(bytes)
+}
+
+/// The version that a document claims when this program does not read it. Such a document is not damaged, and nothing may be put in its
+/// place ("reliability and security", rule D4).
+#[must_use]
+pub fn foreign_version(bytes: &[u8]) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        #[serde(rename = "schemaVersion")]
+        version: u64,
+    }
+    let Versioned { version } = serde_json::from_slice(bytes).ok()?;
+    (version != SCHEMA_VERSION).then_some(version)
 }
 
 /// Writes a document the way state.json holds it: two spaces of indentation and a newline at the end.

@@ -17,7 +17,7 @@ mod tree;
 mod warnings;
 
 pub use apply::{Applied, Rejected};
-pub use codec::{MAX_STATE_BYTES, MAX_STATE_DEPTH, parse, render};
+pub use codec::{MAX_STATE_BYTES, MAX_STATE_DEPTH, foreign_version, parse, render};
 pub use document::{HankweaveState, PendingRollback};
 pub use live::{LiveState, Totals};
 pub use problem::{ProblemKind, StateProblem, StateWarning, WarningKind};

@@ -330,6 +330,11 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
             Failure::from_error(FailureKind::Input, error)
                 .hint("without --strict-state the history starts anew")
         }
+        OpenError::State(crate::state_manager::LoadError::Version { .. }) => {
+            Failure::from_error(FailureKind::Input, error).hint(
+                "use the version of hankweave that wrote it, or another execution directory (-e DIR)",
+            )
+        }
         OpenError::Lock(_)
         | OpenError::Journal(_)
         | OpenError::State(_)

@@ -56,6 +56,13 @@ pub enum LoadError {
     /// The log did not take the mark of the first snapshot.
     #[error("failed to append to state.log")]
     Log(#[source] std::io::Error),
+    /// Another version of hankweave wrote a state file, and this one does not read it ("reliability and security", rule D4). Nothing was
+    /// changed.
+    #[error("the state is of schema version {version}, which this version of hankweave does not read")]
+    Version {
+        /// The one in the file.
+        version: u64,
+    },
     /// Recorded history cannot be used, and the user asked to stop rather than to start over. Nothing was changed.
     #[error(transparent)]
     History(RecoverError),

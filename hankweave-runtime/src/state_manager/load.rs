@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use hankweave_core::event::{Encoded, Recorded, StateEvent};
 use hankweave_core::state::{
-    Candidate, HankweaveState, LiveState, RecoverError, Recovered, Source, StateProblem, parse, recover,
+    Candidate, HankweaveState, LiveState, RecoverError, Recovered, Source, StateProblem, foreign_version,
+    parse, recover,
 };
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 
@@ -86,6 +87,9 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
     if let Some(error) = journal_failure {
         return Err(LoadError::Journal(error));
     }
+    if let Some(version) = version_of_others(&found, recovered.source) {
+        return Err(LoadError::Version { version });
+    }
     if recovered.history_was_reset && strictness == Strictness::Stop {
         return Err(LoadError::History(RecoverError));
     }
@@ -152,6 +156,19 @@ fn candidate<'a>(file: &'a FoundFile, found: &'a FoundState) -> Option<Candidate
             tail: found.log.tail_of(bytes),
         }),
     }
+}
+
+/// The version of a state file that was passed over because another version of hankweave wrote it.
+fn version_of_others(found: &FoundState, source: Source) -> Option<u64> {
+    let passed_over = match source {
+        Source::Primary => &[][..],
+        Source::Backup => &[&found.primary],
+        Source::Log | Source::Fresh => &[&found.primary, &found.backup],
+    };
+    passed_over.iter().find_map(|file| match file {
+        FoundFile::Bytes(bytes) => foreign_version(bytes),
+        FoundFile::Absent | FoundFile::Unusable => None,
+    })
 }
 
 /// Whether state.json is what the log continues, so that new records will be found again.

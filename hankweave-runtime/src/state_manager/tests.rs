@@ -447,6 +447,38 @@ async fn a_strict_start_stops_before_it_changes_anything() {
     assert_eq!(loaded.quarantined.len(), 1);
 }
 
+// covers: D4
+#[tokio::test(start_paused = true)]
+async fn the_state_of_another_version_is_refused_and_left_as_it_is() {
+    let folder = folder();
+    let life = start(folder.path());
+    life.transition(run_started("a")).await.unwrap();
+    life.transition(run_completed("a")).await.unwrap();
+    life.end().await;
+    let ours = std::fs::read_to_string(folder.path().join("state.json")).unwrap();
+    let newer = ours.replacen('{', "{\n  \"schemaVersion\": 2,", 1);
+    // The primary, though the backup is good; the backup, when it is all there is.
+    for name in ["state.json", "state.json.bak"] {
+        std::fs::write(folder.path().join(name), &newer).unwrap();
+        let photograph = || {
+            let names = RealDisk.list_dir(folder.path()).unwrap().into_iter();
+            let files = names.filter(|name| name.to_string_lossy().starts_with("state."));
+            files
+                .map(|name| (std::fs::read(folder.path().join(&name)).unwrap(), name))
+                .collect::<Vec<_>>()
+        };
+        let before = photograph();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let refused = load(&parts(&disk, folder.path()).unwrap(), Strictness::StartOver);
+        assert!(
+            matches!(refused, Err(LoadError::Version { version: 2 })),
+            "{name}: {refused:?}"
+        );
+        assert_eq!(photograph(), before, "{name}");
+        std::fs::remove_file(folder.path().join(name)).unwrap();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn damage_in_the_log_is_reported_once_and_kept() {
     let folder = folder();
