@@ -120,9 +120,31 @@ impl StateManagerTask {
         self.parts.blocking.spawn(self.run())
     }
 
-    async fn run(mut self) {
+    async fn run(self) {
+        let blocking = self.parts.blocking;
+        let (writer, journalist) = self.split();
+        let journalist = blocking.spawn(journalist);
+        writer.await;
+        if let Err(ended) = journalist.await
+            && ended.is_panic()
+        {
+            std::panic::resume_unwind(ended.into_panic());
+        }
+    }
+
+    /// The writer and the journalist, for whoever schedules them otherwise than [`spawn`](Self::spawn), as a model checker does. Both must be
+    /// run to their ends.
+    pub fn split(
+        mut self,
+    ) -> (
+        impl Future<Output = ()> + Send + 'static,
+        impl Future<Output = ()> + Send + 'static,
+    ) {
         let journalist = self.journalist.take().expect("a task runs once");
-        let journalist = self.parts.blocking.spawn(journalist.run());
+        (self.write(), journalist.run())
+    }
+
+    async fn write(mut self) {
         let shutdown = self.work().await;
         let outcome = self.save_in_time().await;
         match shutdown {
@@ -131,12 +153,6 @@ impl StateManagerTask {
             None => outcome.unwrap_or_else(|error| tracing::error!(%error, "the last save failed")),
         }
         // What waits behind the shutdown is answered by its closed ticket, and the journalist has nothing more to wait for.
-        drop(self);
-        if let Err(ended) = journalist.await
-            && ended.is_panic()
-        {
-            std::panic::resume_unwind(ended.into_panic());
-        }
     }
 
     /// Carries out requests until somebody asks for the shutdown or nobody is left to ask for anything.

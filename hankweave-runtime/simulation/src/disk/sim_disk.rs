@@ -33,6 +33,8 @@ pub enum Crash {
 pub struct SimDisk {
     shared: Arc<Mutex<Shared>>,
     life: Option<u64>,
+    /// What happens before each use of the disk.
+    pause: Option<fn()>,
 }
 
 pub(super) struct Shared {
@@ -81,6 +83,7 @@ impl SimDisk {
         Self {
             shared: Arc::new(Mutex::new(shared)),
             life: None,
+            pause: None,
         }
     }
 
@@ -99,6 +102,7 @@ impl SimDisk {
         Self {
             shared: Arc::clone(&self.shared),
             life: Some(shared.life),
+            pause: None,
         }
     }
 
@@ -108,7 +112,15 @@ impl SimDisk {
         Self {
             shared: Arc::clone(&self.shared),
             life: Some(self.shared().life),
+            pause: None,
         }
+    }
+
+    /// The same way to the disk, on which `pause` is called before each use: a scheduler lets others go on there.
+    #[must_use]
+    pub fn pausing(self, pause: fn()) -> Self {
+        let pause = Some(pause);
+        Self { pause, ..self }
     }
 
     /// Ends the present life: its way to the disk leads nowhere from now on, and its locks are free.
@@ -130,6 +142,7 @@ impl SimDisk {
         Self {
             shared: Arc::clone(&self.shared),
             life: None,
+            pause: None,
         }
     }
 
@@ -254,6 +267,9 @@ impl SimDisk {
     }
 
     pub(super) fn shared(&self) -> MutexGuard<'_, Shared> {
+        if let Some(pause) = self.pause {
+            pause();
+        }
         // Nobody panics while holding it, but for a test that fails anyway.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
