@@ -475,3 +475,40 @@ fn describe(loaded: &Loaded) -> Vec<String> {
     );
     notices
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::environment::Environment;
+
+    // covers: L3
+    #[test]
+    fn a_start_that_is_refused_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let world = World::with_environment(Environment::default());
+        let dir = ExecutionDir::new(folder.path().to_owned());
+        let open = || open_records(&world, &dir, &RunOptions::default(), None);
+        let holder = open().map_err(|error| error.to_string()).ok().unwrap();
+        // Whatever a start would mend: a torn line, and what is left of a save.
+        let state_dir = dir.state_dir();
+        let files = ["events/000001.jsonl", "state.json.tmp", "token.tmp"].map(|name| state_dir.join(name));
+        for file in &files {
+            std::fs::write(file, "torn").unwrap();
+        }
+        assert!(matches!(
+            open().map(drop),
+            Err(OpenError::Lock(LockError::Held { .. }))
+        ));
+        for file in &files {
+            assert_eq!(
+                std::fs::read_to_string(file).unwrap(),
+                "torn",
+                "{}",
+                file.display()
+            );
+        }
+        drop(holder);
+        open().map_err(|error| error.to_string()).ok().unwrap();
+        assert!(!files[1].exists() && !files[2].exists());
+    }
+}

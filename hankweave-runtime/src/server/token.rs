@@ -189,7 +189,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tokens = Tokens::load(&world(&[]), folder.path()).unwrap();
         let token = tokens.full().to_owned();
-        for wrong in [&token[1..], &format!("{token}0"), &token.to_uppercase(), "", "\n"] {
+        for wrong in [
+            &token[1..],
+            &token[..32],
+            &format!("{token}0"),
+            &token.to_uppercase(),
+            "",
+            "\n",
+        ] {
             // A token of digits alone is the same in upper case.
             if wrong != token {
                 assert_eq!(tokens.role(wrong.as_bytes()), None, "{wrong:?}");

@@ -257,6 +257,25 @@ async fn a_stop_ends_the_group_and_what_escaped_from_it() {
     assert!(played.outcome.leftovers >= 1);
 }
 
+/// The grace is for everybody in the group, not only for its leader, which waits here for its child.
+// covers: S3, F9
+#[tokio::test]
+async fn every_member_of_the_group_is_asked_to_end() {
+    let stage = Stage::new();
+    let mut launch = stage.launch(&json!({}));
+    let child = "trap 'echo yes > asked.txt; exit' TERM; echo up > up.fifo; while :; do sleep 0.01; done";
+    fs::write(stage.path("child.sh"), child).expect("the stage is writable");
+    let leader = r#"mkfifo up.fifo; sh child.sh & trap 'wait; exit' TERM; read line < up.fifo
+        echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"c-1\"}"; wait"#;
+    launch.command = ["sh", "-c", leader].map(str::to_owned).into();
+    let driver = CommandDriver::new(HOST.clone());
+    let mut agent = driver.start(launch).await.expect("sh exists");
+    session_started(&mut agent).await;
+    agent.control.stop(DEADLINE / 4).await;
+    finish(agent).await;
+    assert!(stage.path("asked.txt").exists());
+}
+
 #[tokio::test]
 async fn an_agent_that_ignores_sigterm_is_killed_after_the_grace() {
     let stage = Stage::new();

@@ -203,6 +203,9 @@ fn reap(pids: impl Iterator<Item = i32>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -220,6 +223,29 @@ mod tests {
         for stat in ["", "42 (x", "42 (x) S", "42 (x) S y 1"] {
             assert_eq!(Process::parse(42, stat), None, "{stat}");
         }
+    }
+
+    // covers: L5
+    #[test]
+    fn a_process_that_got_the_number_of_another_is_not_killed() {
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let itself = Process::read(i32::try_from(child.id()).unwrap()).unwrap();
+        let earlier = Process {
+            start_time: itself.start_time - 1,
+            ..itself
+        };
+        earlier.kill();
+        // A signal that was sent would come before the first byte is read.
+        child.stdin.take().unwrap().write_all(b"alive").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            (output.stdout, output.status.success()),
+            (b"alive".to_vec(), true)
+        );
     }
 
     #[test]
