@@ -22,14 +22,16 @@ const STATE_DIR: &str = "/state";
 /// A disk with a state directory.
 fn disk() -> SimDisk {
     let disk = SimDisk::new(Rng::new(1));
-    disk.create_dir_private(Path::new(STATE_DIR)).unwrap();
-    disk.sync_dir(Path::new("/")).unwrap();
+    disk.create_dir_private(Path::new(STATE_DIR))
+        .expect("the virtual disk works");
+    disk.sync_dir(Path::new("/")).expect("the virtual disk works");
     disk
 }
 
 fn open_journal(life: &SimDisk) -> FileJournal {
     let events = Path::new(STATE_DIR).join("events");
-    FileJournal::open(Arc::new(life.clone()), &events, JournalLimits::default()).unwrap()
+    FileJournal::open(Arc::new(life.clone()), &events, JournalLimits::default())
+        .expect("the virtual disk works")
 }
 
 /// A start of the state manager.
@@ -43,7 +45,7 @@ fn start(disk: &SimDisk) -> (Parts, Loaded) {
         ids: Arc::new(RandomIds::new()),
         blocking: Blocking::Inline,
     };
-    let loaded = load(&parts, Strictness::StartOver).unwrap();
+    let loaded = load(&parts, Strictness::StartOver).expect("the virtual disk works");
     (parts, loaded)
 }
 
