@@ -40,7 +40,7 @@ fn explore(story: fn()) {
         .enable_time()
         .start_paused(true)
         .build()
-        .unwrap();
+        .expect("timers need nothing of the system");
     let _timers = timers.enter();
     shuttle::check_random(story, schedules.unwrap_or(SCHEDULES));
 }
@@ -57,8 +57,9 @@ impl Stage {
     fn new(plan: Plan) -> (Self, StateManagerTask) {
         let disk = SimDisk::new(Rng::new(1));
         let life = disk.begin_life(plan).pausing(yield_now);
-        life.create_dir_private(Path::new(STATE_DIR)).unwrap();
-        life.sync_dir(Path::new("/")).unwrap();
+        life.create_dir_private(Path::new(STATE_DIR))
+            .expect("the virtual disk works");
+        life.sync_dir(Path::new("/")).expect("the virtual disk works");
         let parts = Parts {
             files: StateFiles::new(Arc::new(life), None, STATE_DIR.into()),
             journal: Arc::new(MemoryJournal::default()),
@@ -66,7 +67,7 @@ impl Stage {
             ids: Arc::new(RandomIds::new()),
             blocking: Blocking::Inline,
         };
-        let loaded = load(&parts, Strictness::StartOver).unwrap();
+        let loaded = load(&parts, Strictness::StartOver).expect("the virtual disk works");
         let (manager, task) = StateManager::start(parts, loaded);
         let told = Mutex::default();
         (Self { disk, manager, told }, task)
