@@ -95,7 +95,7 @@ impl Stage {
         let message = number.to_string();
         let first = self.manager.transition(sha(number)).await;
         let other = self.manager.record(Event::Info { message }).await;
-        let run_id = RunId::new("nobody").unwrap();
+        let run_id = RunId::new("nobody").expect("a plain name");
         let wrong = self.manager.transition(StateEvent::RunCompleted { run_id }).await;
         let second = self.manager.transition(sha(number + 1)).await;
         assert!(wrong.await.is_err(), "a run that never began has ended");
@@ -110,7 +110,11 @@ impl Stage {
                             "told and not shown"
                         );
                     }
-                    let before = self.told.lock().unwrap().insert(receipt.seq, is_state);
+                    let before = self
+                        .told
+                        .lock()
+                        .expect("nobody has panicked")
+                        .insert(receipt.seq, is_state);
                     assert_eq!(before, None, "{} came twice", receipt.seq);
                 }
                 Err(TransitionError::Stopped | TransitionError::NotDurable(_)) => {}
@@ -121,7 +125,7 @@ impl Stage {
 
     /// Follows everything behind `position` to its end, and tells the last number.
     async fn follow(&self, mut events: Subscription, mut position: u64) -> u64 {
-        while let Some(delivery) = events.next().await.unwrap() {
+        while let Some(delivery) = events.next().await.expect("the journal can be read") {
             if let Delivery::Event(entry) = delivery {
                 assert_eq!(entry.seq, position + 1, "not the next one");
                 position = entry.seq;
@@ -160,11 +164,11 @@ fn play(stage: &Arc<Stage>, task: StateManagerTask) -> (bool, Vec<u64>) {
     });
     block_on(async {
         for sender in senders {
-            sender.await.unwrap();
+            sender.await.expect("a sender ends");
         }
         let stopped = all(stops).await.into_iter().all(|stopped| stopped);
         for task in tasks {
-            task.await.unwrap();
+            task.await.expect("the manager ends");
         }
         (stopped, all(watchers).await)
     })
@@ -173,7 +177,7 @@ fn play(stage: &Arc<Stage>, task: StateManagerTask) -> (bool, Vec<u64>) {
 async fn all<T>(tasks: [JoinHandle<T>; 2]) -> Vec<T> {
     let mut values = Vec::new();
     for task in tasks {
-        values.push(task.await.unwrap());
+        values.push(task.await.expect("the manager ends"));
     }
     values
 }
@@ -186,7 +190,14 @@ fn every_ticket_is_answered_once_its_event_is_durable_and_everybody_sees_one_ord
         let stage = Arc::new(stage);
         let (stopped, seen) = play(&stage, task);
         assert!(stopped, "nothing hinders a stop");
-        let last = stage.told.lock().unwrap().keys().last().copied().unwrap_or(0);
+        let last = stage
+            .told
+            .lock()
+            .expect("nobody has panicked")
+            .keys()
+            .last()
+            .copied()
+            .unwrap_or(0);
         assert!(
             seen.iter().all(|seen| *seen >= last),
             "told {last}, seen {seen:?}"
@@ -220,7 +231,7 @@ fn with_a_failing_disk_no_ticket_lies_and_nobody_waits_for_ever() {
         // Every yes was checked when it was said; nothing has taken it back since.
         let log = stage.durable_log();
         let durable: BTreeSet<u64> = log.records.iter().map(|record| record.seq).collect();
-        let told = stage.told.lock().unwrap();
+        let told = stage.told.lock().expect("nobody has panicked");
         let mut states = told.iter().filter(|(_, is_state)| **is_state);
         assert!(
             states.all(|(seq, _)| durable.contains(seq)),
