@@ -279,7 +279,7 @@ mod tests {
             layers.of(Setting::Model),
             (text("of-hank"), Source::Hank(Some(place)))
         );
-        let place = Position { line: 1, column: 77 };
+        let place = Position { line: 1, column: 74 };
         assert_eq!(
             layers.of(Setting::DataHashTimeLimit),
             (Some(SettingValue::Number(7)), Source::File(Some(place)))
