@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -47,7 +48,7 @@ impl Tool {
     /// Does it, relative to the working directory.
     pub(super) fn run(&self) -> Answer {
         let done = match self {
-            Self::Write { path, content } => fs::write(path, content).map(|()| format!("wrote {path}")),
+            Self::Write { path, content } => write(path, content).map(|()| format!("wrote {path}")),
             Self::Append { path, content } => append(path, content).map(|()| format!("appended to {path}")),
             Self::Read { path } => fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
             Self::Bash { command } => return bash(command),
@@ -65,9 +66,20 @@ impl Tool {
     }
 }
 
+/// Folders that are missing are made, as claude does it.
+fn write(path: &str, content: &str) -> io::Result<()> {
+    make_folder_of(path)?;
+    fs::write(path, content)
+}
+
 fn append(path: &str, content: &str) -> io::Result<()> {
+    make_folder_of(path)?;
     let mut file = fs::OpenOptions::new().append(true).create(true).open(path)?;
     file.write_all(content.as_bytes())
+}
+
+fn make_folder_of(path: &str) -> io::Result<()> {
+    Path::new(path).parent().map_or(Ok(()), fs::create_dir_all)
 }
 
 /// In a process group of its own, as claude does it.
@@ -98,4 +110,31 @@ pub(super) fn leave_behind(command: &str, stdout: Stdio) -> io::Result<()> {
         .stdout(stdout)
         .stderr(Stdio::null());
     command_line.process_group(0).spawn().map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_gets_the_folders_that_it_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let write = Tool::Write {
+            path: path("a/b/c.md"),
+            content: "one".to_owned(),
+        };
+        let append = Tool::Append {
+            path: path("d/e.md"),
+            content: "two".to_owned(),
+        };
+        for (tool, name, content) in [(write, "a/b/c.md", "one"), (append, "d/e.md", "two")] {
+            assert!(!tool.run().is_error);
+            assert_eq!(fs::read_to_string(path(name)).unwrap(), content);
+        }
+        let beneath_a_file = Tool::Read {
+            path: path("d/e.md/f"),
+        };
+        assert!(beneath_a_file.run().is_error);
+    }
 }
