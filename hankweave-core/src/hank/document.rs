@@ -56,15 +56,8 @@ impl Hank {
 
     /// All codons with their JSON paths, such as `hank[1].codons[0]`.
     pub(super) fn located_codons(&self) -> impl Iterator<Item = (String, &CodonConfig)> {
-        self.items.iter().enumerate().flat_map(|(index, item)| {
-            item.codons()
-                .iter()
-                .enumerate()
-                .map(move |(inner, codon)| match item {
-                    HankItem::Codon(_) => (format!("hank[{index}]"), codon),
-                    HankItem::Loop(_) => (format!("hank[{index}].codons[{inner}]"), codon),
-                })
-        })
+        let items = self.items.iter().enumerate();
+        items.flat_map(|(index, item)| item.located_codons(index))
     }
 
     /// All codons in the order they are written, to be changed.
@@ -163,6 +156,17 @@ pub enum HankItem {
 }
 
 impl HankItem {
+    /// Its codons with their JSON paths, when it is the item number `index` of the hank.
+    pub(super) fn located_codons(&self, index: usize) -> impl Iterator<Item = (String, &CodonConfig)> {
+        self.codons()
+            .iter()
+            .enumerate()
+            .map(move |(inner, codon)| match self {
+                Self::Codon(_) => (format!("hank[{index}]"), codon),
+                Self::Loop(_) => (format!("hank[{index}].codons[{inner}]"), codon),
+            })
+    }
+
     /// The codon itself, or the codons of the loop, in order.
     #[must_use]
     pub fn codons(&self) -> &[CodonConfig] {

@@ -11,50 +11,46 @@ const TOLERANCE: f64 = 1e-9;
 /// Checks the budgets of the hank, of its loops and of its codons.
 pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     let mut problems = Vec::new();
-    if let Some(budget) = hank
+    let whole = hank
         .overrides
         .as_ref()
-        .and_then(|overrides| overrides.budget.as_ref())
-    {
+        .and_then(|overrides| overrides.budget.as_ref());
+    if let Some(budget) = whole {
         let children: Vec<Child<'_>> = hank.items.iter().map(Child::of_item).collect();
         problems.extend(container(&hank.places, "overrides.budget", budget, &children));
     }
     for (index, item) in hank.items.iter().enumerate() {
-        if let HankItem::Loop(found) = item
-            && let Some(budget) = &found.budget
-        {
-            let children: Vec<Child<'_>> = found.codons.iter().map(Child::of_codon).collect();
-            problems.extend(container(
-                &hank.places,
-                &format!("hank[{index}].budget"),
-                budget,
-                &children,
-            ));
+        let around = match item {
+            HankItem::Loop(found) => found.budget.as_ref(),
+            HankItem::Codon(_) => None,
+        };
+        if let Some(budget) = around {
+            let children: Vec<Child<'_>> = item.codons().iter().map(Child::of_codon).collect();
+            let path = format!("hank[{index}].budget");
+            problems.extend(container(&hank.places, &path, budget, &children));
         }
-    }
-    for (path, codon) in hank.located_codons() {
-        problems.extend(
-            codon_doubts(codon).map(|doubt| Problem::warning(&hank.places, format!("{path}.budget"), doubt)),
-        );
-        problems.extend(price_doubt(hank, &path, codon));
+        for (path, codon) in item.located_codons(index) {
+            problems.extend(
+                codon_doubts(codon)
+                    .map(|doubt| Problem::warning(&hank.places, format!("{path}.budget"), doubt)),
+            );
+            problems.extend(price_doubt(&hank.places, &path, codon, [whole, around]));
+        }
     }
     problems
 }
 
 /// Dollars of a model without a list price are counted late: only when the agent reports them.
-fn price_doubt(hank: &Hank, path: &str, codon: &CodonConfig) -> Option<Problem> {
-    let whole = hank
-        .overrides
-        .as_ref()
-        .and_then(|overrides| overrides.budget.as_ref());
-    let around = hank.items.iter().find_map(|item| match item {
-        HankItem::Loop(found) if found.codons.iter().any(|inner| inner.id == codon.id) => {
-            found.budget.as_ref()
-        }
-        HankItem::Loop(_) | HankItem::Codon(_) => None,
-    });
-    let containers = [whole, around].into_iter().flatten();
-    let mut dollars = containers.filter_map(|budget| budget.max_dollars);
+fn price_doubt(
+    places: &Places,
+    path: &str,
+    codon: &CodonConfig,
+    containers: [Option<&ContainerBudget>; 2],
+) -> Option<Problem> {
+    let mut dollars = containers
+        .into_iter()
+        .flatten()
+        .filter_map(|budget| budget.max_dollars);
     let limited = dollars
         .next()
         .or(codon.budget.and_then(|budget| budget.max_dollars));
@@ -67,7 +63,7 @@ fn price_doubt(hank: &Hank, path: &str, codon: &CodonConfig) -> Option<Problem> 
         quoted(model)
     );
     let hint = "maxOutputTokens and maxTimeSeconds need no price";
-    Some(Problem::warning(&hank.places, format!("{path}.model"), message).with_hint(hint))
+    Some(Problem::warning(places, format!("{path}.model"), message).with_hint(hint))
 }
 
 /// A codon or loop, as its container sees it.
