@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -204,6 +204,20 @@ fn list(root: &Path, folder: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
+/// Whoever runs the tests may ignore signals, as `nohup` and shells do for what runs in the background, and programs inherit that.
+#[expect(unsafe_code, reason = "no safe wrapper resets a signal in a child")]
+fn with_default_signals(command: &mut Command) -> &mut Command {
+    let reset = || {
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+            // SAFETY: `SIG_DFL` runs no code of ours.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes system calls only: it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(reset) }
+}
+
 /// A program that was started and may still be at work. It is killed when this value is dropped.
 #[derive(Debug)]
 pub struct Running {
@@ -224,7 +238,7 @@ impl Running {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = command
+        let mut child = with_default_signals(command)
             .spawn()
             .unwrap_or_else(|error| panic!("failed to start {command:?}: {error}"));
         // The child is not reaped yet, so the handle is surely its own; a pid alone may be reused later.
