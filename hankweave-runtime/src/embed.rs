@@ -337,11 +337,10 @@ mod tests {
     use hankweave_core::cost::UsageTotals;
     use hankweave_core::id::SessionId;
     use tempfile::TempDir;
-    use tokio::sync::mpsc;
 
     use super::*;
     use crate::checkpoint::MemoryCheckpoints;
-    use crate::driver::{AgentControl, RunningAgent, StartError};
+    use crate::driver::{AgentControl, EventSender, RunningAgent, StartError, event_channel};
     use crate::hank_files::load_from;
     use crate::runner::RunResult;
     use crate::world::blocking::Blocking;
@@ -366,13 +365,11 @@ mod tests {
                 stderr_tail: String::new(),
                 leftovers: 0,
             };
-            let (sender, events) = mpsc::channel(2);
             let started = AgentEvent::SessionStarted {
                 session_id,
                 model: None,
             };
-            sender.try_send(started).unwrap();
-            sender.try_send(AgentEvent::Finished(outcome)).unwrap();
+            let events = vec![started, AgentEvent::Finished(outcome)].into();
             let agent = RunningAgent {
                 pid: None,
                 log_path: launch.log_path,
@@ -392,7 +389,7 @@ mod tests {
         }
 
         fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
-            let (sender, events) = mpsc::channel(2);
+            let (sender, events) = event_channel(1);
             let agent = RunningAgent {
                 pid: None,
                 log_path: launch.log_path,
@@ -403,7 +400,7 @@ mod tests {
         }
     }
 
-    struct Stopped(mpsc::Sender<AgentEvent>);
+    struct Stopped(EventSender);
 
     impl AgentControl for Stopped {
         fn stop<'a>(&'a self, _: Duration) -> BoxFuture<'a, ()> {
@@ -415,7 +412,7 @@ mod tests {
                 stderr_tail: String::new(),
                 leftovers: 0,
             };
-            self.0.try_send(AgentEvent::Finished(outcome)).unwrap();
+            self.0.try_send(vec![AgentEvent::Finished(outcome)]).unwrap();
             ready(()).boxed()
         }
     }

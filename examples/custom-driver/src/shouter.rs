@@ -8,7 +8,6 @@ use hankweave_core::agent::{AgentEvent, ExitOutcome, Launch, ProcessExit, Verdic
 use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::SessionId;
 use hankweave_runtime::driver::{AgentControl, AgentDriver, RunningAgent, StartError};
-use tokio::sync::mpsc;
 
 /// The driver; hank.json names it with `"agent": "shouter"`.
 pub(crate) struct Shouter;
@@ -27,7 +26,7 @@ fn shout(launch: Launch) -> Result<RunningAgent, StartError> {
     let file = launch.work_dir.join("SHOUT.txt");
     let text = launch.prompt.to_uppercase();
     std::fs::write(&file, &text).map_err(|source| StartError::Prepare { path: file, source })?;
-    let events = [
+    let events = vec![
         AgentEvent::SessionStarted {
             session_id: SessionId::new(launch.marker.clone()).expect("a marker is not empty"),
             model: Some(launch.model),
@@ -45,17 +44,11 @@ fn shout(launch: Launch) -> Result<RunningAgent, StartError> {
             leftovers: 0,
         }),
     ];
-    // As large as the list: the agent has said everything before anybody listens.
-    let (sender, receiver) = mpsc::channel(events.len());
-    for event in events {
-        sender
-            .try_send(event)
-            .expect("the channel has room for every event");
-    }
     Ok(RunningAgent {
         pid: None,
         log_path: launch.log_path,
-        events: receiver,
+        // It has said everything before anybody listens.
+        events: events.into(),
         control: Box::new(Finished),
     })
 }

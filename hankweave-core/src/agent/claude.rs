@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json_borrow::{ObjectAsVec as Object, Value};
 
 use super::classify::{classify, is_context_exceeded};
 use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
@@ -126,14 +126,14 @@ impl ClaudeDecoder {
         }
     }
 
-    fn system(&mut self, line: &Map<String, Value>) -> Vec<AgentEvent> {
+    fn system(&mut self, line: &Object<'_>) -> Vec<AgentEvent> {
         match text(line, "subtype") {
             Some("init") => self.init(line).into_iter().collect(),
             Some("compact_boundary") => vec![AgentEvent::Compacted],
             Some("api_retry") => vec![AgentEvent::Retrying {
                 attempt: count(line, "attempt"),
-                max_retries: line.get("max_retries").and_then(whole_number),
-                delay_ms: line.get("retry_delay_ms").and_then(whole_number),
+                max_retries: field(line, "max_retries").and_then(whole_number),
+                delay_ms: field(line, "retry_delay_ms").and_then(whole_number),
                 status: status(line, "error_status"),
                 error: text(line, "error").map(str::to_owned),
             }],
@@ -142,7 +142,7 @@ impl ClaudeDecoder {
     }
 
     /// The only line whose session id counts: a failed resume echoes the id that was asked for.
-    fn init(&mut self, line: &Map<String, Value>) -> Option<AgentEvent> {
+    fn init(&mut self, line: &Object<'_>) -> Option<AgentEvent> {
         let session_id = SessionId::new(text(line, "session_id")?).ok()?;
         self.had_session = true;
         self.model = text(line, "model").map(str::to_owned);
@@ -152,12 +152,12 @@ impl ClaudeDecoder {
         })
     }
 
-    fn assistant(&mut self, line: &Map<String, Value>) -> Vec<AgentEvent> {
-        let Some(Value::Object(message)) = line.get("message") else {
+    fn assistant(&mut self, line: &Object<'_>) -> Vec<AgentEvent> {
+        let Some(Value::Object(message)) = field(line, "message") else {
             return Vec::new();
         };
         let parent = text(line, "parent_tool_use_id").map(str::to_owned);
-        let blocks = objects(message.get("content"));
+        let blocks = objects(field(message, "content"));
         let mut events: Vec<_> = blocks
             .filter_map(|block| self.block(block, parent.clone()))
             .collect();
@@ -165,7 +165,7 @@ impl ClaudeDecoder {
         events
     }
 
-    fn block(&mut self, block: &Map<String, Value>, parent: Option<String>) -> Option<AgentEvent> {
+    fn block(&mut self, block: &Object<'_>, parent: Option<String>) -> Option<AgentEvent> {
         match text(block, "type")? {
             "text" => Some(AgentEvent::Message {
                 text: text(block, "text")?.to_owned(),
@@ -181,7 +181,7 @@ impl ClaudeDecoder {
                 Some(AgentEvent::ToolUse {
                     id: id.to_owned(),
                     name: name.to_owned(),
-                    input: block.get("input").cloned().unwrap_or(Value::Null),
+                    input: field(block, "input").map_or(serde_json::Value::Null, owned),
                     parent_tool_use_id: parent,
                 })
             }
@@ -197,10 +197,10 @@ impl ClaudeDecoder {
     }
 
     /// Usage stands on every line of a message, so it counts with the first line only.
-    fn message_usage(&mut self, message: &Map<String, Value>, parent: Option<String>) -> Option<AgentEvent> {
+    fn message_usage(&mut self, message: &Object<'_>, parent: Option<String>) -> Option<AgentEvent> {
         let id = text(message, "id")?;
         let model = text(message, "model")?;
-        let tokens = api_tokens(message.get("usage")?);
+        let tokens = api_tokens(field(message, "usage")?);
         if tokens == TokenUsage::ZERO || !self.counted.insert(hash(id)) {
             return None;
         }
@@ -212,18 +212,20 @@ impl ClaudeDecoder {
         }))
     }
 
-    fn user(&mut self, line: &Map<String, Value>) -> Vec<AgentEvent> {
+    fn user(&mut self, line: &Object<'_>) -> Vec<AgentEvent> {
         let parent = text(line, "parent_tool_use_id").map(str::to_owned);
-        let content = line.get("message").and_then(|message| message.get("content"));
+        let content = field(line, "message")
+            .and_then(Value::as_object)
+            .and_then(|message| field(message, "content"));
         objects(content)
             .filter(|block| text(block, "type") == Some("tool_result"))
             .filter_map(|block| self.tool_result(block, parent.clone()))
             .collect()
     }
 
-    fn tool_result(&mut self, block: &Map<String, Value>, parent: Option<String>) -> Option<AgentEvent> {
+    fn tool_result(&mut self, block: &Object<'_>, parent: Option<String>) -> Option<AgentEvent> {
         let id = text(block, "tool_use_id")?;
-        let whole = block.get("content").map(content_text).unwrap_or_default();
+        let whole = field(block, "content").map(content_text).unwrap_or_default();
         let cut = whole.char_indices().nth(ToolResult::MAX_CHARS).map(|(at, _)| at);
         Some(AgentEvent::ToolResult(ToolResult {
             tool_use_id: id.to_owned(),
@@ -236,7 +238,7 @@ impl ClaudeDecoder {
         }))
     }
 
-    fn result(&mut self, line: &Map<String, Value>) -> AgentResult {
+    fn result(&mut self, line: &Object<'_>) -> AgentResult {
         self.usage.result(self.reported_usage(line));
         let said = result_text(line);
         let success = !flag(line, "is_error");
@@ -250,7 +252,7 @@ impl ClaudeDecoder {
             error_status: status(line, "api_error_status"),
             terminal_reason,
             usage: self.usage.totals(),
-            permission_denials: objects(line.get("permission_denials"))
+            permission_denials: objects(field(line, "permission_denials"))
                 .filter_map(denial)
                 .collect(),
         };
@@ -263,9 +265,9 @@ impl ClaudeDecoder {
 
     /// The best statement of a result line about this process alone. `total_cost_usd` and `modelUsage` of a resumed
     /// session contain earlier processes, and not even reliably, so they count for a fresh session only.
-    fn reported_usage(&self, line: &Map<String, Value>) -> ReportedUsage {
+    fn reported_usage(&self, line: &Object<'_>) -> ReportedUsage {
         let models = |key| {
-            line.get(key)
+            field(line, key)
                 .and_then(model_usages)
                 .filter(|models| !models.is_empty())
         };
@@ -275,7 +277,7 @@ impl ClaudeDecoder {
         if let Some(models) = models("modelUsage").filter(|_| !self.resumed) {
             return ReportedUsage::SinceProcessStart(models);
         }
-        let tokens = line.get("usage").map(api_tokens).unwrap_or_default();
+        let tokens = field(line, "usage").map(api_tokens).unwrap_or_default();
         match &self.model {
             Some(model) if tokens != TokenUsage::ZERO => ReportedUsage::Tokens {
                 model: model.clone(),
@@ -287,9 +289,12 @@ impl ClaudeDecoder {
 }
 
 /// `result` is absent on error subtypes, which have `errors` instead.
-fn result_text(line: &Map<String, Value>) -> String {
+fn result_text(line: &Object<'_>) -> String {
     let errors = || {
-        let errors = line.get("errors").and_then(Value::as_array).into_iter().flatten();
+        let errors = field(line, "errors")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         errors.filter_map(Value::as_str).collect::<Vec<_>>().join("; ")
     };
     let said = text(line, "result").map_or_else(errors, str::to_owned);
@@ -300,7 +305,7 @@ fn result_text(line: &Map<String, Value>) -> String {
     said
 }
 
-fn denial(entry: &Map<String, Value>) -> Option<PermissionDenial> {
+fn denial(entry: &Object<'_>) -> Option<PermissionDenial> {
     Some(PermissionDenial {
         tool_name: text(entry, "tool_name")?.to_owned(),
         tool_use_id: text(entry, "tool_use_id").unwrap_or_default().to_owned(),
@@ -325,7 +330,7 @@ fn model_usages(value: &Value) -> Option<BTreeMap<String, ModelUsage>> {
     let models = value.as_object()?.iter();
     Some(
         models
-            .filter_map(|(model, usage)| Some((model.clone(), model_usage(model, usage)?)))
+            .filter_map(|(model, usage)| Some((model.to_owned(), model_usage(model, usage)?)))
             .collect(),
     )
 }
@@ -338,7 +343,7 @@ fn model_usage(model: &str, usage: &Value) -> Option<ModelUsage> {
         cache_creation_tokens: count(usage, "cacheCreationInputTokens"),
         cache_read_tokens: count(usage, "cacheReadInputTokens"),
     };
-    let stated = usage.get("costUSD").and_then(Value::as_f64);
+    let stated = field(usage, "costUSD").and_then(Value::as_f64);
     let cost = stated
         .and_then(|dollars| Usd::from_dollars(dollars).ok())
         .or_else(|| pricing::price(model, &tokens))
@@ -349,7 +354,7 @@ fn model_usage(model: &str, usage: &Value) -> Option<ModelUsage> {
 /// A tool's answer is a string or a list of blocks; images and the like leave their type.
 fn content_text(content: &Value) -> String {
     match content {
-        Value::String(text) => text.clone(),
+        Value::Str(text) => text.to_string(),
         Value::Array(_) => objects(Some(content))
             .map(|block| match text(block, "text") {
                 Some(text) => text.to_owned(),
@@ -357,30 +362,41 @@ fn content_text(content: &Value) -> String {
             })
             .collect::<Vec<_>>()
             .join("\n"),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => content.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => owned(content).to_string(),
     }
 }
 
-fn objects(list: Option<&Value>) -> impl Iterator<Item = &Map<String, Value>> {
+fn objects<'a>(list: Option<&'a Value<'a>>) -> impl Iterator<Item = &'a Object<'a>> {
     let entries = list.and_then(Value::as_array).into_iter().flatten();
     entries.filter_map(Value::as_object)
 }
 
-fn text<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
-    object.get(key)?.as_str()
+/// The value behind `key`; of several, the last one counts, as in JavaScript.
+fn field<'a>(object: &'a Object<'a>, key: &str) -> Option<&'a Value<'a>> {
+    let found = object.iter().filter(|(name, _)| *name == key).last();
+    found.map(|(_, value)| value)
 }
 
-fn flag(object: &Map<String, Value>, key: &str) -> bool {
-    object.get(key).and_then(Value::as_bool).unwrap_or(false)
+/// A copy that outlives the line.
+fn owned(value: &Value<'_>) -> serde_json::Value {
+    value.into()
 }
 
-fn status(object: &Map<String, Value>, key: &str) -> Option<u16> {
-    u16::try_from(object.get(key)?.as_u64()?).ok()
+fn text<'a>(object: &'a Object<'a>, key: &str) -> Option<&'a str> {
+    field(object, key)?.as_str()
+}
+
+fn flag(object: &Object<'_>, key: &str) -> bool {
+    field(object, key).and_then(Value::as_bool).unwrap_or(false)
+}
+
+fn status(object: &Object<'_>, key: &str) -> Option<u16> {
+    u16::try_from(field(object, key)?.as_u64()?).ok()
 }
 
 /// A count, or 0 for what is none: absent, negative, infinite ("reliability and security", rule D10).
-fn count(object: &Map<String, Value>, key: &str) -> u64 {
-    object.get(key).and_then(whole_number).unwrap_or(0)
+fn count(object: &Object<'_>, key: &str) -> u64 {
+    field(object, key).and_then(whole_number).unwrap_or(0)
 }
 
 /// Some programs print counts as `3.0` or `568.2`.

@@ -22,6 +22,7 @@ mod rollback;
 mod run;
 mod schema;
 mod server_log;
+mod show;
 #[expect(
     clippy::disallowed_methods,
     reason = "looks at the directory that the user names; nothing runs"

@@ -2,23 +2,21 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 
-use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Setting;
-use hankweave_core::id::{CodonId, RunId};
-use hankweave_core::wire::{Event, JournalEntry};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Global, Recover, RunArgs};
 use super::exit::{Failure, FailureKind};
 use super::question::{self, Answer};
 use super::server_log::ServerLog;
+use super::show::Show;
 use super::{commands, config, logging, typed};
 use crate::config::Configuration;
 use crate::data::DataError;
 use crate::embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
-use crate::error::chain;
 use crate::hank_files::{self, LoadHankError};
 use crate::instance_lock::{Exclusion, LockError};
 use crate::recovery::{OpenError, PreflightError};
@@ -26,7 +24,7 @@ use crate::report::{Ending, Report};
 use crate::runner::{RunError, RunOutcome, RunResult};
 use crate::server::{ServeError, ServerOptions};
 use crate::shutdown::{Shutdown, StopCause};
-use crate::state_manager::{Delivery, Subscription, TransitionError};
+use crate::state_manager::TransitionError;
 use crate::world::disk::{Disk, FileKind, RealDisk};
 use crate::world::environment::{Environment, make_new_files_private};
 
@@ -102,7 +100,7 @@ async fn serve(
     builder: Builder,
     log: &ServerLog,
 ) -> Result<ExitCode, Failure> {
-    let mut report = choose_report(global, args);
+    let report = choose_report(global, args);
     for warning in &configuration.warnings {
         report.notice(warning);
     }
@@ -148,89 +146,45 @@ async fn serve(
     let execution = hankweave.directory().root().to_owned();
     let events = hankweave.subscribe();
     let shutdown = Shutdown::new();
-    // Both end with the run: the signals are dropped with it, the events end when the state manager has stopped.
+    let show = Show::begin(events, report);
     let outlives_terminal = Environment::of_process().ignores_signal(SignalKind::hangup().as_raw_value());
-    let watch = watch_signals(shutdown.clone(), outlives_terminal);
+    let mut watch = pin!(watch_signals(shutdown.clone(), outlives_terminal));
     let obey = commands::obey(commander, shutdown.clone());
-    let show = show_events(events, &mut report);
-    let (outcome, ()) = tokio::join!(
-        async {
-            tokio::select! {
-                outcome = hankweave.run(shutdown) => outcome,
-                never = watch => match never {},
-                never = obey => match never {},
-            }
-        },
-        show
-    );
+    let outcome = tokio::select! {
+        outcome = hankweave.run(shutdown.clone()) => outcome,
+        never = &mut watch => match never {},
+        never = obey => match never {},
+    };
+    // The events end when the state manager has stopped, which is part of the run.
+    let shown = show.end(async {
+        tokio::select! {
+            never = watch => match never {},
+            () = shutdown.requested() => {}
+        }
+    });
+    let report = shown.await;
     let outcome = outcome.map_err(|error| run_failure(&error))?;
-    report.close(
-        &outcome,
-        &Ending {
-            execution: &execution,
-            resume: resume_command(args, &execution),
-        },
-    );
+    if let Some(mut report) = report {
+        report.close(
+            &outcome,
+            &Ending {
+                execution: &execution,
+                resume: resume_command(args, &execution),
+            },
+        );
+    }
     Ok(ExitCode::from(exit_code(&outcome)))
 }
 
 fn choose_report(global: &Global, args: &RunArgs) -> Report {
     if global.json() {
-        Report::Json
+        Report::json()
     } else if global.quiet {
         Report::Quiet
     } else if args.headless || !std::io::stdout().is_terminal() || !std::io::stderr().is_terminal() {
         Report::Plain
     } else {
         Report::live()
-    }
-}
-
-/// Shows everything that is published. A reader that has gone away ends the showing, not the run.
-async fn show_events(mut events: Subscription, report: &mut Report) {
-    loop {
-        match events.next().await {
-            Ok(Some(Delivery::Event(entry))) => {
-                log_transition(&entry);
-                if report.event(&entry).is_err() {
-                    *report = Report::Quiet;
-                }
-            }
-            Ok(Some(Delivery::Lagged)) => tracing::debug!("the report is behind and reads the journal"),
-            Ok(None) => return,
-            Err(error) => {
-                tracing::warn!(error = %chain(&error), "events are missing from the report");
-                return;
-            }
-        }
-    }
-}
-
-/// Names of events that come with each message of an agent.
-const FREQUENT: [&str; 3] = ["CostsUpdated", "CostsIncremented", "AssistantMessageCountUpdated"];
-
-/// Tells our own log where the run is; what agents say is in the journal only.
-fn log_transition(entry: &JournalEntry) {
-    let Event::StateTransition {
-        transition_type,
-        run_id,
-        codon_id,
-        transition,
-        ..
-    } = &entry.event
-    else {
-        return;
-    };
-    let to = match &***transition {
-        StateEvent::CodonTransitioned { to, .. } => Some(tracing::field::display(to)),
-        _ => None,
-    };
-    if !FREQUENT.contains(&&**transition_type) {
-        let (run, codon) = (
-            run_id.as_ref().map(RunId::as_str),
-            codon_id.as_ref().map(CodonId::as_str),
-        );
-        tracing::info!(seq = entry.seq, run, codon, to, "{transition_type}");
     }
 }
 

@@ -1,17 +1,15 @@
-//! Running: what the agent tells becomes costs, counts and events.
+//! Running: the agent is heard until it ends, is stopped, or falls silent.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, MessageUsage, ToolResult};
+use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason};
 use hankweave_core::budget::{BudgetExceeded, Meter};
 use hankweave_core::codon::{Codon, Running};
 use hankweave_core::cost::UsageTotals;
-use hankweave_core::event::StateEvent;
-use hankweave_core::wire::{self, AgentAction};
 use tokio::time::Instant;
 
 use super::context::{CodonRun, Stage};
+use super::listen::{Heard, Listener};
 use super::orders::Interruption;
 use crate::driver::RunningAgent;
 
@@ -102,13 +100,7 @@ pub(super) async fn run(
     mut agent: RunningAgent,
     so_far: SoFar,
 ) -> Stage<(Codon<Running>, Work)> {
-    let mut listener = Listener {
-        codon,
-        running,
-        open_tools: HashMap::new(),
-        meter: so_far.meter,
-        compacted: false,
-    };
+    let mut listener = Listener::new(codon, running, so_far.meter);
     let patience = patience(codon);
     let mut silent_at = Instant::now() + patience;
     let time_is_over = codon.time_is_over();
@@ -125,26 +117,24 @@ pub(super) async fn run(
                 codon.run.watch.look(codon).await;
                 continue;
             }
-            event = agent.events.recv() => match event {
-                Some(AgentEvent::Finished(outcome)) => break Outcome::Ended(outcome),
-                Some(event) => {
-                    let spends = matches!(event, AgentEvent::Usage(_));
-                    listener.hear(event).await;
-                    silent_at = Instant::now() + patience;
-                    match spends && listener.meter.exceeded(codon.begun.elapsed()).is_some() {
-                        true => None,
-                        false => continue,
+            event = agent.events.recv() => {
+                let Some(event) = event else { break Outcome::Lost };
+                match listener.listen(event, &mut agent.events).await {
+                    Heard::Words => {
+                        silent_at = Instant::now() + patience;
+                        continue;
                     }
+                    Heard::Overspent => None,
+                    Heard::End(outcome) => break Outcome::Ended(outcome),
                 }
-                None => break Outcome::Lost,
-            },
+            }
             () = tokio::time::sleep_until(silent_at) => Some(Interruption::Failure(silent(patience))),
         };
         if why.is_none() {
             reached = listener.meter.exceeded(codon.begun.elapsed());
         }
         stop(codon, agent.control.as_ref()).await;
-        break match (listener.hear_the_rest(&mut agent).await, why) {
+        break match (listener.hear_the_rest(&mut agent.events).await, why) {
             (Some(exit), Some(why)) => Outcome::Stopped(why, exit),
             (Some(exit), None) => Outcome::Ended(exit),
             (None, _) => Outcome::Lost,
@@ -198,153 +188,5 @@ async fn stop(codon: &CodonRun<'_>, control: &dyn crate::driver::AgentControl) {
         () = control.stop(codon.run.options.grace) => {}
         () = codon.run.shutdown.forced() => control.stop(Duration::ZERO).await,
         () = codon.orders.forced() => control.stop(Duration::ZERO).await,
-    }
-}
-
-/// Turns the agent's events into costs and client events.
-struct Listener<'a> {
-    codon: &'a CodonRun<'a>,
-    running: Codon<Running>,
-    /// The tools that have not answered yet, with the moment of their use.
-    open_tools: HashMap<String, (String, Instant)>,
-    meter: Meter,
-    compacted: bool,
-}
-
-impl Listener<'_> {
-    /// What the agent had said before it was stopped still counts.
-    async fn hear_the_rest(&mut self, agent: &mut RunningAgent) -> Option<ExitOutcome> {
-        while let Some(event) = agent.events.recv().await {
-            match event {
-                AgentEvent::Finished(outcome) => return Some(outcome),
-                event => self.hear(event).await,
-            }
-        }
-        None
-    }
-
-    async fn hear(&mut self, event: AgentEvent) {
-        match event {
-            AgentEvent::Message { text, .. } => self.act(AgentAction::Message, text).await,
-            AgentEvent::Thinking { text, .. } => self.act(AgentAction::Thinking, text).await,
-            AgentEvent::ToolUse { id, name, input, .. } => self.use_tool(id, name, input).await,
-            AgentEvent::ToolResult(result) => self.answer(result).await,
-            AgentEvent::Usage(usage) => self.count(usage).await,
-            AgentEvent::Compacted => {
-                self.compacted = true;
-                self.info("the agent shortened its conversation".to_owned()).await;
-            }
-            AgentEvent::Retrying {
-                attempt,
-                max_retries,
-                error,
-                ..
-            } => {
-                let most = max_retries.map_or(String::new(), |most| format!(" of {most}"));
-                let why = error.unwrap_or_else(|| "a failed request".to_owned());
-                self.info(format!("the agent retries after {why} (retry {attempt}{most})"))
-                    .await;
-            }
-            AgentEvent::OutputTruncated { bytes, sha256 } => {
-                let event = wire::Event::OutputTruncated {
-                    codon_id: self.codon.entry.codon_id.clone(),
-                    length: bytes,
-                    sha256,
-                };
-                self.codon.run.tell(event).await;
-            }
-            AgentEvent::Unparsed { start } => {
-                let codon_id = self.codon.entry.codon_id.clone();
-                let event = wire::Event::OutputUnparsed { codon_id, start };
-                self.codon.run.tell(event).await;
-            }
-            // An agent that has answered is about to end: what it reports is compared with its limits when it goes on, or has ended.
-            AgentEvent::Result(result) => self.meter.settle(result.usage.cost, result.usage.tokens),
-            // A second opening line after background work changes nothing.
-            AgentEvent::SessionStarted { .. } | AgentEvent::Finished(_) => {}
-        }
-    }
-
-    async fn act(&self, action: AgentAction, content: String) {
-        let event = wire::Event::AssistantAction {
-            codon_id: self.codon.entry.codon_id.clone(),
-            action,
-            content,
-            tool_name: None,
-            tool_input: None,
-            tool_use_id: None,
-        };
-        self.codon.run.tell(event).await;
-    }
-
-    async fn use_tool(&mut self, id: String, name: String, input: serde_json::Value) {
-        let event = wire::Event::AssistantAction {
-            codon_id: self.codon.entry.codon_id.clone(),
-            action: AgentAction::ToolUse,
-            content: name.clone(),
-            tool_name: Some(name.clone()),
-            tool_input: Some(input),
-            tool_use_id: Some(id.clone()),
-        };
-        self.open_tools.insert(id, (name, Instant::now()));
-        self.codon.run.tell(event).await;
-    }
-
-    async fn answer(&mut self, result: ToolResult) {
-        let (name, begin) = self.open_tools.remove(&result.tool_use_id).unzip();
-        let elapsed = begin.map_or(Duration::ZERO, |begin| begin.elapsed());
-        let event = wire::Event::ToolResult {
-            codon_id: self.codon.entry.codon_id.clone(),
-            tool_use_id: result.tool_use_id,
-            tool_name: result.tool_name.or(name).unwrap_or_default(),
-            result: result.text,
-            truncated: result.truncated,
-            original_length: result.original_length,
-            execution_time_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-            is_error: result.is_error,
-        };
-        self.codon.run.tell(event).await;
-    }
-
-    /// One model message: its tokens and its price come on top, and it counts as a message of the main conversation.
-    async fn count(&mut self, usage: MessageUsage) {
-        let codon_id = self.codon.entry.codon_id.clone();
-        let run_id = self.codon.run.run_id.clone();
-        let from_sub_agent = usage.parent_tool_use_id.is_some();
-        self.meter.message(usage.usage, from_sub_agent);
-        self.running.add_current_cost(usage.usage.cost);
-        self.running.add_current_tokens(usage.usage.tokens.into());
-        let costs = StateEvent::CostsIncremented {
-            run_id: run_id.clone(),
-            codon_id: codon_id.clone(),
-            cost_delta: usage.usage.cost,
-            tokens_delta: usage.usage.tokens,
-        };
-        drop(self.codon.run.transition(costs).await);
-        if !from_sub_agent {
-            let new_count = self.running.assistant_message_count + 1;
-            self.running.set_assistant_message_count(new_count);
-            let count = StateEvent::AssistantMessageCountUpdated {
-                run_id,
-                codon_id: codon_id.clone(),
-                new_count,
-            };
-            drop(self.codon.run.transition(count).await);
-        }
-        let tokens = usage.usage.tokens;
-        let event = wire::Event::TokenUsage {
-            codon_id,
-            input_tokens: tokens.input_tokens,
-            output_tokens: tokens.output_tokens,
-            cache_creation_tokens: tokens.cache_creation_tokens,
-            cache_read_tokens: tokens.cache_read_tokens,
-            total_cost: self.running.current_cost,
-            model_id: Some(usage.model),
-        };
-        self.codon.run.tell(event).await;
-    }
-
-    async fn info(&self, message: String) {
-        self.codon.run.tell(wire::Event::Info { message }).await;
     }
 }

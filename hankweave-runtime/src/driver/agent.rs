@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hankweave_core::agent::{AgentEvent, Launch};
-use tokio::sync::mpsc;
+use hankweave_core::agent::Launch;
+
+use super::events::EventReceiver;
 
 /// Knows how to run one kind of agent.
 pub trait AgentDriver: Send + Sync + 'static {
@@ -37,7 +38,9 @@ pub struct RunningAgent {
     /// Where the raw output is written; it differs from [`Launch::log_path`] on a second try.
     pub log_path: PathBuf,
     /// What the agent tells. Bounded: an agent waits for a slow reader. The last event is [`AgentEvent::Finished`].
-    pub events: mpsc::Receiver<AgentEvent>,
+    ///
+    /// [`AgentEvent::Finished`]: hankweave_core::agent::AgentEvent::Finished
+    pub events: EventReceiver,
     /// Stops the agent.
     pub control: Box<dyn AgentControl>,
 }
@@ -54,7 +57,7 @@ impl fmt::Debug for RunningAgent {
 /// The handle that stops an agent.
 pub trait AgentControl: Send + Sync {
     /// Asks the agent to end, waits up to `grace`, kills it, and returns when neither it nor a descendant is left.
-    /// The remaining events, [`AgentEvent::Finished`] among them, are still in [`RunningAgent::events`]; nobody needs
+    /// The remaining events, [`AgentEvent::Finished`](hankweave_core::agent::AgentEvent::Finished) among them, are still in [`RunningAgent::events`]; nobody needs
     /// to read them for the stop to work. Does nothing when the agent has ended.
     ///
     /// # Cancel safety

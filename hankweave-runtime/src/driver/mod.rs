@@ -9,6 +9,7 @@
 mod agent;
 mod claude;
 mod command;
+mod events;
 mod process;
 mod scripted;
 mod set;
@@ -16,6 +17,7 @@ mod set;
 pub use agent::{AgentControl, AgentDriver, RunningAgent, StartError};
 pub use claude::ClaudeDriver;
 pub use command::CommandDriver;
+pub use events::{EventReceiver, EventSender, NotSent, event_channel};
 pub use process::{ProcessHost, ProcessLimits};
 pub use scripted::{ScriptedDriver, play};
 pub use set::DriverSet;

@@ -2,6 +2,7 @@
 //!
 //! Reports only listen: they get the published events and never ask for anything.
 
+mod json;
 mod live;
 mod plain;
 mod summary;
@@ -11,6 +12,7 @@ use hankweave_core::wire::JournalEntry;
 
 use crate::runner::RunOutcome;
 
+use self::json::JsonLines;
 pub(crate) use summary::Ending;
 pub(crate) use words::{budget, codon_line, printable};
 
@@ -22,7 +24,7 @@ pub(crate) enum Report {
     /// One line for each thing that happens.
     Plain,
     /// Every event as one line of JSON.
-    Json,
+    Json(JsonLines),
     /// Nothing.
     Quiet,
 }
@@ -32,17 +34,34 @@ impl Report {
         Self::Live(live::LiveView::new())
     }
 
-    /// Shows one event. `Err` means that the reader of standard output has gone away.
+    /// Every event as one line of JSON.
+    pub(crate) fn json() -> Self {
+        Self::Json(JsonLines::default())
+    }
+
+    /// Shows one event, or keeps it for the next [`flush`](Self::flush). `Err` means that the reader of standard output has gone away.
     pub(crate) fn event(&mut self, entry: &JournalEntry) -> std::io::Result<()> {
         match self {
             Self::Live(view) => view.event(entry),
             Self::Plain => plain::event(entry),
-            Self::Json => {
-                use std::io::Write;
-                let line = serde_json::to_string(entry).map_err(std::io::Error::other)?;
-                writeln!(std::io::stdout().lock(), "{line}")
-            }
+            Self::Json(lines) => lines.push(entry),
             Self::Quiet => Ok(()),
+        }
+    }
+
+    /// The same for an event of a kind that we do not know, which only a program can.
+    pub(crate) fn unknown(&mut self, event: &serde_json::Value) -> std::io::Result<()> {
+        match self {
+            Self::Json(lines) => lines.push(event),
+            Self::Live(_) | Self::Plain | Self::Quiet => Ok(()),
+        }
+    }
+
+    /// Shows what was kept.
+    pub(crate) fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Self::Json(lines) => lines.flush(),
+            Self::Live(_) | Self::Plain | Self::Quiet => Ok(()),
         }
     }
 

@@ -8,7 +8,7 @@ use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::state::{HankweaveState, LiveState};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{CurrentFigures, Event};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -32,6 +32,8 @@ type ShutdownReply = oneshot::Sender<Result<(), Arc<PersistenceError>>>;
 pub(super) enum Request {
     Transition(Box<Encoded<StateEvent>>, Reply),
     Record(Box<Event>, Reply),
+    /// Several of them, and their places among those that may wait.
+    Several(Vec<Request>, OwnedSemaphorePermit),
     Shutdown(ShutdownReply),
 }
 
@@ -194,21 +196,36 @@ impl StateManagerTask {
 
     /// Carries out the waiting requests up to a shutdown, which it returns.
     async fn commit(&mut self) -> Option<ShutdownReply> {
-        let (mut accepted, mut shutdown) = (Accepted::of(self.waiting.len()), None);
+        let mut accepted = Accepted::of(self.waiting.len());
         let at = self.parts.clock.now();
         let mut waiting = std::mem::take(&mut self.waiting);
-        for request in waiting.drain(..) {
-            match request {
-                // Behind a shutdown nothing is taken: the dropped reply says so.
-                _ if shutdown.is_some() => {}
-                Request::Transition(event, reply) => self.judge(event, at, reply, &mut accepted),
-                Request::Record(event, reply) => self.take(event, at, reply, &mut accepted),
-                Request::Shutdown(reply) => shutdown = Some(reply),
-            }
-        }
+        // Behind a shutdown nothing is taken: the dropped reply says so.
+        let shutdown = waiting
+            .drain(..)
+            .find_map(|request| self.carry_out(request, at, &mut accepted));
         self.waiting = waiting;
         self.persist(accepted).await;
         shutdown
+    }
+
+    /// Carries out one request, or returns it when it is the last one.
+    fn carry_out(
+        &mut self,
+        request: Request,
+        at: Timestamp,
+        accepted: &mut Accepted,
+    ) -> Option<ShutdownReply> {
+        match request {
+            Request::Transition(event, reply) => self.judge(event, at, reply, accepted),
+            Request::Record(event, reply) => self.take(event, at, reply, accepted),
+            Request::Several(requests, _places) => {
+                return requests
+                    .into_iter()
+                    .find_map(|request| self.carry_out(request, at, accepted));
+            }
+            Request::Shutdown(reply) => return Some(reply),
+        }
+        None
     }
 
     /// Lets the reducer judge one state event; a rejected one concerns nobody else.

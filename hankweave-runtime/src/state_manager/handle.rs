@@ -11,7 +11,7 @@ use hankweave_core::plan::PlanEntry;
 use hankweave_core::state::HankweaveState;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
 
 use super::actor::{LAST_SAVE, Request};
 use super::degraded::Degraded;
@@ -34,6 +34,8 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct StateManager {
     queue: mpsc::Sender<Request>,
+    /// Places for events that come several at a time.
+    places: Arc<Semaphore>,
     visible: watch::Receiver<Arc<HankweaveState>>,
     told: watch::Receiver<u64>,
     degraded: watch::Receiver<Option<Arc<PersistenceError>>>,
@@ -56,6 +58,32 @@ pub struct Receipt {
     pub at: Timestamp,
 }
 
+/// One of several events that are sent together.
+#[derive(Debug)]
+pub enum Incoming {
+    /// A change of the document, as for [`StateManager::transition`].
+    Transition(StateEvent),
+    /// Another event, as for [`StateManager::record`].
+    Record(Event),
+}
+
+impl Incoming {
+    /// `None` for what cannot be written down.
+    fn into_request(self) -> Option<Request> {
+        let (reply, _) = oneshot::channel();
+        match self {
+            Self::Transition(event) => match Encoded::new(event) {
+                Ok(event) => Some(Request::Transition(Box::new(event), reply)),
+                Err(error) => {
+                    tracing::error!(%error, "a state event is no text; please report this bug");
+                    None
+                }
+            },
+            Self::Record(event) => Some(Request::Record(Box::new(event), reply)),
+        }
+    }
+}
+
 impl StateManager {
     /// Makes the manager of a loaded state. Nothing happens until the task is run; whoever runs it owns its end.
     pub fn start(parts: Parts, loaded: Loaded) -> (Self, StateManagerTask) {
@@ -66,6 +94,7 @@ impl StateManager {
         let (noted, degraded) = Degraded::new();
         let manager = Self {
             queue,
+            places: Arc::new(Semaphore::new(QUEUE)),
             visible,
             told,
             degraded,
@@ -107,6 +136,26 @@ impl StateManager {
         self.send(|reply| Request::Record(event, reply)).await
     }
 
+    /// The same for many events at a time, which wakes the writer once. Nobody hears what becomes of each.
+    ///
+    /// # Cancel safety
+    ///
+    /// Either all of them are in the queue or none, unless there are more than fit into it.
+    pub async fn send_all(&self, mut incoming: Vec<Incoming>) {
+        while !incoming.is_empty() {
+            let rest = incoming.split_off(incoming.len().min(QUEUE));
+            // At most QUEUE, which is a small number.
+            let count = u32::try_from(incoming.len()).unwrap_or(u32::MAX);
+            let places = Arc::clone(&self.places).acquire_many_owned(count).await;
+            let requests = incoming.into_iter().filter_map(Incoming::into_request).collect();
+            // Places are never taken away.
+            if let Ok(places) = places {
+                let _ = self.queue.send(Request::Several(requests, places)).await;
+            }
+            incoming = rest;
+        }
+    }
+
     /// The document as far as it is durable.
     #[must_use]
     pub fn snapshot(&self) -> Arc<HankweaveState> {
@@ -133,7 +182,8 @@ impl StateManager {
             // The manager has stopped: the journal tells the rest, and then the subscription ends.
             None => broadcast::channel(1).1,
         };
-        Subscription::new(live, Arc::clone(&self.journal), self.blocking, seq)
+        let (told, journal) = (self.told.clone(), Arc::clone(&self.journal));
+        Subscription::new(live, told, journal, self.blocking, seq)
     }
 
     /// What was recorded, to be read again.

@@ -64,7 +64,7 @@ pub(super) struct Journalist {
     letters: mpsc::Receiver<Letter>,
     /// Work on the journal that can wait, in progress.
     tidying: Tidying,
-    /// The number of the last event that was published.
+    /// The number of the last event that was published. Dropped behind the publisher: whoever sees its end finds the other one closed.
     told: watch::Sender<u64>,
     degraded: Degraded,
 }

@@ -17,8 +17,9 @@ use crate::store::{FoundFile, FoundState, SnapshotMark, SnapshotWriter, StateFil
 use crate::world::ids::IdSource;
 
 /// Numbers that are left out after an unclean end. More than are ever published without being synced, so that no
-/// subscriber sees a number twice ("reliability and security", promise P2).
-pub(super) const SEQ_GAP: u64 = 1_000;
+/// subscriber sees a number twice ("reliability and security", promise P2). More as well than an agent can say between two syncs of a disk
+/// that does not hang, so that this alone makes nobody wait.
+pub(super) const SEQ_GAP: u64 = 100_000;
 
 /// What to do when recorded history exists and none of it can be used ("reliability and security", promise P6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

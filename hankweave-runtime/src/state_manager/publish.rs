@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hankweave_core::wire::JournalEntry;
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast::{self, error::TryRecvError};
+use tokio::sync::watch;
 
 use crate::journal::{EventJournal, JournalError, PageLimit};
 use crate::world::blocking::Blocking;
@@ -15,6 +16,8 @@ use crate::world::blocking::Blocking;
 #[derive(Debug)]
 pub struct Subscription {
     live: broadcast::Receiver<Arc<JournalEntry>>,
+    /// Changes behind events that were published together, so that they cost one wake-up.
+    told: watch::Receiver<u64>,
     journal: Arc<dyn EventJournal>,
     blocking: Blocking,
     /// The `seq` of the last event given out.
@@ -37,12 +40,14 @@ pub enum Delivery {
 impl Subscription {
     pub(super) fn new(
         live: broadcast::Receiver<Arc<JournalEntry>>,
+        told: watch::Receiver<u64>,
         journal: Arc<dyn EventJournal>,
         blocking: Blocking,
         position: u64,
     ) -> Self {
         Self {
             live,
+            told,
             journal,
             blocking,
             position,
@@ -69,14 +74,16 @@ impl Subscription {
                 self.read_on().await?;
                 continue;
             }
-            match self.live.recv().await {
+            match self.live.try_recv() {
                 Ok(entry) if entry.seq <= self.position => {}
                 Ok(entry) => return Ok(Some(self.deliver(entry))),
-                Err(RecvError::Lagged(_)) => {
+                Err(TryRecvError::Lagged(_)) => {
                     self.behind = true;
                     return Ok(Some(Delivery::Lagged));
                 }
-                Err(RecvError::Closed) => return Ok(None),
+                // The manager's end closes both, this one after the events.
+                Err(TryRecvError::Empty) => drop(self.told.changed().await),
+                Err(TryRecvError::Closed) => return Ok(None),
             }
         }
     }

@@ -9,6 +9,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
 use tokio::task::JoinHandle;
 
+use super::load::SEQ_GAP;
 use super::*;
 use crate::journal::{FileJournal, JournalLimits, PageLimit};
 use crate::world::disk::{Disk, Fault, FaultyDisk, RealDisk};
@@ -201,7 +202,7 @@ async fn after_an_unclean_end_no_number_is_given_out_again() {
     let last = life.transition(sha(1)).await.unwrap().seq;
     life.kill().await;
     let life = start(folder.path());
-    assert!(life.transition(sha(2)).await.unwrap().seq > last + 1_000);
+    assert!(life.transition(sha(2)).await.unwrap().seq > last + SEQ_GAP);
     life.end().await;
 }
 

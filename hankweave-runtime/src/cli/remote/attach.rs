@@ -1,6 +1,5 @@
 //! `hankweave attach`
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -71,7 +70,7 @@ async fn follow(
 
 fn choose_report(global: &Global) -> Report {
     if global.json() {
-        Report::Json
+        Report::json()
     } else if global.quiet {
         Report::Quiet
     } else if is_interactive() {
@@ -101,13 +100,11 @@ async fn show(
                 }
                 Ok(())
             }
-            Ok(Message::Unknown { seq, value, .. }) if seq.is_some() && matches!(report, Report::Json) => {
-                writeln!(io::stdout().lock(), "{value}")
-            }
+            Ok(Message::Unknown { seq, value, .. }) if seq.is_some() => report.unknown(&value),
             Ok(Message::Unknown { .. }) => Ok(()),
             Err(ended) => return ended_failure(&ended).map_or(Ok(()), Err),
         };
-        if shown.is_err() {
+        if shown.and_then(|()| report.flush()).is_err() {
             return Ok(());
         }
     }

@@ -7,18 +7,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_core::agent::{ClaudeDecoder, Launch};
-use tokio::sync::mpsc;
 
 use super::log::Log;
 use super::supervise::{Supervisor, supervise};
-use crate::driver::{RunningAgent, StartError};
+use crate::driver::{RunningAgent, StartError, event_channel};
 use crate::world::World;
 use crate::world::disk::{FileKind, parent, remove_if_present};
 use crate::world::environment;
 use crate::world::process::{self, CommandSpec, Stdin};
 
-/// Events that may wait for a slow reader. Few, because one may be as large as a line; the agent waits in its pipe.
-const EVENT_QUEUE: usize = 32;
+/// Reads of output whose events may wait for a slow reader. Few, because a line may be long; the agent waits in its pipe.
+const READS: usize = 4;
 
 /// What drivers of agent processes share: how processes are started, what they inherit, and their limits.
 #[derive(Debug, Clone)]
@@ -144,7 +143,7 @@ impl ProcessHost {
             .spawner
             .spawn(spec)
             .map_err(|source| StartError::Spawn { program, source })?;
-        let (sender, events) = mpsc::channel(EVENT_QUEUE);
+        let (sender, events) = event_channel(READS);
         let pid = process.pid;
         let control = supervise(Supervisor {
             process,

@@ -69,7 +69,7 @@ impl LineFramer {
     pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut rest = chunk;
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        while let Some(end) = memchr::memchr(b'\n', rest) {
             self.extend(&rest[..end]);
             lines.push(self.take());
             rest = &rest[end + 1..];
@@ -96,18 +96,23 @@ impl LineFramer {
     fn take(&mut self) -> Line {
         let bytes = std::mem::take(&mut self.unfinished);
         match self.dropped.take() {
-            None => Line::Text(String::from_utf8_lossy(&bytes).into_owned()),
+            None => Line::Text(text(bytes)),
             Some(dropped) => dropped.into_line(),
         }
     }
+}
+
+/// Copied only where something has to be replaced.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(line: &str) -> Line {
-        Line::Text(line.to_owned())
+    fn line(text: &str) -> Line {
+        Line::Text(text.to_owned())
     }
 
     fn too_long(bytes: u64, sha256: &str) -> Line {
@@ -127,9 +132,9 @@ mod tests {
         assert_eq!(framer.push(b"a"), []);
         assert_eq!(
             framer.push("b\n\nc\u{2028}d\nx".as_bytes()),
-            [text("ab"), text(""), text("c\u{2028}d")]
+            [line("ab"), line(""), line("c\u{2028}d")]
         );
-        assert_eq!(framer.finish(), Some(text("x")));
+        assert_eq!(framer.finish(), Some(line("x")));
         assert_eq!(framer.finish(), None);
     }
 
@@ -137,19 +142,19 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_leaves_its_length_and_hash_and_the_next_is_read() {
         let mut framer = LineFramer::new(4);
-        assert_eq!(framer.push(b"1234\n12345\n"), [text("1234"), too_long(5, DIGITS)]);
+        assert_eq!(framer.push(b"1234\n12345\n"), [line("1234"), too_long(5, DIGITS)]);
         for _ in 0..1_000 {
             assert_eq!(framer.push(&[b'x'; 1_000]), []);
         }
         assert!(framer.unfinished.capacity() <= 4);
         assert_eq!(
             framer.push(b"y\nok\n"),
-            [too_long(1_000_001, MILLION), text("ok")]
+            [too_long(1_000_001, MILLION), line("ok")]
         );
     }
 
     #[test]
     fn invalid_utf8_is_replaced() {
-        assert_eq!(LineFramer::new(9).push(b"a\xffb\n"), [text("a\u{fffd}b")]);
+        assert_eq!(LineFramer::new(9).push(b"a\xffb\n"), [line("a\u{fffd}b")]);
     }
 }

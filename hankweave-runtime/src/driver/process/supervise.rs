@@ -10,14 +10,14 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use hankweave_core::agent::{AgentEvent, ClaudeDecoder, ProcessExit};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::host::ProcessLimits;
 use super::lines::{Line, LineFramer};
 use super::log::Log;
-use crate::driver::AgentControl;
+use crate::driver::{AgentControl, EventSender};
 use crate::world::process::{ProcessControl, SpawnedProcess, Sweep, stop};
 
 /// Size of one read. The pipe itself holds 64 KiB.
@@ -33,7 +33,7 @@ pub(super) struct Supervisor {
     pub(super) process: SpawnedProcess,
     pub(super) log: Log,
     pub(super) decoder: ClaudeDecoder,
-    pub(super) events: mpsc::Sender<AgentEvent>,
+    pub(super) events: EventSender,
     pub(super) limits: ProcessLimits,
     /// Used when the reader of the events goes away without a stop.
     pub(super) grace: Duration,
@@ -82,12 +82,12 @@ async fn run(
         limits,
         grace,
     } = supervisor;
-    let mut pump = Pump {
+    let words = Words {
         decoder,
         events: &events,
-        log,
         framer: LineFramer::new(limits.line_bytes),
     };
+    let mut pump = Pump { log, words };
     let stdout = Drain::new(process.stdout, &ended, limits.drain);
     let stderr = Drain::new(process.stderr, &ended, limits.drain);
     let mut control = process.control;
@@ -99,9 +99,9 @@ async fn run(
             "descendants of the agent could not be killed"
         );
     }
-    let outcome = pump.decoder.finish(exit, stderr_tail, sweep.killed);
+    let outcome = pump.words.decoder.finish(exit, stderr_tail, sweep.killed);
     // A reader that went away does not need to be told.
-    let _ = events.send(AgentEvent::Finished(outcome)).await;
+    let _ = events.send(vec![AgentEvent::Finished(outcome)]).await;
 }
 
 /// Waits for the end of the process, helps it along when asked, and cleans up. Then tells the readers of its pipes.
@@ -109,7 +109,7 @@ async fn watch_process(
     control: &mut dyn ProcessControl,
     mut asked: watch::Receiver<Option<Duration>>,
     ended: &watch::Sender<Option<Instant>>,
-    events: &mpsc::Sender<AgentEvent>,
+    events: &EventSender,
     grace: Duration,
 ) -> (ProcessExit, Sweep) {
     // Both other arms only look: losing them loses nothing.
@@ -146,10 +146,8 @@ async fn asked_to_stop(asked: &mut watch::Receiver<Option<Duration>>) -> Duratio
 
 /// Turns output into log and events.
 struct Pump<'a> {
-    decoder: ClaudeDecoder,
-    events: &'a mpsc::Sender<AgentEvent>,
     log: Log,
-    framer: LineFramer,
+    words: Words<'a>,
 }
 
 impl Pump<'_> {
@@ -160,24 +158,41 @@ impl Pump<'_> {
             if length == 0 {
                 break;
             }
-            self.log.append(&chunk[..length]).await;
-            for line in self.framer.push(&chunk[..length]) {
-                self.tell(line).await;
-            }
+            // The log is written by another thread while this one reads the lines.
+            let chunk = &chunk[..length];
+            tokio::join!(self.log.append(chunk), self.words.hear(chunk));
         }
-        if let Some(line) = self.framer.finish() {
-            self.tell(line).await;
+        let last = self.words.framer.finish();
+        self.words.tell(last).await;
+    }
+}
+
+/// Turns output into events.
+struct Words<'a> {
+    decoder: ClaudeDecoder,
+    events: &'a EventSender,
+    framer: LineFramer,
+}
+
+impl Words<'_> {
+    async fn hear(&mut self, chunk: &[u8]) {
+        let lines = self.framer.push(chunk);
+        self.tell(lines).await;
+    }
+
+    async fn tell(&mut self, lines: impl IntoIterator<Item = Line>) {
+        let lines = lines.into_iter();
+        let events: Vec<AgentEvent> = lines.flat_map(|line| self.events_of(line)).collect();
+        if !events.is_empty() {
+            // A reader that went away makes the watch stop the process; until then the output goes on into the log.
+            let _ = self.events.send(events).await;
         }
     }
 
-    async fn tell(&mut self, line: Line) {
-        let events = match line {
+    fn events_of(&mut self, line: Line) -> Vec<AgentEvent> {
+        match line {
             Line::Text(text) => self.decoder.line(&text),
             Line::TooLong { bytes, sha256 } => vec![AgentEvent::OutputTruncated { bytes, sha256 }],
-        };
-        for event in events {
-            // A reader that went away makes the watch stop the process; until then the output goes on into the log.
-            let _ = self.events.send(event).await;
         }
     }
 }

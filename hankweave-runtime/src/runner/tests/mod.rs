@@ -14,11 +14,10 @@ use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::SessionId;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::{CheckpointStore, MemoryCheckpoints};
-use crate::driver::{AgentControl, AgentDriver, RunningAgent, StartError};
+use crate::driver::{AgentControl, AgentDriver, EventSender, RunningAgent, StartError, event_channel};
 use crate::embed::{Builder, Hankweave, RunOptions};
 use crate::hank_files::load_from;
 use crate::world::World;
@@ -98,7 +97,7 @@ impl AgentDriver for Actor {
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
-        let (sender, events) = mpsc::channel(4);
+        let (sender, events) = event_channel(4);
         let stop = CancellationToken::new();
         let session_id = launch.resume.clone();
         let session_id =
@@ -107,7 +106,7 @@ impl AgentDriver for Actor {
             session_id,
             model: None,
         };
-        sender.try_send(started).unwrap();
+        sender.try_send(vec![started]).unwrap();
         tokio::spawn(act(launch.prompt, launch.work_dir, stop.clone(), sender));
         let agent = RunningAgent {
             pid: None,
@@ -119,7 +118,7 @@ impl AgentDriver for Actor {
     }
 }
 
-async fn act(prompt: String, work: PathBuf, stop: CancellationToken, sender: mpsc::Sender<AgentEvent>) {
+async fn act(prompt: String, work: PathBuf, stop: CancellationToken, sender: EventSender) {
     let mut done = std::fs::read_to_string(work.join("done.txt")).unwrap_or_default();
     done.push_str(&prompt);
     done.push('\n');
@@ -144,7 +143,7 @@ async fn act(prompt: String, work: PathBuf, stop: CancellationToken, sender: mps
         stderr_tail: String::new(),
         leftovers: 0,
     };
-    let _ = sender.send(AgentEvent::Finished(outcome)).await;
+    let _ = sender.send(vec![AgentEvent::Finished(outcome)]).await;
 }
 
 struct Switch(CancellationToken);

@@ -1,0 +1,110 @@
+//! Showing the events of a run, on a thread of its own: whoever does not read our output keeps neither the run nor its end.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::poll;
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::wire::{Event, JournalEntry};
+use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::error::chain;
+use crate::report::Report;
+use crate::state_manager::{Delivery, Subscription};
+
+/// How long a run that was told to stop waits for whoever reads what it has said last.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Events on their way to standard output.
+pub(super) struct Show(AbortOnDropHandle<Report>);
+
+impl Show {
+    /// Begins to show everything that is published.
+    pub(super) fn begin(events: Subscription, report: Report) -> Self {
+        let here = Handle::current();
+        let showing = tokio::task::spawn_blocking(move || here.block_on(show(events, report)));
+        Self(AbortOnDropHandle::new(showing))
+    }
+
+    /// Waits until everything is shown, and a little longer than `stopped` otherwise; `None` when nobody reads it.
+    pub(super) async fn end(self, stopped: impl Future<Output = ()>) -> Option<Report> {
+        tokio::select! {
+            biased;
+            shown = self.0 => match shown {
+                Ok(report) => Some(report),
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(_) => None,
+            },
+            () = async { stopped.await; tokio::time::sleep(LAST_WORDS).await } => None,
+        }
+    }
+}
+
+/// Shows everything. A reader that has gone away ends the showing, not the run.
+async fn show(mut events: Subscription, mut report: Report) -> Report {
+    loop {
+        match next(&mut events, &mut report).await {
+            Ok(Some(Delivery::Event(entry))) => {
+                log_transition(&entry);
+                if report.event(&entry).is_err() {
+                    report = Report::Quiet;
+                }
+            }
+            Ok(Some(Delivery::Lagged)) => tracing::debug!("the report is behind and reads the journal"),
+            Ok(None) => return report,
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "events are missing from the report");
+                return report;
+            }
+        }
+    }
+}
+
+/// The next delivery. What was said before is written out before anybody waits.
+async fn next(
+    events: &mut Subscription,
+    report: &mut Report,
+) -> Result<Option<Delivery>, crate::journal::JournalError> {
+    let mut next = pin!(events.next());
+    match poll!(&mut next) {
+        Poll::Ready(delivery) => delivery,
+        Poll::Pending => {
+            if report.flush().is_err() {
+                *report = Report::Quiet;
+            }
+            next.await
+        }
+    }
+}
+
+/// Names of events that come with each message of an agent.
+const FREQUENT: [&str; 3] = ["CostsUpdated", "CostsIncremented", "AssistantMessageCountUpdated"];
+
+/// Tells our own log where the run is; what agents say is in the journal only.
+fn log_transition(entry: &JournalEntry) {
+    let Event::StateTransition {
+        transition_type,
+        run_id,
+        codon_id,
+        transition,
+        ..
+    } = &entry.event
+    else {
+        return;
+    };
+    let to = match &***transition {
+        StateEvent::CodonTransitioned { to, .. } => Some(tracing::field::display(to)),
+        _ => None,
+    };
+    if !FREQUENT.contains(&&**transition_type) {
+        let (run, codon) = (
+            run_id.as_ref().map(RunId::as_str),
+            codon_id.as_ref().map(CodonId::as_str),
+        );
+        tracing::info!(seq = entry.seq, run, codon, to, "{transition_type}");
+    }
+}

@@ -1,0 +1,221 @@
+//! What an agent says becomes costs, counts and events.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use hankweave_core::agent::{AgentEvent, ExitOutcome, MessageUsage, ToolResult};
+use hankweave_core::budget::Meter;
+use hankweave_core::codon::{Codon, Running};
+use hankweave_core::event::StateEvent;
+use hankweave_core::wire::{self, AgentAction};
+use tokio::time::Instant;
+
+use super::context::CodonRun;
+use crate::driver::EventReceiver;
+use crate::state_manager::Incoming;
+
+/// Listens to the agent of one codon.
+pub(super) struct Listener<'a> {
+    codon: &'a CodonRun<'a>,
+    pub(super) running: Codon<Running>,
+    /// The tools that have not answered yet, with the moment of their use.
+    open_tools: HashMap<String, (String, Instant)>,
+    pub(super) meter: Meter,
+    /// The agent shortened its conversation because its context was full.
+    pub(super) compacted: bool,
+    /// What follows from the words that were heard, in order, and was not handed on yet.
+    news: Vec<Incoming>,
+}
+
+/// What an agent has said without a pause.
+pub(super) enum Heard {
+    /// There may be more to come.
+    Words,
+    /// With this, a limit was exceeded; what came behind it was not heard.
+    Overspent,
+    /// Its end.
+    End(ExitOutcome),
+}
+
+impl<'a> Listener<'a> {
+    pub(super) fn new(codon: &'a CodonRun<'a>, running: Codon<Running>, meter: Meter) -> Self {
+        Self {
+            codon,
+            running,
+            open_tools: HashMap::new(),
+            meter,
+            compacted: false,
+            news: Vec::new(),
+        }
+    }
+
+    /// Hears `first` and what has come with it.
+    pub(super) async fn listen(&mut self, first: AgentEvent, more: &mut EventReceiver) -> Heard {
+        let heard = self.hear_all(first, more);
+        self.hand_on().await;
+        heard
+    }
+
+    /// What the agent had said before it was stopped still counts.
+    pub(super) async fn hear_the_rest(&mut self, more: &mut EventReceiver) -> Option<ExitOutcome> {
+        while let Some(first) = more.recv().await {
+            if let Heard::End(outcome) = self.listen(first, more).await {
+                return Some(outcome);
+            }
+        }
+        None
+    }
+
+    fn hear_all(&mut self, first: AgentEvent, more: &mut EventReceiver) -> Heard {
+        let mut next = Some(first);
+        while let Some(event) = next {
+            let spends = matches!(event, AgentEvent::Usage(_));
+            match event {
+                AgentEvent::Finished(outcome) => return Heard::End(outcome),
+                event => self.hear(event),
+            }
+            if spends && self.meter.exceeded(self.codon.begun.elapsed()).is_some() {
+                return Heard::Overspent;
+            }
+            next = more.next_arrived();
+        }
+        Heard::Words
+    }
+
+    /// Sends the news on their way; waits only for a place in the queue.
+    async fn hand_on(&mut self) {
+        self.codon
+            .run
+            .manager
+            .send_all(std::mem::take(&mut self.news))
+            .await;
+    }
+
+    fn hear(&mut self, event: AgentEvent) {
+        match event {
+            AgentEvent::Message { text, .. } => self.act(AgentAction::Message, text),
+            AgentEvent::Thinking { text, .. } => self.act(AgentAction::Thinking, text),
+            AgentEvent::ToolUse { id, name, input, .. } => self.use_tool(id, name, input),
+            AgentEvent::ToolResult(result) => self.answer(result),
+            AgentEvent::Usage(usage) => self.count(usage),
+            AgentEvent::Compacted => {
+                self.compacted = true;
+                self.info("the agent shortened its conversation".to_owned());
+            }
+            AgentEvent::Retrying {
+                attempt,
+                max_retries,
+                error,
+                ..
+            } => {
+                let most = max_retries.map_or(String::new(), |most| format!(" of {most}"));
+                let why = error.unwrap_or_else(|| "a failed request".to_owned());
+                self.info(format!("the agent retries after {why} (retry {attempt}{most})"));
+            }
+            AgentEvent::OutputTruncated { bytes, sha256 } => {
+                let event = wire::Event::OutputTruncated {
+                    codon_id: self.codon.entry.codon_id.clone(),
+                    length: bytes,
+                    sha256,
+                };
+                self.tell(event);
+            }
+            AgentEvent::Unparsed { start } => {
+                let codon_id = self.codon.entry.codon_id.clone();
+                let event = wire::Event::OutputUnparsed { codon_id, start };
+                self.tell(event);
+            }
+            // An agent that has answered is about to end: what it reports is compared with its limits when it goes on, or has ended.
+            AgentEvent::Result(result) => self.meter.settle(result.usage.cost, result.usage.tokens),
+            // A second opening line after background work changes nothing.
+            AgentEvent::SessionStarted { .. } | AgentEvent::Finished(_) => {}
+        }
+    }
+
+    fn act(&mut self, action: AgentAction, content: String) {
+        let event = wire::Event::AssistantAction {
+            codon_id: self.codon.entry.codon_id.clone(),
+            action,
+            content,
+            tool_name: None,
+            tool_input: None,
+            tool_use_id: None,
+        };
+        self.tell(event);
+    }
+
+    fn use_tool(&mut self, id: String, name: String, input: serde_json::Value) {
+        let event = wire::Event::AssistantAction {
+            codon_id: self.codon.entry.codon_id.clone(),
+            action: AgentAction::ToolUse,
+            content: name.clone(),
+            tool_name: Some(name.clone()),
+            tool_input: Some(input),
+            tool_use_id: Some(id.clone()),
+        };
+        self.open_tools.insert(id, (name, Instant::now()));
+        self.tell(event);
+    }
+
+    fn answer(&mut self, result: ToolResult) {
+        let (name, begin) = self.open_tools.remove(&result.tool_use_id).unzip();
+        let elapsed = begin.map_or(Duration::ZERO, |begin| begin.elapsed());
+        let event = wire::Event::ToolResult {
+            codon_id: self.codon.entry.codon_id.clone(),
+            tool_use_id: result.tool_use_id,
+            tool_name: result.tool_name.or(name).unwrap_or_default(),
+            result: result.text,
+            truncated: result.truncated,
+            original_length: result.original_length,
+            execution_time_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+            is_error: result.is_error,
+        };
+        self.tell(event);
+    }
+
+    /// One model message: its tokens and its price come on top, and it counts as a message of the main conversation.
+    fn count(&mut self, usage: MessageUsage) {
+        let codon_id = self.codon.entry.codon_id.clone();
+        let run_id = self.codon.run.run_id.clone();
+        let from_sub_agent = usage.parent_tool_use_id.is_some();
+        self.meter.message(usage.usage, from_sub_agent);
+        self.running.add_current_cost(usage.usage.cost);
+        self.running.add_current_tokens(usage.usage.tokens.into());
+        let costs = StateEvent::CostsIncremented {
+            run_id: run_id.clone(),
+            codon_id: codon_id.clone(),
+            cost_delta: usage.usage.cost,
+            tokens_delta: usage.usage.tokens,
+        };
+        self.news.push(Incoming::Transition(costs));
+        if !from_sub_agent {
+            let new_count = self.running.assistant_message_count + 1;
+            self.running.set_assistant_message_count(new_count);
+            let count = StateEvent::AssistantMessageCountUpdated {
+                run_id,
+                codon_id: codon_id.clone(),
+                new_count,
+            };
+            self.news.push(Incoming::Transition(count));
+        }
+        let tokens = usage.usage.tokens;
+        let event = wire::Event::TokenUsage {
+            codon_id,
+            input_tokens: tokens.input_tokens,
+            output_tokens: tokens.output_tokens,
+            cache_creation_tokens: tokens.cache_creation_tokens,
+            cache_read_tokens: tokens.cache_read_tokens,
+            total_cost: self.running.current_cost,
+            model_id: Some(usage.model),
+        };
+        self.tell(event);
+    }
+
+    fn info(&mut self, message: String) {
+        self.tell(wire::Event::Info { message });
+    }
+
+    fn tell(&mut self, event: wire::Event) {
+        self.news.push(Incoming::Record(event));
+    }
+}
