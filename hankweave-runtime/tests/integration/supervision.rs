@@ -280,6 +280,28 @@ fn a_reader_that_goes_away_does_not_end_the_run() {
     assert_eq!(only_codon(&shell)["status"], "completed");
 }
 
+/// Whoever reads our output may be stuck; the work goes on, and so does its end.
+// covers: F19
+#[test]
+fn a_reader_that_does_not_read_holds_nothing_up() {
+    let shell = TestProject::new("/bin/sh");
+    let filler = "x".repeat(1_000);
+    write_hank(
+        &shell,
+        &format!("yes {filler} | head -n 500; echo said > said.txt; while [ ! -e go ]; do sleep 0.01; done"),
+    );
+    // A pipe that the shell itself keeps open, and nobody reads.
+    let line = format!(
+        "mkfifo \"$HOME/pipe\"; exec 3<>\"$HOME/pipe\"; exec '{}' run --headless --json >&3",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let running = shell.start(["-c", &line]);
+    assert_eq!(line_of(&shell, "said.txt"), "said");
+    running.signal(Signal::TERM);
+    running.finish_within(DEADLINE).expect_code(143);
+    assert_eq!(only_codon(&shell)["status"], "failed");
+}
+
 /// Our own output may go to a full disk, and nobody misses it.
 // covers: F3, F19
 #[test]
