@@ -2,26 +2,32 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hankweave_core::event::StateEvent;
-use hankweave_core::id::{CheckpointSha, EventId};
+use hankweave_core::id::{CheckpointSha, EventId, Pid, RunId};
+use hankweave_core::state::StartingConditions;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::journal::{EventJournal, FileJournal, JournalLimits, PageLimit};
-use hankweave_runtime::state_manager::{Loaded, Parts, StateManager, Strictness, load};
+use hankweave_runtime::state_manager::{LoadError, Loaded, Parts, StateManager, Strictness, load};
 use hankweave_runtime::store::StateFiles;
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::SystemClock;
 use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::ids::RandomIds;
-use hankweave_simulation::disk::{Crash, Plan, SimDisk};
+use hankweave_simulation::disk::{Crash, Plan, SimDisk, Trouble, TroubleKind};
 use hankweave_simulation::rng::Rng;
 
 const STATE_DIR: &str = "/state";
 
 /// A disk with a state directory.
 fn disk() -> SimDisk {
-    let disk = SimDisk::new(Rng::new(1));
+    disk_of(1)
+}
+
+fn disk_of(seed: u64) -> SimDisk {
+    let disk = SimDisk::new(Rng::new(seed));
     disk.create_dir_private(Path::new(STATE_DIR))
         .expect("the virtual disk works");
     disk.sync_dir(Path::new("/")).expect("the virtual disk works");
@@ -36,8 +42,15 @@ fn open_journal(life: &SimDisk) -> FileJournal {
 
 /// A start of the state manager.
 fn start(disk: &SimDisk) -> (Parts, Loaded) {
-    let life = disk.begin_life(Plan::default());
-    let journal = open_journal(&life);
+    try_start(disk, Plan::default()).expect("the virtual disk works")
+}
+
+/// The same on a disk that may refuse it.
+fn try_start(disk: &SimDisk, plan: Plan) -> Result<(Parts, Loaded), LoadError> {
+    let life = disk.begin_life(plan);
+    let events = Path::new(STATE_DIR).join("events");
+    let journal = FileJournal::open(Arc::new(life.clone()), &events, JournalLimits::default())
+        .map_err(LoadError::Journal)?;
     let parts = Parts {
         files: StateFiles::new(Arc::new(life), None, STATE_DIR.into()),
         journal: Arc::new(journal),
@@ -45,8 +58,8 @@ fn start(disk: &SimDisk) -> (Parts, Loaded) {
         ids: Arc::new(RandomIds::new()),
         blocking: Blocking::Inline,
     };
-    let loaded = load(&parts, Strictness::StartOver).expect("the virtual disk works");
-    (parts, loaded)
+    let loaded = load(&parts, Strictness::StartOver)?;
+    Ok((parts, loaded))
 }
 
 /// The power goes right after the save, and takes everything that was not synced.
@@ -69,38 +82,107 @@ fn a_saved_document_is_there_after_a_loss_of_power() {
 #[test]
 fn what_a_new_document_contains_is_durable_in_the_journal() {
     let disk = disk();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    let sha = CheckpointSha::new("1".repeat(40));
-    let seq = runtime.block_on(async {
-        let (parts, loaded) = start(&disk);
-        let (manager, task) = StateManager::start(parts, loaded);
-        let task = task.spawn();
-        let mut events = manager.subscribe();
-        let ticket = manager.transition(StateEvent::InitialCheckpointSet { sha }).await;
-        let receipt = ticket.await.unwrap();
-        // Published, so it stands in the journal; its sync would come 200 ms later.
-        events.next().await.unwrap().unwrap();
-        task.abort();
-        receipt.seq
-    });
-    drop(runtime);
+    assert_eq!(live(&disk, Plan::default(), history(), Duration::ZERO), 2);
     disk.end_life(Some(Crash::Kill));
     let state_json = Path::new(STATE_DIR).join("state.json");
     disk.remove_file(&state_json).unwrap();
     disk.scribble(&state_json, b"{").unwrap();
     start(&disk);
+    let (happened, journaled) = recorded(&disk.durable());
+    assert_eq!((happened, journaled.len()), (2, 2), "{journaled:?}");
+}
 
-    let (parts, _) = start(&disk.durable());
+/// The disk refuses one or two operations of a life, syncs among them. The next life finds what it wrote in the memory of the system and goes on with it on a
+/// good disk; then the power goes, at once or when all is saved.
+// covers: P1, P5, P7, F2, F3
+#[test]
+fn what_a_start_has_read_is_durable_although_an_earlier_sync_failed() {
+    let until_all_is_saved = Duration::from_secs(10);
+    for seed in 0..16 {
+        let (in_a_row, at_once) = (1 + seed % 2, seed < 8);
+        for first in 0.. {
+            let disk = disk_of(seed);
+            let trouble = Trouble {
+                first,
+                last: first + in_a_row - 1,
+                kind: TroubleKind::Broken,
+            };
+            let plan = Plan {
+                troubles: vec![trouble],
+                ..Plan::default()
+            };
+            let told = live(&disk, plan, history(), until_all_is_saved);
+            let refused = disk.refusals() > 0;
+            disk.end_life(Some(Crash::Kill));
+            match at_once {
+                true => drop(start(&disk)),
+                false => assert_eq!(live(&disk, Plan::default(), Vec::new(), until_all_is_saved), 0),
+            }
+
+            let (happened, journaled) = recorded(&disk.durable());
+            let context = format!("seed {seed}, {trouble:?}: {journaled:?}");
+            assert!(told <= happened, "a told event is gone; {context}");
+            assert_eq!(happened, journaled.len(), "the journal is not history; {context}");
+            if !refused {
+                break;
+            }
+        }
+    }
+}
+
+/// The smallest history that a start takes for one: something that is saved at once, and something that has time.
+fn history() -> Vec<StateEvent> {
+    vec![
+        StateEvent::RunStarted {
+            run_id: RunId::new("run").expect("a plain name"),
+            run_folder: "/project/.hankweave/runs/run".into(),
+            git_branch: "run-run".to_owned(),
+            starting_conditions: StartingConditions::fresh(None),
+            server_pid: Pid(1),
+        },
+        StateEvent::InitialCheckpointSet {
+            sha: CheckpointSha::new("1".repeat(40)),
+        },
+    ]
+}
+
+/// A life in which the events happen, as far as the disk lets them, and which then rests; how many were acknowledged.
+fn live(disk: &SimDisk, plan: Plan, events: Vec<StateEvent>, rest: Duration) -> usize {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime on this thread needs nothing");
+    runtime.block_on(async {
+        let Ok((parts, loaded)) = try_start(disk, plan) else {
+            return 0;
+        };
+        let (manager, task) = StateManager::start(parts, loaded);
+        let task = task.spawn();
+        let mut told = 0;
+        for event in events {
+            let ticket = manager.transition(event).await;
+            told += usize::from(ticket.await.is_ok());
+            // Now it stands in the journal, and nothing that has time has been synced.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        tokio::time::sleep(rest).await;
+        task.abort();
+        told
+    })
+}
+
+/// How much of the history a start finds in the document, and the journal with it.
+fn recorded(disk: &SimDisk) -> (usize, Vec<Arc<JournalEntry>>) {
+    let (parts, loaded) = start(disk);
+    let state = loaded.state();
+    let happened = state.runs.len() + usize::from(state.initial_checkpoint.is_some());
     let everything = PageLimit {
         entries: 10,
         bytes: 1 << 20,
     };
-    let page = parts.journal.read_after(0, everything).unwrap();
-    assert!(page.entries.iter().any(|entry| entry.seq == seq), "{page:?}");
+    let page = parts.journal.read_after(0, everything);
+    (happened, page.expect("the virtual disk works").entries)
 }
 
 /// A start looks at the ends of the journal alone; how long that takes is in docs/benchmarks.md.

@@ -23,8 +23,8 @@ pub struct FileJournal {
     dir: PathBuf,
     limits: JournalLimits,
     writer: Mutex<Writer>,
-    /// Held while somebody waits for the disk, so that nobody takes what is being synced for durable.
-    syncing: Mutex<()>,
+    /// Held while somebody waits for the disk, so that nobody takes what is being synced for durable. Set once that has failed.
+    sync_failed: Mutex<bool>,
 }
 
 /// When the journal begins a new file, and when it begins to forget ("reliability and security", rule D6).
@@ -78,7 +78,7 @@ impl FileJournal {
             dir: dir.to_owned(),
             limits,
             writer: Mutex::new(writer),
-            syncing: Mutex::new(()),
+            sync_failed: Mutex::default(),
         })
     }
 
@@ -87,15 +87,15 @@ impl FileJournal {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a new file once the last one is large enough. The old one is synced first, so that only the last file can
-    /// ever lack lines after a crash.
-    fn roll(&self, writer: &mut Writer, first_seq: u64) -> io::Result<()> {
-        if writer.file.length() < self.limits.segment_bytes {
-            return Ok(());
-        }
-        if let Some(file) = writer.take_unsynced() {
-            file.sync_data()?;
-        }
+    /// Begins a new file. The old one is synced first, so that only the last file can ever lack lines after a crash.
+    fn roll(&self, first_seq: u64) -> Result<(), JournalError> {
+        self.sync()?;
+        self.begin_file(first_seq)
+            .map_err(failed("begin a new file in", &self.dir))
+    }
+
+    fn begin_file(&self, first_seq: u64) -> io::Result<()> {
+        let mut writer = self.writer();
         let finished = writer.segments.last().map_or(0, |last| last.number);
         if !std::mem::take(&mut writer.has_output) {
             writer.without_output.insert(finished);
@@ -214,6 +214,13 @@ impl Writer {
         Ok(())
     }
 
+    fn write_again(&mut self, disk: &dyn Disk, after: u64) -> io::Result<()> {
+        let last = self.segments.last().expect("a journal has at least one file");
+        let from = last.place_of(disk, after)?;
+        self.unsynced = true;
+        disk::write_again(disk, &last.path, &mut *self.file, from)
+    }
+
     /// The file, if something in it is not durable and nobody else takes care of that.
     fn take_unsynced(&mut self) -> Option<Arc<dyn SyncFile>> {
         std::mem::take(&mut self.unsynced).then(|| self.file.syncer())
@@ -225,9 +232,11 @@ impl EventJournal for FileJournal {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(());
         };
+        let is_full = self.writer().file.length() >= self.limits.segment_bytes;
+        if is_full {
+            self.roll(first.seq)?;
+        }
         let mut writer = self.writer();
-        self.roll(&mut writer, first.seq)
-            .map_err(failed("begin a new file in", &self.dir))?;
         writer
             .append(entries)
             .map_err(failed("append to the journal in", &self.dir))?;
@@ -237,15 +246,24 @@ impl EventJournal for FileJournal {
     }
 
     fn sync(&self) -> Result<(), JournalError> {
-        let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(file) = self.writer().take_unsynced() else {
-            return Ok(());
+        let mut has_failed = self.sync_failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let unsynced = self.writer().take_unsynced();
+        let synced = match (*has_failed, unsynced) {
+            // Another try would succeed without what the first one lost.
+            (true, _) => Err(io::Error::other("an earlier sync has failed")),
+            // Without the lock of the writer, which goes on appending meanwhile.
+            (false, Some(file)) => file.sync_data(),
+            (false, None) => Ok(()),
         };
-        // Without the lock of the writer, which goes on appending meanwhile.
-        file.sync_data().map_err(|error| {
-            self.writer().unsynced = true;
-            failed("sync the journal in", &self.dir)(error)
-        })
+        *has_failed = synced.is_err();
+        synced.map_err(failed("sync the journal in", &self.dir))
+    }
+
+    fn write_again(&self, after: u64) -> Result<(), JournalError> {
+        self.writer()
+            .write_again(&*self.disk, after)
+            .map_err(failed("write again the end of the journal in", &self.dir))?;
+        self.sync()
     }
 
     fn is_untidy(&self) -> bool {

@@ -29,6 +29,10 @@ impl EventJournal for MemoryJournal {
         Ok(())
     }
 
+    fn write_again(&self, _after: u64) -> Result<(), JournalError> {
+        Ok(())
+    }
+
     fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), JournalError> {
         let mut all = self.entries();
         all.extend(entries.into_iter().map(Arc::new));

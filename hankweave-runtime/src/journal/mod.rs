@@ -38,6 +38,14 @@ pub trait EventJournal: Send + Sync + Debug {
     /// [`JournalError`]; do not try again, nobody knows what is durable.
     fn sync(&self) -> Result<(), JournalError>;
 
+    /// Makes the entries with a `seq` greater than `after` durable by writing them again: an earlier life may have failed to sync them, and then
+    /// they can be read, yet no [`sync`](Self::sync) brings them to the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError`]; nothing may be appended then.
+    fn write_again(&self, after: u64) -> Result<(), JournalError>;
+
     /// Puts entries in that a crash took, each at its place in the order of `seq`, and makes them durable.
     ///
     /// # Errors

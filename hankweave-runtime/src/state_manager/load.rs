@@ -13,7 +13,9 @@ use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 use super::snapshots::Cuts;
 use super::{LoadError, Parts};
 use crate::journal::{EventJournal, JournalError, PageLimit};
-use crate::store::{FoundFile, FoundState, SnapshotMark, SnapshotWriter, StateFileError, StateLog};
+use crate::store::{
+    FoundFile, FoundState, NOTHING_IN_DOUBT, SnapshotMark, SnapshotWriter, StateFileError, StateLog,
+};
 use crate::world::ids::IdSource;
 
 /// Numbers that are left out after an unclean end. More than are ever published without being synced, so that no
@@ -95,15 +97,17 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
         return Err(LoadError::History(RecoverError));
     }
     let last_seq = found.log.last_seq().max(parts.journal.last_seq());
+    // Whether the last life brought everything to the disk and said so.
+    let clean = last_seq == 0 || found.log.closed_at == Some(last_seq);
     let quarantined = mend(parts, &found, recovered.source).map_err(LoadError::Files)?;
-    let keep = if found.log.damaged_lines > 0 {
-        u64::MAX
-    } else {
-        found.log.keep
+    let last_write = match found.log.damaged_lines {
+        0 => &found.log.last_write,
+        _ => &NOTHING_IN_DOUBT,
     };
     // Before anything is made of its events, so that no loss of power takes back what the journal tells.
-    let log = parts.files.open_log(keep).map_err(LoadError::Files)?;
-    let restored_events = complete_journal(parts, &found, recovered.source).map_err(LoadError::Journal)?;
+    let log = parts.files.open_log(last_write).map_err(LoadError::Files)?;
+    let restored_events =
+        complete_journal(parts, &found, recovered.source, clean).map_err(LoadError::Journal)?;
     let mut loaded = Loaded {
         source: recovered.source,
         primary_problems: recovered.primary_problems,
@@ -113,7 +117,7 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
         quarantined,
         restored_events,
         live: LiveState::new(recovered.state),
-        next_seq: next_seq(&found, last_seq),
+        next_seq: last_seq + if clean { 1 } else { 1 + SEQ_GAP },
         log,
         cuts: Cuts::default(),
         behind: is_behind(&found, recovered.source),
@@ -188,12 +192,6 @@ fn is_behind(found: &FoundState, source: Source) -> bool {
     }
 }
 
-/// The first number of this life.
-fn next_seq(found: &FoundState, last_seq: u64) -> u64 {
-    let clean = last_seq == 0 || found.log.closed_at == Some(last_seq);
-    last_seq + if clean { 1 } else { 1 + SEQ_GAP }
-}
-
 /// Moves aside what was not trusted and removes what is left of interrupted saves.
 fn mend(parts: &Parts, found: &FoundState, source: Source) -> Result<Vec<PathBuf>, StateFileError> {
     let (files, now) = (&parts.files, parts.clock.now());
@@ -213,8 +211,6 @@ fn mend(parts: &Parts, found: &FoundState, source: Source) -> Result<Vec<PathBuf
 
 /// Writes the document as it is now, so that the log has something to continue.
 fn first_snapshot(parts: &Parts, loaded: &mut Loaded, last_seq: u64) -> Result<(), LoadError> {
-    // As before every snapshot: a killed life may have appended the last events to the journal and not synced them.
-    parts.journal.sync().map_err(LoadError::Journal)?;
     let document = SnapshotWriter::default().render(loaded.state());
     let cut = loaded.log.length();
     let mut batch = crate::store::LogBatch::default();
@@ -229,16 +225,25 @@ fn first_snapshot(parts: &Parts, loaded: &mut Loaded, last_seq: u64) -> Result<(
     Ok(())
 }
 
-/// Adds to the journal what a crash took from its end and the log still has ("reliability and security", promise P7).
+/// Makes the end of the journal durable and adds what a crash took from it and the log still has ("reliability and security", promise P7).
 ///
-/// The journal is synced before each snapshot, so only events behind the loaded one can be missing.
-fn complete_journal(parts: &Parts, found: &FoundState, source: Source) -> Result<usize, JournalError> {
+/// The journal is synced before each snapshot, so only what is behind the loaded one can be missing or in doubt.
+fn complete_journal(
+    parts: &Parts,
+    found: &FoundState,
+    source: Source,
+    clean: bool,
+) -> Result<usize, JournalError> {
     let (bytes, tail) = match (source, &found.primary, &found.backup) {
         (Source::Primary, FoundFile::Bytes(bytes), _) | (Source::Backup, _, FoundFile::Bytes(bytes)) => {
             (bytes.as_slice(), found.log.tail_of(bytes))
         }
         _ => (&[][..], found.log.records.as_slice()),
     };
+    if !clean {
+        let saved = found.log.mark_of(bytes).map_or(0, |mark| mark.seq);
+        parts.journal.write_again(saved)?;
+    }
     let missing = missing_from(&*parts.journal, tail)?;
     let (Some(first), count) = (missing.first(), missing.len()) else {
         return Ok(0);

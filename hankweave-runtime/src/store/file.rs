@@ -1,13 +1,14 @@
 //! The files around the document: reading them, replacing state.json, keeping its backup, moving damage aside.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hankweave_core::state::MAX_STATE_BYTES;
 use hankweave_core::time::Timestamp;
 
-use super::{LogContents, StateLog, read_log};
+use super::{LogContents, NOTHING_IN_DOUBT, StateLog, read_log};
 use crate::world::disk::{self, Disk, HeldLock};
 
 /// A log is cut long before it reaches this; reading stops here so that a strange file cannot fill the memory.
@@ -185,14 +186,14 @@ impl StateFiles {
         Ok(())
     }
 
-    /// Opens the log behind its first `keep` bytes.
+    /// Opens the log behind its last write, which is made durable if it is not yet.
     ///
     /// # Errors
     ///
     /// [`StateFileError::Io`] when the disk refuses.
-    pub fn open_log(&self, keep: u64) -> Result<StateLog, StateFileError> {
+    pub fn open_log(&self, last_write: &Range<u64>) -> Result<StateLog, StateFileError> {
         self.step("open", &self.log_path(), |disk, path| {
-            StateLog::open(disk, path, keep)
+            StateLog::open(disk, path, last_write)
         })
     }
 
@@ -209,7 +210,7 @@ impl StateFiles {
         self.step("rewrite", &self.log_path(), |disk, path| {
             disk::replace(disk, path, &rest)
         })?;
-        self.open_log(rest.len() as u64)
+        self.open_log(&NOTHING_IN_DOUBT)
     }
 
     fn find_file(&self, path: &Path, log: &LogContents) -> Result<FoundFile, StateFileError> {
@@ -439,7 +440,7 @@ mod tests {
     #[test]
     fn trimming_keeps_the_end_of_the_log() {
         let (folder, files) = folder();
-        let mut log = files.open_log(0).unwrap();
+        let mut log = files.open_log(&NOTHING_IN_DOUBT).unwrap();
         let lines: Vec<super::super::LogBatch> = (1..=3)
             .map(|seq| {
                 let mut batch = super::super::LogBatch::default();

@@ -11,6 +11,7 @@
 //! `{"closed":seq}`, the last line of a clean end with the highest number in use.
 
 use std::io::{self, Write as _};
+use std::ops::Range;
 use std::path::Path;
 
 use hankweave_core::event::{Encoded, Recorded, StateEvent};
@@ -31,22 +32,26 @@ pub struct StateLog {
     room: usize,
 }
 
+/// The last write of a log of which nothing is in doubt, because it has just been written anew.
+pub const NOTHING_IN_DOUBT: Range<u64> = u64::MAX..u64::MAX;
+
 /// How much room is made at a time: as much as there are lines, within these borders, in bytes.
 const LEAST_ROOM: u64 = 16 << 10;
 const MOST_ROOM: u64 = 1 << 20;
 
 impl StateLog {
-    /// Opens the log, making it when there is none, and cuts it down to `keep` bytes, which are durable then: a killed life may have written
-    /// the last of them and not synced it.
+    /// Opens the log, making it when there is none, and cuts off what is behind its last write, which is durable then: a killed life may
+    /// have written it and not synced it, or the sync of an earlier one may have failed.
     ///
     /// # Errors
     ///
     /// What the disk says.
-    pub fn open(disk: &dyn Disk, path: &Path, keep: u64) -> io::Result<Self> {
+    pub fn open(disk: &dyn Disk, path: &Path, last_write: &Range<u64>) -> io::Result<Self> {
         let mut file = disk.open_append(path)?;
-        if file.length() > keep {
-            file.truncate(keep)?;
+        if file.length() > last_write.end {
+            file.truncate(last_write.end)?;
         }
+        disk::write_again(disk, path, &mut *file, last_write.start)?;
         file.sync_data()?;
         disk.sync_dir(disk::parent(path))?;
         Ok(Self { file, room: 0 })
@@ -181,9 +186,9 @@ pub struct LogContents {
     pub marks: Vec<SnapshotMark>,
     /// The highest number in use, if the last writer ended cleanly.
     pub closed_at: Option<u64>,
-    /// Length in bytes up to which the log is to be kept; behind it is a torn write.
-    pub keep: u64,
-    /// How many lines within `keep` cannot be read: acknowledged history that was damaged later.
+    /// Where the last write stands, in bytes; whatever is behind it is torn.
+    pub last_write: Range<u64>,
+    /// How many lines in front of its end cannot be read: acknowledged history that was damaged later.
     pub damaged_lines: usize,
 }
 
@@ -191,18 +196,24 @@ impl LogContents {
     /// The records behind the snapshot with exactly these bytes; empty when the log does not know it.
     #[must_use]
     pub fn tail_of(&self, snapshot: &[u8]) -> &[Recorded<StateEvent>] {
-        // Equal bytes may have been marked twice. What is between the two marks changed nothing for good, so it does no harm when it is
-        // folded in again, but the journal may still lack it.
-        let Some(mark) = self.marks.iter().find(|mark| mark.fits(snapshot)) else {
+        let Some(mark) = self.mark_of(snapshot) else {
             return &[];
         };
         &self.records[self.records.partition_point(|record| record.seq <= mark.seq)..]
     }
 
+    /// The mark that fits these bytes.
+    #[must_use]
+    pub fn mark_of(&self, snapshot: &[u8]) -> Option<&SnapshotMark> {
+        // Equal bytes may have been marked twice. What is between the two marks changed nothing for good, so it does no harm when it is
+        // folded in again, but the journal may still lack it.
+        self.marks.iter().find(|mark| mark.fits(snapshot))
+    }
+
     /// Whether a mark fits these bytes.
     #[must_use]
     pub fn knows(&self, snapshot: &[u8]) -> bool {
-        self.marks.iter().any(|mark| mark.fits(snapshot))
+        self.mark_of(snapshot).is_some()
     }
 
     /// Whether these bytes are a snapshot that was damaged in its place: as long as one and none of them. A log that is damaged itself
@@ -240,9 +251,10 @@ pub fn read_log(bytes: &[u8]) -> LogContents {
     let mut contents = LogContents::default();
     // Bad lines, and the lines behind them, wait here until a later write proves that they were acknowledged.
     let mut unproven = Unproven::default();
-    let mut offset = 0;
+    let mut end = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        offset += line.len() as u64;
+        let begin = end;
+        end += line.len() as u64;
         match decode(line) {
             Some((begins_write, content)) => {
                 if begins_write {
@@ -252,7 +264,10 @@ pub fn read_log(bytes: &[u8]) -> LogContents {
                     unproven.behind.push(content);
                 } else {
                     contents.take(content);
-                    contents.keep = offset;
+                    contents.last_write.end = end;
+                    if begins_write {
+                        contents.last_write.start = begin;
+                    }
                 }
             }
             None => unproven.bad_lines += 1,
@@ -405,7 +420,11 @@ mod tests {
         bytes.extend(batch([5]));
         let contents = read_log(&bytes);
         assert_eq!(seqs(&contents), [1, 2, 5]);
-        assert_eq!((contents.keep, contents.damaged_lines), (bytes.len() as u64, 0));
+        let second = batch([1, 2]).len() as u64;
+        assert_eq!(
+            (contents.last_write, contents.damaged_lines),
+            (second..bytes.len() as u64, 0)
+        );
     }
 
     // covers: F1
@@ -418,7 +437,7 @@ mod tests {
             assert_eq!(seqs(&contents)[..2], [1, 2]);
             assert_eq!(contents.damaged_lines, 0, "cut at {length}");
             assert_eq!(
-                read_log(&whole[..usize::try_from(contents.keep).unwrap()]).records,
+                read_log(&whole[..usize::try_from(contents.last_write.end).unwrap()]).records,
                 contents.records
             );
         }
@@ -432,7 +451,10 @@ mod tests {
         bytes[first.len() + 20] = 0;
         let contents = read_log(&bytes);
         assert_eq!(seqs(&contents), [1]);
-        assert_eq!((contents.keep, contents.damaged_lines), (first.len() as u64, 0));
+        assert_eq!(
+            (contents.last_write.end, contents.damaged_lines),
+            (first.len() as u64, 0)
+        );
     }
 
     // covers: F4
@@ -442,7 +464,10 @@ mod tests {
         bytes[20] ^= 1;
         let contents = read_log(&bytes);
         assert_eq!(seqs(&contents), [2, 3]);
-        assert_eq!((contents.keep, contents.damaged_lines), (bytes.len() as u64, 1));
+        assert_eq!(
+            (contents.last_write.end, contents.damaged_lines),
+            (bytes.len() as u64, 1)
+        );
     }
 
     #[test]
@@ -504,7 +529,7 @@ mod tests {
         let bytes = batch([1, 2]);
         RealDisk.open_append(&path).unwrap().append(&bytes).unwrap();
         let disk = FaultyDisk::new(std::sync::Arc::new(RealDisk), Fault::None);
-        StateLog::open(&disk, &path, bytes.len() as u64).unwrap();
+        StateLog::open(&disk, &path, &read_log(&bytes).last_write).unwrap();
         assert_eq!(disk.syncs(), 1);
     }
 
@@ -531,7 +556,7 @@ mod tests {
         RealDisk
             .create_new(&path, &[&good[..], b"torn"].concat())
             .unwrap();
-        let mut log = StateLog::open(&RealDisk, &path, good.len() as u64).unwrap();
+        let mut log = StateLog::open(&RealDisk, &path, &read_log(&good).last_write).unwrap();
         let mut more = LogBatch::default();
         add(&mut more, 2);
         log.append(&more).unwrap();
@@ -540,7 +565,7 @@ mod tests {
 
     fn opened(folder: &tempfile::TempDir) -> (std::path::PathBuf, StateLog) {
         let path = folder.path().join("state.log");
-        let log = StateLog::open(&RealDisk, &path, 0).unwrap();
+        let log = StateLog::open(&RealDisk, &path, &(0..0)).unwrap();
         (path, log)
     }
 
@@ -562,7 +587,7 @@ mod tests {
         assert_eq!(size(), with_room);
         let contents = read_log(&RealDisk.read(&path, 1 << 20).unwrap());
         assert_eq!((seqs(&contents), contents.damaged_lines), (vec![1, 2], 0));
-        assert_eq!(contents.keep, log.length());
+        assert_eq!(contents.last_write.end, log.length());
         let mut closed = LogBatch::default();
         closed.closed(2);
         log.close(&closed).unwrap();
@@ -582,14 +607,14 @@ mod tests {
         }
         let contents = read_log(&RealDisk.read(&path, 1 << 20).unwrap());
         assert_eq!(seqs(&contents), Vec::from_iter(1..=500));
-        assert!(log.length() > 2 * LEAST_ROOM && contents.keep == log.length());
+        assert!(log.length() > 2 * LEAST_ROOM && contents.last_write.end == log.length());
     }
 
     #[test]
     fn a_batch_costs_one_sync() {
         let folder = tempfile::tempdir().unwrap();
         let disk = FaultyDisk::new(std::sync::Arc::new(RealDisk), Fault::None);
-        let mut log = StateLog::open(&disk, &folder.path().join("state.log"), 0).unwrap();
+        let mut log = StateLog::open(&disk, &folder.path().join("state.log"), &(0..0)).unwrap();
         let mut many = LogBatch::default();
         (1..=64).for_each(|seq| add(&mut many, seq));
         let before = disk.syncs();
@@ -600,7 +625,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_give_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            prop_assert!(read_log(&bytes).keep <= bytes.len() as u64);
+            prop_assert!(read_log(&bytes).last_write.end <= bytes.len() as u64);
         }
 
         #[test]

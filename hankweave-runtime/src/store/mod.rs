@@ -12,5 +12,5 @@ mod log;
 mod snapshot;
 
 pub use file::{FoundFile, FoundState, StateFileError, StateFiles};
-pub use log::{LogBatch, LogContents, StateLog, read_log};
+pub use log::{LogBatch, LogContents, NOTHING_IN_DOUBT, StateLog, read_log};
 pub use snapshot::{SnapshotMark, SnapshotWriter};

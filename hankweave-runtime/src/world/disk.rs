@@ -287,6 +287,29 @@ pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     disk.sync_dir(parent(path))
 }
 
+/// Writes what stands behind `from` in an open file once more, over itself.
+///
+/// What a process failed to sync can still be read, but the system takes it for written, and no later sync brings it to the disk: only what is
+/// written again. So this makes true what a start reads. A crash on the way leaves old bytes or new ones, which are the same.
+///
+/// # Errors
+///
+/// What the system says. The end of `file` is then anywhere; its content is as before.
+pub fn write_again(disk: &dyn Disk, path: &Path, file: &mut dyn AppendFile, from: u64) -> io::Result<()> {
+    const CHUNK: u64 = 1 << 20;
+    let end = file.length();
+    file.rewind(from.min(end))?;
+    while file.length() < end {
+        let length = CHUNK.min(end - file.length()) as usize;
+        let bytes = disk.read_at(path, file.length(), length)?;
+        if bytes.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        file.write_all(&bytes)?;
+    }
+    Ok(())
+}
+
 /// Removes a file that may be absent.
 ///
 /// # Errors

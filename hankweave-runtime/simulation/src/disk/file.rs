@@ -60,14 +60,27 @@ impl File {
         self.pending.retain(|pending| pending.lost);
     }
 
-    /// A sync that failed: the system takes the pages for clean all the same.
+    /// A sync that failed: the system takes the pages for clean all the same. Lengths are none of the pages' business.
     pub(super) fn fail_sync(&mut self) {
-        self.pending.iter_mut().for_each(|pending| pending.lost = true);
+        for pending in &mut self.pending {
+            pending.lost |= matches!(pending.change, Change::Write { .. });
+        }
     }
 
-    /// Whoever opens the file from now on has written it again, as far as anybody can tell.
-    pub(super) fn forget_failures(&mut self) {
-        self.pending.iter_mut().for_each(|pending| pending.lost = false);
+    /// Whether a failed sync lost something.
+    pub(super) fn has_lost(&self) -> bool {
+        self.pending.iter().any(|pending| pending.lost)
+    }
+
+    /// The system needs memory and drops clean pages: what is read from now on is what the disk has, at the length that the file had.
+    pub(super) fn reclaim(&mut self) {
+        let length = self.content.len();
+        self.pending.retain(|pending| !pending.lost);
+        self.content.clone_from(&self.durable);
+        for pending in &self.pending {
+            pending.change.apply(&mut self.content);
+        }
+        self.content.resize(length, 0);
     }
 
     /// The file without what was not synced.
@@ -103,7 +116,7 @@ impl Change {
         }
     }
 
-    /// Some sectors of a write arrive; the others are missing, or there without their content.
+    /// Some sectors of a write arrive; the others are missing, or, where the file had none yet, there without their content.
     fn tear(&self, to: &mut Vec<u8>, rng: &mut Rng) {
         let Self::Write { offset, bytes } = self else {
             return;
@@ -117,8 +130,8 @@ impl Change {
             (first + rng.up_to(last - first)) * SECTOR
         };
         overwrite(to, *offset, &bytes[..border - offset]);
-        if rng.one_in(2) {
-            overwrite(to, border, &vec![0; end - border]);
+        if rng.one_in(2) && to.len() < end {
+            to.resize(end, 0);
         }
     }
 }
@@ -226,6 +239,36 @@ mod tests {
         assert_eq!(file.content(), b"one two three");
         for content in after_power_loss(&file) {
             assert_eq!(content, b"one \0\0\0\0three");
+        }
+    }
+
+    #[test]
+    fn what_is_written_again_after_a_failed_sync_becomes_durable() {
+        let mut file = file(b"one ", b"two ");
+        file.fail_sync();
+        file.write_at(4, b"two ");
+        file.sync();
+        for content in after_power_loss(&file) {
+            assert_eq!(content, b"one two ");
+        }
+    }
+
+    #[test]
+    fn what_a_failed_sync_lost_can_be_read_until_its_pages_are_dropped() {
+        let mut file = file(b"one ", b"two ");
+        file.fail_sync();
+        file.append(b"three");
+        assert_eq!(file.content(), b"one two three");
+        file.reclaim();
+        assert_eq!(file.content(), b"one \0\0\0\0three");
+    }
+
+    #[test]
+    fn a_torn_write_over_durable_bytes_leaves_old_ones_or_new_ones() {
+        let mut file = file(&[1; 1_500], b"");
+        file.write_at(0, &[2; 1_500]);
+        for content in after_power_loss(&file) {
+            assert!(content.iter().all(|byte| [1, 2].contains(byte)));
         }
     }
 }

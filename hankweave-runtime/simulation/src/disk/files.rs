@@ -181,11 +181,14 @@ impl Files {
         }
     }
 
-    /// A process has ended, and with it what it knew of failed syncs.
-    pub(super) fn forget_failures(&mut self) {
+    /// The system drops the clean pages of any file or of none.
+    pub(super) fn reclaim(&mut self, rng: &mut Rng) {
         for inode in self.inodes.values_mut() {
-            if let Node::File(file) = &mut inode.node {
-                file.forget_failures();
+            if let Node::File(file) = &mut inode.node
+                && file.has_lost()
+                && rng.one_in(2)
+            {
+                file.reclaim();
             }
         }
     }

@@ -128,12 +128,12 @@ impl SimDisk {
         let mut shared = self.shared();
         shared.down = true;
         shared.locks.clear();
-        if crash == Some(Crash::PowerLoss) {
-            let Shared { files, rng, .. } = &mut *shared;
-            files.lose(rng);
+        let Shared { files, rng, .. } = &mut *shared;
+        match crash {
+            Some(Crash::PowerLoss) => files.lose(rng),
+            Some(Crash::Kill) | None => files.reclaim(rng),
         }
-        shared.files.forget_failures();
-        shared.files.forget_nameless();
+        files.forget_nameless();
     }
 
     /// The same disk for somebody who is not the runtime.
