@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hankweave_core::event::CheckpointType;
-use hankweave_core::id::CodonId;
+use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::state::HankweaveState;
 use hankweave_core::thread::{self, CodonPoint, TargetError};
 use serde_json::json;
@@ -224,6 +224,16 @@ fn instead(error: &RollbackError, state: &HankweaveState, typed: Typed<'_>) -> O
     }
 }
 
+/// What to type when an interrupted restore cannot be finished: either way nothing is thrown away.
+fn past_cut_off(safety: Option<&CheckpointSha>) -> String {
+    let kept = safety.map_or_else(String::new, |safety| {
+        format!("; what was there before is kept in checkpoint {}", safety.short())
+    });
+    format!(
+        "`hankweave rollback --to <checkpoint>` goes to another one, `hankweave run --new` starts from the first codon with the files as they are{kept}"
+    )
+}
+
 /// As many codons a hint names; the thread may hold thousands.
 const MOST_NAMED: usize = 10;
 
@@ -248,6 +258,9 @@ pub(super) fn failure(error: &RollbackError) -> Failure {
             .hint("mend the disk, then run the same command again: it finishes what was begun"),
         RollbackError::NoSuccess => Failure::from_error(FailureKind::Input, error)
             .hint("`hankweave run --new` starts from the first codon; the history stays"),
+        RollbackError::CutOff { safety, .. } => {
+            Failure::from_error(FailureKind::Input, error).hint(past_cut_off(safety.as_ref()))
+        }
         RollbackError::Incomplete(_) => Failure::from_error(FailureKind::Input, error)
             .hint("choose another checkpoint of `hankweave thread`; nothing was changed"),
         RollbackError::Restore(RestoreError::InTheWay { path, .. }) => {

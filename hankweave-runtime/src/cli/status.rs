@@ -120,10 +120,16 @@ impl Look<'_> {
                 .as_ref()
                 .map_or("the beginning", |id| id.as_str());
             let sha = source.checkpoint_sha.short();
-            writeln!(
-                text,
-                "went back to checkpoint {sha} of {codon}, and nothing has run since"
-            )?;
+            match pending.restored {
+                true => writeln!(
+                    text,
+                    "went back to checkpoint {sha} of {codon}, and nothing has run since"
+                ),
+                false => writeln!(
+                    text,
+                    "going back to checkpoint {sha} of {codon} was interrupted; the next start finishes it"
+                ),
+            }?;
         }
         writeln!(text, "{}", outlook(run, thread))?;
         if let Some(id) = &self.unfinished {

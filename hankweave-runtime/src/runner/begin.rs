@@ -13,7 +13,7 @@ use hankweave_core::thread::{self, Resume};
 use hankweave_core::wire::Event;
 
 use super::RunError;
-use super::rollback;
+use super::rollback::{self, RollbackError};
 use crate::checkpoint::InitialRequest;
 use crate::codon::tree_now;
 use crate::embed::Recovery;
@@ -43,7 +43,13 @@ pub(super) enum How {
 
 /// Opens the next run, or returns `None` when the plan is finished and nothing is left to do.
 pub(super) async fn begin(opened: &Opened, how: How) -> Result<Option<Begun>, RunError> {
-    rollback::finish(&opened.possession).await?;
+    let anew = opened.options.fresh && how == How::Start;
+    match rollback::finish(&opened.possession).await {
+        Err(RollbackError::CutOff { target, safety, .. }) if anew => {
+            rollback::leave_cut_off(&opened.possession, &target, safety.as_ref()).await;
+        }
+        finished => finished?,
+    }
     let state = opened.possession.manager.snapshot();
     let (source, reason) = match resume(opened, &state, how).await? {
         Resume::Fresh => return fresh(opened, &state).await.map(Some),

@@ -71,6 +71,20 @@ pub enum RollbackError {
         #[source]
         source: RestoreError,
     },
+    /// A restore was interrupted, and what it was to bring back is gone. Whoever chooses another place to go on from leaves it behind.
+    #[error(
+        "the way back to checkpoint {} was interrupted and cannot be finished, because the checkpoint cannot be read",
+        target.short()
+    )]
+    CutOff {
+        /// The checkpoint.
+        target: CheckpointSha,
+        /// The files as they were before the first change.
+        safety: Option<CheckpointSha>,
+        /// What cannot be read.
+        #[source]
+        source: Box<Self>,
+    },
     /// The archive cannot be used; nothing was changed, unless the files are back already.
     #[error("failed to bring files back from the archive")]
     Archive(#[source] ArchiveError),
@@ -101,15 +115,22 @@ pub(crate) async fn look(
     possession: &Possession,
     target: &RollbackTarget,
 ) -> Result<Rollback, RollbackError> {
-    let state = possession.manager.snapshot();
+    look_from(possession, &possession.manager.snapshot(), target).await
+}
+
+async fn look_from(
+    possession: &Possession,
+    state: &HankweaveState,
+    target: &RollbackTarget,
+) -> Result<Rollback, RollbackError> {
     let known = known_checkpoints(possession).await?;
-    let thread = thread::build(&state, None, Some(&known));
+    let thread = thread::build(state, None, Some(&known));
     if thread.has_running_codon {
         return Err(RollbackError::Running);
     }
-    let source = resolve(target, &state, &thread, &known)?;
-    let left = left(&state, &thread, &known);
-    plan(possession, &state, source, left).await
+    let source = resolve(target, state, &thread, &known)?;
+    let left = left(state, &thread, &known);
+    plan(possession, state, source, left).await
 }
 
 /// Goes back to `target`: restores the files and records where the next run goes on.
@@ -117,9 +138,15 @@ pub(crate) async fn go_back(
     possession: &Possession,
     target: &RollbackTarget,
 ) -> Result<Rollback, RollbackError> {
-    finish(possession).await?;
-    let rollback = look(possession, target).await?;
-    go_back_to(possession, rollback.source.clone()).await
+    let finished = finish(possession).await;
+    let mut state = HankweaveState::clone(&possession.manager.snapshot());
+    match finished {
+        // As if it had never begun: its place in the records is taken by the new one, as soon as that is known to be possible.
+        Err(RollbackError::CutOff { .. }) => state.pending_rollback = None,
+        finished => finished?,
+    }
+    let rollback = look_from(possession, &state, target).await?;
+    go_back_from(possession, &state, rollback.source).await
 }
 
 /// The same for a place that is known to exist.
@@ -127,11 +154,19 @@ pub(crate) async fn go_back_to(
     possession: &Possession,
     source: ContinuationSource,
 ) -> Result<Rollback, RollbackError> {
+    go_back_from(possession, &possession.manager.snapshot(), source).await
+}
+
+async fn go_back_from(
+    possession: &Possession,
+    state: &HankweaveState,
+    source: ContinuationSource,
+) -> Result<Rollback, RollbackError> {
     nobody_lives(possession)?;
-    let state = possession.manager.snapshot();
-    let thread = thread::build(&state, None, None);
-    let left = left(&state, &thread, &known_checkpoints(possession).await?);
-    let mut rollback = plan(possession, &state, source.clone(), left.clone()).await?;
+    let recorded = possession.manager.snapshot().pending_rollback.clone();
+    let thread = thread::build(state, None, None);
+    let left = left(state, &thread, &known_checkpoints(possession).await?);
+    let mut rollback = plan(possession, state, source.clone(), left.clone()).await?;
     let mut pending = PendingRollback {
         source,
         left,
@@ -139,7 +174,7 @@ pub(crate) async fn go_back_to(
         restored: false,
         extra: Extra::default(),
     };
-    tell(possession, started(&state, &thread, &rollback)).await;
+    tell(possession, started(state, &thread, &rollback)).await;
     let mut cleaned = Vec::new();
     let going_back = async {
         begin(possession, &mut pending).await?;
@@ -156,7 +191,7 @@ pub(crate) async fn go_back_to(
             tell(possession, failed(&error)).await;
             if changed_nothing(&error) {
                 put_back(possession, cleaned).await;
-                record(possession, state.pending_rollback.clone()).await?;
+                record(possession, recorded).await?;
             }
             return Err(error);
         }
@@ -239,12 +274,24 @@ fn is_target(entry: &thread::ThreadCodon, rollback: &Rollback) -> bool {
 }
 
 /// Finishes a restore that was interrupted ("reliability and security", rule G8).
+///
+/// # Errors
+///
+/// [`RollbackError`]; the restore is then as unfinished as before, and with [`CutOff`](RollbackError::CutOff) it stays so.
 pub(crate) async fn finish(possession: &Possession) -> Result<(), RollbackError> {
     let pending = possession.manager.snapshot().pending_rollback.clone();
     if let Some(pending) = pending.filter(|pending| !pending.restored) {
         nobody_lives(possession)?;
-        let target = pending.source.checkpoint_sha.clone();
-        let taken = take(possession, pending).await?;
+        let (target, safety) = (pending.source.checkpoint_sha.clone(), pending.safety.clone());
+        let taken = take(possession, pending).await;
+        let taken = taken.map_err(|error| match cannot_be_read(&error) {
+            true => RollbackError::CutOff {
+                target: target.clone(),
+                safety,
+                source: Box::new(error),
+            },
+            false => error,
+        })?;
         let message = format!(
             "going back to checkpoint {} had been interrupted and was finished{}",
             target.short(),
@@ -253,6 +300,33 @@ pub(crate) async fn finish(possession: &Possession) -> Result<(), RollbackError>
         tell(possession, Event::Info { message }).await;
     }
     Ok(())
+}
+
+/// Tells that an interrupted restore is left as it is, for a run that begins anew.
+pub(super) async fn leave_cut_off(
+    possession: &Possession,
+    target: &CheckpointSha,
+    safety: Option<&CheckpointSha>,
+) {
+    let kept = safety.map_or_else(String::new, |safety| {
+        format!("; what was there before is kept in checkpoint {}", safety.short())
+    });
+    let message = format!(
+        "going back to checkpoint {} had been interrupted and cannot be finished; the files stay as they are{kept}",
+        target.short()
+    );
+    tell(possession, Event::Info { message }).await;
+}
+
+/// Whether a checkpoint or its contents cannot be read, which trying again does not change.
+fn cannot_be_read(error: &RollbackError) -> bool {
+    match error {
+        RollbackError::History(_) => true,
+        RollbackError::Restore(source) | RollbackError::Interrupted { source, .. } => {
+            matches!(source, RestoreError::History(_) | RestoreError::Contents { .. })
+        }
+        _ => false,
+    }
 }
 
 /// Files are never taken back beneath living processes ("reliability and security", rule G9).

@@ -1,5 +1,6 @@
 //! What happens to a restore that does not get to its end.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use hankweave_core::id::CheckpointSha;
@@ -20,6 +21,18 @@ struct Troubled {
     store: Arc<dyn CheckpointStore>,
     /// 1: the next restore breaks off after it has changed files; 2: it refuses before; 3: the next checkpoint fails.
     trouble: AtomicU8,
+    /// The checkpoint that cannot be read any more.
+    lost: OnceLock<CheckpointSha>,
+}
+
+impl Troubled {
+    fn new(store: &Arc<dyn CheckpointStore>, trouble: u8) -> Arc<Self> {
+        Arc::new(Self {
+            store: Arc::clone(store),
+            trouble: AtomicU8::new(trouble),
+            lost: OnceLock::new(),
+        })
+    }
 }
 
 impl CheckpointStore for Troubled {
@@ -57,6 +70,9 @@ impl CheckpointStore for Troubled {
         self.store.protect(request)
     }
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
+        if let Some(sha) = self.lost.get().filter(|lost| **lost == request.target) {
+            return Err(RestoreError::History(HistoryError::Unknown { sha: sha.clone() }));
+        }
         let path = TreePath::new(b"done.txt").unwrap();
         match self.trouble.swap(0, Ordering::Relaxed) {
             1 => Err(RestoreError::Write {
@@ -73,14 +89,17 @@ impl CheckpointStore for Troubled {
 }
 
 async fn done(trouble: u8) -> Stage {
+    troubled(trouble).await.0
+}
+
+/// A hank that is done, and its checkpoints.
+async fn troubled(trouble: u8) -> (Stage, Arc<Troubled>) {
     let mut stage = Stage::new(&["one", "two"]);
     let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
     assert_eq!(outcome.result, RunResult::Completed);
-    stage.checkpoints = Arc::new(Troubled {
-        store: Arc::clone(&stage.checkpoints),
-        trouble: AtomicU8::new(trouble),
-    });
-    stage
+    let checkpoints = Troubled::new(&stage.checkpoints, trouble);
+    stage.checkpoints = checkpoints.clone();
+    (stage, checkpoints)
 }
 
 fn to_first() -> RollbackTarget {
@@ -116,14 +135,56 @@ async fn a_restore_that_broke_off_is_finished_by_the_next_start() {
     );
 }
 
+/// A restore that broke off, and whose checkpoint was lost then: a run that only goes on is refused.
+async fn cut_off() -> Stage {
+    let (stage, checkpoints) = troubled(1).await;
+    let hankweave = stage.open().await;
+    assert!(hankweave.go_back(&to_first()).await.is_err());
+    let pending = hankweave.state().pending_rollback.clone().unwrap();
+    checkpoints.lost.set(pending.source.checkpoint_sha).unwrap();
+    hankweave.close().await.unwrap();
+    let refused = stage.open().await.run(Shutdown::new()).await;
+    assert!(
+        matches!(refused, Err(RunError::Rollback(RollbackError::CutOff { .. }))),
+        "{refused:?}"
+    );
+    assert_eq!(stage.done(), "one\ntwo\n");
+    stage
+}
+
+// covers: G8, G10, F21
+#[tokio::test]
+async fn whoever_begins_anew_leaves_a_restore_that_cannot_be_finished() {
+    let mut stage = cut_off().await;
+    stage.options.fresh = true;
+    let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
+    assert_eq!((outcome.result, outcome.codons.len()), (RunResult::Completed, 2));
+    assert_eq!(stage.done(), "one\ntwo\none\ntwo\n", "the files stay as they are");
+    assert_eq!(stage.open().await.state().pending_rollback, None);
+}
+
+// covers: G8, G10, F21
+#[tokio::test]
+async fn another_way_back_takes_the_place_of_one_that_cannot_be_finished() {
+    let stage = cut_off().await;
+    std::fs::write(stage.work().join("done.txt"), "half").unwrap();
+    let hankweave = stage.open().await;
+    assert!(hankweave.go_back(&to_first()).await.is_err());
+    assert!(
+        !hankweave.state().pending_rollback.clone().unwrap().restored,
+        "still known"
+    );
+    let to_last = RollbackTarget::Codon("b".parse().unwrap(), CodonPoint::End);
+    let rollback = hankweave.go_back(&to_last).await.unwrap();
+    assert!(rollback.safety.is_some() && hankweave.state().pending_rollback.clone().unwrap().restored);
+    assert_eq!(stage.done(), "one\ntwo\n");
+}
+
 // covers: G5
 #[tokio::test]
 async fn a_codon_without_its_checkpoint_has_failed_and_none_follows() {
     let mut stage = Stage::new(&["one", "two"]);
-    stage.checkpoints = Arc::new(Troubled {
-        store: Arc::clone(&stage.checkpoints),
-        trouble: AtomicU8::new(3),
-    });
+    stage.checkpoints = Troubled::new(&stage.checkpoints, 3);
     let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
     assert!(matches!(outcome.result, RunResult::Failed(_)), "{outcome:?}");
     assert_eq!((outcome.codons.len(), &*stage.done()), (1, "one\n"));
