@@ -15,6 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::error::chain;
 use crate::report::Report;
 use crate::state_manager::{Delivery, Subscription};
+use crate::world::blocking::Blocking;
 
 /// How long a run that was told to stop waits for whoever reads what it has said last.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -26,8 +27,8 @@ impl Show {
     /// Begins to show everything that is published.
     pub(super) fn begin(events: Subscription, report: Report) -> Self {
         let here = Handle::current();
-        let showing = tokio::task::spawn_blocking(move || here.block_on(show(events, report)));
-        Self(AbortOnDropHandle::new(showing))
+        let showing = Blocking::Threads.run(move || here.block_on(show(events, report)));
+        Self(AbortOnDropHandle::new(tokio::spawn(showing)))
     }
 
     /// Waits until everything is shown, and a little longer than `stopped` otherwise; `None` when nobody reads it.
