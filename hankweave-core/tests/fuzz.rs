@@ -1,12 +1,9 @@
 //! Every parser of core against damaged input: the committed corpus, and a fixed series of mutations of it.
 //!
-//! `HANKWEAVE_TEST_MUTATIONS` sets how many mutations each file of the corpus gets, and `HANKWEAVE_TEST_SEED` where their
-//! series begins. A failure names file, seed and number of the mutation, so that it can be repeated.
-
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+//! `hankweave_testing::corpus` tells how a failure is repeated.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hankweave_core::agent::{ClaudeDecoder, ProcessExit};
 use hankweave_core::cost::Usd;
@@ -16,14 +13,11 @@ use hankweave_core::id::{CodonId, LoopId, RunId, SessionId};
 use hankweave_core::state::{LiveState, parse, render};
 use hankweave_core::thread;
 use hankweave_core::time::Timestamp;
+use hankweave_testing::corpus::{self, Random};
 use serde_json::Value;
 
-const MUTATIONS: u64 = 300;
-
 /// Parsers see a whole file, so this finds most of what there is within a few seconds.
-fn number(name: &str, usual: u64) -> u64 {
-    std::env::var(name).map_or(usual, |text| text.parse().unwrap())
-}
+const MUTATIONS: u64 = 300;
 
 #[test]
 fn no_damage_to_a_state_document_goes_unnoticed_or_panics() {
@@ -161,67 +155,28 @@ fn no_damage_to_a_short_text_panics() {
     });
 }
 
-/// Gives the target every file of its corpus, whole and then damaged.
-#[track_caller]
-fn feed(corpus: &str, target: impl Fn(&[u8]) + std::panic::RefUnwindSafe) {
-    let (mutations, seed) = (
-        number("HANKWEAVE_TEST_MUTATIONS", MUTATIONS),
-        number("HANKWEAVE_TEST_SEED", 1),
-    );
-    let files = files_of(corpus);
-    assert!(!files.is_empty());
-    for file in files {
-        let whole = std::fs::read(&file).unwrap();
-        target(&whole);
-        for number in 0..mutations {
-            let mut random = Random::new(seed.wrapping_add(number));
-            let mut damaged = whole.clone();
-            match number % 2 {
-                0 => damage(&mut damaged, &mut random),
-                _ => damage_tokens(&mut damaged, &mut random),
-            }
-            let survived = std::panic::catch_unwind(|| target(&damaged)).is_ok();
-            assert!(survived, "{} seed {seed} mutation {number}", file.display());
-        }
-    }
-}
+/// What parsers of JSON and of short texts stumble over.
+const STUMBLES: [&[u8]; 8] = [
+    b"null",
+    b"-1",
+    b"1e999",
+    b"\"\"",
+    b"[[[[",
+    b"{}",
+    b"\xff\xfe",
+    b"\"\\ud800\"",
+];
 
-fn files_of(corpus: &str) -> Vec<PathBuf> {
+/// Gives the parser every file of its corpus, whole and then damaged.
+fn feed(corpus: &str, parser: impl Fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/corpus")
         .join(corpus);
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    files
-}
-
-/// One to four changes: a byte, a cut, a part that stands twice, or a value that parsers stumble over.
-fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
-    const STUMBLES: [&[u8]; 8] = [
-        b"null",
-        b"-1",
-        b"1e999",
-        b"\"\"",
-        b"[[[[",
-        b"{}",
-        b"\xff\xfe",
-        b"\"\\ud800\"",
-    ];
-    for _ in 0..=random.below(3) {
-        let place = random.below(bytes.len());
-        let end = place + random.below((bytes.len() - place).min(40));
-        match random.below(5) {
-            0 if place < bytes.len() => bytes[place] ^= 1 << random.below(7),
-            1 => bytes.truncate(place),
-            2 => drop(bytes.drain(place..end)),
-            3 => {
-                let part = bytes[place..end].to_vec();
-                bytes.splice(place..place, part);
-            }
-            _ => drop(bytes.splice(place..end, STUMBLES[random.below(7)].iter().copied())),
-        }
-    }
+    let damage = |bytes: &mut Vec<u8>, random: &mut Random, mutation: u64| match mutation % 2 {
+        0 => corpus::damage(bytes, random, &STUMBLES),
+        _ => damage_tokens(bytes, random),
+    };
+    corpus::feed(&folder, MUTATIONS, damage, parser);
 }
 
 /// One to four changes that leave the text well-formed more often than not: a value or name in the place of another, one that stands twice, one that is
@@ -241,16 +196,16 @@ fn damage_tokens(bytes: &mut Vec<u8>, random: &mut Random) {
         "{}",
         "[]",
     ];
-    for _ in 0..=random.below(3) {
+    for _ in 0..=random.up_to(3) {
         let tokens = tokens(bytes);
-        let [Some(first), Some(second)] = [(); 2].map(|()| tokens.get(random.below(tokens.len())).cloned())
+        let [Some(first), Some(second)] = [(); 2].map(|()| tokens.get(random.up_to(tokens.len())).cloned())
         else {
             continue;
         };
         let other = bytes[second].to_vec();
-        match random.below(3) {
+        match random.up_to(3) {
             0 => drop(bytes.splice(first, other)),
-            1 => drop(bytes.splice(first, STUMBLES[random.below(11)].bytes())),
+            1 => drop(bytes.splice(first, STUMBLES[random.up_to(11)].bytes())),
             2 => {
                 let comma = bytes[first.end..]
                     .iter()
@@ -299,23 +254,4 @@ fn text_length(bytes: &[u8]) -> usize {
 
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-._".contains(&byte)
-}
-
-/// The SplitMix64 generator: the same seed, the same numbers, on every machine.
-struct Random(u64);
-
-impl Random {
-    fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// A number from 0 to `limit`, both included.
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        usize::try_from(mixed % (limit as u64 + 1)).unwrap()
-    }
 }

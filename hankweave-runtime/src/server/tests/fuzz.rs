@@ -1,10 +1,10 @@
 //! Heads and frames that are damaged: the committed corpus in `tests/corpus`, and a fixed series of mutations of it.
 //!
-//! `HANKWEAVE_TEST_MUTATIONS` sets how many mutations each file gets, and `HANKWEAVE_TEST_SEED` where their series begins. A failure names file,
-//! seed and number of the mutation, so that it can be repeated.
+//! `hankweave_testing::corpus` tells how a failure is repeated.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use hankweave_testing::corpus::{self, Random};
 use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -90,91 +90,21 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
-fn number(name: &str, usual: u64) -> u64 {
-    std::env::var(name).map_or(usual, |text| text.parse().unwrap())
-}
+/// What readers of heads and frames stumble over.
+const STUMBLES: [&[u8]; 6] = [
+    b"\r\n",
+    b"\r\n\r\n",
+    b"\0",
+    b"\xff\xff\xff\xff\xff\xff\xff\xff",
+    b",",
+    b"Host: evil.example\r\n",
+];
 
 /// Gives every file of a corpus to `parser`, as it is and damaged.
 fn feed(corpus: &str, parser: impl Fn(&[u8])) {
-    let (mutations, seed) = (
-        number("HANKWEAVE_TEST_MUTATIONS", MUTATIONS),
-        number("HANKWEAVE_TEST_SEED", 0),
-    );
-    for file in files(corpus) {
-        let original = read(&file);
-        parser(&original);
-        for mutation in seed..seed + mutations {
-            let mut bytes = original.clone();
-            damage(&mut bytes, &mut Random(mutation));
-            let case = std::panic::AssertUnwindSafe(|| parser(&bytes));
-            if let Err(panic) = std::panic::catch_unwind(case) {
-                eprintln!("{} with HANKWEAVE_TEST_SEED={mutation}", file.display());
-                std::panic::resume_unwind(panic);
-            }
-        }
-    }
-}
-
-fn files(corpus: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/corpus")
         .join(corpus);
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    assert!(!files.is_empty());
-    files
-}
-
-/// The bytes of a file; frames are written as hexadecimal digits, so that they can be read.
-fn read(file: &Path) -> Vec<u8> {
-    if file.extension().is_none_or(|extension| extension != "hex") {
-        return std::fs::read(file).unwrap();
-    }
-    let text = std::fs::read_to_string(file).unwrap();
-    let bytes = text
-        .split_whitespace()
-        .map(|digits| u8::from_str_radix(digits, 16));
-    bytes.collect::<Result<_, _>>().unwrap()
-}
-
-/// One to four changes: a bit, a cut, a part that is gone or stands twice, or bytes that readers stumble over.
-fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
-    const STUMBLES: [&[u8]; 6] = [
-        b"\r\n",
-        b"\r\n\r\n",
-        b"\0",
-        b"\xff\xff\xff\xff\xff\xff\xff\xff",
-        b",",
-        b"Host: evil.example\r\n",
-    ];
-    for _ in 0..=random.below(3) {
-        let place = random.below(bytes.len());
-        let end = place + random.below((bytes.len() - place).min(40));
-        match random.below(5) {
-            0 if place < bytes.len() => bytes[place] ^= 1 << random.below(7),
-            1 => bytes.truncate(place),
-            2 => drop(bytes.drain(place..end)),
-            3 => {
-                let part = bytes[place..end].to_vec();
-                bytes.splice(place..place, part);
-            }
-            _ => drop(bytes.splice(place..end, STUMBLES[random.below(5)].iter().copied())),
-        }
-    }
-}
-
-/// The SplitMix64 generator: the same seed, the same numbers, on every machine.
-struct Random(u64);
-
-impl Random {
-    /// A number from 0 to `limit`, both included.
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        usize::try_from(mixed % (limit as u64 + 1)).unwrap()
-    }
+    let damage = |bytes: &mut Vec<u8>, random: &mut Random, _| corpus::damage(bytes, random, &STUMBLES);
+    corpus::feed(&folder, MUTATIONS, damage, parser);
 }
