@@ -182,7 +182,7 @@ fn choose_report(global: &Global, args: &RunArgs) -> Report {
     } else if global.quiet {
         Report::Quiet
     } else if args.headless || !std::io::stdout().is_terminal() || !std::io::stderr().is_terminal() {
-        Report::Plain
+        Report::plain()
     } else {
         Report::live()
     }

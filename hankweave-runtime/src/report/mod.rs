@@ -2,9 +2,8 @@
 //!
 //! Reports only listen: they get the published events and never ask for anything.
 
-mod json;
+mod lines;
 mod live;
-mod plain;
 mod summary;
 mod words;
 
@@ -12,7 +11,7 @@ use hankweave_core::wire::JournalEntry;
 
 use crate::runner::RunOutcome;
 
-use self::json::JsonLines;
+use self::lines::Lines;
 pub(crate) use summary::Ending;
 pub(crate) use words::{budget, codon_line, printable};
 
@@ -21,10 +20,10 @@ pub(crate) use words::{budget, codon_line, printable};
 pub(crate) enum Report {
     /// A view that is redrawn, for terminals.
     Live(live::LiveView),
-    /// One line for each thing that happens.
-    Plain,
+    /// One line for each thing that happens, for logs and pipes.
+    Plain(Lines),
     /// Every event as one line of JSON.
-    Json(JsonLines),
+    Json(Lines),
     /// Nothing.
     Quiet,
 }
@@ -34,17 +33,20 @@ impl Report {
         Self::Live(live::LiveView::new())
     }
 
-    /// Every event as one line of JSON.
+    pub(crate) fn plain() -> Self {
+        Self::Plain(Lines::default())
+    }
+
     pub(crate) fn json() -> Self {
-        Self::Json(JsonLines::default())
+        Self::Json(Lines::default())
     }
 
     /// Shows one event, or keeps it for the next [`flush`](Self::flush). `Err` means that the reader of standard output has gone away.
     pub(crate) fn event(&mut self, entry: &JournalEntry) -> std::io::Result<()> {
         match self {
             Self::Live(view) => view.event(entry),
-            Self::Plain => plain::event(entry),
-            Self::Json(lines) => lines.push(entry),
+            Self::Plain(lines) => lines.say(entry),
+            Self::Json(lines) => lines.print(entry),
             Self::Quiet => Ok(()),
         }
     }
@@ -52,16 +54,16 @@ impl Report {
     /// The same for an event of a kind that we do not know, which only a program can.
     pub(crate) fn unknown(&mut self, event: &serde_json::Value) -> std::io::Result<()> {
         match self {
-            Self::Json(lines) => lines.push(event),
-            Self::Live(_) | Self::Plain | Self::Quiet => Ok(()),
+            Self::Json(lines) => lines.print(event),
+            Self::Live(_) | Self::Plain(_) | Self::Quiet => Ok(()),
         }
     }
 
     /// Shows what was kept.
     pub(crate) fn flush(&mut self) -> std::io::Result<()> {
         match self {
-            Self::Json(lines) => lines.flush(),
-            Self::Live(_) | Self::Plain | Self::Quiet => Ok(()),
+            Self::Plain(lines) | Self::Json(lines) => lines.flush(),
+            Self::Live(_) | Self::Quiet => Ok(()),
         }
     }
 
@@ -89,7 +91,7 @@ impl Report {
     /// Closes the view and sums up.
     pub(crate) fn close(&mut self, outcome: &RunOutcome, ending: &Ending<'_>) {
         self.clear();
-        if matches!(self, Self::Live(_) | Self::Plain) {
+        if matches!(self, Self::Live(_) | Self::Plain(_)) {
             tell(&ending.text(outcome).to_string());
         }
     }

@@ -76,7 +76,7 @@ fn choose_report(global: &Global) -> Report {
     } else if is_interactive() {
         Report::live()
     } else {
-        Report::Plain
+        Report::plain()
     }
 }
 

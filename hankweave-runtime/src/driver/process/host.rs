@@ -16,8 +16,8 @@ use crate::world::disk::{FileKind, parent, remove_if_present};
 use crate::world::environment;
 use crate::world::process::{self, CommandSpec, Stdin};
 
-/// Reads of output whose events may wait for a slow reader. Few, because a line may be long; the agent waits in its pipe.
-const READS: usize = 4;
+/// Lists of events that may wait for a slow reader. Few, because a line may be long; the agent waits in its pipe.
+const WAITING: usize = 4;
 
 /// What drivers of agent processes share: how processes are started, what they inherit, and their limits.
 #[derive(Debug, Clone)]
@@ -143,7 +143,7 @@ impl ProcessHost {
             .spawner
             .spawn(spec)
             .map_err(|source| StartError::Spawn { program, source })?;
-        let (sender, events) = event_channel(READS);
+        let (sender, events) = event_channel(WAITING);
         let pid = process.pid;
         let control = supervise(Supervisor {
             process,

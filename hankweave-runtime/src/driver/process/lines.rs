@@ -1,14 +1,15 @@
 //! Cutting a stream of bytes into lines of bounded length.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-/// One line of output.
+/// One line of output, borrowed from what was read when it came in one piece.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum Line<'c> {
     /// The line without its line break, invalid UTF-8 replaced.
-    Text(String),
+    Text(Cow<'c, str>),
     /// The line was longer than the limit ("reliability and security", rule S9).
     TooLong {
         /// Its length in bytes.
@@ -42,7 +43,7 @@ impl Dropped {
         self.hash.update(bytes);
     }
 
-    fn into_line(self) -> Line {
+    fn into_line<'c>(self) -> Line<'c> {
         let digest = self.hash.finalize();
         let sha256 = digest.iter().fold(String::new(), |mut text, byte| {
             // Writing to a string cannot fail.
@@ -65,21 +66,25 @@ impl LineFramer {
         }
     }
 
-    /// Takes the next bytes and returns the lines they finish.
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<Line> {
-        let mut lines = Vec::new();
-        let mut rest = chunk;
-        while let Some(end) = memchr::memchr(b'\n', rest) {
-            self.extend(&rest[..end]);
-            lines.push(self.take());
-            rest = &rest[end + 1..];
+    /// Takes the next line from the front of `rest`; `None` when what is left of it is no whole line, and is kept.
+    pub(super) fn next<'c>(&mut self, rest: &mut &'c [u8]) -> Option<Line<'c>> {
+        let Some(end) = memchr::memchr(b'\n', rest) else {
+            self.extend(rest);
+            *rest = &[];
+            return None;
+        };
+        let line = &rest[..end];
+        *rest = &rest[end + 1..];
+        let in_one_piece = self.unfinished.is_empty() && self.dropped.is_none();
+        if in_one_piece && line.len() <= self.limit {
+            return Some(Line::Text(String::from_utf8_lossy(line)));
         }
-        self.extend(rest);
-        lines
+        self.extend(line);
+        Some(self.take())
     }
 
     /// The last line, when the stream did not end with a line break.
-    pub(super) fn finish(&mut self) -> Option<Line> {
+    pub(super) fn finish(&mut self) -> Option<Line<'static>> {
         (self.dropped.is_some() || !self.unfinished.is_empty()).then(|| self.take())
     }
 
@@ -93,10 +98,10 @@ impl LineFramer {
         dropped.add(bytes);
     }
 
-    fn take(&mut self) -> Line {
+    fn take(&mut self) -> Line<'static> {
         let bytes = std::mem::take(&mut self.unfinished);
         match self.dropped.take() {
-            None => Line::Text(text(bytes)),
+            None => Line::Text(text(bytes).into()),
             Some(dropped) => dropped.into_line(),
         }
     }
@@ -111,13 +116,18 @@ fn text(bytes: Vec<u8>) -> String {
 mod tests {
     use super::*;
 
-    fn line(text: &str) -> Line {
-        Line::Text(text.to_owned())
+    fn line(text: &str) -> Line<'_> {
+        Line::Text(text.into())
     }
 
-    fn too_long(bytes: u64, sha256: &str) -> Line {
+    fn too_long(bytes: u64, sha256: &str) -> Line<'static> {
         let sha256 = sha256.to_owned();
         Line::TooLong { bytes, sha256 }
+    }
+
+    /// The lines that a chunk finishes.
+    fn lines<'c>(framer: &mut LineFramer, mut chunk: &'c [u8]) -> Vec<Line<'c>> {
+        std::iter::from_fn(|| framer.next(&mut chunk)).collect()
     }
 
     /// What `printf 12345 | sha256sum` says.
@@ -129,9 +139,9 @@ mod tests {
     #[test]
     fn lines_may_be_spread_over_chunks() {
         let mut framer = LineFramer::new(100);
-        assert_eq!(framer.push(b"a"), []);
+        assert_eq!(lines(&mut framer, b"a"), []);
         assert_eq!(
-            framer.push("b\n\nc\u{2028}d\nx".as_bytes()),
+            lines(&mut framer, "b\n\nc\u{2028}d\nx".as_bytes()),
             [line("ab"), line(""), line("c\u{2028}d")]
         );
         assert_eq!(framer.finish(), Some(line("x")));
@@ -142,19 +152,22 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_leaves_its_length_and_hash_and_the_next_is_read() {
         let mut framer = LineFramer::new(4);
-        assert_eq!(framer.push(b"1234\n12345\n"), [line("1234"), too_long(5, DIGITS)]);
+        assert_eq!(
+            lines(&mut framer, b"1234\n12345\n"),
+            [line("1234"), too_long(5, DIGITS)]
+        );
         for _ in 0..1_000 {
-            assert_eq!(framer.push(&[b'x'; 1_000]), []);
+            assert_eq!(lines(&mut framer, &[b'x'; 1_000]), []);
         }
         assert!(framer.unfinished.capacity() <= 4);
         assert_eq!(
-            framer.push(b"y\nok\n"),
+            lines(&mut framer, b"y\nok\n"),
             [too_long(1_000_001, MILLION), line("ok")]
         );
     }
 
     #[test]
     fn invalid_utf8_is_replaced() {
-        assert_eq!(LineFramer::new(9).push(b"a\xffb\n"), [line("a\u{fffd}b")]);
+        assert_eq!(lines(&mut LineFramer::new(9), b"a\xffb\n"), [line("a\u{fffd}b")]);
     }
 }

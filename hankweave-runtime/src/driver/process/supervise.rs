@@ -20,8 +20,11 @@ use super::log::Log;
 use crate::driver::{AgentControl, EventSender};
 use crate::world::process::{ProcessControl, SpawnedProcess, Sweep, stop};
 
-/// Size of one read. The pipe itself holds 64 KiB.
-const CHUNK_BYTES: usize = 64 << 10;
+/// Size of one read at most.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// Events that are told together at most.
+const AT_ONCE: usize = 1_024;
 
 /// How much is read after the drain time, when an endless writer that nobody could kill holds the pipe.
 const LATE_BYTES: usize = 1 << 20;
@@ -162,8 +165,7 @@ impl Pump<'_> {
             let chunk = &chunk[..length];
             tokio::join!(self.log.append(chunk), self.words.hear(chunk));
         }
-        let last = self.words.framer.finish();
-        self.words.tell(last).await;
+        self.words.hear_the_rest().await;
     }
 }
 
@@ -175,21 +177,34 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    async fn hear(&mut self, chunk: &[u8]) {
-        let lines = self.framer.push(chunk);
-        self.tell(lines).await;
+    /// Tells what the lines of `chunk` say, many at a time.
+    async fn hear(&mut self, mut chunk: &[u8]) {
+        let mut events = Vec::new();
+        while let Some(line) = self.framer.next(&mut chunk) {
+            events.extend(self.events_of(line));
+            if events.len() >= AT_ONCE {
+                self.tell(std::mem::take(&mut events)).await;
+            }
+        }
+        self.tell(events).await;
     }
 
-    async fn tell(&mut self, lines: impl IntoIterator<Item = Line>) {
-        let lines = lines.into_iter();
-        let events: Vec<AgentEvent> = lines.flat_map(|line| self.events_of(line)).collect();
+    /// Tells what the last line says, which has no end.
+    async fn hear_the_rest(&mut self) {
+        if let Some(line) = self.framer.finish() {
+            let events = self.events_of(line);
+            self.tell(events).await;
+        }
+    }
+
+    async fn tell(&self, events: Vec<AgentEvent>) {
         if !events.is_empty() {
             // A reader that went away makes the watch stop the process; until then the output goes on into the log.
             let _ = self.events.send(events).await;
         }
     }
 
-    fn events_of(&mut self, line: Line) -> Vec<AgentEvent> {
+    fn events_of(&mut self, line: Line<'_>) -> Vec<AgentEvent> {
         match line {
             Line::Text(text) => self.decoder.line(&text),
             Line::TooLong { bytes, sha256 } => vec![AgentEvent::OutputTruncated { bytes, sha256 }],

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::BoxFuture;
 use hankweave_core::agent::ProcessExit;
 use rustix::io::Errno;
+use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, set_child_subreaper};
 use tokio::io::AsyncWriteExt;
 use tokio::io::unix::AsyncFd;
@@ -65,6 +66,8 @@ impl Spawner for ChildSpawner {
         let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let group = group.expect("the id of a child is positive");
         let stdout = Box::pin(child.stdout.take().expect("standard output is piped"));
+        // Less is what the system gives to users with many pipes, and it does.
+        let _ = fcntl_setpipe_size(&*stdout, PIPE_BYTES);
         let stderr = Box::pin(child.stderr.take().expect("standard error is piped"));
         let stdin = child.stdin.take();
         let mut control = Box::new(ChildControl {
@@ -133,6 +136,9 @@ fn command(spec: &CommandSpec) -> Command {
     launch::prepare(&mut command);
     command
 }
+
+/// How far ahead of us a child may write: one that says much at once is not woken up for every 64 KiB of it.
+const PIPE_BYTES: usize = 1 << 20;
 
 /// A descriptor that becomes readable when `pid` ends.
 fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
