@@ -31,10 +31,11 @@ pub fn environment(inherited: &Environment, own: &BTreeMap<String, String>) -> B
 const PREFIX: &str = "HANKWEAVE_";
 
 /// What follows the prefix in hankweave's own variables ("command line and on-disk contract", "Environment"), and in those that it sets for agents.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "EXECUTION",
     "PORT",
     "TOKEN",
+    "READONLY_TOKEN",
     "LOG",
     "CODON",
     "ITERATION",
@@ -88,6 +89,7 @@ mod tests {
             ("HANKWEAVE_API_KEY", "theirs"),
             ("HANKWEAVE_PROXY", "unset"),
             ("HANKWEAVE_TOKEN", "secret"),
+            ("HANKWEAVE_READONLY_TOKEN", "secret"),
             ("HANKWEAVE_SENTINEL_API_KEY", "sentinel"),
             ("HANKWEAVE_CLAUDE_PATH", "/bin/claude"),
             ("HANKWEAVE_GIT_DIR", "/elsewhere"),
