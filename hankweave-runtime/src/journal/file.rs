@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::wire::JournalEntry;
 
+use super::index::Index;
 use super::lines::{self, Lines};
 use super::retention::{is_forgotten, keep_the_rest, oldest_beyond};
 use super::segment::Segment;
@@ -25,6 +27,16 @@ pub struct FileJournal {
     writer: Mutex<Writer>,
     /// Held while somebody waits for the disk, so that nobody takes what is being synced for durable. Set once that has failed.
     sync_failed: Mutex<bool>,
+}
+
+/// Where the lines behind a number are.
+#[derive(Debug)]
+struct Stretch {
+    after: u64,
+    /// The files that have them, oldest first.
+    segments: Vec<Segment>,
+    /// Where in the first file the first line is.
+    range: Range<u64>,
 }
 
 /// When the journal begins a new file, and when it begins to forget ("reliability and security", rule D6).
@@ -50,6 +62,7 @@ struct Writer {
     /// Oldest first; the last one is written to.
     segments: Vec<Segment>,
     file: Box<dyn AppendFile>,
+    index: Index,
     /// The lines of one write; only the memory is kept.
     lines: Vec<u8>,
     last_seq: u64,
@@ -132,6 +145,7 @@ impl FileJournal {
             if let Some(place) = writer.segments.iter_mut().find(|segment| **segment == whole) {
                 *place = kept;
             }
+            writer.index.forget(whole.number);
             drop(writer);
             self.disk.sync_dir(&self.dir)?;
         }
@@ -139,41 +153,53 @@ impl FileJournal {
 
     /// Shows the lines behind number `after`, oldest first, as long as `show` wants more.
     fn visit(&self, mut after: u64, show: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), JournalError> {
-        let mut segments = self.writer().segments.clone();
+        let mut stretch = self.writer().behind(after);
         loop {
             let mut shown = after;
-            let visited = self.visit_segments(&segments, after, &mut |line| {
-                shown = lines::seq_of(line).unwrap_or(shown);
-                show(line)
-            });
-            let now = self.writer().segments.clone();
-            match visited {
-                // A file lost the output of agents meanwhile, which happens to each once at most.
-                Err(error) if error.source.kind() == io::ErrorKind::NotFound && now != segments => {
-                    (segments, after) = (now, shown);
+            let end = self.walk(&stretch, &mut |line| {
+                let more = show(line);
+                if more {
+                    shown = shown.max(lines::seq_of(line).unwrap_or(shown));
                 }
-                visited => return visited,
+                more
+            });
+            let mut writer = self.writer();
+            match end {
+                // A file lost the output of agents meanwhile, which happens to each once at most.
+                Err(error) if error.source.kind() == io::ErrorKind::NotFound => {
+                    after = shown;
+                    let now = writer.behind(after);
+                    if now.segments == stretch.segments {
+                        return Err(error);
+                    }
+                    stretch = now;
+                }
+                Ok(Some((segment, offset))) if writer.segments.contains(segment) => {
+                    // The next part of the history begins here.
+                    writer.index.note(segment.number, shown, offset);
+                    return Ok(());
+                }
+                end => return end.map(|_| ()),
             }
         }
     }
 
-    fn visit_segments(
+    /// Shows lines until `show` wants no more; returns where the first line is that it did not want.
+    fn walk<'s>(
         &self,
-        segments: &[Segment],
-        after: u64,
+        stretch: &'s Stretch,
         show: &mut dyn FnMut(&[u8]) -> bool,
-    ) -> Result<(), JournalError> {
-        // The entries begin in the last file that does not begin behind them.
-        let start = segments
-            .partition_point(|segment| segment.first_seq <= after)
-            .saturating_sub(1);
-        for segment in &segments[start..] {
-            let more = visit(&*self.disk, segment, after, show).map_err(failed("read", &segment.path))?;
-            if !more {
-                break;
+    ) -> Result<Option<(&'s Segment, u64)>, JournalError> {
+        let mut range = stretch.range.clone();
+        for segment in &stretch.segments {
+            // Only the first file begins with lines that nobody wants.
+            let range = std::mem::replace(&mut range, 0..0);
+            let end = visit(&*self.disk, segment, stretch.after, range, show);
+            if let Some(offset) = end.map_err(failed("read", &segment.path))? {
+                return Ok(Some((segment, offset)));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Writes the last file anew with `entries` among its lines.
@@ -197,18 +223,39 @@ impl FileJournal {
         restored.for_each(|entry| lines::append(&mut content, &entry));
         disk::replace(&*self.disk, &segment.path, &content)?;
         writer.file = self.disk.open_append(&segment.path)?;
+        writer.index.forget(segment.number);
         Ok(())
     }
 }
 
 impl Writer {
+    /// The entries begin in the last file that does not begin behind them.
+    fn behind(&self, after: u64) -> Stretch {
+        let start = self
+            .segments
+            .partition_point(|segment| segment.first_seq <= after);
+        let segments = self.segments[start.saturating_sub(1)..].to_vec();
+        let first = segments
+            .first()
+            .map(|first| self.index.range(first.number, after));
+        Stretch {
+            after,
+            segments,
+            range: first.unwrap_or(0..0),
+        }
+    }
+
     fn append(&mut self, entries: &[Arc<JournalEntry>]) -> io::Result<()> {
         self.lines.clear();
         self.lines.shrink_to(KEPT_BYTES);
         entries
             .iter()
             .for_each(|entry| lines::append(&mut self.lines, entry));
+        let begin = self.file.length();
         self.file.append(&self.lines)?;
+        if let Some(last) = self.segments.last() {
+            self.index.note(last.number, self.last_seq, begin);
+        }
         self.unsynced = true;
         self.has_output |= entries.iter().any(|entry| is_forgotten(entry.event.name()));
         Ok(())
@@ -344,7 +391,7 @@ impl EventJournal for FileJournal {
         })?;
         let mut writer = self.writer();
         let mut behind = 0;
-        self.visit_segments(&writer.segments.clone(), last, &mut |_| {
+        self.walk(&writer.behind(last), &mut |_| {
             behind += 1;
             true
         })?;
@@ -356,22 +403,23 @@ impl EventJournal for FileJournal {
     }
 }
 
-/// Shows the lines of one file; says whether `show` wants more.
+/// Shows the lines of one file, the first of which is in `range`; returns where the first line is that `show` did not want.
 fn visit(
     disk: &dyn Disk,
     segment: &Segment,
     after: u64,
+    range: Range<u64>,
     show: &mut dyn FnMut(&[u8]) -> bool,
-) -> io::Result<bool> {
-    let mut lines = Lines::new(disk, &segment.path, segment.place_of(disk, after)?);
+) -> io::Result<Option<u64>> {
+    let mut lines = Lines::new(disk, &segment.path, segment.place_of(disk, after, range)?);
     while let Some(line) = lines.next_line()? {
         let bytes = line.bytes.unwrap_or_default();
         let is_before = lines::seq_of(bytes).is_some_and(|seq| seq <= after);
         if !is_before && !show(bytes) {
-            return Ok(false);
+            return Ok(Some(line.offset));
         }
     }
-    Ok(true)
+    Ok(None)
 }
 
 fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
@@ -408,6 +456,7 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
     Ok(Writer {
         segments,
         file,
+        index: Index::default(),
         lines: Vec::new(),
         last_seq,
         count: None,
@@ -540,6 +589,47 @@ mod tests {
             assert_eq!(page.entries[0].seq, (after / 2 + 1) * 2, "after {after}");
         }
         assert!(journal.read_after(40_000, EVERYTHING).unwrap().entries.is_empty());
+    }
+
+    // covers: D6
+    #[test]
+    fn a_page_begins_where_the_one_before_it_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        open(&folder).append(&entries(1..=20_000)).unwrap();
+        let path = folder.path().join("events/000001.jsonl");
+        let content = std::fs::read(&path).unwrap();
+        // In another life, which has written nothing yet.
+        let journal = open(&folder);
+        let limit = PageLimit {
+            entries: 1_000,
+            bytes: usize::MAX,
+        };
+        for after in (0..19_000).step_by(1_000) {
+            let page = journal.lines_after(after, limit).unwrap();
+            assert_eq!((page.last_seq(), page.more), (Some(after + 1_000), true));
+            let place = journal.writer().behind(after + 1_000).range.start;
+            let next = &content[usize::try_from(place).unwrap()..];
+            assert_eq!(lines::seq_of(next), Some(after + 1_001));
+        }
+    }
+
+    // covers: D6
+    #[test]
+    fn what_is_appended_is_found_without_a_search() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = open(&folder);
+        for first in (1..=20_000).step_by(100) {
+            journal.append(&entries(first..first + 100)).unwrap();
+        }
+        for after in (0..20_000).step_by(777) {
+            let range = journal.writer().behind(after).range;
+            let end = range.end.min(journal.writer().file.length());
+            assert!(end - range.start < 160 * 1_024, "{after}: {range:?}");
+            assert_eq!(
+                seqs(&journal.read_after(after, PageLimit::CLIENT).unwrap())[0],
+                after + 1
+            );
+        }
     }
 
     // covers: P7, F5

@@ -4,6 +4,7 @@
 //! completed from the log at the next start. Agent output is in the journal only, and the oldest goes when there is too much.
 
 mod file;
+mod index;
 mod lines;
 mod memory;
 mod retention;

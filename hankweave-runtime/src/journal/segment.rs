@@ -1,6 +1,7 @@
 //! One file of the journal, with lines in the order of `seq`.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::lines::{Lines, seq_of};
@@ -85,12 +86,15 @@ impl Segment {
         Ok(None)
     }
 
-    /// Where a line begins that is not behind the first with a `seq` greater than `after`.
+    /// Where a line begins that is not behind the first with a `seq` greater than `after`, which is known to begin in `range`.
     ///
-    /// Halves the file, since its lines are in order; no index is kept that could disagree with them.
-    pub(super) fn place_of(&self, disk: &dyn Disk, after: u64) -> io::Result<u64> {
-        let (mut low, mut high) = (0, disk.metadata(&self.path)?.length);
-        while high - low > NEAR {
+    /// Halves what is left, since lines are in order.
+    pub(super) fn place_of(&self, disk: &dyn Disk, after: u64, range: Range<u64>) -> io::Result<u64> {
+        let (mut low, mut high) = (range.start, range.end);
+        if high == u64::MAX {
+            high = disk.metadata(&self.path)?.length;
+        }
+        while high.saturating_sub(low) > NEAR {
             let middle = low + (high - low) / 2;
             match self.line_behind(disk, middle, high)? {
                 Some((offset, seq)) if seq <= after => low = offset,

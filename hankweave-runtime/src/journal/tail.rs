@@ -112,7 +112,7 @@ impl JournalTail {
             .partition_point(|segment| segment.first_seq <= self.after)
             .saturating_sub(1);
         let offset = match segments.get(index) {
-            Some(segment) => segment.place_of(&*self.disk, self.after)?,
+            Some(segment) => segment.place_of(&*self.disk, self.after, 0..u64::MAX)?,
             None => 0,
         };
         Ok((offset, index))
