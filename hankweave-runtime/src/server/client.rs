@@ -1,6 +1,7 @@
 //! One client, from its upgrade to its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -12,7 +13,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::Shared;
 use super::history;
-use super::limits::Rate;
+use super::limits::{Limits, Rate};
 use super::outbox::Outbox;
 use super::reply::Attempted;
 use super::token::Role;
@@ -101,8 +102,11 @@ impl Client {
             "a client is left: {}",
             leaving.reason
         );
-        if leaving != SLOW {
-            return wire.leave(leaving, CLOSING).await;
+        let limits = &self.shared.limits;
+        match leaving {
+            SLOW => {}
+            GOING_AWAY => return wire.leave(leaving, limits.hesitation).await,
+            _ => return wire.leave(leaving, CLOSING).await,
         }
         // It may take long until it reads on: it keeps nobody out meanwhile, and does not keep the server.
         drop(place);
@@ -122,7 +126,7 @@ impl Client {
     async fn talk(&mut self, wire: &mut Wire) -> Option<Leaving> {
         let shared = Arc::clone(&self.shared);
         let mut reading: Option<Reading> = None;
-        let mut last_words: Option<Instant> = None;
+        let mut last_words: Option<LastWords> = None;
         let begin = Instant::now();
         loop {
             let wants_idle = reading.is_none() && (last_words.is_some() || self.wants_history());
@@ -130,7 +134,7 @@ impl Client {
             tokio::select! {
                 biased;
                 () = shared.closing.cancelled(), if last_words.is_none() => {
-                    last_words = Some(Instant::now() + shared.limits.last_words);
+                    last_words = Some(LastWords::begin(&shared.limits, wire.taken()));
                 }
                 page = read_on(&mut reading), if reading.is_some() => {
                     reading = None;
@@ -154,8 +158,10 @@ impl Client {
                     Happened::Broken(leaving) => return Some(leaving),
                     Happened::Gone => return None,
                 },
-                () = tokio::time::sleep_until(self.next_look(begin, last_words)) => {
-                    if last_words.is_some_and(|end| end <= Instant::now()) {
+                () = tokio::time::sleep_until(self.next_look(begin, last_words.as_ref())) => {
+                    // While the journal is read, there is nothing for the client to take.
+                    let taken = reading.is_none().then(|| wire.taken());
+                    if last_words.as_mut().is_some_and(|words| words.are_over(taken)) {
                         return Some(GOING_AWAY);
                     }
                     if let Some(leaving) = self.look(wire, begin) {
@@ -167,7 +173,7 @@ impl Client {
     }
 
     /// The next moment at which the client may have been silent for too long.
-    fn next_look(&self, begin: Instant, last_words: Option<Instant>) -> Instant {
+    fn next_look(&self, begin: Instant, last_words: Option<&LastWords>) -> Instant {
         let limits = &self.shared.limits;
         let silence = match self.asked {
             false => limits.silence / 2,
@@ -177,7 +183,7 @@ impl Client {
         if self.mode.is_none() {
             next = next.min(begin + limits.handshake);
         }
-        last_words.map_or(next, |end| end.min(next))
+        last_words.map_or(next, |words| words.next_look().min(next))
     }
 
     /// Asks a silent client whether it is there, and leaves one that does not answer or never begins.
@@ -323,6 +329,43 @@ impl Client {
             }
             self.say(batch);
         }
+    }
+}
+
+/// The time in which a client gets the rest when the run has ended. Whoever takes something has all of it; one that takes nothing keeps nobody.
+#[derive(Debug)]
+struct LastWords {
+    end: Instant,
+    hesitation: Duration,
+    /// When the client was looked at last, and what it had taken then.
+    looked: Instant,
+    taken: u64,
+}
+
+impl LastWords {
+    fn begin(limits: &Limits, taken: u64) -> Self {
+        let looked = Instant::now();
+        Self {
+            end: looked + limits.last_words,
+            hesitation: limits.hesitation,
+            looked,
+            taken,
+        }
+    }
+
+    fn next_look(&self) -> Instant {
+        self.end.min(self.looked + self.hesitation)
+    }
+
+    /// Whether the time is over for a client that has `taken` so much; `None`: it has nothing to take.
+    fn are_over(&mut self, taken: Option<u64>) -> bool {
+        let now = Instant::now();
+        if now < self.next_look() {
+            return false;
+        }
+        let hesitates = taken == Some(self.taken);
+        (self.looked, self.taken) = (now, taken.unwrap_or(self.taken));
+        hesitates || now >= self.end
     }
 }
 

@@ -29,6 +29,8 @@ pub struct Limits {
     pub farewell: Duration,
     /// How long clients may take to get the rest when the run has ended.
     pub last_words: Duration,
+    /// How long a client may take nothing of that, or not answer that it is left.
+    pub hesitation: Duration,
 }
 
 impl Default for Limits {
@@ -45,6 +47,7 @@ impl Default for Limits {
             silence: Duration::from_secs(120),
             farewell: Duration::from_secs(30),
             last_words: Duration::from_secs(2),
+            hesitation: Duration::from_millis(500),
         }
     }
 }

@@ -18,6 +18,7 @@ mod hub;
 mod ledger;
 mod limits;
 mod listen;
+mod meter;
 mod origin;
 mod outbox;
 mod page;

@@ -11,6 +11,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
+use super::meter::Meter;
 use super::outbox::{Next, Outbox};
 use crate::world::net::Connection;
 
@@ -23,7 +24,7 @@ const DRAINED_BYTES: u64 = 1 << 20;
 /// A WebSocket and what goes out before anything that waits.
 #[derive(Debug)]
 pub(super) struct Wire {
-    socket: WebSocketStream<Box<dyn Connection>>,
+    socket: WebSocketStream<Meter>,
     urgent: VecDeque<Message>,
     unflushed: bool,
 }
@@ -59,11 +60,17 @@ impl Leaving {
 impl Wire {
     /// A socket whose upgrade was answered; `rest` is what the client had sent behind it.
     pub(super) async fn new(connection: Box<dyn Connection>, rest: Vec<u8>, config: WebSocketConfig) -> Self {
+        let connection = Meter::new(connection);
         Self {
             socket: WebSocketStream::from_partially_read(connection, rest, Role::Server, Some(config)).await,
             urgent: VecDeque::new(),
             unflushed: false,
         }
+    }
+
+    /// Bytes that the client has taken.
+    pub(super) fn taken(&self) -> u64 {
+        self.socket.get_ref().taken()
     }
 
     /// Sends a text before everything that waits.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
@@ -110,9 +110,9 @@ async fn connect(live: &Live, knock: &mpsc::Sender<Visitor>) -> Socket {
     client_async(request, ours).await.unwrap().0
 }
 
-async fn enter(live: &Live, knock: &mpsc::Sender<Visitor>) -> Socket {
+async fn enter(live: &Live, knock: &mpsc::Sender<Visitor>, data: Value) -> Socket {
     let mut socket = connect(live, knock).await;
-    let handshake = json!({"type": "handshake", "data": {"mode": "readonly"}});
+    let handshake = json!({"type": "handshake", "data": data});
     socket.send(Message::text(handshake.to_string())).await.unwrap();
     socket
 }
@@ -140,8 +140,8 @@ async fn whoever_never_shakes_hands_is_left() {
 async fn whoever_says_nothing_is_left_and_whoever_reads_says_enough() {
     let (live, knock) = on_a_street().await;
     // A client that reads answers the server's questions by itself; one that does not read answers nothing.
-    let mut reader = enter(&live, &knock).await;
-    let mut dead = enter(&live, &knock).await;
+    let mut reader = enter(&live, &knock, json!({"mode": "readonly"})).await;
+    let mut dead = enter(&live, &knock, json!({"mode": "readonly"})).await;
     let long = Limits::default().silence * 5;
     let left = tokio::time::timeout(long, closed(&mut reader)).await;
     assert!(left.is_err(), "left with {left:?}");
@@ -157,4 +157,45 @@ async fn whoever_says_nothing_is_left_and_whoever_reads_says_enough() {
         }
     }
     live.stop().await;
+}
+
+// covers: F13
+#[tokio::test(start_paused = true)]
+async fn at_the_end_whoever_reads_slowly_gets_everything_and_whoever_does_not_read_keeps_nobody() {
+    let (live, knock) = on_a_street().await;
+    live.chatter(400, 1_000).await;
+    let everything = json!({"mode": "readonly", "afterSeq": 0});
+    let deaf = enter(&live, &knock, everything.clone()).await;
+    let mut slow = enter(&live, &knock, everything).await;
+    let reading = async {
+        let (mut heard, mut last) = (0, String::new());
+        while let Some(Ok(message)) = slow.next().await {
+            if let Message::Close(frame) = message {
+                return (last, frame.map(|frame| u16::from(frame.code)));
+            }
+            heard += 1;
+            if heard % 40 == 0 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            if message.to_text().unwrap().contains("\"seq\"") {
+                last = message.to_text().unwrap().to_owned();
+            }
+        }
+        (last, None)
+    };
+    let begin = Instant::now();
+    let journal = live.manager.journal();
+    let stopping = async {
+        live.stop().await;
+        begin.elapsed()
+    };
+    let ((last, code), elapsed) = tokio::join!(reading, stopping);
+    let last: Value = serde_json::from_str(&last).unwrap();
+    assert_eq!(
+        (last["seq"].as_u64(), code),
+        (Some(journal.last_seq()), Some(1001))
+    );
+    assert!(elapsed >= Duration::from_millis(900), "{elapsed:?}");
+    assert!(elapsed <= Duration::from_millis(1_500), "{elapsed:?}");
+    drop(deaf);
 }
