@@ -51,6 +51,8 @@ pub struct RunOptions {
     pub ceiling: Ceiling,
     /// What agents may read as `read_only_data_source`: a file or a folder.
     pub data: Option<PathBuf>,
+    /// Clients are told the content of files that change, as far as it is text of at most 64 KiB, and the journal keeps it.
+    pub file_contents: bool,
     /// Where results go; without it `outputFiles` stay in the workspace.
     pub output: Option<OutputDirectory>,
 }
@@ -89,6 +91,7 @@ impl Default for RunOptions {
             attended: false,
             ceiling: Ceiling::default(),
             data: None,
+            file_contents: false,
             output: None,
         }
     }

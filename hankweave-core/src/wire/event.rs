@@ -361,6 +361,9 @@ pub enum Event {
         /// SHA-256 of its content in hexadecimal digits, unless it is gone or very large.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fingerprint: Option<String>,
+        /// Its content, when the run was asked to tell it and it is text of moderate length.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<String>,
     },
     /// The files of the workspace, after some have changed.
     #[serde(rename = "filetree.updated")]

@@ -188,8 +188,8 @@ impl CheckpointStore for MemoryCheckpoints {
         survey::survey(&self.open_workspace()?, &patterns)
     }
 
-    fn fingerprint(&self, file: &SurveyedFile, most: u64) -> Option<[u8; 32]> {
-        survey::fingerprint(&self.open_workspace().ok()?, file, most)
+    fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {
+        survey::content(&self.open_workspace().ok()?, file, most)
     }
 
     fn known(&self) -> Result<KnownCheckpoints, HistoryError> {

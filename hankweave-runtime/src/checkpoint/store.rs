@@ -45,8 +45,8 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
         Ok(Vec::new())
     }
 
-    /// SHA-256 of the content of a file; `None` when it is gone, unreadable or larger than `most` bytes.
-    fn fingerprint(&self, file: &SurveyedFile, most: u64) -> Option<[u8; 32]> {
+    /// The content of a file; `None` when it is gone, unreadable or larger than `most` bytes.
+    fn content(&self, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {
         let _ = (file, most);
         None
     }

@@ -1,7 +1,6 @@
 //! Looking at the workspace without recording it: which files a checkpoint would hold now, and what tells whether they changed.
 
 use hankweave_core::time::Timestamp;
-use sha2::{Digest, Sha256};
 
 use super::select::{Found, Selection, select};
 use super::tree::Listing;
@@ -59,13 +58,13 @@ pub(super) fn matching(files: &[Found]) -> Vec<SurveyedFile> {
         .collect()
 }
 
-/// SHA-256 of a file's content; `None` when it is gone, unreadable or larger than `most` bytes.
-pub(super) fn fingerprint(workspace: &Workspace, file: &SurveyedFile, most: u64) -> Option<[u8; 32]> {
+/// The content of a file; `None` when it is gone, unreadable or larger than `most` bytes.
+pub(super) fn content(workspace: &Workspace, file: &SurveyedFile, most: u64) -> Option<Vec<u8>> {
     if file.size() > most {
         return None;
     }
     match workspace.read(&file.path) {
-        Ok(Contents::Read { bytes, .. }) => Some(Sha256::digest(&bytes).into()),
+        Ok(Contents::Read { bytes, .. }) => Some(bytes),
         Ok(Contents::Gone | Contents::Unreadable) | Err(_) => None,
     }
 }

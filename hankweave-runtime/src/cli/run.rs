@@ -55,6 +55,7 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         },
         autostart: configuration.flag(Setting::Autostart),
         data: args.data.clone(),
+        file_contents: args.file_contents,
         output: output_directory(args, &configuration)?,
         ceiling: configuration.ceiling(),
         recovery: match args.recover {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, FileAction, FileNode, file_tree};
+use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -29,6 +30,10 @@ const MOST_CHANGES: usize = 500;
 
 /// A larger file is told without a fingerprint.
 const MOST_READ_BYTES: u64 = 8 << 20;
+
+/// A larger file is told without its content, and so are all once so much has been told after one look: clients have limits too.
+const MOST_TOLD_BYTES: usize = 64 << 10;
+const MOST_TOLD_AT_ONCE: usize = 1 << 20;
 
 /// What the files were like when they were looked at last.
 #[derive(Debug, Default)]
@@ -58,6 +63,7 @@ struct Change {
     action: FileAction,
     size: Option<u64>,
     fingerprint: Option<String>,
+    content: Option<String>,
 }
 
 impl Watch {
@@ -123,7 +129,8 @@ impl Seen {
         self.patterns.clone_from(&codon.patterns);
         let is_first = before.is_none();
         let store = Arc::clone(&codon.run.checkpoints);
-        let compare = move || compare(&*store, before.as_deref(), files);
+        let mut content = Content::told(codon.run.options.file_contents);
+        let compare = move || compare(&*store, before.as_deref(), files, &mut content);
         let look = codon.run.world.blocking.run(compare).await;
         let changed = !look.changes.is_empty();
         let more = look.changes.len().saturating_sub(MOST_CHANGES);
@@ -158,13 +165,18 @@ pub(crate) async fn tree_now(
     }
 }
 
-fn compare(store: &dyn CheckpointStore, before: Option<&Files>, files: Vec<SurveyedFile>) -> Look {
+fn compare(
+    store: &dyn CheckpointStore,
+    before: Option<&Files>,
+    files: Vec<SurveyedFile>,
+    content: &mut Content,
+) -> Look {
     let files = files.into_iter().map(|file| (file.path.clone(), file)).collect();
-    let changes = before.map_or_else(Vec::new, |before| changes(store, before, &files));
+    let changes = before.map_or_else(Vec::new, |before| changes(store, before, &files, content));
     Look { files, changes }
 }
 
-fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files) -> Vec<Change> {
+fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files, content: &mut Content) -> Vec<Change> {
     let written = now.values().filter_map(|file| {
         let action = match before.get(&file.path) {
             Some(known) if known == file => return None,
@@ -175,15 +187,16 @@ fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files) -> Vec<Chan
     });
     let mut changes: Vec<Change> = Vec::new();
     for (file, action) in written {
-        // What nobody is told one by one needs no fingerprint.
-        let fingerprint = (changes.len() < MOST_CHANGES)
-            .then(|| store.fingerprint(file, MOST_READ_BYTES))
+        // What nobody is told one by one is not read.
+        let bytes = (changes.len() < MOST_CHANGES)
+            .then(|| store.content(file, MOST_READ_BYTES))
             .flatten();
         changes.push(Change {
             path: text(&file.path),
             action,
             size: Some(file.size()),
-            fingerprint: fingerprint.map(|digest| hex(&digest)),
+            fingerprint: bytes.as_deref().map(|bytes| hex(&Sha256::digest(bytes))),
+            content: bytes.and_then(|bytes| content.tell(bytes)),
         });
     }
     let gone = before.keys().filter(|path| !now.contains_key(*path));
@@ -192,8 +205,33 @@ fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files) -> Vec<Chan
         action: FileAction::Deleted,
         size: None,
         fingerprint: None,
+        content: None,
     }));
     changes
+}
+
+/// How much of what files hold may still be told after one look.
+struct Content {
+    /// Bytes; `None` when nobody wants to know.
+    left: Option<usize>,
+}
+
+impl Content {
+    fn told(wanted: bool) -> Self {
+        let left = wanted.then_some(MOST_TOLD_AT_ONCE);
+        Self { left }
+    }
+
+    /// The text that is told; `None` for what is no text, too long or too much.
+    fn tell(&mut self, bytes: Vec<u8>) -> Option<String> {
+        let left = self.left.as_mut()?;
+        if bytes.len() > MOST_TOLD_BYTES.min(*left) {
+            return None;
+        }
+        let text = String::from_utf8(bytes).ok()?;
+        *left -= text.len();
+        Some(text)
+    }
 }
 
 impl Change {
@@ -205,6 +243,7 @@ impl Change {
             action: self.action,
             size: self.size,
             fingerprint: self.fingerprint,
+            content: self.content,
         }
     }
 }

@@ -138,6 +138,69 @@ fn clients_that_come_and_go_change_nothing() {
     assert_eq!(statuses, ["completed", "skipped", "completed"]);
 }
 
+const WRITER: &str = r#"cat > /dev/null
+echo '{"type":"system","subtype":"init","session_id":"s-1","model":"m","cwd":"/","tools":[]}'
+printf 'hello\n' > hello.txt
+: > empty.txt
+printf '\377\376' > bytes.txt
+head -c 65536 /dev/zero | tr '\0' x > most.txt
+head -c 65537 /dev/zero | tr '\0' x > more.txt
+for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do cp most.txt "n$n.txt"; done
+echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done"}'
+"#;
+
+// "Content on request or by option", with limits for each file and for all that are told at once.
+#[test]
+fn clients_get_the_content_of_files_where_the_run_was_told_so() {
+    for flag in [None, Some("--file-contents")] {
+        let project = project();
+        let script = project.write("writer.sh", WRITER);
+        let agent = json!({"command": ["sh", script], "stream": "claude"});
+        project.write_hank(&json!({"hank": [{"id": "a", "name": "a", "agent": agent, "model": "m", "continuationMode": "fresh",
+            "promptText": "x", "checkpointedFiles": ["*.txt"]}]}));
+        let running = start(
+            &project,
+            &["--no-autostart"].into_iter().chain(flag).collect::<Vec<_>>(),
+        );
+        let mut guest = Guest::enter(&project.directory(), "readandwrite");
+        guest.command("n", "codon.next");
+        guest.idle("all-codons-completed");
+        guest.command("s", "server.shutdown");
+        running.finish_within(Duration::from_secs(60)).expect_code(0);
+        let files = guest
+            .heard
+            .iter()
+            .filter(|message| message["type"] == "file.updated");
+        let files: Vec<&Value> = files.map(|message| &message["data"]).collect();
+        let told: Vec<(&str, &str)> = files
+            .iter()
+            .filter_map(|file| Some((file["path"].as_str()?, file["content"].as_str()?)))
+            .collect();
+        assert_eq!(files.len(), 22, "{files:?}");
+        assert!(
+            files.iter().all(|file| file["fingerprint"].is_string()),
+            "{files:?}"
+        );
+        if flag.is_none() {
+            assert!(told.is_empty(), "{told:?}");
+            continue;
+        }
+        let content = |name: &str| {
+            told.iter()
+                .find(|(path, _)| *path == name)
+                .map(|(_, content)| *content)
+        };
+        assert_eq!(
+            (content("hello.txt"), content("empty.txt")),
+            (Some("hello\n"), Some(""))
+        );
+        assert_eq!((content("bytes.txt"), content("more.txt")), (None, None));
+        assert_eq!(content("most.txt"), Some("x".repeat(65_536).as_str()));
+        let bytes: usize = told.iter().map(|(_, content)| content.len()).sum();
+        assert!(bytes <= 1 << 20 && bytes > (1 << 20) - 65_536, "{bytes}");
+    }
+}
+
 #[test]
 fn the_token_of_the_environment_counts_and_reaches_no_agent() {
     let mut project = project();
@@ -146,6 +209,7 @@ fn the_token_of_the_environment_counts_and_reaches_no_agent() {
     let text = std::fs::read_to_string(&script).unwrap();
     project.write("agent.sh", format!("env > environment.txt\n{text}"));
     project.set("HANKWEAVE_TOKEN", "a-token-of-my-own-that-is-long-enough");
+    project.set("HANKWEAVE_READONLY_TOKEN", "another-token-of-my-own-for-readers");
     let running = start(&project, &["--no-autostart"]);
     let directory = project.directory();
     let mut guest = Guest::enter_with(
@@ -159,7 +223,7 @@ fn the_token_of_the_environment_counts_and_reaches_no_agent() {
     running.finish_within(Duration::from_secs(60)).expect_code(0);
     let environment = std::fs::read_to_string(directory.join("environment.txt")).unwrap();
     assert!(
-        environment.contains("PATH=") && !environment.contains("a-token-of-my-own"),
+        environment.contains("PATH=") && !environment.contains("token-of-my-own"),
         "{environment}"
     );
     assert!(!directory.join(".hankweave/token").exists());
