@@ -156,6 +156,9 @@ pub(crate) struct RunArgs {
     /// The address on which clients connect. Anything but the loopback opens the server to other machines; a token is needed in any case.
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub(crate) listen: IpAddr,
+    /// Open the page that follows the run in a browser.
+    #[arg(long)]
+    pub(crate) open: bool,
     /// Tell clients what stands in files that change, as far as it is text of at most 64 KiB; the journal keeps it.
     #[arg(long)]
     pub(crate) file_contents: bool,

@@ -1,6 +1,11 @@
 //! The command line: the only place that reads arguments, prints, or chooses an exit code.
 
 mod args;
+#[expect(
+    clippy::disallowed_types,
+    reason = "a browser is the user's and outlives the run; everything else that is started ends with it"
+)]
+mod browser;
 mod checkpoints;
 mod commands;
 mod completions;

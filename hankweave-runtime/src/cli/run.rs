@@ -9,6 +9,7 @@ use hankweave_core::hank::Setting;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Global, Recover, RunArgs};
+use super::browser::Browser;
 use super::exit::{Failure, FailureKind};
 use super::question::{self, Answer};
 use super::server_log::ServerLog;
@@ -139,8 +140,12 @@ async fn serve(
         closed.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
         return Err(serve_failure(&error));
     }
+    let mut browser = None;
     if let Some(address) = hankweave.page_address() {
         report.page(&address);
+        if args.open {
+            browser = open_page(&hankweave, &address, &report);
+        }
     }
     let waits = !configuration.flag(Setting::Autostart);
     let commander = waits.then(|| hankweave.commander());
@@ -155,6 +160,7 @@ async fn serve(
         outcome = hankweave.run(shutdown.clone()) => outcome,
         never = &mut watch => match never {},
         never = obey => match never {},
+        never = note_opened(browser.as_mut()) => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
     let shown = show.end(async {
@@ -175,6 +181,25 @@ async fn serve(
         );
     }
     Ok(ExitCode::from(exit_code(&outcome)))
+}
+
+/// Shows the page in a browser. That it cannot be shown is no reason not to run.
+fn open_page(hankweave: &Hankweave, address: &str, report: &Report) -> Option<Browser> {
+    let world = &hankweave.opened.possession.world;
+    let browser = Browser::open(world, &hankweave.directory().state_dir(), address);
+    browser
+        .inspect_err(|error| report.notice(&format!("the page was not opened: {error}")))
+        .ok()
+}
+
+/// Tells our own log when the page did not open.
+async fn note_opened(browser: Option<&mut Browser>) -> std::convert::Infallible {
+    if let Some(browser) = browser
+        && !browser.opened().await
+    {
+        tracing::warn!("the program that opens the page has failed");
+    }
+    std::future::pending().await
 }
 
 fn choose_report(global: &Global, args: &RunArgs) -> Report {

@@ -11,6 +11,7 @@
 )]
 
 mod bad_input;
+mod browser;
 mod budget;
 mod checkpoints;
 mod cli_surface;

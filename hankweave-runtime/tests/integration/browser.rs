@@ -1,0 +1,97 @@
+//! `hankweave run --open` ("command line", `run`; "reliability and security", section 5: the token is in no argument).
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::guest::Guest;
+use crate::support::{project, shell_agent};
+
+/// Notes what it was started with, and what everybody on the machine can see, and leaves something running as a browser would be.
+const OPENER: &str = r#"#!/bin/sh
+cd "$HOME"
+printf '%s\n' "$@" > arguments
+stat -c %a "$1" > mode
+cat "$1" > page
+env > environment
+umask > umask
+for file in /proc/[0-9]*/cmdline; do tr '\0' ' ' < "$file"; echo; done > seen 2> /dev/null
+(while [ ! -e enough ]; do sleep 0.05; done; touch ended) &
+touch opened
+"#;
+
+/// Waits for a file and returns what is in it.
+fn content(path: &Path) -> String {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !path.exists() {
+        assert!(Instant::now() < deadline, "{} is not there", path.display());
+        std::thread::yield_now();
+    }
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_page_opens_and_the_token_is_in_no_argument() {
+    let mut project = project();
+    let agent = shell_agent(&project);
+    project.write_hank(
+        &json!({"hank": [{"id": "a", "name": "a", "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": "one"}]}),
+    );
+    let opener = project.write("bin/xdg-open", OPENER);
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&opener, executable).unwrap();
+    let bin = opener.parent().unwrap().to_owned();
+    let path = std::env::var_os("PATH").unwrap();
+    let folders = std::iter::once(bin).chain(std::env::split_paths(&path));
+    project.set("PATH", std::env::join_paths(folders).unwrap());
+    project.set("HANKWEAVE_READONLY_TOKEN", "another-secret");
+    let running = project.start(["run", "--headless", "--no-autostart", "--open"]);
+    let (home, directory) = (project.home(), project.directory());
+    content(&home.join("opened"));
+
+    let noted = |name: &str| content(&home.join(name));
+    let page = directory.join(".hankweave/page.html");
+    assert_eq!(noted("arguments"), format!("{}\n", page.display()));
+    assert_eq!(noted("mode"), "600\n");
+    let token = std::fs::read_to_string(directory.join(".hankweave/token")).unwrap();
+    let token = token.trim_end();
+    let address = format!(
+        "url=http://127.0.0.1:{}/#token={token}\"",
+        crate::support::port(&directory)
+    );
+    assert!(noted("page").contains(&address), "{}", noted("page"));
+    let seen = noted("seen");
+    assert!(seen.contains("page.html") && !seen.contains(token), "{seen}");
+    let environment = noted("environment");
+    assert!(
+        !environment.contains(token) && !environment.contains("another-secret"),
+        "{environment}"
+    );
+    assert_ne!(noted("umask"), "0077\n", "a browser keeps the umask of its user");
+
+    let mut guest = Guest::enter(&directory, "readandwrite");
+    guest.command("n", "codon.next");
+    guest.idle("all-codons-completed");
+    guest.command("s", "server.shutdown");
+    running.finish_within(Duration::from_secs(60)).expect_code(0);
+    assert!(!page.exists(), "the file holds the token");
+    // Neither the end of the codon nor that of the run is the end of the browser.
+    assert!(!home.join("ended").exists());
+    std::fs::write(home.join("enough"), "").unwrap();
+    content(&home.join("ended"));
+}
+
+#[test]
+fn a_page_that_does_not_open_keeps_no_run() {
+    let mut project = project();
+    project.set("PATH", "/nowhere");
+    project.write_hank(
+        &json!({"hank": [{"id": "a", "name": "a", "agent": "scripted", "continuationMode": "fresh", "promptText": "one"}]}),
+    );
+    let finished = project.run(["run", "--headless", "--open"]);
+    finished.expect_code(0);
+    let told = "the page was not opened: there is no xdg-open on PATH";
+    assert!(finished.stderr.contains(told), "{finished}");
+    assert!(!project.directory().join(".hankweave/page.html").exists());
+}
