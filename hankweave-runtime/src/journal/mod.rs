@@ -146,12 +146,6 @@ impl LinePage {
         self.ends.last().map(|(seq, _)| *seq)
     }
 
-    /// Bytes of all lines.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.text.len()
-    }
-
     /// Leaves out what is behind number `until`.
     pub(crate) fn end_with(&mut self, until: u64) {
         let kept = self.ends.partition_point(|(seq, _)| *seq <= until);

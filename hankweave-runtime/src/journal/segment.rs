@@ -24,7 +24,7 @@ pub(super) struct Segment {
 const KEPT: &str = "-kept";
 
 /// Below this distance the place of a number is found by reading on instead of halving again.
-const NEAR: u64 = 256 * 1024;
+const NEAR: u64 = 64 * 1024;
 
 impl Segment {
     /// The segment `number` in `dir`.

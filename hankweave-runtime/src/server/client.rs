@@ -125,21 +125,26 @@ impl Client {
     /// Hears and answers; returns why the client is left, `None` when it has gone by itself.
     async fn talk(&mut self, wire: &mut Wire) -> Option<Leaving> {
         let shared = Arc::clone(&self.shared);
+        // A part of the history is read while the one before it is sent, and waits until everything is.
         let mut reading: Option<Reading> = None;
+        let mut idle = false;
         let mut last_words: Option<LastWords> = None;
         let begin = Instant::now();
         loop {
-            let wants_idle = reading.is_none() && (last_words.is_some() || self.wants_history());
+            let wants_idle = !idle && (last_words.is_some() || self.wants_history());
             // Every arm is cancel safe: a part of the journal that was read stays where it is until it is taken.
             tokio::select! {
                 biased;
                 () = shared.closing.cancelled(), if last_words.is_none() => {
                     last_words = Some(LastWords::begin(&shared.limits, wire.taken()));
                 }
-                page = read_on(&mut reading), if reading.is_some() => {
-                    reading = None;
+                page = read_on(&mut reading), if idle => {
+                    idle = false;
                     match page {
-                        Ok(page) => self.pass_on(&page),
+                        Ok(page) => {
+                            self.pass_on(&page);
+                            reading = self.wants_history().then(|| self.read());
+                        }
                         Err(error) => {
                             tracing::error!(error = %chain(&error), "a client cannot get its history");
                             return Some(Leaving::new(CloseCode::Error, "the journal cannot be read"));
@@ -152,15 +157,18 @@ impl Client {
                             return leaving;
                         }
                     }
-                    Happened::Idle if self.wants_history() => reading = Some(self.read()),
+                    Happened::Idle if self.wants_history() => {
+                        idle = true;
+                        reading.get_or_insert_with(|| self.read());
+                    }
                     Happened::Idle => return Some(GOING_AWAY),
                     Happened::Overflowed => return Some(SLOW),
                     Happened::Broken(leaving) => return Some(leaving),
                     Happened::Gone => return None,
                 },
                 () = tokio::time::sleep_until(self.next_look(begin, last_words.as_ref())) => {
-                    // While the journal is read, there is nothing for the client to take.
-                    let taken = reading.is_none().then(|| wire.taken());
+                    // While the journal is waited for, there is nothing for the client to take.
+                    let taken = (!idle).then(|| wire.taken());
                     if last_words.as_mut().is_some_and(|words| words.are_over(taken)) {
                         return Some(GOING_AWAY);
                     }
@@ -321,13 +329,25 @@ impl Client {
                 true => Feed::Live,
                 false => Feed::CatchingUp(position),
             };
-        } else if let Some(sync) = &mut self.sync {
+        } else if let Some(mut sync) = self.sync.take() {
+            self.say_batches(&sync.command_id, page);
             sync.position = page.last_seq().unwrap_or(sync.position);
-            let batch = self.shared.voice.batch(&sync.command_id, page, page.more);
-            if !page.more {
-                self.sync = None;
+            self.sync = page.more.then_some(sync);
+        }
+    }
+
+    /// At least one, which may be empty.
+    fn say_batches(&self, command_id: &str, page: &LinePage) {
+        let lines: Vec<&str> = page.lines().map(|(_, line)| line).collect();
+        let mut rest = &lines[..];
+        loop {
+            let (batch, behind) = rest.split_at(rest.len().min(history::BATCH));
+            let more = page.more || !behind.is_empty();
+            self.say(self.shared.voice.batch(command_id, batch, more));
+            if behind.is_empty() {
+                return;
             }
-            self.say(batch);
+            rest = behind;
         }
     }
 }

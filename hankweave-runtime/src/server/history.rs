@@ -7,9 +7,13 @@ use crate::journal::{EventJournal, JournalError, LinePage, PageLimit};
 /// How many events the answer to a handshake holds at most ("WebSocket protocol", "Handshake").
 const NEWEST: usize = 50;
 
-/// How much one message holds ("reliability and security", rule D6, less the room for what stands around it).
-pub(super) const BATCH: PageLimit = PageLimit {
-    entries: 256,
+/// How many events one message holds at most ("WebSocket protocol", "History").
+pub(super) const BATCH: usize = 256;
+
+/// How much is read at a time: several messages, which is fewer events than may wait for a client, and not more than one may hold ("reliability
+/// and security", rule D6, less the room for what stands around it).
+const PART: PageLimit = PageLimit {
+    entries: 3 * BATCH,
     bytes: (1 << 20) - 4_096,
 };
 
@@ -48,9 +52,9 @@ fn last_between(
     }
 }
 
-/// The next part of the history behind `after` that goes into one message, and nothing behind `until`. Waits for the disk.
+/// The next part of the history behind `after`, and nothing behind `until`. Waits for the disk.
 pub(super) fn part(journal: &dyn EventJournal, after: u64, until: u64) -> Result<LinePage, JournalError> {
-    let mut page = journal.lines_after(after, BATCH)?;
+    let mut page = journal.lines_after(after, PART)?;
     page.end_with(until);
     Ok(page)
 }
@@ -123,8 +127,8 @@ mod tests {
             let page = part(&journal, after, until).unwrap();
             (page.lines().len(), page.last_seq(), page.more)
         };
-        assert_eq!(measured(0, 1_000), (256, Some(256), true));
-        assert_eq!(measured(0, 256), (256, Some(256), false));
+        assert_eq!(measured(0, 1_000), (768, Some(768), true));
+        assert_eq!(measured(0, 768), (768, Some(768), false));
         assert_eq!(measured(900, 950), (50, Some(950), false));
         assert_eq!(measured(1_000, 1_000), (0, None, false));
     }

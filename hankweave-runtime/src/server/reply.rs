@@ -6,7 +6,6 @@ use hankweave_core::wire::{Answer, Code, Direct, Mode, Refused};
 use serde::Serialize;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use crate::journal::LinePage;
 use crate::world::World;
 use crate::world::clock::Clock;
 use crate::world::ids::IdSource;
@@ -98,8 +97,9 @@ impl Voice {
     }
 
     /// A `history.batch` with these lines.
-    pub(super) fn batch(&self, command_id: &str, page: &LinePage, has_more: bool) -> Utf8Bytes {
-        let mut text = String::with_capacity(page.bytes() + page.lines().len() + 512);
+    pub(super) fn batch(&self, command_id: &str, lines: &[&str], has_more: bool) -> Utf8Bytes {
+        let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
+        let mut text = String::with_capacity(bytes + 512);
         text.push_str("{\"id\":");
         text.push_str(&json(&self.ids.event_id()));
         text.push_str(",\"timestamp\":");
@@ -107,7 +107,7 @@ impl Voice {
         text.push_str(",\"commandId\":");
         text.push_str(&json(command_id));
         text.push_str(",\"type\":\"history.batch\",\"data\":{\"events\":[");
-        join(&mut text, page.lines().map(|(_, line)| line));
+        join(&mut text, lines.iter().copied());
         text.push_str("],\"hasMore\":");
         text.push_str(if has_more { "true}}" } else { "false}}" });
         text.into()
@@ -203,8 +203,9 @@ mod tests {
         journal.append(&written).unwrap();
         let events: Vec<JournalEntry> = written.iter().map(|entry| (**entry).clone()).collect();
         let page = journal.lines_after(0, PageLimit::CLIENT).unwrap();
+        let lines: Vec<&str> = page.lines().map(|(_, line)| line).collect();
         for has_more in [true, false] {
-            let text = voice.batch("c \"1\"", &page, has_more);
+            let text = voice.batch("c \"1\"", &lines, has_more);
             let direct: Direct = serde_json::from_str(&text).unwrap();
             assert_eq!(json(&direct), text.as_str());
             let events = events.clone();
