@@ -1,7 +1,10 @@
 //! The hankweave runtime: drives coding agents, checkpoints their work and records every step durably.
 //!
-//! [`Hankweave`] is the way in for programs that embed it; the `hankweave` binary is one of them. Everything that decides is in
+//! `Hankweave` is the way in for programs that embed it; the `hankweave` binary is one of them. Everything that decides is in
 //! [`hankweave_core`]; here is what touches the world.
+//!
+//! A program that only follows and commands live runs takes the feature `client` without the default features: then there is the module
+//! `client` and what it stands on, and nothing that runs agents.
 
 #![cfg_attr(
     test,
@@ -12,27 +15,45 @@
     )
 )]
 
+#[cfg(feature = "server")]
 pub mod checkpoint;
+#[cfg(feature = "server")]
 pub mod cli;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "server")]
 mod codon;
+#[cfg(feature = "server")]
 mod config;
+#[cfg(feature = "server")]
 pub mod data;
+#[cfg(feature = "server")]
 pub mod driver;
+#[cfg(feature = "server")]
 mod embed;
+#[cfg(feature = "server")]
 mod error;
+#[cfg(feature = "server")]
 pub mod hank_files;
 pub mod instance_lock;
+#[cfg(feature = "server")]
 pub mod journal;
 mod paths;
+#[cfg(feature = "server")]
 mod recovery;
+#[cfg(feature = "server")]
 mod report;
+#[cfg(feature = "server")]
 pub mod rig;
+#[cfg(feature = "server")]
 mod runner;
+#[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "server")]
 mod shutdown;
+#[cfg(feature = "server")]
 pub mod state_manager;
+#[cfg(feature = "server")]
 pub mod store;
 #[expect(
     clippy::disallowed_methods,
@@ -41,15 +62,20 @@ pub mod store;
 )]
 pub mod world;
 
+#[cfg(feature = "server")]
 pub use embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
 pub use paths::ExecutionDir;
+#[cfg(feature = "server")]
 pub use recovery::{OpenError, PreflightError};
+#[cfg(feature = "server")]
 pub use runner::{
     Accepted, CodonSummary, Command, Commander, Refusal, Rollback, RollbackError, RollbackTarget, RunError,
     RunOutcome, RunResult, Trouble,
 };
+#[cfg(feature = "server")]
 pub use server::{
     Limits, Origin, READ_ONLY_TOKEN_FILE, READ_ONLY_TOKEN_VARIABLE, ServeError, ServerOptions, TOKEN_FILE,
     TOKEN_VARIABLE,
 };
+#[cfg(feature = "server")]
 pub use shutdown::{Shutdown, StopCause};

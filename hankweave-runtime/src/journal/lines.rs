@@ -1,7 +1,7 @@
 //! Journal lines, and reading them from a file of any size with little memory.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead};
+use std::io;
 use std::path::Path;
 
 use hankweave_core::event::{Encoded, StateEvent};
@@ -155,7 +155,7 @@ impl<'a> Lines<'a> {
     pub(super) fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         let mut searched = self.next;
         loop {
-            if let Some(length) = line_break(&self.chunk[searched..]) {
+            if let Some(length) = memchr::memchr(b'\n', &self.chunk[searched..]) {
                 let (start, end) = (self.next, searched + length);
                 self.next = end + 1;
                 let offset = self.read_to - (self.chunk.len() - start) as u64;
@@ -193,14 +193,6 @@ impl<'a> Lines<'a> {
         self.chunk.extend_from_slice(&more);
         Ok((!more.is_empty()).then_some(searched))
     }
-}
-
-/// Where the first line break is. `BufRead` searches several bytes at a time, a loop over them does not.
-fn line_break(mut bytes: &[u8]) -> Option<usize> {
-    let all = bytes;
-    let searched = bytes.skip_until(b'\n').unwrap_or_default();
-    let last = searched.checked_sub(1)?;
-    (all[last] == b'\n').then_some(last)
 }
 
 #[cfg(test)]

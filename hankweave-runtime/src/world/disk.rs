@@ -4,6 +4,7 @@
 //! step. The calls block; who waits for them decides [`Blocking`](super::blocking::Blocking). Trees that belong to others
 //! are walked through a [`Folder`]; checkpoints have a seam of their own, `CheckpointStore`.
 
+#[cfg(feature = "server")]
 mod copy_rules;
 #[cfg(any(test, feature = "testing"))]
 mod faulty;
@@ -17,6 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(feature = "server")]
 pub use copy_rules::CopyRules;
 #[cfg(any(test, feature = "testing"))]
 pub use faulty::{Fault, FaultyDisk};

@@ -2,81 +2,24 @@
 //!
 //! The rest of the runtime reaches the outside only through these traits, so that a test can replace any of them.
 
+#[cfg(feature = "server")]
 pub mod blocking;
 pub mod clock;
 pub mod disk;
 pub mod environment;
 pub mod identity;
 pub mod ids;
+#[cfg(feature = "server")]
 pub mod net;
+#[cfg(feature = "server")]
 pub mod process;
+#[cfg(feature = "server")]
 pub mod secrets;
+#[cfg(feature = "server")]
 pub mod terminal;
 
-use std::io;
-use std::sync::Arc;
+#[cfg(feature = "server")]
+mod everything;
 
-use self::blocking::Blocking;
-use self::clock::{Clock, SystemClock};
-use self::disk::{Disk, RealDisk};
-use self::environment::Environment;
-use self::identity::{Identity, SystemIdentity};
-use self::ids::{IdSource, RandomIds};
-use self::net::{Net, RealNet};
-use self::process::{ChildSpawner, Spawner};
-
-/// Everything outside, as one value that is handed down.
-#[derive(Debug, Clone)]
-pub struct World {
-    /// Wall time.
-    pub clock: Arc<dyn Clock>,
-    /// Files of ours.
-    pub disk: Arc<dyn Disk>,
-    /// New identifiers.
-    pub ids: Arc<dyn IdSource>,
-    /// Connections.
-    pub net: Arc<dyn Net>,
-    /// Which process and which boot this is.
-    pub identity: Arc<dyn Identity>,
-    /// What the program was started with.
-    pub environment: Arc<Environment>,
-    /// Child processes.
-    pub spawner: Arc<dyn Spawner>,
-    /// Where calls run that wait for the disk.
-    pub blocking: Blocking,
-}
-
-impl World {
-    /// The real one.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of the operating system when this process cannot be told to adopt the orphans of its children.
-    pub fn real() -> io::Result<Self> {
-        Ok(Self {
-            clock: Arc::new(SystemClock),
-            disk: Arc::new(RealDisk),
-            ids: Arc::new(RandomIds::new()),
-            net: Arc::new(RealNet),
-            identity: Arc::new(SystemIdentity),
-            environment: Arc::new(Environment::of_process()),
-            spawner: Arc::new(ChildSpawner::adopting_orphans()?),
-            blocking: Blocking::Threads,
-        })
-    }
-
-    /// The real one for a unit test, which must not adopt what other tests in the same process start.
-    #[cfg(test)]
-    pub(crate) fn with_environment(environment: Environment) -> Self {
-        Self {
-            clock: Arc::new(SystemClock),
-            disk: Arc::new(RealDisk),
-            ids: Arc::new(RandomIds::new()),
-            net: Arc::new(RealNet),
-            identity: Arc::new(SystemIdentity),
-            environment: Arc::new(environment),
-            spawner: Arc::new(ChildSpawner::new()),
-            blocking: Blocking::Threads,
-        }
-    }
-}
+#[cfg(feature = "server")]
+pub use everything::World;
