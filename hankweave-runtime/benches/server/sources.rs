@@ -9,13 +9,14 @@ use hankweave_core::agent::{AgentEvent, ExitOutcome, Launch, ProcessExit, Verdic
 use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::SessionId;
 use hankweave_core::wire::Event;
-use hankweave_runtime::driver::{AgentControl, AgentDriver, RunningAgent, StartError};
+use hankweave_runtime::driver::{
+    AgentControl, AgentDriver, EventReceiver, EventSender, RunningAgent, StartError, event_channel,
+};
 use hankweave_runtime::hank_files::load;
 use hankweave_runtime::state_manager::Delivery;
 use hankweave_runtime::{Hankweave, Limits, ServerOptions, Shutdown};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, accept_async};
@@ -36,7 +37,7 @@ pub(crate) struct Live {
     _folder: TempDir,
     authority: String,
     token: String,
-    words: mpsc::Sender<AgentEvent>,
+    words: EventSender,
     run: JoinHandle<()>,
 }
 
@@ -44,13 +45,13 @@ impl Live {
     pub(crate) fn start(runtimes: &Runtimes) -> Self {
         let folder = tempfile::tempdir().expect("there is a place for temporary files");
         std::fs::write(folder.path().join("hank.json"), HANK).expect("the folder is ours");
-        let (words, heard) = mpsc::channel(1_024);
+        let (words, heard) = event_channel(1_024);
         let session_id = SessionId::new("s-1").expect("the name is a session id");
         let started = AgentEvent::SessionStarted {
             session_id,
             model: None,
         };
-        words.try_send(started).expect("there is room for one");
+        words.try_send(vec![started]).expect("there is room for one");
         let talker = Talker(Mutex::new(Some(heard)));
         let hank = load(folder.path()).expect("the hank was just written");
         let limits = Limits {
@@ -126,7 +127,7 @@ impl Live {
             leftovers: 0,
         };
         runtimes.servers.block_on(async {
-            let sent = self.words.send(AgentEvent::Finished(outcome)).await;
+            let sent = self.words.send(vec![AgentEvent::Finished(outcome)]).await;
             sent.expect("the run listens");
             self.run.await.expect("it does not panic");
         });
@@ -139,12 +140,12 @@ impl Source for Live {
             text,
             parent_tool_use_id: None,
         };
-        self.words.send(message).await.expect("the run listens");
+        self.words.send(vec![message]).await.expect("the run listens");
     }
 }
 
 /// An agent that says what comes through its channel.
-struct Talker(Mutex<Option<mpsc::Receiver<AgentEvent>>>);
+struct Talker(Mutex<Option<EventReceiver>>);
 
 impl AgentDriver for Talker {
     fn name(&self) -> &str {

@@ -263,7 +263,7 @@ impl Writer {
 
     fn write_again(&mut self, disk: &dyn Disk, after: u64) -> io::Result<()> {
         let last = self.segments.last().expect("a journal has at least one file");
-        let from = last.place_of(disk, after)?;
+        let from = last.place_of(disk, after, self.index.range(last.number, after))?;
         self.unsynced = true;
         disk::write_again(disk, &last.path, &mut *self.file, from)
     }
