@@ -340,6 +340,26 @@ fn a_second_signal_kills_at_once() {
     assert_eq!(project.left_behind(), []);
 }
 
+/// The second signal is heard in the middle of the grace, too.
+// covers: D8, F19
+#[test]
+fn a_second_signal_ends_the_grace_that_has_begun() {
+    let project = project();
+    write_hank(
+        &project,
+        "trap 'echo heard > heard.txt' TERM\nwhile :; do sleep 600; done",
+    );
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(started);
+    running.signal(Signal::INT);
+    assert_eq!(line_of(&project, "heard.txt"), "heard");
+    let begin = Instant::now();
+    running.signal(Signal::INT);
+    running.finish_within(DEADLINE).expect_code(130);
+    assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
+    assert_eq!(project.left_behind(), []);
+}
+
 /// A live holder that says nothing, stopped or suspended, still holds the directory.
 // covers: L2, F7
 #[test]

@@ -119,7 +119,7 @@ async fn watch_process(
     let exit = tokio::select! {
         biased;
         exit = control.wait() => exit,
-        grace = asked_to_stop(&mut asked) => stop(control, grace).await,
+        grace = asked_to_stop(&mut asked) => end(control, grace, &mut asked).await,
         () = events.closed() => stop(control, grace).await,
     };
     let exit = exit.unwrap_or_else(|error| {
@@ -129,6 +129,27 @@ async fn watch_process(
     let sweep = control.sweep().await;
     ended.send_replace(Some(Instant::now()));
     (exit, sweep)
+}
+
+/// Asks the process to end and kills it after `grace`, or as soon as somebody asks with less patience.
+async fn end(
+    control: &mut dyn ProcessControl,
+    grace: Duration,
+    asked: &mut watch::Receiver<Option<Duration>>,
+) -> io::Result<ProcessExit> {
+    let sooner = async {
+        let less = |asked: &Option<Duration>| asked.is_some_and(|asked| asked < grace);
+        if asked.wait_for(less).await.is_err() {
+            // Nobody can ask any more; the task is about to be dropped.
+            std::future::pending().await
+        }
+    };
+    // Dropping the graceful stop half-way is harmless: the other one signals the same group again.
+    tokio::select! {
+        biased;
+        exit = stop(control, grace) => exit,
+        () = sooner => stop(control, Duration::ZERO).await,
+    }
 }
 
 /// What is told about a process that even SIGKILL did not end.
