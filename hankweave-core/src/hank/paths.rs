@@ -11,8 +11,11 @@ pub const MAX_GLOBS: usize = 256;
 /// A longer pattern is no pattern that a person wrote.
 const MAX_GLOB_BYTES: usize = 1024;
 
-/// Names at the root of a workspace that belong to hankweave; compared without case.
-const PROTECTED: [&str; 3] = [".hankweave", "read_only_data_source", "rigArchive"];
+/// The state folder, which nobody writes into at any depth; compared without case.
+const STATE_FOLDER: &str = ".hankweave";
+
+/// Names at the root of a workspace that belong to hankweave as well; compared without case.
+const PROTECTED: [&str; 2] = ["read_only_data_source", "rigArchive"];
 
 /// Splits a reference to a file of the hank (`promptFile`, `copy.from`, …) into the names to walk through, relative to
 /// the folder of hank.json: `./prompts/../a.md` gives `a.md`.
@@ -59,17 +62,15 @@ pub fn copy_target(path: &str) -> Result<Vec<&str>, &'static str> {
     if names.iter().any(|name| is_git(name)) {
         return Err("must not name or pass through `.git`");
     }
-    match names.first() {
-        None => Err("must not be the workspace itself"),
-        Some(first)
-            if PROTECTED
-                .iter()
-                .any(|protected| protected.eq_ignore_ascii_case(first)) =>
-        {
-            Err("must not be in a folder that belongs to hankweave")
-        }
-        Some(_) => Ok(names),
+    let Some(first) = names.first() else {
+        return Err("must not be the workspace itself");
+    };
+    let is_state = |name: &&str| name.eq_ignore_ascii_case(STATE_FOLDER);
+    let mut protected = PROTECTED.iter();
+    if names.iter().any(is_state) || protected.any(|name| name.eq_ignore_ascii_case(first)) {
+        return Err("must not be in a folder that belongs to hankweave");
     }
+    Ok(names)
 }
 
 /// Checks a pattern of `checkpointedFiles`, `archiveOnSuccess` or `outputFiles`; a leading `!` negates.
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn a_copy_target_stays_beneath_the_workspace_and_away_from_our_folders() {
         assert_eq!(copy_target("./src//lib"), Ok(vec!["src", "lib"]));
-        assert_eq!(copy_target("a/.hankweave"), Ok(vec!["a", ".hankweave"]));
+        assert_eq!(copy_target("a/rigArchive"), Ok(vec!["a", "rigArchive"]));
         for bad in [
             "",
             ".",
@@ -176,6 +177,7 @@ mod tests {
             "a/.git/hooks",
             ".hankweave",
             ".HankWeave/x",
+            "a/.hankweave",
             "rigArchive",
             "read_only_data_source/x",
             "D:x",
