@@ -1,8 +1,11 @@
 //! Starting: the agent is spawned.
 
+use std::path::PathBuf;
+
 use hankweave_core::agent::{FailureReason, Launch};
 use hankweave_core::codon::{Codon, Initialize, Initializing, Running, Starting};
 use hankweave_core::hank::exclude::DATA;
+use hankweave_core::hank::paths::reference;
 use hankweave_core::hank::prompt::{self, Variables};
 use hankweave_core::hank::{AgentChoice, ContinuationMode};
 use hankweave_core::id::Pid;
@@ -104,7 +107,10 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     let system = run.loaded.system_prompt(disk, codon.config).map_err(unreadable)?;
     let agent = codon.config.agent_name();
     let (script, command) = match &codon.config.agent {
-        Some(AgentChoice::Script { script }) => (Some(run.loaded.root.join(script)), Vec::new()),
+        Some(AgentChoice::Script { script }) => {
+            let names = reference(script).expect("its spelling was checked when the hank was read");
+            (Some(run.loaded.root.join(PathBuf::from_iter(names))), Vec::new())
+        }
         Some(AgentChoice::Command(custom)) => (None, custom.command.clone()),
         Some(AgentChoice::Named(_)) | None => (None, Vec::new()),
     };

@@ -3,8 +3,9 @@
 //! They belong to the author: a prompt that was corrected after a failure must not be taken back together with the agent's work,
 //! so checkpoints leave these files out.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use hankweave_core::hank::paths::reference;
 use hankweave_core::hank::{Hank, references};
 
 use crate::hank_files::LoadedHank;
@@ -14,11 +15,11 @@ pub(super) fn own_files(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> V
     let Ok(folder) = loaded.root.strip_prefix(workspace) else {
         return Vec::new();
     };
-    let file = loaded.file.file_name().map(Path::new);
+    let file = loaded.file.file_name().map(PathBuf::from);
     let named = references(hank);
-    let files = file
-        .into_iter()
-        .chain(named.iter().map(|reference| Path::new(reference.path)));
+    // As it may be spelled, a reference is no pattern: `a/../b` is one that patterns refuse.
+    let named = named.iter().filter_map(|named| reference(named.path).ok());
+    let files = file.into_iter().chain(named.map(PathBuf::from_iter));
     files
         .filter_map(|file| folder.join(file).to_str().map(exclusion))
         .collect()

@@ -109,7 +109,9 @@ fn what_the_author_corrects_after_a_failure_is_not_taken_back() {
         r#"{"turns":[{"text":"oops"}],"result":{"message":"no"},"exitCode":1}"#,
     );
     let codon = |id: &str, script: &str| json!({"id": id, "name": id, "agent": {"script": script}, "continuationMode": "fresh", "promptText": "go"});
-    project.write_hank(&json!({"hank": [codon("one", "first.json"), codon("two", "second.json")]}));
+    // However a reference is spelled.
+    project
+        .write_hank(&json!({"hank": [codon("one", "first.json"), codon("two", "./scripts/../second.json")]}));
     project.run(["run", "--headless"]).expect_code(1);
 
     let corrected = r#"{"turns":[{"text":"better"}]}"#;
