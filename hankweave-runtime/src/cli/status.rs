@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::id::CodonId;
-use hankweave_core::state::{HankweaveState, Run};
+use hankweave_core::state::{HankweaveState, Run, RunStatus};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::wire::Event;
 use serde_json::json;
@@ -131,7 +131,7 @@ impl Look<'_> {
                 ),
             }?;
         }
-        writeln!(text, "{}", outlook(run, thread))?;
+        writeln!(text, "{}", self.outlook(run))?;
         if let Some(id) = &self.unfinished {
             writeln!(
                 text,
@@ -157,7 +157,7 @@ impl Look<'_> {
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
         if let Some(next) = &thread.next_codon_id {
             offer(typed.run(""), &format!("goes on with {next}"));
-        } else if let Some(failed) = newest.filter(|_| thread.failed) {
+        } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             offer(
                 typed.run(""),
@@ -181,7 +181,7 @@ impl Look<'_> {
             );
             offer(typed.command("rollback --codon ID"), &lists);
         }
-        if self.unfinished.is_some() && thread.next_codon_id.is_none() && !thread.failed {
+        if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
             offer(typed.run(""), "finishes that; with the same --output");
         }
         offer(
@@ -190,6 +190,41 @@ impl Look<'_> {
         );
         commands
     }
+
+    /// What is next, or what blocks.
+    fn outlook(&self, run: &Run) -> String {
+        let thread = &self.thread;
+        if let Some(next) = &thread.next_codon_id {
+            return format!("next: {next}");
+        }
+        if self.is_blocked() {
+            let newest = thread
+                .codons
+                .first()
+                .map_or("", |entry| entry.codon.codon_id().as_str());
+            return format!("blocked: {newest} failed");
+        }
+        if thread.has_running_codon {
+            return "a codon is running".to_owned();
+        }
+        let all_ended = run
+            .codons
+            .iter()
+            .all(|codon| codon.status() != CodonStatus::Failed);
+        if all_ended {
+            "nothing is left to do".to_owned()
+        } else {
+            "the plan has ended".to_owned()
+        }
+    }
+
+    /// Whether a failure keeps the next run from simply going on. A run that completed all the same had ignored it ("hank configuration",
+    /// section 6.4).
+    fn is_blocked(&self) -> bool {
+        let newest = self.thread.codons.first();
+        let completed = newest.is_some_and(|entry| entry.run_status == RunStatus::Completed);
+        self.thread.failed && !(completed && self.state.pending_rollback.is_none())
+    }
 }
 
 /// The newest codon, when a note says that something of it is still to be done.
@@ -197,30 +232,4 @@ fn unfinished(execution: &Execution, thread: &ExecutionThread) -> Option<CodonId
     let dir = ExecutionDir::new(execution.execution.clone());
     let newest = thread.codons.first().filter(|_| !thread.has_running_codon)?;
     runner::is_unfinished(&RealDisk, &dir, newest).then(|| newest.codon.codon_id().clone())
-}
-
-/// What is next, or what blocks.
-fn outlook(run: &Run, thread: &ExecutionThread) -> String {
-    if let Some(next) = &thread.next_codon_id {
-        return format!("next: {next}");
-    }
-    if thread.failed {
-        let newest = thread
-            .codons
-            .first()
-            .map_or("", |entry| entry.codon.codon_id().as_str());
-        return format!("blocked: {newest} failed");
-    }
-    if thread.has_running_codon {
-        return "a codon is running".to_owned();
-    }
-    let all_ended = run
-        .codons
-        .iter()
-        .all(|codon| codon.status() != CodonStatus::Failed);
-    if all_ended {
-        "nothing is left to do".to_owned()
-    } else {
-        "the plan has ended".to_owned()
-    }
 }

@@ -140,3 +140,23 @@ fn a_run_that_was_killed_while_it_waited_goes_on_counting() {
         "two retries, no third one"
     );
 }
+
+// "a run whose last codon failed-ignored ends `completed`": nothing blocks then.
+#[test]
+fn a_plan_that_ended_with_an_ignored_failure_has_ended_and_is_not_blocked() {
+    let project = project();
+    let script = r#"{"turns":[{"text":"oops"}],"result":{"message":"no credit"}}"#;
+    project.write("script.json", script);
+    project.write_hank(
+        &json!({"hank": [{"id": "last", "name": "last", "agent": {"script": "script.json"},
+        "continuationMode": "fresh", "promptText": "go", "onFailure": "ignore"}]}),
+    );
+    project.run(["run", "--headless"]).expect_code(0);
+    let status = project.run(["status"]);
+    let said = &status.expect_code(0).stdout;
+    assert!(
+        said.contains("the plan has ended") && !said.contains("blocked"),
+        "{said}"
+    );
+    assert!(!said.contains("crash-point"), "{said}");
+}
