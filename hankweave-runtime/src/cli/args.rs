@@ -305,7 +305,7 @@ pub(crate) struct AttachArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
     /// The address that `hankweave run` prints, instead of an execution directory.
-    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, conflicts_with = "execution")]
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: Option<String>,
     /// Begin behind this event; 0 shows everything [default: what happens from now on].
     #[arg(long, value_name = "SEQ")]

@@ -301,3 +301,12 @@ fn validate_warns_of_files_that_a_copy_would_replace() {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert_eq!(warnings[0]["path"], "hank[0].rigSetup[1].copy.to");
 }
+
+// A variable that is always set contradicts nobody.
+#[test]
+fn an_address_wins_over_the_execution_directory_of_the_environment() {
+    let mut project = project();
+    project.set("HANKWEAVE_EXECUTION", "elsewhere");
+    let attached = project.run(["attach", "--url", "http://127.0.0.1:1/#token=abc"]);
+    attached.expect_code(74);
+}
