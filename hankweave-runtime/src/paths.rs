@@ -69,6 +69,12 @@ impl ExecutionDir {
         self.state_dir().join("data.json")
     }
 
+    /// Where the hank is that ran here last ("runtime behaviour", section 3).
+    #[must_use]
+    pub fn execution_meta(&self) -> PathBuf {
+        self.state_dir().join("execution-meta.json")
+    }
+
     /// What is in the archive, and where it was.
     #[must_use]
     pub fn archive_manifest(&self) -> PathBuf {

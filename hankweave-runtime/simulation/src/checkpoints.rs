@@ -14,7 +14,7 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::checkpoint::{
     Change, ChangeKind, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError,
-    InitialRequest, KnownCheckpoint, KnownCheckpoints, RestoreError, RestorePlan, RestoreReport,
+    InitialRequest, KnownCheckpoint, KnownCheckpoints, Protection, RestoreError, RestorePlan, RestoreReport,
     RestoreRequest, TreePath,
 };
 use hankweave_runtime::world::disk::Disk;
@@ -247,12 +247,13 @@ impl CheckpointStore for SimCheckpoints {
         self.plan(request).map_err(RestoreError::History)
     }
 
-    fn protect(&self, request: &RestoreRequest) -> Result<Option<Checkpoint>, RestoreError> {
+    fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError> {
         let plan = self.plan(request).map_err(RestoreError::History)?;
-        if plan.write.is_empty() && plan.delete.is_empty() {
-            return Ok(None);
-        }
-        self.save(request).map(Some)
+        let safety = match plan.write.is_empty() && plan.delete.is_empty() {
+            true => None,
+            false => Some(self.save(request)?),
+        };
+        Ok(Protection { plan, safety })
     }
 
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {

@@ -629,6 +629,8 @@ fn a_planned_restore_changes_nothing(fixture: &Fixture) {
         ("a".into(), "b".into())
     );
     assert_eq!(photograph(&fixture.workspace), before);
+    let protection = fixture.store.protect(&restore_request(&first, &second));
+    assert_eq!(protection.unwrap().plan, plan);
     assert_eq!(fixture.restore(&first, &second).done, plan);
 }
 
@@ -641,7 +643,7 @@ fn protected(fixture: &Fixture) -> (Checkpoint, RestoreRequest) {
     let second = fixture.create();
     fixture.write("a", "never checkpointed");
     let request = restore_request(&first, &second);
-    let safety = fixture.store.protect(&request).unwrap().unwrap();
+    let safety = fixture.store.protect(&request).unwrap().safety.unwrap();
     fixture.reads("a", "never checkpointed");
     let request = RestoreRequest {
         safety: Some(safety.sha.clone()),
@@ -662,7 +664,7 @@ fn what_is_saved_already_is_not_saved_again(fixture: &Fixture) {
         target: safety.sha,
         ..request
     };
-    assert_eq!(fixture.store.protect(&there).unwrap(), None);
+    assert_eq!(fixture.store.protect(&there).unwrap().safety, None);
 }
 
 // covers: G8

@@ -40,7 +40,7 @@ fn a_restore_that_a_crash_cut_off_keeps_its_first_safety_checkpoint() {
     let (first, second) = two_versions(&fixture);
     let safety = fixture.store.protect(&restore_request(&first, &second)).unwrap();
     let request = RestoreRequest {
-        safety: Some(safety.unwrap().sha),
+        safety: Some(safety.safety.unwrap().sha),
         ..restore_request(&first, &second)
     };
     // As if it had stopped behind the first file.

@@ -5,12 +5,12 @@
 //! durable in one order: objects, one sync of the file system, the branch, the sync of the branch ("reliability and
 //! security", rules G3 and G6).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use git2::{ObjectType, Odb, Oid, Reference, Repository, Signature, Time};
 use hankweave_core::id::CheckpointSha;
@@ -30,8 +30,8 @@ use super::tree::{ChangeKind, Entry, Folders, Listing, changes};
 use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
-    KnownCheckpoints, Patterns, RestoreError, RestorePlan, RestoreReport, RestoreRequest, TreePath, message,
-    prune,
+    KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
+    TreePath, message, prune,
 };
 
 /// Checkpoints in a bare git repository.
@@ -41,6 +41,8 @@ pub struct GitCheckpoints {
     workspace: PathBuf,
     /// Also held during every write, so that two of them run one after the other.
     cache: Mutex<StatCache>,
+    /// What the checkpoints hold that a restore is about, by their trees: whoever looks what it would change and protects that soon restores it.
+    listings: Mutex<HashMap<Oid, Arc<Listing>>>,
 }
 
 /// A commit to make.
@@ -71,6 +73,7 @@ impl GitCheckpoints {
                 history,
                 workspace: request.workspace.clone(),
                 cache: Mutex::new(cache),
+                listings: Mutex::default(),
             },
             report,
         ))
@@ -102,7 +105,7 @@ impl GitCheckpoints {
             .map_err(|error| CheckpointError::Store(ObjectError::at("begin the stat cache")(error)))?;
         let selection = Selection {
             patterns,
-            tracked: &cache.files,
+            tracked: &[&cache.files],
             in_the_way: false,
         };
         let objects = NewObjects::new(&self.history);
@@ -178,12 +181,52 @@ impl GitCheckpoints {
         request: &RestoreRequest,
         blobs: &dyn BlobStore,
     ) -> Result<Prepared, RestoreError> {
-        let load = |sha| history::load(repository, sha).map(|loaded| loaded.files);
-        let target = load(&request.target).map_err(RestoreError::History)?;
-        let left = request.left.as_ref().map(load).transpose();
+        let listing = |sha| self.listing(repository, cache, sha);
+        let target = listing(&request.target).map_err(RestoreError::History)?;
+        let left = request.left.as_ref().map(listing).transpose();
         let left = left.map_err(RestoreError::History)?.unwrap_or_default();
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
         restore::prepare(&workspace, cache, blobs, target, &left)
+    }
+
+    fn listings(&self) -> MutexGuard<'_, HashMap<Oid, Arc<Listing>>> {
+        // Whatever a panic left in there is right: a tree never changes.
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The files of a checkpoint.
+    fn listing(
+        &self,
+        repository: &Repository,
+        cache: &StatCache,
+        sha: &CheckpointSha,
+    ) -> Result<Arc<Listing>, HistoryError> {
+        let tree = history::find(repository, sha)?.tree_id();
+        if let Some(known) = self.listings().get(&tree) {
+            return Ok(Arc::clone(known));
+        }
+        let files = match cache.root() == Some(tree) {
+            true => cache.files.clone(),
+            false => history::load(repository, sha)?.files,
+        };
+        let files = Arc::new(files);
+        self.listings().insert(tree, Arc::clone(&files));
+        Ok(files)
+    }
+
+    /// Whether the safety checkpoint of `request` has all that would change; one that cannot be read has nothing.
+    fn is_saved(
+        &self,
+        repository: &Repository,
+        cache: &StatCache,
+        prepared: &Prepared,
+        request: &RestoreRequest,
+    ) -> bool {
+        let saved = request
+            .safety
+            .as_ref()
+            .map(|safety| self.listing(repository, cache, safety));
+        saved.is_some_and(|saved| saved.is_ok_and(|saved| prepared.is_saved_in(&saved)))
     }
 
     /// Saves the files as they are before a restore, on a branch of their own.
@@ -221,9 +264,11 @@ impl GitCheckpoints {
             at: request.at,
         };
         let changes = changes(&cache.files, &current.files);
-        Ok(self
-            .commit(repository, cache, objects, current, &changes, &draft)?
-            .0)
+        let (checkpoint, folders) = self.commit(repository, cache, objects, current, &changes, &draft)?;
+        if let Some(tree) = folders.get(&[][..]) {
+            self.listings().insert(*tree, Arc::new(current.files.clone()));
+        }
+        Ok(checkpoint)
     }
 }
 
@@ -307,18 +352,22 @@ impl CheckpointStore for GitCheckpoints {
         Ok(self.prepare_restore(&repository, &cache, request, &OnlyIds)?.plan)
     }
 
-    fn protect(&self, request: &RestoreRequest) -> Result<Option<Checkpoint>, RestoreError> {
+    fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError> {
         let cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
         let objects = NewObjects::new(&self.history);
         let prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
-        if prepared.changes_nothing() {
-            return Ok(None);
+        let mut safety = None;
+        if !prepared.changes_nothing() {
+            let odb = open_objects(&repository)?;
+            check_contents(&odb, &prepared.plan, &prepared.target)?;
+            let saved = self.save(&repository, &cache, objects, &prepared.current, request);
+            safety = Some(saved.map_err(RestoreError::Safety)?);
         }
-        let odb = open_objects(&repository)?;
-        check_contents(&odb, &prepared.plan, &prepared.target)?;
-        let saved = self.save(&repository, &cache, objects, &prepared.current, request);
-        saved.map(Some).map_err(RestoreError::Safety)
+        Ok(Protection {
+            plan: prepared.plan,
+            safety,
+        })
     }
 
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
@@ -330,7 +379,7 @@ impl CheckpointStore for GitCheckpoints {
         if !prepared.changes_nothing() {
             let odb = open_objects(&repository)?;
             check_contents(&odb, &prepared.plan, &prepared.target)?;
-            if !is_saved(&repository, &prepared, request) {
+            if !self.is_saved(&repository, &cache, &prepared, request) {
                 let saved = self.save(&repository, &cache, objects, &prepared.current, request);
                 safety = Some(saved.map_err(RestoreError::Safety)?);
             }
@@ -341,6 +390,7 @@ impl CheckpointStore for GitCheckpoints {
             };
             restore::apply(&workspace, &prepared.plan, &prepared.target, &contents)?;
         }
+        self.listings().clear();
         Ok(RestoreReport {
             safety,
             done: prepared.plan,
@@ -478,15 +528,6 @@ fn usable_cache(history: &GitHistory) -> StatCache {
     } else {
         StatCache::default()
     }
-}
-
-/// Whether the safety checkpoint of `request` has all that would change; one that cannot be read has nothing.
-fn is_saved(repository: &Repository, prepared: &Prepared, request: &RestoreRequest) -> bool {
-    let saved = request
-        .safety
-        .as_ref()
-        .map(|safety| history::load(repository, safety));
-    saved.is_some_and(|saved| saved.is_ok_and(|saved| prepared.is_saved_in(&saved.files)))
 }
 
 fn open_objects(repository: &Repository) -> Result<Odb<'_>, RestoreError> {

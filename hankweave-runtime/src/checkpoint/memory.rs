@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use git2::{ObjectType, Oid};
 use hankweave_core::id::CheckpointSha;
@@ -18,8 +18,8 @@ use super::tree::{Listing, changes};
 use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
-    KnownCheckpoint, KnownCheckpoints, Patterns, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
-    message,
+    KnownCheckpoint, KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport,
+    RestoreRequest, message,
 };
 
 /// Checkpoints that live as long as this value.
@@ -57,7 +57,7 @@ impl MemoryCheckpoints {
     fn take(&self, patterns: &Patterns, tracked: &Listing) -> Result<Snapshot, CheckpointError> {
         let selection = Selection {
             patterns,
-            tracked,
+            tracked: &[tracked],
             in_the_way: false,
         };
         snapshot::take(
@@ -85,7 +85,13 @@ impl MemoryCheckpoints {
         let left = request.left.as_ref().map(|left| commits.files(left)).transpose();
         let left = left.map_err(RestoreError::History)?.cloned().unwrap_or_default();
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
-        restore::prepare(&workspace, &StatCache::default(), blobs, target.clone(), &left)
+        restore::prepare(
+            &workspace,
+            &StatCache::default(),
+            blobs,
+            Arc::new(target.clone()),
+            &left,
+        )
     }
 }
 
@@ -218,13 +224,17 @@ impl CheckpointStore for MemoryCheckpoints {
         Ok(self.prepare_restore(&self.commits(), request, &OnlyIds)?.plan)
     }
 
-    fn protect(&self, request: &RestoreRequest) -> Result<Option<Checkpoint>, RestoreError> {
+    fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError> {
         let mut commits = self.commits();
         let prepared = self.prepare_restore(&commits, request, &self.blobs)?;
-        match prepared.changes_nothing() {
-            true => Ok(None),
-            false => commits.save(request, prepared.current).map(Some),
-        }
+        let safety = match prepared.changes_nothing() {
+            true => None,
+            false => Some(commits.save(request, prepared.current)?),
+        };
+        Ok(Protection {
+            plan: prepared.plan,
+            safety,
+        })
     }
 
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {

@@ -65,7 +65,7 @@ mod restore;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "the files of the real workspace, by descriptors; `CheckpointStore` is the seam"
+    reason = "the files of the real workspace, by descriptors; `CheckpointStore` is the seam. Threads are joined before the result, and its order does not depend on them"
 )]
 mod select;
 #[expect(
@@ -108,8 +108,8 @@ pub use open::{OpenError, OpenReport, OpenRequest};
 pub use select::MAX_FILE_BYTES;
 pub use store::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
-    KnownCheckpoint, KnownCheckpoints, RestoreError, RestorePlan, RestoreReport, RestoreRequest, SkipReason,
-    Skipped,
+    KnownCheckpoint, KnownCheckpoints, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
+    SkipReason, Skipped,
 };
 pub use survey::SurveyedFile;
 pub use tree::{Change, ChangeKind, InvalidPath, TreePath};

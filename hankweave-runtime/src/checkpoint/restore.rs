@@ -3,17 +3,18 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use git2::Oid;
 use hankweave_core::hank::exclude::{RESTORE_TEMPORARY, is_excluded};
-use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::object::{BlobStore, ObjectError};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::StatCache;
-use super::tree::{Entry, FileMode, Listing, holds_beneath};
+use super::tree::{Change, ChangeKind, Entry, FileMode, Listing, changes, holds_beneath};
 use super::workspace::{Workspace, open_folder};
 use super::{Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
 use crate::world::environment::umask_of_user;
@@ -26,7 +27,7 @@ const MOST_TEMPORARY: usize = 64;
 pub(super) struct Prepared {
     /// What the restore would replace or delete, to be saved first, and the rest of the tracked files.
     pub(super) current: Snapshot,
-    pub(super) target: Listing,
+    pub(super) target: Arc<Listing>,
     pub(super) plan: RestorePlan,
 }
 
@@ -37,12 +38,10 @@ impl Prepared {
 
     /// Whether `saved` has every file that the restore would replace or delete, as it is now.
     pub(super) fn is_saved_in(&self, saved: &Listing) -> bool {
-        let mut found = self.current.files.iter();
-        found.all(|(path, entry)| {
-            [saved, &self.target]
-                .iter()
-                .any(|kept| kept.get(path) == Some(entry))
-        })
+        let current = &self.current.files;
+        let stays = |path: &TreePath| self.target.get(path) == current.get(path);
+        let mut changed = present(changes(saved, current));
+        changed.all(|path| stays(&path))
     }
 }
 
@@ -51,15 +50,13 @@ pub(super) fn prepare(
     workspace: &Workspace,
     cache: &StatCache,
     blobs: &dyn BlobStore,
-    target: Listing,
+    target: Arc<Listing>,
     left: &Listing,
 ) -> Result<Prepared, RestoreError> {
-    let files = target.iter().chain(left);
-    let tracked = files.map(|(path, entry)| (path.clone(), *entry)).collect();
     let patterns = Patterns::nothing();
     let selection = Selection {
         patterns: &patterns,
-        tracked: &tracked,
+        tracked: &[&target, left],
         in_the_way: true,
     };
     let current = snapshot::take(workspace, &selection, cache, blobs).map_err(RestoreError::Safety)?;
@@ -76,17 +73,14 @@ pub(super) fn prepare(
 /// Deletes only what `left` has and `target` has not (rule G8). Fails when something would be lost that is not in
 /// `current`.
 fn plan(current: &Snapshot, left: &Listing, target: &Listing) -> Result<RestorePlan, RestoreError> {
-    let write = target
-        .iter()
-        .filter(|(path, entry)| current.files.get(*path) != Some(entry))
-        .map(|(path, _)| path);
+    let ours = |path: &TreePath| !is_path_excluded(path);
+    let write = present(changes(&current.files, target));
     let delete = left
         .keys()
         .filter(|path| !target.contains_key(*path) && current.files.contains_key(*path));
-    let ours = |path: &&TreePath| !is_path_excluded(path);
     let plan = RestorePlan {
-        write: write.filter(ours).cloned().collect(),
-        delete: delete.filter(ours).cloned().collect(),
+        write: write.filter(ours).collect(),
+        delete: delete.filter(|path| ours(path)).cloned().collect(),
     };
     match current
         .skipped
@@ -99,6 +93,14 @@ fn plan(current: &Snapshot, left: &Listing, target: &Listing) -> Result<RestoreP
         }),
         None => Ok(plan),
     }
+}
+
+/// The paths that are there after `changes`.
+fn present(changes: Vec<Change>) -> impl Iterator<Item = TreePath> {
+    let present = changes
+        .into_iter()
+        .filter(|change| change.kind != ChangeKind::Deleted);
+    present.map(|change| change.path)
 }
 
 /// Whether writing `paths` of `target` would remove or need `skipped`. A FIFO or socket may go: it has no contents.
@@ -174,12 +176,30 @@ fn write(workspace: &Workspace, path: &TreePath, entry: Entry, bytes: &[u8]) -> 
         FileMode::Regular => create(&folder, &temporary, 0o666, bytes)?,
         FileMode::Executable => create(&folder, &temporary, 0o777, bytes)?,
     }
-    match rustix::fs::renameat(&folder, &*temporary, &folder, name) {
-        Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
-            remove_folder(&folder, name)?;
-            Ok(rustix::fs::renameat(&folder, &*temporary, &folder, name)?)
+    Ok(put_in_place(&folder, &temporary, name)?)
+}
+
+/// Gives what is called `temporary` its name, and removes what had it.
+///
+/// The two change places: where a rename replaces a file, ext4 begins to write the new one at once, which takes several times as long as
+/// everything else here. Everything is synced in the end.
+fn put_in_place(folder: &OwnedFd, temporary: &[u8], name: &[u8]) -> Result<(), Errno> {
+    match rustix::fs::renameat_with(folder, temporary, folder, name, RenameFlags::EXCHANGE) {
+        Ok(()) => match rustix::fs::unlinkat(folder, temporary, AtFlags::empty()) {
+            Err(Errno::ISDIR | Errno::PERM) => remove_folder(folder, temporary),
+            other => other,
+        },
+        Err(Errno::NOENT) => rustix::fs::renameat(folder, temporary, folder, name),
+        // A file system that cannot do that.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
+                Err(Errno::ISDIR | Errno::PERM) => remove_folder(folder, name)?,
+                Err(Errno::NOENT) => {}
+                other => other?,
+            }
+            rustix::fs::renameat(folder, temporary, folder, name)
         }
-        other => Ok(other?),
+        Err(error) => Err(error),
     }
 }
 

@@ -3,9 +3,11 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use hankweave_core::hank::exclude::is_excluded;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -22,6 +24,9 @@ pub const MAX_FILE_BYTES: u64 = 100 << 20;
 /// Most folders inside one another. Each costs a descriptor while we are in it, and 1,024 is a common limit for these.
 const MAX_DEPTH: usize = 256;
 
+/// Most threads that walk. Each may be in as many folders.
+const MOST_THREADS: usize = 3;
+
 /// Largest `.gitignore` that is read, in bytes; the rest of a larger one does not count.
 const MAX_IGNORE_BYTES: u64 = 1 << 20;
 
@@ -30,11 +35,21 @@ const MAX_IGNORE_BYTES: u64 = 1 << 20;
 pub(super) struct Selection<'a> {
     /// Files that match and are not ignored.
     pub(super) patterns: &'a Patterns,
-    /// Files that are wanted even if they are ignored or do not match.
-    pub(super) tracked: &'a Listing,
+    /// Files that are wanted even if they are ignored or do not match: those of any of these listings.
+    pub(super) tracked: &'a [&'a Listing],
     /// Also what a restore of the tracked files would replace, and so has to save first: files of any size, a
     /// file in the place of a tracked folder, and everything beneath a folder in the place of a tracked file.
     pub(super) in_the_way: bool,
+}
+
+impl Selection<'_> {
+    fn tracks(&self, path: &[u8]) -> bool {
+        self.tracked.iter().any(|listing| listing.contains_key(path))
+    }
+
+    fn tracks_beneath(&self, folder: &[u8]) -> bool {
+        self.tracked.iter().any(|listing| holds_beneath(listing, folder))
+    }
 }
 
 /// The result of a walk.
@@ -67,6 +82,9 @@ pub(super) fn select(workspace: &Workspace, selection: &Selection<'_>) -> Result
         rules: Vec::new(),
         path: Vec::new(),
         depth: 0,
+        threads: thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(MOST_THREADS),
         selected: Selected::default(),
     };
     match open_folder(workspace.root(), b".").and_then(|root| walker.folder(root, Wish::Default)) {
@@ -95,6 +113,8 @@ struct Walker<'a> {
     rules: Vec<IgnoreRules>,
     path: Vec<u8>,
     depth: usize,
+    /// How many may walk through what is beneath.
+    threads: usize,
     selected: Selected,
 }
 
@@ -102,6 +122,7 @@ struct Walker<'a> {
 type Name = (Box<[u8]>, FileType);
 
 /// One `.gitignore` on the way down.
+#[derive(Clone)]
 struct IgnoreRules {
     /// Length of the folder's path with its slash.
     prefix: usize,
@@ -129,20 +150,81 @@ impl Walker<'_> {
         let has_rules = rules.is_some();
         self.rules.extend(rules);
         self.depth += 1;
-        for (name, kind) in &names {
-            let parent = self.path.len();
-            if parent > 0 {
-                self.path.push(b'/');
-            }
-            self.path.extend_from_slice(name);
-            self.entry(folder.fd()?, name, *kind, wish)?;
-            self.path.truncate(parent);
+        let folders = names.iter().filter(|(_, kind)| *kind == FileType::Directory);
+        match self.threads > 1 && folders.count() > 1 {
+            true => self.names_together(folder.fd()?, &names, wish)?,
+            false => names
+                .iter()
+                .try_for_each(|name| self.name(folder.fd()?, name, wish))?,
         }
         self.depth -= 1;
         if has_rules {
             self.rules.pop();
         }
         Ok(())
+    }
+
+    fn name(&mut self, parent: BorrowedFd<'_>, (name, kind): &Name, wish: Wish) -> Result<(), Errno> {
+        let length = self.path.len();
+        if length > 0 {
+            self.path.push(b'/');
+        }
+        self.path.extend_from_slice(name);
+        self.entry(parent, name, *kind, wish)?;
+        self.path.truncate(length);
+        Ok(())
+    }
+
+    /// Visits `names` in several threads, each of which takes the next one that is left. What they find is put together in the order of the names.
+    fn names_together(&mut self, parent: BorrowedFd<'_>, names: &[Name], wish: Wish) -> Result<(), Errno> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut done = Vec::new();
+            let take = || {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                Some((index, names.get(index)?))
+            };
+            while let Some((index, name)) = take() {
+                let mut walker = self.alone();
+                let visited = walker.name(parent, name, wish);
+                done.push((index, walker, visited));
+            }
+            done
+        };
+        let mut found = thread::scope(|scope| {
+            let others: Vec<_> = (1..self.threads).map(|_| scope.spawn(work)).collect();
+            let mut found = work();
+            for thread in others {
+                found.extend(
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                );
+            }
+            found
+        });
+        found.sort_unstable_by_key(|(index, ..)| *index);
+        for (_, walker, visited) in found {
+            if visited.is_err() {
+                self.path = walker.path;
+                return visited;
+            }
+            self.selected.files.extend(walker.selected.files);
+            self.selected.skipped.extend(walker.selected.skipped);
+        }
+        Ok(())
+    }
+
+    /// A walker at the same place that has found nothing and has no helpers.
+    fn alone(&self) -> Self {
+        Self {
+            selection: self.selection,
+            rules: self.rules.clone(),
+            path: self.path.clone(),
+            depth: self.depth,
+            threads: 1,
+            selected: Selected::default(),
+        }
     }
 
     fn entry(&mut self, parent: impl AsFd, name: &[u8], kind: FileType, wish: Wish) -> Result<(), Errno> {
@@ -175,10 +257,9 @@ impl Walker<'_> {
     }
 
     fn subfolder(&mut self, parent: impl AsFd, name: &[u8], wish: Wish) -> Result<(), Errno> {
-        let tracked = self.selection.tracked;
-        let in_the_way = self.selection.in_the_way && tracked.contains_key(&self.path[..]);
+        let in_the_way = self.selection.in_the_way && self.selection.tracks(&self.path);
         let wish = if in_the_way { Wish::Everything } else { wish };
-        if wish == Wish::Tracked && !holds_beneath(tracked, &self.path) {
+        if wish == Wish::Tracked && !self.selection.tracks_beneath(&self.path) {
             return Ok(());
         }
         if self.depth == MAX_DEPTH {
@@ -192,16 +273,12 @@ impl Walker<'_> {
     }
 
     fn file(&mut self, parent: impl AsFd, name: &[u8], wish: Wish) -> Result<(), Errno> {
-        let Selection {
-            patterns,
-            tracked,
-            in_the_way,
-        } = self.selection;
-        let matches = wish == Wish::Default && patterns.matches(&self.path);
+        let (selection, in_the_way) = (self.selection, self.selection.in_the_way);
+        let matches = wish == Wish::Default && selection.patterns.matches(&self.path);
         let wanted = matches
             || wish == Wish::Everything
-            || tracked.contains_key(&self.path[..])
-            || *in_the_way && holds_beneath(tracked, &self.path);
+            || selection.tracks(&self.path)
+            || in_the_way && selection.tracks_beneath(&self.path);
         if !wanted {
             return Ok(());
         }

@@ -98,13 +98,13 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// As [`restore`](Self::restore).
     fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError>;
 
-    /// Saves in a safety checkpoint what [`restore`](Self::restore) would change or delete now ("reliability and security", rule G8);
-    /// `None` when that is nothing. Changes no file.
+    /// Saves in a safety checkpoint what [`restore`](Self::restore) would change or delete now ("reliability and security", rule G8). Changes
+    /// no file.
     ///
     /// # Errors
     ///
     /// Returns [`RestoreError`] when a restore is not possible.
-    fn protect(&self, request: &RestoreRequest) -> Result<Option<Checkpoint>, RestoreError>;
+    fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError>;
 
     /// Brings back the files of a checkpoint ("reliability and security", rules G7 and G8).
     ///
@@ -266,6 +266,15 @@ pub struct RestorePlan {
     pub write: Vec<TreePath>,
     /// Files to delete.
     pub delete: Vec<TreePath>,
+}
+
+/// What a restore would change, and where it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Protection {
+    /// What the restore will do, unless the files change until then.
+    pub plan: RestorePlan,
+    /// The checkpoint of what it replaces or deletes; `None` when that is nothing.
+    pub safety: Option<Checkpoint>,
 }
 
 /// What a restore changed.

@@ -3,7 +3,6 @@
 use hankweave_core::time::Timestamp;
 
 use super::select::{Found, Selection, select};
-use super::tree::Listing;
 use super::workspace::{Contents, FileStat, Workspace};
 use super::{CheckpointError, Patterns, TreePath};
 
@@ -37,7 +36,7 @@ pub(super) fn survey(
 ) -> Result<Vec<SurveyedFile>, CheckpointError> {
     let selection = Selection {
         patterns,
-        tracked: &Listing::default(),
+        tracked: &[],
         in_the_way: false,
     };
     let selected = select(workspace, &selection).map_err(|error| CheckpointError::Workspace {

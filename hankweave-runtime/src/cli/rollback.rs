@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hankweave_core::event::CheckpointType;
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::state::HankweaveState;
-use hankweave_core::thread::{self, CodonPoint, TargetError};
+use hankweave_core::thread::{self, CheckpointTable, CodonPoint, KnownCheckpoints, TargetError};
 use serde_json::json;
 
 use super::args::{Global, Point, RollbackArgs};
@@ -21,7 +21,7 @@ use crate::embed::RunOptions;
 use crate::recovery;
 use crate::report::printable;
 use crate::rig::ArchiveError;
-use crate::runner::{Rollback, RollbackError, RollbackTarget, go_back, look};
+use crate::runner::{Rollback, RollbackError, RollbackTarget, go_back, known_checkpoints, look};
 use crate::state_manager::TransitionError;
 use crate::world::World;
 
@@ -53,7 +53,7 @@ async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Resul
         strict_state: true,
         ..RunOptions::default()
     };
-    let (possession, lock) = recovery::possess(world, &args.execution.execution, &options, None)
+    let (mut possession, lock) = recovery::possess(world, &args.execution.execution, &options, None)
         .await
         .map_err(|error| open_failure(&error))?;
     log.open(&possession.world.disk, &possession.dir.server_log());
@@ -63,6 +63,9 @@ async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Resul
     for notice in possession.notices.iter().filter(|_| !global.quiet) {
         anstream::eprintln!("note: {}", printable(notice));
     }
+    let (disk, dir) = (possession.world.disk.clone(), possession.dir.clone());
+    let remembered = move || recovery::remembered(&*disk, &dir);
+    possession.rig_copies = Arc::new(possession.world.blocking.run(remembered).await);
     let target = target(args);
     let result = match args.dry_run {
         true => look(&possession, &target).await,
@@ -73,9 +76,13 @@ async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Resul
         tracing::info!(dry = args.dry_run, "went back to checkpoint {to}");
     }
     let state = possession.manager.snapshot();
+    let known = match &result {
+        Ok(_) => None,
+        Err(_) => known_checkpoints(&possession).await.ok(),
+    };
     let saved = possession.release(Arc::new(lock), std::future::ready(())).await;
     let typed = Typed::about(&args.execution.execution);
-    let rollback = result.map_err(|error| match instead(&error, &state, typed) {
+    let rollback = result.map_err(|error| match instead(&error, &state, known.as_ref(), typed) {
         Some(hint) => failure(&error).hint(hint),
         None => failure(&error),
     })?;
@@ -112,6 +119,7 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
         "write": rollback.files.write,
         "delete": rollback.files.delete,
         "unarchive": rollback.unarchived,
+        "rigCleanup": rollback.rig_copies,
         "safetyCheckpoint": rollback.safety,
         "nextCodonId": rollback.next,
     })
@@ -147,7 +155,11 @@ fn write(
         for path in &rollback.unarchived {
             writeln!(text, "  would come back from the archive  {}", printable(path))?;
         }
-        if files.write.is_empty() && files.delete.is_empty() && rollback.unarchived.is_empty() {
+        for path in &rollback.rig_copies {
+            writeln!(text, "  would take out the copy of a rig  {}", printable(path))?;
+        }
+        let nothing = files.write.is_empty() && files.delete.is_empty();
+        if nothing && rollback.unarchived.is_empty() && rollback.rig_copies.is_empty() {
             writeln!(text, "  no file would change")?;
         }
     } else {
@@ -158,6 +170,14 @@ fn write(
             writeln!(
                 text,
                 "  {count} files came back from the archive, where nothing stood in their places"
+            )?;
+        }
+        if !rollback.rig_copies.is_empty() {
+            let copies = rollback.rig_copies.join(", ");
+            writeln!(
+                text,
+                "  untouched copies of rigs were taken out: {}",
+                printable(&copies)
             )?;
         }
         if let Some(safety) = &rollback.safety {
@@ -178,8 +198,14 @@ fn write(
 }
 
 /// What to type instead, for mistakes about which the records know better.
-fn instead(error: &RollbackError, state: &HankweaveState, typed: Typed<'_>) -> Option<String> {
-    let thread = thread::build(state, None, None);
+fn instead(
+    error: &RollbackError,
+    state: &HankweaveState,
+    known: Option<&CheckpointTable>,
+    typed: Typed<'_>,
+) -> Option<String> {
+    let known = known.map(|known| known as &dyn KnownCheckpoints);
+    let thread = thread::build(state, None, known);
     let of = |id: &CodonId| thread.codons.iter().find(|entry| entry.codon.codon_id() == id);
     match error {
         RollbackError::Target(TargetError::UnknownCodon(id)) => {
@@ -201,10 +227,12 @@ fn instead(error: &RollbackError, state: &HankweaveState, typed: Typed<'_>) -> O
             })
         }
         RollbackError::Target(TargetError::NoCheckpoint(id)) => {
-            let checkpoints = of(id)?.codon.checkpoints();
-            let points: Vec<String> = checkpoints.map(|(point, _)| format!("--at {point}")).collect();
+            let checkpoints = of(id)?.validated_checkpoints.iter();
+            let points: Vec<String> = checkpoints
+                .map(|checkpoint| format!("--at {}", checkpoint.checkpoint_type))
+                .collect();
             let points = match points.is_empty() {
-                true => "it has none".to_owned(),
+                true => "it has none that can be restored".to_owned(),
                 false => format!("it has {}", points.join(" and ")),
             };
             Some(format!(
@@ -261,8 +289,6 @@ pub(super) fn failure(error: &RollbackError) -> Failure {
         RollbackError::CutOff { safety, .. } => {
             Failure::from_error(FailureKind::Input, error).hint(past_cut_off(safety.as_ref()))
         }
-        RollbackError::Incomplete(_) => Failure::from_error(FailureKind::Input, error)
-            .hint("choose another checkpoint of `hankweave thread`; nothing was changed"),
         RollbackError::Restore(RestoreError::InTheWay { path, .. }) => {
             Failure::from_error(FailureKind::Failed, error)
                 .hint(format!("move `{path}` away and try again; nothing was changed"))

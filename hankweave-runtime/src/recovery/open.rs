@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::own_files::{exclusion, own_files};
-use super::rigs::rig_copies;
+use super::rigs::{remember, rig_copies};
 use super::{PreflightError, checkpoints, crash, preflight};
 use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, HistoryError, OpenReport, OpenRequest};
 use crate::data::{Data, DataError, Place};
@@ -173,6 +173,7 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
     let (mut possession, lock) = possess(world, &dir, &options, checkpoints).await?;
     possession.notices.extend(redirections(&hank));
     possession.rig_copies = Arc::new(rig_copies(&loaded, &hank, possession.dir.root()));
+    remember_hank(&possession, &loaded).await;
     let mut own_files = own_files(&loaded, &hank, possession.dir.root());
     let prepared = async {
         prepare_output(&possession, &mut options, &mut own_files)?;
@@ -196,6 +197,22 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
         own_files,
     };
     Ok((opened, lock))
+}
+
+/// Remembers the hank for rollbacks that are not told it. Without that they leave what its rigs have copied, which loses nothing.
+async fn remember_hank(possession: &Possession, hank: &LoadedHank) {
+    let (disk, dir, hank) = (
+        Arc::clone(&possession.world.disk),
+        possession.dir.clone(),
+        hank.clone(),
+    );
+    let remembered = possession
+        .world
+        .blocking
+        .run(move || remember(&*disk, &dir, &hank));
+    if let Err(error) = remembered.await {
+        tracing::warn!(%error, "where the hank is could not be remembered");
+    }
 }
 
 /// Links the data into the workspace.

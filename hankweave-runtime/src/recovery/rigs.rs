@@ -1,11 +1,25 @@
-//! What the rigs of a hank copy, for whoever takes it out again.
+//! What the rigs of a hank copy, for whoever takes it out again. A rollback that is not told the hank asks for the one that ran last.
 
+use std::io;
 use std::path::Path;
 
 use hankweave_core::hank::{CodonConfig, Hank, RigAction};
+use serde::{Deserialize, Serialize};
 
-use crate::hank_files::LoadedHank;
+use crate::hank_files::{self, LoadedHank};
+use crate::paths::ExecutionDir;
 use crate::rig::{RigCopies, RigCopy};
+use crate::world::disk::{Disk, read_if_present, replace};
+
+/// A larger record is not one of ours.
+const MAX_RECORD_BYTES: u64 = 64 << 10;
+
+/// What is remembered of the hank that ran last ("runtime behaviour", section 3).
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Record {
+    hank_path: String,
+}
 
 pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> RigCopies {
     let copies = |codon: &CodonConfig| {
@@ -24,4 +38,41 @@ pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> 
         workspace: workspace.to_owned(),
         of: hank.codons().map(copies).collect(),
     }
+}
+
+/// Remembers where the hank is. A path that is not UTF-8 is not remembered.
+pub(super) fn remember(disk: &dyn Disk, dir: &ExecutionDir, hank: &LoadedHank) -> io::Result<()> {
+    let file = hank.file.file_name().map(|name| hank.root.join(name));
+    let Some(hank_path) = file.and_then(|file| file.into_os_string().into_string().ok()) else {
+        return Ok(());
+    };
+    let record = Record { hank_path };
+    if recorded(disk, dir)?.as_ref() == Some(&record) {
+        return Ok(());
+    }
+    let text = serde_json::to_vec(&record).expect("a record is text");
+    replace(disk, &dir.execution_meta(), &text)
+}
+
+/// What the rigs of the hank copy that ran here last; nothing when it is not there any more or has mistakes now.
+pub(crate) fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> RigCopies {
+    let Ok(Some(record)) = recorded(disk, dir) else {
+        return RigCopies::default();
+    };
+    match hank_files::load_from(disk, Path::new(&record.hank_path)) {
+        Ok(loaded) => loaded
+            .hank
+            .as_ref()
+            .map_or_else(RigCopies::default, |hank| rig_copies(&loaded, hank, dir.root())),
+        Err(error) => {
+            tracing::warn!(error = %crate::error::chain(&error), "what rigs have copied stays");
+            RigCopies::default()
+        }
+    }
+}
+
+/// A record that cannot be understood says nothing.
+fn recorded(disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<Option<Record>> {
+    let read = read_if_present(disk, &dir.execution_meta(), MAX_RECORD_BYTES)?;
+    Ok(read.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }

@@ -173,6 +173,15 @@ impl Archive {
         Ok(moved)
     }
 
+    /// Whether nothing was ever archived, or all of it came back.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ArchiveError`] when the manifest cannot be read.
+    pub fn is_empty(&self, disk: &dyn Disk) -> Result<bool, ArchiveError> {
+        Ok(self.read(disk)?.entries.is_empty())
+    }
+
     /// The entries of files that were archived behind the point that is gone back to: `undone` are the checkpoints that are left, but not reached
     /// from there. Others, also those of checkpoints that nobody knows, stay in the archive.
     ///

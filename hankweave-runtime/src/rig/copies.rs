@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::copy::{self, CopyError, Tree};
-use super::target::{self, TargetError};
+use super::target::{self, Target, TargetError};
 use crate::world::disk::{Disk, FileKind, Folder, Found};
 
 /// What is compared at a time, in bytes.
@@ -75,13 +75,23 @@ impl RigCopies {
     ///
     /// [`LeftCopy`]; only [`LeftCopy::Remove`] may have removed a part of it.
     pub fn take_out(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), LeftCopy> {
+        let target = self.untouched(disk, copy)?;
+        target.folder.remove(&target.name).map_err(LeftCopy::Remove)
+    }
+
+    /// Whether a copy could be taken out now. Changes nothing.
+    pub fn can_take_out(&self, disk: &dyn Disk, copy: &RigCopy) -> bool {
+        self.untouched(disk, copy).is_ok()
+    }
+
+    fn untouched(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<Target, LeftCopy> {
         let target = target::resolve(disk, &self.workspace, &copy.to).map_err(LeftCopy::Place)?;
         let is_same = |tree: &Tree, source: &dyn Folder, name: &OsStr| {
             is_untouched(tree, (source, name), (&*target.folder, &target.name))
         };
         let same = copy::with_source(disk, &self.hank, &copy.from, is_same).map_err(LeftCopy::Compare)?;
         match same {
-            Ok(true) => target.folder.remove(&target.name).map_err(LeftCopy::Remove),
+            Ok(true) => Ok(target),
             Ok(false) => Err(LeftCopy::Changed),
             Err(source) => Err(LeftCopy::Compare(CopyError::Io {
                 action: "compare",

@@ -75,6 +75,23 @@ pub(super) async fn clean_up(
     gone
 }
 
+/// The copies of a codon that would be taken out now. Changes nothing.
+pub(super) async fn untouched(
+    possession: &Possession,
+    codon_id: &CodonId,
+    kept: &BTreeSet<PathBuf>,
+) -> Vec<String> {
+    let (copies, disk) = (Arc::clone(&possession.rig_copies), possession.world.disk.clone());
+    let (codon, kept) = (codon_id.configured().to_owned(), kept.clone());
+    let work = move || {
+        let kept = kept.iter().map(PathBuf::as_path).collect();
+        let found = copies.found(&*disk, &codon, &kept).into_iter();
+        let untouched = found.filter(|copy| copies.can_take_out(&*disk, copy));
+        untouched.map(place).collect()
+    };
+    possession.world.blocking.run(work).await
+}
+
 /// Makes copies again, because nothing was gone back on after all.
 pub(super) async fn put_back(possession: &Possession, gone: Vec<RigCopy>) {
     let (copies, disk) = (Arc::clone(&possession.rig_copies), possession.world.disk.clone());
@@ -88,6 +105,6 @@ pub(super) async fn put_back(possession: &Possession, gone: Vec<RigCopy>) {
     possession.world.blocking.run(work).await;
 }
 
-fn place(copy: &RigCopy) -> String {
+pub(super) fn place(copy: &RigCopy) -> String {
     Path::to_string_lossy(&copy.to).into_owned()
 }

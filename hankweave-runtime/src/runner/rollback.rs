@@ -4,24 +4,25 @@
 //! last one, so a restore that was interrupted is finished by whatever starts next ("reliability and security", rule G8). The next run takes it up.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hankweave_core::event::{CheckpointType, StateEvent};
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::machine::Extra;
 use hankweave_core::state::{ContinuationSource, HankweaveState, PendingRollback};
 use hankweave_core::thread::{
-    self, CheckpointFacts, CheckpointTable, CodonPoint, ExecutionThread, TargetError,
+    self, CheckpointFacts, CheckpointTable, CodonPoint, ExecutionThread, TargetError, ThreadCodon,
 };
 use hankweave_core::wire::{Event, FailedPath, RestoreStatus};
 
 use super::aftermath::archive;
-use super::rig_cleanup::{clean_up, put_back};
+use super::rig_cleanup::{clean_up, place, put_back, untouched};
 use crate::checkpoint::{
-    CheckpointStore, HistoryError, KnownCheckpoint, RestoreError, RestorePlan, RestoreRequest,
+    CheckpointStore, HistoryError, KnownCheckpoint, Protection, RestoreError, RestorePlan, RestoreRequest,
 };
 use crate::recovery::{self, Possession};
-use crate::rig::{ArchiveError, RigCopy, Taken};
+use crate::rig::{ArchiveEntry, ArchiveError, RigCopy, Taken};
 use crate::state_manager::TransitionError;
 
 /// Where to go back to.
@@ -53,9 +54,6 @@ pub enum RollbackError {
     /// No checkpoint of the thread exists; nothing was changed.
     #[error("no codon has a checkpoint that one could go back to")]
     NoSuccess,
-    /// The checkpoint is recorded and parts of it are gone; nothing was changed.
-    #[error("checkpoint {} is incomplete: some of its files are missing in the repository", .0.short())]
-    Incomplete(CheckpointSha),
     /// The checkpoints cannot be read, so nobody knows where one can go; nothing was changed.
     #[error("failed to read the checkpoints")]
     History(#[source] HistoryError),
@@ -104,10 +102,23 @@ pub struct Rollback {
     pub files: RestorePlan,
     /// Files that come back from the archive, where nothing stands in their places.
     pub unarchived: Vec<String>,
+    /// Untouched copies that the rigs of the codons that are left had made, and that are taken out.
+    pub rig_copies: Vec<String>,
     /// The checkpoint that keeps the files as they were; `None` when nothing had to change, or nothing was changed.
     pub safety: Option<CheckpointSha>,
     /// The codon that runs next; `None` when the one gone back to had failed, or was the last one.
     pub next: Option<CodonId>,
+}
+
+/// A way back that exists.
+struct Way {
+    state: Arc<HankweaveState>,
+    /// The thread that ends where the way begins.
+    thread: ExecutionThread,
+    /// Where it leads.
+    source: ContinuationSource,
+    /// The checkpoint whose files are left.
+    left: Option<CheckpointSha>,
 }
 
 /// Finds the way to `target` and what it would change. Changes no file.
@@ -115,22 +126,26 @@ pub(crate) async fn look(
     possession: &Possession,
     target: &RollbackTarget,
 ) -> Result<Rollback, RollbackError> {
-    look_from(possession, &possession.manager.snapshot(), target).await
-}
-
-async fn look_from(
-    possession: &Possession,
-    state: &HankweaveState,
-    target: &RollbackTarget,
-) -> Result<Rollback, RollbackError> {
-    let known = known_checkpoints(possession).await?;
-    let thread = thread::build(state, None, Some(&known));
-    if thread.has_running_codon {
-        return Err(RollbackError::Running);
+    let way = find(possession, possession.manager.snapshot(), target).await?;
+    let archived = archived(possession, &way.source, way.left.clone()).await?;
+    let (left, kept) = (way.codons().0, way.kept_copies(possession));
+    let mut rig_copies = Vec::new();
+    for entry in left {
+        rig_copies.extend(untouched(possession, entry.codon.codon_id(), &kept).await);
     }
-    let source = resolve(target, state, &thread, &known)?;
-    let left = left(state, &thread, &known);
-    plan(possession, state, source, left).await
+    let (store, request) = (
+        possession.checkpoints.clone(),
+        request(possession, &way.source.checkpoint_sha, way.left.clone()),
+    );
+    let plan = possession
+        .world
+        .blocking
+        .run(move || store.plan_restore(&request))
+        .await;
+    Ok(Rollback {
+        rig_copies,
+        ..way.rollback(plan.map_err(RollbackError::Restore)?, archived)
+    })
 }
 
 /// Goes back to `target`: restores the files and records where the next run goes on.
@@ -139,14 +154,14 @@ pub(crate) async fn go_back(
     target: &RollbackTarget,
 ) -> Result<Rollback, RollbackError> {
     let finished = finish(possession).await;
-    let mut state = HankweaveState::clone(&possession.manager.snapshot());
+    let mut state = possession.manager.snapshot();
     match finished {
         // As if it had never begun: its place in the records is taken by the new one, as soon as that is known to be possible.
-        Err(RollbackError::CutOff { .. }) => state.pending_rollback = None,
+        Err(RollbackError::CutOff { .. }) => Arc::make_mut(&mut state).pending_rollback = None,
         finished => finished?,
     }
-    let rollback = look_from(possession, &state, target).await?;
-    go_back_from(possession, &state, rollback.source).await
+    let way = find(possession, state, target).await?;
+    go(possession, way).await
 }
 
 /// The same for a place that is known to exist.
@@ -154,38 +169,74 @@ pub(crate) async fn go_back_to(
     possession: &Possession,
     source: ContinuationSource,
 ) -> Result<Rollback, RollbackError> {
-    go_back_from(possession, &possession.manager.snapshot(), source).await
-}
-
-async fn go_back_from(
-    possession: &Possession,
-    state: &HankweaveState,
-    source: ContinuationSource,
-) -> Result<Rollback, RollbackError> {
-    nobody_lives(possession)?;
-    let recorded = possession.manager.snapshot().pending_rollback.clone();
-    let thread = thread::build(state, None, None);
-    let left = left(state, &thread, &known_checkpoints(possession).await?);
-    let mut rollback = plan(possession, state, source.clone(), left.clone()).await?;
-    let mut pending = PendingRollback {
+    let state = possession.manager.snapshot();
+    let thread = thread::build(&state, None, None);
+    let left = left(&state, &thread, &known_checkpoints(possession).await?);
+    let way = Way {
+        state,
+        thread,
         source,
         left,
+    };
+    go(possession, way).await
+}
+
+async fn find(
+    possession: &Possession,
+    state: Arc<HankweaveState>,
+    target: &RollbackTarget,
+) -> Result<Way, RollbackError> {
+    let known = known_checkpoints(possession).await?;
+    let thread = thread::build(&state, None, Some(&known));
+    if thread.has_running_codon {
+        return Err(RollbackError::Running);
+    }
+    Ok(Way {
+        source: resolve(target, &state, &thread, &known)?,
+        left: left(&state, &thread, &known),
+        state,
+        thread,
+    })
+}
+
+async fn go(possession: &Possession, way: Way) -> Result<Rollback, RollbackError> {
+    nobody_lives(possession)?;
+    let recorded = possession.manager.snapshot().pending_rollback.clone();
+    let archived = archived(possession, &way.source, way.left.clone()).await?;
+    let mut pending = PendingRollback {
+        source: way.source.clone(),
+        left: way.left.clone(),
         safety: None,
         restored: false,
         extra: Extra::default(),
     };
-    tell(possession, started(state, &thread, &rollback)).await;
+    let protection = protect(possession, &pending).await;
+    if let Err(error) = &protection {
+        tell(possession, failed(error)).await;
+    }
+    let Protection { plan, safety } = protection?;
+    pending.safety = safety.map(|safety| safety.sha);
+    let mut rollback = Rollback {
+        safety: pending.safety.clone(),
+        ..way.rollback(plan, archived)
+    };
+    if let Some(safety) = &rollback.safety {
+        let message = format!("the files as they were are kept in checkpoint {}", safety.short());
+        tell(possession, Event::Info { message }).await;
+    }
+    tell(possession, started(&way, &rollback)).await;
     let mut cleaned = Vec::new();
     let going_back = async {
-        begin(possession, &mut pending).await?;
-        cleaned = leave(possession, &thread, &rollback).await;
+        record(possession, Some(pending.clone())).await?;
+        cleaned = leave(possession, &way).await;
         bring(possession, pending).await
     };
     match going_back.await {
-        Ok(taken) => {
-            rollback.safety = taken.safety.clone();
-            tell(possession, arrived(&taken)).await;
+        Ok(changed) => {
+            rollback.rig_copies = cleaned.iter().map(place).collect();
+            tell(possession, arrived(&rollback, changed)).await;
             tell_arrival(possession, &rollback).await;
+            Ok(rollback)
         }
         Err(error) => {
             tell(possession, failed(&error)).await;
@@ -193,23 +244,61 @@ async fn go_back_from(
                 put_back(possession, cleaned).await;
                 record(possession, recorded).await?;
             }
-            return Err(error);
+            Err(error)
         }
     }
-    Ok(rollback)
+}
+
+impl Way {
+    /// The codons that are left, newest first, and those that stay.
+    fn codons(&self) -> (&[ThreadCodon], &[ThreadCodon]) {
+        let codons = &self.thread.codons;
+        let newer = codons.iter().take_while(|entry| !is_target(entry, &self.source));
+        codons.split_at(newer.count())
+    }
+
+    /// Where the rigs of codons that stay have copied to.
+    fn kept_copies(&self, possession: &Possession) -> BTreeSet<PathBuf> {
+        let stay = self.codons().1.iter();
+        let ids = stay.map(|entry| entry.codon.codon_id().configured());
+        let targets = possession.rig_copies.targets(ids).into_iter();
+        targets.map(Path::to_owned).collect()
+    }
+
+    /// What going this way comes to.
+    fn rollback(&self, files: RestorePlan, archived: Vec<ArchiveEntry>) -> Rollback {
+        let is_written = |path: &str| {
+            files
+                .write
+                .iter()
+                .any(|written| written.as_path() == Path::new(path))
+        };
+        let unarchived = archived.into_iter().map(|entry| entry.source_path);
+        let unarchived = unarchived.filter(|path| !is_written(path)).collect();
+        let mut ahead = HankweaveState::clone(&self.state);
+        ahead.pending_rollback = Some(PendingRollback {
+            source: self.source.clone(),
+            left: None,
+            safety: None,
+            restored: true,
+            extra: Extra::default(),
+        });
+        Rollback {
+            checkpoint_type: self.source.checkpoint_type(&self.state),
+            source: self.source.clone(),
+            files,
+            unarchived,
+            rig_copies: Vec::new(),
+            safety: None,
+            next: thread::build(&ahead, None, None).next_codon_id,
+        }
+    }
 }
 
 /// What a rollback goes through: the codons that are left, newest first, with what their rigs had copied, and then the files. Returns the copies
 /// that are gone.
-async fn leave(possession: &Possession, thread: &ExecutionThread, rollback: &Rollback) -> Vec<RigCopy> {
-    let newer = thread
-        .codons
-        .iter()
-        .take_while(|entry| !is_target(entry, rollback));
-    let (left, kept) = thread.codons.split_at(newer.count());
-    let kept = kept.iter().map(|entry| entry.codon.codon_id().configured());
-    let kept = possession.rig_copies.targets(kept);
-    let kept = kept.into_iter().map(Path::to_owned).collect();
+async fn leave(possession: &Possession, way: &Way) -> Vec<RigCopy> {
+    let (left, kept) = (way.codons().0, way.kept_copies(possession));
     let total_steps = left.len() + 1;
     let progress = |current_step, message| Event::RollbackProgress {
         current_step,
@@ -232,7 +321,7 @@ async fn leave(possession: &Possession, thread: &ExecutionThread, rollback: &Rol
         }
         gone.extend(clean_up(possession, id, &kept).await);
     }
-    let target = rollback.source.checkpoint_sha.short();
+    let target = way.source.checkpoint_sha.short();
     let message = format!("bringing back the files of checkpoint {target}");
     tell(possession, progress(total_steps, message)).await;
     gone
@@ -265,8 +354,7 @@ fn failed(error: &RollbackError) -> Event {
     }
 }
 
-fn is_target(entry: &thread::ThreadCodon, rollback: &Rollback) -> bool {
-    let source = &rollback.source;
+fn is_target(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
     let is_after = Some(entry.codon.codon_id()) == source.after_codon.as_ref();
     // A checkpoint of a rig is after no codon; the codon of the rig goes on from there.
     let mut checkpoints = entry.codon.checkpoints();
@@ -280,26 +368,41 @@ fn is_target(entry: &thread::ThreadCodon, rollback: &Rollback) -> bool {
 /// [`RollbackError`]; the restore is then as unfinished as before, and with [`CutOff`](RollbackError::CutOff) it stays so.
 pub(crate) async fn finish(possession: &Possession) -> Result<(), RollbackError> {
     let pending = possession.manager.snapshot().pending_rollback.clone();
-    if let Some(pending) = pending.filter(|pending| !pending.restored) {
-        nobody_lives(possession)?;
-        let (target, safety) = (pending.source.checkpoint_sha.clone(), pending.safety.clone());
-        let taken = take(possession, pending).await;
-        let taken = taken.map_err(|error| match cannot_be_read(&error) {
-            true => RollbackError::CutOff {
-                target: target.clone(),
-                safety,
-                source: Box::new(error),
-            },
-            false => error,
-        })?;
-        let message = format!(
-            "going back to checkpoint {} had been interrupted and was finished{}",
-            target.short(),
-            kept(&taken)
-        );
-        tell(possession, Event::Info { message }).await;
-    }
+    let Some(pending) = pending.filter(|pending| !pending.restored) else {
+        return Ok(());
+    };
+    nobody_lives(possession)?;
+    let (target, safety) = (pending.source.checkpoint_sha.clone(), pending.safety.clone());
+    let finished = go_on(possession, pending).await;
+    let kept = finished.map_err(|error| match cannot_be_read(&error) {
+        true => RollbackError::CutOff {
+            target: target.clone(),
+            safety,
+            source: Box::new(error),
+        },
+        false => error,
+    })?;
+    let message = format!(
+        "going back to checkpoint {} had been interrupted and was finished{kept}",
+        target.short()
+    );
+    tell(possession, Event::Info { message }).await;
     Ok(())
+}
+
+/// Brings back what was not brought back yet, and says in words what that changed.
+async fn go_on(possession: &Possession, mut pending: PendingRollback) -> Result<String, RollbackError> {
+    if pending.safety.is_none() {
+        let protection = protect(possession, &pending).await?;
+        pending.safety = protection.safety.map(|safety| safety.sha);
+        record(possession, Some(pending.clone())).await?;
+    }
+    let safety = pending.safety.clone();
+    let changed = bring(possession, pending).await?;
+    Ok(safety.map_or_else(String::new, |safety| {
+        let safety = safety.short();
+        format!(" ({changed} files changed; what was there is kept in checkpoint {safety})")
+    }))
 }
 
 /// Tells that an interrupted restore is left as it is, for a run that begins anew.
@@ -388,123 +491,29 @@ fn resolve(
     }
 }
 
-async fn plan(
-    possession: &Possession,
-    state: &HankweaveState,
-    source: ContinuationSource,
-    left: Option<CheckpointSha>,
-) -> Result<Rollback, RollbackError> {
-    let store = possession.checkpoints.clone();
-    let sha = source.checkpoint_sha.clone();
-    let request = request(possession, &sha, left);
-    let (disk, archive) = (possession.world.disk.clone(), archive(&possession.dir));
-    let (files, archived) = possession
-        .world
-        .blocking
-        .run(move || {
-            let missing = store
-                .verify(std::slice::from_ref(&sha))
-                .map_err(RollbackError::History)?;
-            if !missing.is_empty() {
-                return Err(RollbackError::Incomplete(sha));
-            }
-            let undone = undone(&*store, &request)?;
-            let plan = store.plan_restore(&request).map_err(RollbackError::Restore)?;
-            let archived = archive.undone(&*disk, &undone).map_err(RollbackError::Archive)?;
-            Ok((plan, archived))
-        })
-        .await?;
-    let is_written = |path: &str| {
-        files
-            .write
-            .iter()
-            .any(|written| written.as_path() == Path::new(path))
-    };
-    let unarchived = archived.into_iter().map(|entry| entry.source_path);
-    let unarchived = unarchived.filter(|path| !is_written(path)).collect();
-    let mut ahead = state.clone();
-    ahead.pending_rollback = Some(PendingRollback {
-        source: source.clone(),
-        left: None,
-        safety: None,
-        restored: true,
-        extra: Extra::default(),
-    });
-    Ok(Rollback {
-        checkpoint_type: source.checkpoint_type(state),
-        source,
-        files,
-        unarchived,
-        safety: None,
-        next: thread::build(&ahead, None, None).next_codon_id,
-    })
-}
-
-/// What became of a way back that was taken.
-struct Arrival {
-    target: CheckpointSha,
-    /// Files that were written or deleted.
-    changed: usize,
-    safety: Option<CheckpointSha>,
-}
-
-fn arrived(taken: &Arrival) -> Event {
-    let target = taken.target.short();
-    let message = match &taken.safety {
-        Some(_) => format!("went back to checkpoint {target}{}", kept(taken)),
-        None => format!("the files are those of checkpoint {target}"),
+fn arrived(rollback: &Rollback, changed: usize) -> Event {
+    let target = rollback.source.checkpoint_sha.short();
+    let message = match changed {
+        0 => format!("the files are those of checkpoint {target}"),
+        changed => format!("went back to checkpoint {target} ({changed} files changed)"),
     };
     Event::Info { message }
 }
 
-/// What was changed, and where it is kept.
-fn kept(taken: &Arrival) -> String {
-    taken.safety.as_ref().map_or_else(String::new, |safety| {
-        format!(
-            " ({} files changed; what was there is kept in checkpoint {})",
-            taken.changed,
-            safety.short()
-        )
-    })
-}
-
-/// Saves the files, records where it goes, brings the files back, and records that it is done.
-async fn take(possession: &Possession, pending: PendingRollback) -> Result<Arrival, RollbackError> {
-    let mut pending = pending;
-    if pending.safety.is_none() {
-        begin(possession, &mut pending).await?;
-    }
-    bring(possession, pending).await
-}
-
-/// Keeps what is there in a checkpoint, and records that the files are about to change.
-async fn begin(possession: &Possession, pending: &mut PendingRollback) -> Result<(), RollbackError> {
-    pending.safety = protect(possession, pending).await?;
-    record(possession, Some(pending.clone())).await
-}
-
-/// Brings the files back, and records that they are.
-async fn bring(possession: &Possession, mut pending: PendingRollback) -> Result<Arrival, RollbackError> {
+/// Brings the files back, records that they are, and tells how many have changed.
+async fn bring(possession: &Possession, mut pending: PendingRollback) -> Result<usize, RollbackError> {
     let changed = restore(possession, &pending).await?;
     take_back(possession, &pending).await?;
-    let (target, safety) = (pending.source.checkpoint_sha.clone(), pending.safety.clone());
     pending.restored = true;
     record(possession, Some(pending)).await?;
-    Ok(Arrival {
-        target,
-        changed,
-        safety,
-    })
+    Ok(changed)
 }
 
-async fn protect(
-    possession: &Possession,
-    pending: &PendingRollback,
-) -> Result<Option<CheckpointSha>, RollbackError> {
+/// Keeps what is there in a checkpoint.
+async fn protect(possession: &Possession, pending: &PendingRollback) -> Result<Protection, RollbackError> {
     let (store, request) = (possession.checkpoints.clone(), restore_of(possession, pending));
     let protect = possession.world.blocking.run(move || store.protect(&request));
-    let safety = protect.await.map_err(RollbackError::Restore)?;
-    Ok(safety.map(|safety| safety.sha))
+    protect.await.map_err(RollbackError::Restore)
 }
 
 /// Brings the files back and tells how many.
@@ -530,23 +539,14 @@ fn restore_of(possession: &Possession, pending: &PendingRollback) -> RestoreRequ
 
 /// Moves the files of codons that are gone back on out of the archive, and tells it for each codon ("runtime behaviour", section 6, steps 3 and 6).
 async fn take_back(possession: &Possession, pending: &PendingRollback) -> Result<(), RollbackError> {
-    let request = request(possession, &pending.source.checkpoint_sha, pending.left.clone());
-    let store = possession.checkpoints.clone();
+    let entries = archived(possession, &pending.source, pending.left.clone()).await?;
+    if entries.is_empty() {
+        return Ok(());
+    }
     let (disk, archive) = (possession.world.disk.clone(), archive(&possession.dir));
-    let taken = possession
-        .world
-        .blocking
-        .run(move || {
-            let undone = undone(&*store, &request)?;
-            let entries = archive.undone(&*disk, &undone).map_err(RollbackError::Archive)?;
-            match entries.is_empty() {
-                true => Ok(Vec::new()),
-                false => archive
-                    .take_back(&*disk, &entries)
-                    .map_err(RollbackError::Archive),
-            }
-        })
-        .await?;
+    let work = move || archive.take_back(&*disk, &entries);
+    let taken = possession.world.blocking.run(work).await;
+    let taken = taken.map_err(RollbackError::Archive)?;
     for taken in taken.chunk_by(|(left, _), (right, _)| left.codon_id == right.codon_id) {
         if let Some(event) = archive_restore(taken) {
             tell(possession, event).await;
@@ -580,10 +580,29 @@ fn archive_restore(taken: &[Taken]) -> Option<Event> {
     })
 }
 
+/// What was archived on the line that is left and that the target does not build on.
+async fn archived(
+    possession: &Possession,
+    source: &ContinuationSource,
+    left: Option<CheckpointSha>,
+) -> Result<Vec<ArchiveEntry>, RollbackError> {
+    let (store, target) = (possession.checkpoints.clone(), source.checkpoint_sha.clone());
+    let (disk, archive) = (possession.world.disk.clone(), archive(&possession.dir));
+    let work = move || {
+        if archive.is_empty(&*disk).map_err(RollbackError::Archive)? {
+            return Ok(Vec::new());
+        }
+        let undone = undone(&*store, &target, left.as_ref())?;
+        archive.undone(&*disk, &undone).map_err(RollbackError::Archive)
+    };
+    possession.world.blocking.run(work).await
+}
+
 /// The checkpoints on the line that is left which the target does not build on.
 fn undone(
     store: &dyn CheckpointStore,
-    request: &RestoreRequest,
+    target: &CheckpointSha,
+    left: Option<&CheckpointSha>,
 ) -> Result<BTreeSet<CheckpointSha>, RollbackError> {
     let known = store.known().map_err(RollbackError::History)?;
     let line = |from: Option<&CheckpointSha>| {
@@ -594,7 +613,7 @@ fn undone(
         }
         line
     };
-    let (left, kept) = (line(request.left.as_ref()), line(Some(&request.target)));
+    let (left, kept) = (line(left), line(Some(target)));
     Ok(left.difference(&kept).cloned().collect())
 }
 
@@ -631,21 +650,22 @@ async fn tell(possession: &Possession, event: Event) {
     drop(possession.manager.record(event).await);
 }
 
-fn started(state: &HankweaveState, thread: &ExecutionThread, rollback: &Rollback) -> Event {
-    let source = &rollback.source;
-    let left = thread
-        .codons
-        .iter()
-        .take_while(|entry| !is_target(entry, rollback));
+fn started(way: &Way, rollback: &Rollback) -> Event {
+    let (source, (left, _)) = (&way.source, way.codons());
     Event::RollbackStarted {
-        from_run: state
+        from_run: way
+            .state
             .runs
             .front()
             .map_or_else(|| source.run_id.clone(), |run| run.run_id.clone()),
-        from_codon: thread.codons.first().map(|entry| entry.codon.codon_id().clone()),
+        from_codon: way
+            .thread
+            .codons
+            .first()
+            .map(|entry| entry.codon.codon_id().clone()),
         to_codon: source.after_codon.clone(),
         to_checkpoint: source.checkpoint_sha.clone(),
         checkpoint_type: rollback.checkpoint_type,
-        codons_to_process: left.map(|entry| entry.codon.codon_id().clone()).collect(),
+        codons_to_process: left.iter().map(|entry| entry.codon.codon_id().clone()).collect(),
     }
 }

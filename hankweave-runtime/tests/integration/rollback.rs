@@ -74,6 +74,13 @@ fn a_codon_is_gone_back_to_and_the_next_run_goes_on_behind_it() {
         (&json!("second"), &json!("completed"))
     );
     assert_checkpoint(&project, &project.directory(), &back["safetyCheckpoint"]);
+    let listed = project.run(["checkpoints", "--json"]).json_document();
+    let mut rows = listed["checkpoints"].as_array().unwrap().iter();
+    let safety = rows.find(|row| row["sha"] == back["safetyCheckpoint"]).unwrap();
+    assert!(
+        safety["branch"].as_str().unwrap().starts_with("recovery/"),
+        "{safety}"
+    );
     assert_eq!(
         (
             text(&project, "done.txt").as_str(),
@@ -249,6 +256,9 @@ fn a_checkpoint_whose_objects_are_gone_is_refused_and_nothing_changes() {
     }
     let refused = project.run(["rollback", "--to", sha]);
     assert_ne!(refused.code, Some(0), "{refused}");
+    let refused = project.run(["rollback", "--codon", "first"]);
+    let said = &refused.expect_code(65).stderr;
+    assert!(said.contains("it has none that can be restored"), "{said}");
     assert_eq!(text(&project, "done.txt").lines().count(), 3);
     assert_eq!(project.state(&directory)["pendingRollback"], Value::Null);
 }
@@ -290,4 +300,44 @@ fn from_an_error_checkpoint_nothing_is_next_and_that_is_said() {
     write_hank(&project, ["one", "two", "three"]);
     project.run(["run", "--headless"]).expect_code(0);
     assert_eq!(text(&project, "done.txt"), "one\ntwo\nthree\n");
+}
+
+// "Runtime behaviour", section 6, step 4, as in a live run; the hank is the one that ran last, wherever it lies.
+#[test]
+fn what_the_rigs_of_left_codons_had_copied_is_taken_out_unless_somebody_changed_it() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let codon = |id: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh",
+            "promptText": id, "checkpointedFiles": ["*.txt"]})
+    };
+    let copy = |from: &str| json!({"type": "copy", "copy": {"from": from, "to": from}});
+    for tool in ["whole", "changed"] {
+        project.write(&format!("{tool}/tool.sh"), "echo tool");
+    }
+    let mut second = codon("second");
+    second["rigSetup"] = json!([copy("whole"), copy("changed")]);
+    project.write_hank(&json!({"hank": [codon("first"), second]}));
+    let there = project.directory().join("elsewhere");
+    let run = |arguments: &[&str]| project.run([arguments, &["-e", there.to_str().unwrap()]].concat());
+    run(&["run", "--headless"]).expect_code(0);
+    fs::write(there.join("changed/tool.sh"), "echo mine").unwrap();
+
+    let back = ["rollback", "--codon", "first", "--json"];
+    let dry = run(&[&back[..], &["--dry-run"]].concat())
+        .expect_code(0)
+        .json_document();
+    assert_eq!(dry["rigCleanup"], json!(["whole"]));
+    assert!(there.join("whole/tool.sh").exists());
+
+    let done = run(&back).expect_code(0).json_document();
+    assert_eq!(done["rigCleanup"], json!(["whole"]));
+    assert!(!there.join("whole").exists());
+    assert_eq!(
+        fs::read_to_string(there.join("changed/tool.sh")).unwrap(),
+        "echo mine"
+    );
+    let told = run(&["journal", "--type", "rollback.rigCleanup"]).json_lines();
+    let ends: Vec<&Value> = told.iter().map(|event| &event["data"]["status"]).collect();
+    assert_eq!(ends, ["started", "partial"]);
 }

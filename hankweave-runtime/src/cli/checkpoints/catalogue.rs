@@ -141,8 +141,10 @@ fn look(
     let mut known = history.known()?;
     let all: Vec<CheckpointSha> = known.keys().chain(recorded.keys()).cloned().collect();
     let restorable = history.restorable(&all)?;
-    // What lies behind a missing checkpoint is found by its name only.
-    known.extend(restorable.iter().map(|(sha, found)| (sha.clone(), found.clone())));
+    // What lies behind a missing checkpoint is found by its name only, and does not tell on which branch it was found.
+    for (sha, found) in &restorable {
+        known.entry(sha.clone()).or_insert_with(|| found.clone());
+    }
     Ok((known, restorable))
 }
 

@@ -9,7 +9,7 @@ use hankweave_core::thread::CodonPoint;
 use super::*;
 use crate::checkpoint::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, HistoryError, InitialRequest, KnownCheckpoints,
-    RestoreError, RestorePlan, RestoreReport, RestoreRequest, SkipReason, TreePath,
+    Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest, SkipReason, TreePath,
 };
 use crate::runner::{RollbackError, RollbackTarget, RunError, RunResult};
 use crate::shutdown::Shutdown;
@@ -66,7 +66,7 @@ impl CheckpointStore for Troubled {
     fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError> {
         self.store.plan_restore(request)
     }
-    fn protect(&self, request: &RestoreRequest) -> Result<Option<Checkpoint>, RestoreError> {
+    fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError> {
         self.store.protect(request)
     }
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {

@@ -129,6 +129,14 @@ async fn a_rollback_is_told_step_by_step() {
             "server.idle",
         ]
     );
+    let place = |wanted: &dyn Fn(&Value) -> bool| guest.heard.iter().position(wanted);
+    let text = |message: &Value| message["data"]["message"].as_str().unwrap_or_default().to_owned();
+    let kept = place(&|message| text(message).contains("are kept in checkpoint"));
+    let begun = place(&|message| message["type"] == "rollback.started");
+    assert!(
+        kept.unwrap() < begun.unwrap(),
+        "the copy of the files comes first"
+    );
     let steps: Vec<(u64, u64)> = of_type(&guest, "rollback.progress")
         .iter()
         .map(|data| {
