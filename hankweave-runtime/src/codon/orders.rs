@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use hankweave_core::agent::FailureReason;
 use hankweave_core::codon::{Active, Codon, Edge, Fail, Failed, Skip, Skipped};
+use hankweave_core::wire::Event;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{CodonRun, Ended};
@@ -119,7 +120,11 @@ impl CodonRun<'_> {
             Interruption::Ordered(Order::ForceStop(reason)) => {
                 let reason = reason.unwrap_or_else(|| "user request".to_owned());
                 let reason = FailureReason::unknown(true, format!("Force stopped: {reason}"));
-                self.fail(codon, -1, reason).await
+                let ended = self.fail(codon, -1, reason).await;
+                // "WebSocket protocol", "Commands".
+                let message = format!("Codon {} force stopped", self.entry.codon_id);
+                self.run.tell(Event::Info { message }).await;
+                ended
             }
             Interruption::Stopped(cause) => {
                 let cause = cause.map_or("stopped", StopCause::as_str);

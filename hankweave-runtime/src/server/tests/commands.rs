@@ -55,6 +55,9 @@ async fn a_run_is_taken_through_its_codons_by_commands() {
     guest.refused("codon.next", json!(null), "CODON_FAILED").await;
     let failure = serde_json::to_value(&*live.state().runs[0].codons[0]).unwrap();
     assert_eq!(failure["failureReason"]["message"], "Force stopped: too slow");
+    let is_told =
+        |message: &Value| message["type"] == "info" && message["data"]["message"] == "Codon b force stopped";
+    assert!(guest.heard.iter().any(is_told), "{:#?}", guest.heard);
 
     let (mut late, _) = Guest::enter(&live, json!({"mode": "readonly"})).await;
     let incomplete = late.until("incomplete.codon").await;
