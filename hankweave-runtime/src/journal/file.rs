@@ -37,6 +37,8 @@ struct Stretch {
     segments: Vec<Segment>,
     /// Where in the first file the first line is.
     range: Range<u64>,
+    /// See [`Writer::ours`].
+    ours: (u32, u64),
 }
 
 /// When the journal begins a new file, and when it begins to forget ("reliability and security", rule D6).
@@ -63,6 +65,8 @@ struct Writer {
     segments: Vec<Segment>,
     file: Box<dyn AppendFile>,
     index: Index,
+    /// From which file on, and where in it, this process has written everything: nobody else's damage is there.
+    ours: (u32, u64),
     /// The lines of one write; only the memory is kept.
     lines: Vec<u8>,
     last_seq: u64,
@@ -151,13 +155,13 @@ impl FileJournal {
         }
     }
 
-    /// Shows the lines behind number `after`, oldest first, as long as `show` wants more.
-    fn visit(&self, mut after: u64, show: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), JournalError> {
+    /// Shows the lines behind number `after`, oldest first, as long as `show` wants more. It is also told whether this process wrote the line.
+    fn visit(&self, mut after: u64, show: &mut dyn FnMut(&[u8], bool) -> bool) -> Result<(), JournalError> {
         let mut stretch = self.writer().behind(after);
         loop {
             let mut shown = after;
-            let end = self.walk(&stretch, &mut |line| {
-                let more = show(line);
+            let end = self.walk(&stretch, &mut |line, of_ours| {
+                let more = show(line, of_ours);
                 if more {
                     shown = shown.max(lines::seq_of(line).unwrap_or(shown));
                 }
@@ -188,13 +192,13 @@ impl FileJournal {
     fn walk<'s>(
         &self,
         stretch: &'s Stretch,
-        show: &mut dyn FnMut(&[u8]) -> bool,
+        show: &mut dyn FnMut(&[u8], bool) -> bool,
     ) -> Result<Option<(&'s Segment, u64)>, JournalError> {
         let mut range = stretch.range.clone();
         for segment in &stretch.segments {
             // Only the first file begins with lines that nobody wants.
             let range = std::mem::replace(&mut range, 0..0);
-            let end = visit(&*self.disk, segment, stretch.after, range, show);
+            let end = visit(&*self.disk, segment, stretch, range, show);
             if let Some(offset) = end.map_err(failed("read", &segment.path))? {
                 return Ok(Some((segment, offset)));
             }
@@ -224,6 +228,7 @@ impl FileJournal {
         disk::replace(&*self.disk, &segment.path, &content)?;
         writer.file = self.disk.open_append(&segment.path)?;
         writer.index.forget(segment.number);
+        writer.ours = (segment.number, writer.file.length());
         Ok(())
     }
 }
@@ -242,6 +247,7 @@ impl Writer {
             after,
             segments,
             range: first.unwrap_or(0..0),
+            ours: self.ours,
         }
     }
 
@@ -346,7 +352,7 @@ impl EventJournal for FileJournal {
 
     fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError> {
         let (mut page, mut bytes) = (Page::default(), 0);
-        self.visit(after, &mut |line| {
+        self.visit(after, &mut |line, _| {
             let Some(entry) = lines::decode(line) else {
                 page.corrupt_lines += 1;
                 return true;
@@ -364,13 +370,16 @@ impl EventJournal for FileJournal {
 
     fn lines_after(&self, after: u64, limit: PageLimit) -> Result<LinePage, JournalError> {
         let mut page = LinePage::default();
-        self.visit(after, &mut |line| match lines::undecoded(line) {
-            Some((seq, text)) => page.push(seq, text, limit),
-            None => {
-                page.corrupt_lines += 1;
-                true
-            }
-        })?;
+        self.visit(
+            after,
+            &mut |line, of_ours| match lines::undecoded(line, of_ours) {
+                Some((seq, text)) => page.push(seq, text, limit),
+                None => {
+                    page.corrupt_lines += 1;
+                    true
+                }
+            },
+        )?;
         Ok(page)
     }
 
@@ -384,14 +393,14 @@ impl EventJournal for FileJournal {
         }
         // What is appended meanwhile has greater numbers, and is added from there on by whoever appends.
         let mut before = 0;
-        self.visit(0, &mut |line| {
+        self.visit(0, &mut |line, _| {
             let seq = lines::seq_of(line);
             before += u64::from(seq.is_some_and(|seq| seq <= last));
             seq.is_none_or(|seq| seq <= last)
         })?;
         let mut writer = self.writer();
         let mut behind = 0;
-        self.walk(&writer.behind(last), &mut |_| {
+        self.walk(&writer.behind(last), &mut |_, _| {
             behind += 1;
             true
         })?;
@@ -407,15 +416,16 @@ impl EventJournal for FileJournal {
 fn visit(
     disk: &dyn Disk,
     segment: &Segment,
-    after: u64,
+    stretch: &Stretch,
     range: Range<u64>,
-    show: &mut dyn FnMut(&[u8]) -> bool,
+    show: &mut dyn FnMut(&[u8], bool) -> bool,
 ) -> io::Result<Option<u64>> {
-    let mut lines = Lines::new(disk, &segment.path, segment.place_of(disk, after, range)?);
+    let mut lines = Lines::new(disk, &segment.path, segment.place_of(disk, stretch.after, range)?);
     while let Some(line) = lines.next_line()? {
         let bytes = line.bytes.unwrap_or_default();
-        let is_before = lines::seq_of(bytes).is_some_and(|seq| seq <= after);
-        if !is_before && !show(bytes) {
+        let is_before = lines::seq_of(bytes).is_some_and(|seq| seq <= stretch.after);
+        let of_ours = !segment.kept && (segment.number, line.offset) >= stretch.ours;
+        if !is_before && !show(bytes, of_ours) {
             return Ok(Some(line.offset));
         }
     }
@@ -452,11 +462,13 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
             break;
         }
     }
+    let ours = (last.number, file.length());
     let has_output = file.length() > 0;
     Ok(Writer {
         segments,
         file,
         index: Index::default(),
+        ours,
         lines: Vec::new(),
         last_seq,
         count: None,
@@ -661,6 +673,21 @@ mod tests {
         std::fs::write(&path, content).unwrap();
         let page = open(&folder).read_after(0, EVERYTHING).unwrap();
         assert_eq!((seqs(&page), page.corrupt_lines), (vec![1, 3], 1));
+    }
+
+    // covers: F5
+    #[test]
+    fn a_line_that_another_life_wrote_is_passed_on_only_if_it_is_json() {
+        let folder = tempfile::tempdir().unwrap();
+        open(&folder).append(&entries([1, 2, 3])).unwrap();
+        let path = folder.path().join("events/000001.jsonl");
+        let content = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, content.replace("number 2\"}}", "number 2\"} ")).unwrap();
+        let journal = open(&folder);
+        journal.append(&entries([4])).unwrap();
+        let page = journal.lines_after(0, EVERYTHING).unwrap();
+        let seqs: Vec<u64> = page.lines().map(|(seq, _)| seq).collect();
+        assert_eq!((seqs, page.corrupt_lines), (vec![1, 3, 4], 1));
     }
 
     // covers: D5
