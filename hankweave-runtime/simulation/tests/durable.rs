@@ -11,7 +11,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::journal::{EventJournal, FileJournal, JournalLimits, PageLimit};
 use hankweave_runtime::state_manager::{LoadError, Loaded, Parts, StateManager, Strictness, load};
-use hankweave_runtime::store::StateFiles;
+use hankweave_runtime::store::{LogBatch, NOTHING_IN_DOUBT, StateFiles, read_log};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::SystemClock;
 use hankweave_runtime::world::disk::Disk;
@@ -75,6 +75,21 @@ fn a_saved_document_is_there_after_a_loss_of_power() {
     files.save(b"two", true).unwrap();
     assert_eq!(durable("state.json"), Some(b"two".to_vec()));
     assert_eq!(durable("state.json.bak"), Some(b"one".to_vec()));
+}
+
+/// The power goes right after the first write to a new log.
+// covers: P1, D1, F2
+#[test]
+fn a_line_of_a_new_log_is_there_after_a_loss_of_power() {
+    let disk = disk();
+    let files = StateFiles::new(Arc::new(disk.begin_life(Plan::default())), None, STATE_DIR.into());
+    let mut log = files.open_log(&NOTHING_IN_DOUBT).unwrap();
+    let mut line = LogBatch::default();
+    line.closed(7);
+    log.append(&line).unwrap();
+    let path = Path::new(STATE_DIR).join("state.log");
+    let durable = disk.durable().read(&path, 1 << 20).unwrap();
+    assert_eq!(read_log(&durable).closed_at, Some(7));
 }
 
 /// A killed life has told the journal and not synced it; the next start finds state.json damaged and writes a new one, and then the power goes.
