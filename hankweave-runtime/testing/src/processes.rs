@@ -1,9 +1,12 @@
 //! Which processes a test has left behind, found by a marker in their environment. Linux only: it reads /proc.
 
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 /// A living process that carries a marker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +53,31 @@ pub fn kill_marked(name: &str, value: &str) -> Vec<Marked> {
     found
 }
 
+/// A process whose end is waited for.
+#[derive(Debug)]
+pub struct Watched(OwnedFd);
+
+impl Watched {
+    /// `None` when there is no such process.
+    #[must_use]
+    pub fn new(pid: u32) -> Option<Self> {
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        pidfd_open(pid, PidfdFlags::empty()).ok().map(Self)
+    }
+
+    /// Waits for the end of the process, and says whether it came in time.
+    ///
+    /// # Panics
+    ///
+    /// Panics when the system does not let it be watched.
+    #[must_use]
+    pub fn ends_within(&self, limit: Duration) -> bool {
+        let limit = Timespec::try_from(limit).expect("a test does not wait for ages");
+        let mut end = [PollFd::new(&self.0, PollFlags::IN)];
+        poll(&mut end, Some(&limit)).expect("a process can be watched") > 0
+    }
+}
+
 /// A zombie's environment is empty, so it never matches.
 fn carries(folder: &Path, wanted: &[u8]) -> bool {
     let environment = fs::read(folder.join("environ")).unwrap_or_default();
@@ -86,7 +114,10 @@ mod tests {
             .read_line(&mut line)
             .unwrap();
 
+        let watched = Watched::new(shell.id()).unwrap();
+        assert!(!watched.ends_within(Duration::ZERO));
         let found = kill_marked("HANKWEAVE_TEST_UNIT", &marker);
+        assert!(watched.ends_within(Duration::from_secs(60)));
         assert_eq!(
             found.iter().map(|process| process.pid).collect::<Vec<_>>(),
             [shell.id()]

@@ -16,8 +16,9 @@ use serde_json::Value;
 
 use crate::processes::{Marked, kill_marked, marked};
 
-/// Every process of a project carries this variable, with a value of the project's own.
-const MARKER: &str = "HANKWEAVE_TEST_PROJECT";
+/// Every process of a project carries this variable, with a value of the project's own. Its name must not begin with `HANKWEAVE_`, for then agents
+/// and rigs do not get it, and nobody would see what is left of them.
+const MARKER: &str = "PROJECT_OF_A_TEST";
 
 /// How long a call may take unless the test says otherwise.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -228,7 +229,6 @@ pub struct Running {
     stderr: Receiver<String>,
     printed: String,
     exit: Receiver<ExitStatus>,
-    status: Option<ExitStatus>,
 }
 
 impl Running {
@@ -251,7 +251,6 @@ impl Running {
             stderr: lines_of(child.stderr.take().expect("standard error is a pipe")),
             printed: String::new(),
             exit: exit_of(child),
-            status: None,
         }
     }
 
@@ -259,12 +258,6 @@ impl Running {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
-    }
-
-    /// Whether the program has ended.
-    pub fn has_ended(&mut self) -> bool {
-        self.status = self.status.or_else(|| self.exit.try_recv().ok());
-        self.status.is_some()
     }
 
     /// Waits until the program has printed a line to standard output for which `wanted` holds, and returns it.
@@ -317,7 +310,7 @@ impl Running {
     /// Panics with what was printed when the program is still there after `deadline`.
     #[track_caller]
     pub fn finish_within(mut self, deadline: Duration) -> Finished {
-        let status = self.status.map_or_else(|| self.exit.recv_timeout(deadline), Ok);
+        let status = self.exit.recv_timeout(deadline);
         let elapsed = self.started.elapsed();
         if status.is_err() {
             self.signal(Signal::KILL);

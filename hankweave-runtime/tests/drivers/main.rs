@@ -23,6 +23,7 @@ use hankweave_runtime::driver::{
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::world::process::sweep_marked;
+use hankweave_testing::processes::Watched;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -308,13 +309,10 @@ async fn dropping_a_running_agent_kills_it() {
     let mut agent = stage.start(&json!({"turns": [{"hang": true}]})).await;
     session_started(&mut agent).await;
     let pid = agent.pid.expect("it is a process");
+    let watched = Watched::new(pid).expect("it lives");
     drop(agent);
-    let gone = async {
-        while fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| !environment.is_empty()) {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(DEADLINE, gone).await.expect("the agent is killed");
+    let end = tokio::task::spawn_blocking(move || watched.ends_within(DEADLINE));
+    assert!(end.await.unwrap(), "the agent lives on");
 }
 
 // covers: S4

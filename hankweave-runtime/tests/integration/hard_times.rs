@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc;
 use std::time::Duration;
 
-use hankweave_testing::project::Running;
 use hankweave_testing::{Finished, TestProject};
 use serde_json::{Value, json};
 
@@ -184,25 +184,22 @@ fn of_many_instances_exactly_one_works() {
             &project,
             &json!([{"tools": [{"bash": {"command": "while [ ! -e go ]; do sleep 0.01; done"}}]}]),
         );
-        let mut instances: Vec<_> = (0..count).map(|_| project.start(["run", "--headless"])).collect();
-        // All but one end; whoever is left holds the directory.
-        let mut refused = 0;
-        let begin = std::time::Instant::now();
-        while instances.len() > 1 {
-            assert!(begin.elapsed() < DEADLINE, "nobody is refused");
-            let ended = instances.iter_mut().position(Running::has_ended);
-            let Some(ended) = ended else {
-                std::thread::sleep(Duration::from_millis(5));
-                continue;
-            };
-            let finished = instances.remove(ended).finish_within(DEADLINE);
-            finished.expect_code(75);
-            assert!(finished.stderr.contains("in use"), "{finished}");
-            refused += 1;
-        }
-        project.write("go", "");
-        instances.remove(0).finish_within(DEADLINE).expect_code(0);
-        assert_eq!(refused, count - 1);
+        let instances: Vec<_> = (0..count).map(|_| project.start(["run", "--headless"])).collect();
+        std::thread::scope(|scope| {
+            let (end, ends) = mpsc::channel();
+            for instance in instances {
+                let end = end.clone();
+                scope.spawn(move || end.send(instance.finish_within(DEADLINE)));
+            }
+            // All but one end; whoever is left holds the directory.
+            for _ in 1..count {
+                let finished = ends.recv().expect("nobody is refused");
+                finished.expect_code(75);
+                assert!(finished.stderr.contains("in use"), "{finished}");
+            }
+            project.write("go", "");
+            ends.recv().expect("one works").expect_code(0);
+        });
         let state = assert_in_order(&project, &project.directory());
         assert_eq!(state["runs"].as_array().map(Vec::len), Some(1));
     }

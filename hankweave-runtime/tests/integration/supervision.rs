@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hankweave_testing::TestProject;
+use hankweave_testing::processes::{Marked, Watched};
+use hankweave_testing::{Running, TestProject};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -50,6 +51,24 @@ fn is_there(pid: &str) -> bool {
     let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
     state.is_some_and(|state| !state.starts_with(['Z', 'X']))
+}
+
+/// The processes of a project but the runtime itself.
+fn family(project: &TestProject, running: &Running) -> Vec<(Marked, Watched)> {
+    let processes = project.left_behind().into_iter();
+    processes
+        .filter(|process| process.pid != running.pid())
+        .filter_map(|process| Watched::new(process.pid).map(|watched| (process, watched)))
+        .collect()
+}
+
+#[track_caller]
+fn assert_end(family: &[(Marked, Watched)], deadline: Instant) {
+    assert!(!family.is_empty());
+    for (process, watched) in family {
+        let left = deadline.saturating_duration_since(Instant::now());
+        assert!(watched.ends_within(left), "{process:?} lives on");
+    }
 }
 
 fn started(line: &str) -> bool {
@@ -112,14 +131,11 @@ fn an_agent_does_not_outlive_a_runtime_that_is_killed() {
     );
     let mut running = project.start(["run", "--headless", "--json"]);
     running.wait_for_line(started);
-    let agent = line_of(&project, "pid.txt");
-    assert!(is_there(&agent));
+    let pid = line_of(&project, "pid.txt");
+    let agent = Watched::new(pid.parse().unwrap()).unwrap();
+    assert!(is_there(&pid));
     assert_eq!(running.kill().signal, Some(9));
-    let begin = Instant::now();
-    while is_there(&agent) {
-        assert!(begin.elapsed() < DEADLINE, "the agent lives on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    assert!(agent.ends_within(DEADLINE), "the agent lives on");
 }
 
 /// A process with another session, an empty environment and a parent that has ended: only its adoption by us tells
@@ -161,17 +177,11 @@ fn a_family_that_ignores_sigterm_is_gone_in_ten_seconds() {
     let mut running = project.start(["run", "--headless", "--json"]);
     running.wait_for_line(started);
     line_of(&project, "child.txt");
+    let family = family(&project, &running);
     let begin = Instant::now();
     running.signal(Signal::TERM);
     // Only until they are gone: the checkpoint after that waits for the disk, which others may keep busy.
-    while project.left_behind().len() > 1 {
-        assert!(
-            begin.elapsed() < Duration::from_secs(10),
-            "{:?}",
-            project.left_behind()
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    assert_end(&family, begin + Duration::from_secs(10));
     running.finish_within(DEADLINE).expect_code(143);
     assert_eq!(project.left_behind(), []);
     let record = only_codon(&project);
@@ -323,18 +333,12 @@ fn a_second_signal_kills_at_once() {
     write_hank(&project, "trap '' TERM INT\nwhile :; do sleep 600; done");
     let mut running = project.start(["run", "--headless", "--json"]);
     running.wait_for_line(started);
+    let family = family(&project, &running);
     let begin = Instant::now();
     running.signal(Signal::INT);
     // Of another kind, because two of one kind may arrive as one.
     running.signal(Signal::TERM);
-    while project.left_behind().len() > 1 {
-        assert!(
-            begin.elapsed() < Duration::from_secs(4),
-            "{:?}",
-            project.left_behind()
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    assert_end(&family, begin + Duration::from_secs(4));
     let code = running.finish_within(DEADLINE).code;
     assert!(matches!(code, Some(130 | 143)), "{code:?}");
     assert_eq!(project.left_behind(), []);
