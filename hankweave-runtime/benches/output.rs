@@ -1,7 +1,7 @@
 //! What a talkative agent costs in time and memory, and how long a start takes after a crash, measured on whole processes.
 //!
-//! Baselines are measured in the same round. `cargo bench -p hankweave-runtime --bench output`; `-- --gib` adds the stream of one GiB and
-//! the journal of one GiB, which need 3 GB of disk.
+//! Baselines are measured in the same round. `cargo bench -p hankweave-runtime --bench output`; `-- lines` or `-- recovery` is one of the two, and
+//! `-- --gib` adds the stream of one GiB and the journal of one GiB, which need 3 GB of disk.
 
 #![expect(
     clippy::disallowed_methods,
@@ -49,11 +49,23 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
-    lines();
-    recovery(false);
-    if std::env::args().any(|argument| argument == "--gib") {
-        stream();
-        recovery(true);
+    let (options, words): (Vec<_>, Vec<_>) = std::env::args()
+        .skip(1)
+        .partition(|argument| argument.starts_with("--"));
+    let chosen = |part: &str| words.is_empty() || words.iter().any(|word| word == part);
+    let sizes = match options.iter().any(|option| option == "--gib") {
+        true => &[false, true][..],
+        false => &[false],
+    };
+    for &large in sizes {
+        match large {
+            false if chosen("lines") => lines(),
+            true if chosen("lines") => stream(),
+            _ => {}
+        }
+        if chosen("recovery") {
+            recovery(large);
+        }
     }
 }
 
