@@ -3,7 +3,7 @@
 //! Ours are durable when they end; git syncs no loose objects. Each round measures both, one after the other, and medians over the rounds are
 //! compared, so that a machine whose speed drifts changes both alike. That is why this is no criterion benchmark.
 //!
-//! `cargo bench -p hankweave-runtime --bench checkpoint`
+//! `cargo bench -p hankweave-runtime --bench checkpoint`; `-- first`, `-- next` or `-- restore` is one part.
 
 #![expect(
     clippy::disallowed_methods,
@@ -41,35 +41,46 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    let chosen = |part: &str| words.is_empty() || words.iter().any(|word| word == part);
     println!("medians in milliseconds: ours, git, ours / git");
     for files in SIZES {
-        let first = (0..FIRST_ROUNDS).map(|_| {
-            let tree = Tree::new(files);
-            (
-                tree.ours(|tree| drop(tree.take())),
-                tree.git("git add -A && git commit -qm first"),
-            )
-        });
-        tell(&format!("{files} files, first"), first.collect());
-        let tree = Tree::new(files);
-        tree.take();
-        tree.git("git add -A && git commit -qm first");
-        let (mut unchanged, mut changed) = (Vec::new(), Vec::new());
-        for round in 1..=ROUNDS {
-            (0..CHANGED).for_each(|number| tree.write(number * files / CHANGED, round));
-            let times = |tree: &Tree| {
-                (
-                    tree.ours(|tree| drop(tree.take())),
-                    tree.git("git add -A && git commit -q --allow-empty -m next"),
-                )
-            };
-            changed.push(times(&tree));
-            unchanged.push(times(&tree));
+        if chosen("first") {
+            let times = (0..FIRST_ROUNDS).map(|_| both(&Tree::new(files)));
+            tell(&format!("{files} files, first"), times.collect());
         }
-        tell(&format!("{files} files, {CHANGED} changed"), changed);
-        tell(&format!("{files} files, unchanged"), unchanged);
+        if chosen("next") {
+            next(files);
+        }
     }
-    tell(&format!("{RESTORED} files brought back"), restores());
+    if chosen("restore") {
+        tell(&format!("{RESTORED} files brought back"), restores());
+    }
+}
+
+/// A checkpoint of ours, and the same of git's.
+fn both(tree: &Tree) -> (Duration, Duration) {
+    (
+        tree.ours(|tree| drop(tree.take())),
+        tree.git("git add -A && git commit -q --allow-empty -m next"),
+    )
+}
+
+/// All checkpoints but the first.
+fn next(files: usize) {
+    let tree = Tree::new(files);
+    both(&tree);
+    let (mut unchanged, mut changed) = (Vec::new(), Vec::new());
+    for round in 1..=ROUNDS {
+        (0..CHANGED).for_each(|number| tree.write(number * files / CHANGED, round));
+        changed.push(both(&tree));
+        unchanged.push(both(&tree));
+    }
+    tell(&format!("{files} files, {CHANGED} changed"), changed);
+    tell(&format!("{files} files, unchanged"), unchanged);
 }
 
 /// Each pair is of ours and of git's.
