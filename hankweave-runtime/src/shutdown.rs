@@ -92,18 +92,15 @@ impl Shutdown {
         self.orderly.cancelled().await;
     }
 
-    /// Waits until the stop is forced.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost when the future is dropped.
-    pub async fn forced(&self) {
-        self.forced.cancelled().await;
-    }
-
     /// The token that is cancelled with the first request.
     #[must_use]
     pub fn token(&self) -> &CancellationToken {
         &self.orderly
+    }
+
+    /// The token that is cancelled when the stop is forced.
+    #[must_use]
+    pub fn force_token(&self) -> &CancellationToken {
+        &self.forced
     }
 }

@@ -33,7 +33,7 @@ impl Orders {
     pub(crate) fn new(shutdown: &Shutdown) -> Self {
         Self {
             halt: shutdown.token().child_token(),
-            force: CancellationToken::new(),
+            force: shutdown.force_token().child_token(),
             order: Arc::default(),
         }
     }
@@ -57,9 +57,9 @@ impl Orders {
         &self.halt
     }
 
-    /// Waits until the agent has to be killed.
-    pub(super) async fn forced(&self) {
-        self.force.cancelled().await;
+    /// Cancelled as soon as what runs has to be killed: by an order, or because the stop of the run is forced.
+    pub(crate) fn force_token(&self) -> &CancellationToken {
+        &self.force
     }
 }
 

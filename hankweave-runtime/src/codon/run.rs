@@ -186,7 +186,6 @@ async fn stop(codon: &CodonRun<'_>, control: &dyn crate::driver::AgentControl) {
     tokio::select! {
         biased;
         () = control.stop(codon.run.options.grace) => {}
-        () = codon.run.shutdown.forced() => control.stop(Duration::ZERO).await,
-        () = codon.orders.forced() => control.stop(Duration::ZERO).await,
+        () = codon.orders.force_token().cancelled() => control.stop(Duration::ZERO).await,
     }
 }

@@ -25,6 +25,7 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
         marker: codon.marker(),
         deadline: Rig::DEFAULT_DEADLINE,
         grace: run.options.grace,
+        force: codon.orders.force_token().clone(),
     };
     let steps: Vec<RigStep> = codon
         .config

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::RigEvent;
-use crate::world::process::{CommandSpec, Spawner, Stdin, stop};
+use crate::world::process::{CommandSpec, ProcessControl, Spawner, Stdin, stop};
 
 /// Longest line that is told as one; a longer one is told in pieces.
 const LINE_BYTES: u64 = 64 << 10;
@@ -29,6 +29,7 @@ pub(super) struct CommandRunner<'a> {
     pub(super) marker: &'a str,
     pub(super) deadline: Duration,
     pub(super) grace: Duration,
+    pub(super) force: &'a CancellationToken,
     pub(super) cancel: &'a CancellationToken,
     pub(super) events: &'a mpsc::Sender<RigEvent>,
 }
@@ -63,8 +64,8 @@ impl CommandRunner<'_> {
             let end = tokio::select! {
                 biased;
                 exit = control.wait() => exit.map(CommandEnd::Ended),
-                () = tokio::time::sleep(self.deadline) => stop(control, self.grace).await.map(|_| CommandEnd::TimedOut),
-                () = self.cancel.cancelled() => stop(control, self.grace).await.map(|_| CommandEnd::Cancelled),
+                () = tokio::time::sleep(self.deadline) => self.stop(control).await.map(|_| CommandEnd::TimedOut),
+                () = self.cancel.cancelled() => self.stop(control).await.map(|_| CommandEnd::Cancelled),
             };
             control.sweep().await;
             end
@@ -78,6 +79,16 @@ impl CommandRunner<'_> {
                 end
             }
             _ = &mut output => watched.await,
+        }
+    }
+
+    /// Asks the command to end; force takes the grace away.
+    async fn stop(&self, control: &mut dyn ProcessControl) -> io::Result<ProcessExit> {
+        // Dropping the graceful stop half-way is harmless: the other one signals the same group again.
+        tokio::select! {
+            biased;
+            exit = stop(control, self.grace) => exit,
+            () = self.force.cancelled() => stop(control, Duration::ZERO).await,
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Rig {
     pub deadline: Duration,
     /// How long a command may take to end when it is asked to.
     pub grace: Duration,
+    /// Takes that time away.
+    pub force: CancellationToken,
 }
 
 /// What is told while a rig runs. `index` is the place of the step, counted from 0.
@@ -268,6 +270,7 @@ impl Rig {
                     marker: &self.marker,
                     deadline: self.deadline,
                     grace: self.grace,
+                    force: &self.force,
                     cancel,
                     events,
                 };
@@ -340,6 +343,7 @@ mod tests {
                 marker: folder.path().to_string_lossy().into_owned(),
                 deadline: Rig::DEFAULT_DEADLINE,
                 grace: Duration::from_millis(50),
+                force: CancellationToken::new(),
             };
             Self {
                 _folder: folder,

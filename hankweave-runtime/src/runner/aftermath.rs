@@ -11,9 +11,8 @@ use hankweave_core::thread::{self, ThreadCodon};
 use hankweave_core::wire::{Event, FailedPath};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use crate::codon::{RunContext, marker};
+use crate::codon::{Orders, RunContext, marker};
 use crate::embed::{OutputDirectory, RunOptions};
 use crate::error::chain;
 use crate::paths::ExecutionDir;
@@ -43,7 +42,7 @@ pub(super) struct Aftermath<'a> {
     run_id: &'a RunId,
     entry: &'a PlanEntry,
     config: &'a CodonConfig,
-    cancel: &'a CancellationToken,
+    orders: Orders,
     /// Patterns that keep the hank's own files where they are.
     own_files: &'a [String],
     /// An earlier life may have done some of it.
@@ -113,7 +112,7 @@ pub(super) async fn catch_up(opened: &Opened, shutdown: &Shutdown) -> Result<(),
         run_id: &newest.run_id,
         entry,
         config,
-        cancel: shutdown.token(),
+        orders: Orders::new(shutdown),
         own_files: &opened.own_files,
         again: true,
     };
@@ -135,7 +134,7 @@ impl<'a> Aftermath<'a> {
         context: &'a RunContext,
         entry: &'a PlanEntry,
         config: &'a CodonConfig,
-        cancel: &'a CancellationToken,
+        orders: Orders,
     ) -> Self {
         Self {
             world: &context.world,
@@ -146,7 +145,7 @@ impl<'a> Aftermath<'a> {
             run_id: &context.run_id,
             entry,
             config,
-            cancel,
+            orders,
             own_files: &context.own_files,
             again: false,
         }
@@ -239,6 +238,7 @@ impl<'a> Aftermath<'a> {
             marker: marker(self.run_id, &self.entry.codon_id),
             deadline: Rig::DEFAULT_DEADLINE,
             grace: self.options.grace,
+            force: self.orders.force_token().clone(),
         };
         let steps: Vec<RigStep> = group
             .before_copy
@@ -253,7 +253,7 @@ impl<'a> Aftermath<'a> {
             .collect();
         let (sender, mut events) = mpsc::channel(LINES);
         let work = async {
-            let result = rig.run(&steps, &sender, self.cancel).await;
+            let result = rig.run(&steps, &sender, self.orders.token()).await;
             drop(sender);
             result
         };

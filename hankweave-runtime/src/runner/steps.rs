@@ -408,7 +408,7 @@ async fn run_codon(
         begun: Instant::now(),
         orders: orders.clone(),
     };
-    let aftermath = Aftermath::new(context, entry, config, orders.token());
+    let aftermath = Aftermath::new(context, entry, config, orders.clone());
     aftermath.announce().await;
     let (walked, published) = {
         let work = async {

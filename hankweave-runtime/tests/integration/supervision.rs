@@ -364,6 +364,27 @@ fn a_second_signal_ends_the_grace_that_has_begun() {
     assert_eq!(project.left_behind(), []);
 }
 
+/// So is it while a command of a rig is asked to end.
+// covers: D8, F19
+#[test]
+fn a_second_signal_ends_the_grace_of_a_rig() {
+    let project = project();
+    let command = "trap 'echo heard > heard.txt' TERM; echo up; while :; do sleep 600; done";
+    project.write_hank(&json!({"hank": [{
+        "id": "a", "name": "A", "agent": "scripted", "continuationMode": "fresh", "promptText": "hello",
+        "rigSetup": [{"type": "command", "command": {"run": command}}],
+    }]}));
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains("rig.output"));
+    running.signal(Signal::TERM);
+    assert_eq!(line_of(&project, "heard.txt"), "heard");
+    let begin = Instant::now();
+    running.signal(Signal::TERM);
+    running.finish_within(DEADLINE).expect_code(143);
+    assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
+    assert_eq!(project.left_behind(), []);
+}
+
 /// A live holder that says nothing, stopped or suspended, still holds the directory.
 // covers: L2, F7
 #[test]
