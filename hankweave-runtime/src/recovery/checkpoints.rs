@@ -8,22 +8,31 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::state::HankweaveState;
 
 use super::OpenError;
-use crate::checkpoint::CheckpointStore;
+use crate::checkpoint::{CheckpointStore, KnownCheckpoints};
 use crate::world::World;
 
-/// Puts the checkpoints in order and says what a person should know of that.
+/// What a start found out about the checkpoints.
+pub(super) struct InOrder {
+    /// Those that the document names and that can be restored.
+    pub(super) restorable: KnownCheckpoints,
+    /// What a person should know.
+    pub(super) notices: Vec<String>,
+}
+
+/// Puts the checkpoints in order.
 pub(super) async fn put_in_order(
     world: &World,
     store: &Arc<dyn CheckpointStore>,
     state: &HankweaveState,
-) -> Result<Vec<String>, OpenError> {
+) -> Result<InOrder, OpenError> {
     let (recorded, store) = (recorded(state), Arc::clone(store));
     let work = move || {
         let restorable = store.restorable(&recorded)?;
         store.prune(&recorded)?;
         let missing = recorded.iter().filter(|sha| !restorable.contains_key(*sha));
         let told = |sha| format!("checkpoint {sha} is damaged or gone; there is no way back to it");
-        Ok(missing.map(told).collect())
+        let notices = missing.map(told).collect();
+        Ok(InOrder { restorable, notices })
     };
     world.blocking.run(work).await.map_err(OpenError::History)
 }

@@ -13,7 +13,9 @@ use tokio::time::Instant;
 use super::own_files::{exclusion, own_files};
 use super::rigs::{remember, rig_copies};
 use super::{PreflightError, checkpoints, crash, preflight};
-use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, HistoryError, OpenReport, OpenRequest};
+use crate::checkpoint::{
+    self, CheckpointStore, GitCheckpoints, HistoryError, KnownCheckpoints, OpenReport, OpenRequest,
+};
 use crate::data::{Data, DataError, Place};
 use crate::driver::DriverSet;
 use crate::embed::{Builder, RunOptions};
@@ -92,6 +94,8 @@ pub(crate) struct Possession {
     pub(crate) manager: StateManager,
     pub(crate) writer: JoinHandle<()>,
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
+    /// The recorded checkpoints that can be restored, as long as no run can have made another one.
+    pub(crate) restorable: Option<KnownCheckpoints>,
     /// Processes of an earlier run that could not be ended.
     pub(crate) survivors: usize,
     /// What the rigs of the hank copy; nothing where no hank is known.
@@ -172,6 +176,7 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
     let data = options.data.as_ref().map(find).transpose()?;
     let (mut possession, lock) = possess(world, &dir, &options, checkpoints).await?;
     possession.notices.extend(redirections(&hank));
+    possession.restorable = None;
     possession.rig_copies = Arc::new(rig_copies(&loaded, &hank, possession.dir.root()));
     remember_hank(&possession, &loaded).await;
     let mut own_files = own_files(&loaded, &hank, possession.dir.root());
@@ -344,13 +349,15 @@ pub(crate) async fn possess(
             .await
             .map_err(OpenError::Crash)?;
     }
-    notices.extend(checkpoints::put_in_order(&world, &records.checkpoints, &state).await?);
+    let in_order = checkpoints::put_in_order(&world, &records.checkpoints, &state).await?;
+    notices.extend(in_order.notices);
     let possession = Possession {
         world,
         dir,
         manager,
         writer,
         checkpoints: records.checkpoints,
+        restorable: Some(in_order.restorable),
         survivors,
         rig_copies: Arc::default(),
         notices,

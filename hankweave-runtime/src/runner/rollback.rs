@@ -442,21 +442,20 @@ fn nobody_lives(possession: &Possession) -> Result<(), RollbackError> {
 
 /// The recorded checkpoints that can be restored. "Could not read" must never look like "there are none" ("runtime behaviour", section 2).
 pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<CheckpointTable, RollbackError> {
-    let (store, recorded) = (
-        possession.checkpoints.clone(),
-        recovery::recorded(&possession.manager.snapshot()),
-    );
-    let known = possession
-        .world
-        .blocking
-        .run(move || store.restorable(&recorded))
-        .await;
+    let known = match &possession.restorable {
+        Some(known) => known.clone(),
+        None => {
+            let store = possession.checkpoints.clone();
+            let recorded = recovery::recorded(&possession.manager.snapshot());
+            let known = possession.world.blocking.run(move || store.restorable(&recorded));
+            known.await.map_err(RollbackError::History)?
+        }
+    };
     let facts = |found: KnownCheckpoint| CheckpointFacts {
         message: found.message,
         timestamp: Some(found.timestamp),
         branch: found.branch,
     };
-    let known = known.map_err(RollbackError::History)?;
     Ok(known
         .into_iter()
         .map(|(sha, found)| (sha, facts(found)))
