@@ -1,7 +1,8 @@
 //! How long checkpoints and restores take, against git doing the same.
 //!
 //! Ours are durable when they end; git syncs no loose objects. Each round measures both, one after the other, and medians over the rounds are
-//! compared, so that a machine whose speed drifts changes both alike. That is why this is no criterion benchmark.
+//! compared, so that a machine whose speed drifts changes both alike. That is why this is no criterion benchmark. What git leaves to be written
+//! in the background is written before our next turn begins, which would wait for it otherwise.
 //!
 //! `cargo bench -p hankweave-runtime --bench checkpoint`; `-- first`, `-- next` or `-- restore` is one part.
 
@@ -22,6 +23,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_runtime::checkpoint::{
     CheckpointRequest, CheckpointStore, GitCheckpoints, OpenRequest, RestoreRequest,
 };
+use rustix::fs::sync;
 use tempfile::TempDir;
 
 /// Files of the trees of which checkpoints are made.
@@ -49,7 +51,11 @@ fn main() {
     println!("medians in milliseconds: ours, git, ours / git");
     for files in SIZES {
         if chosen("first") {
-            let times = (0..FIRST_ROUNDS).map(|_| both(&Tree::new(files)));
+            let times = (0..FIRST_ROUNDS).map(|_| {
+                let tree = Tree::new(files);
+                sync();
+                both(&tree)
+            });
             tell(&format!("{files} files, first"), times.collect());
         }
         if chosen("next") {
@@ -75,8 +81,10 @@ fn next(files: usize) {
     both(&tree);
     let (mut unchanged, mut changed) = (Vec::new(), Vec::new());
     for round in 1..=ROUNDS {
+        sync();
         (0..CHANGED).for_each(|number| tree.write(number * files / CHANGED, round));
         changed.push(both(&tree));
+        sync();
         unchanged.push(both(&tree));
     }
     tell(&format!("{files} files, {CHANGED} changed"), changed);
@@ -108,6 +116,7 @@ fn restores() -> Vec<(Duration, Duration)> {
     let mut times = Vec::new();
     for _ in 0..FIRST_ROUNDS {
         tree.git("rm -r folder-*");
+        sync();
         let ours = tree.ours(|tree| {
             let report = tree
                 .store

@@ -33,6 +33,12 @@ mod git;
 )]
 mod history;
 mod inspect;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "libgit2 and its repository are real files"
+)]
+mod loose;
 mod memory;
 mod message;
 mod new_objects;

@@ -1,11 +1,13 @@
 //! The objects of one checkpoint on their way into the repository.
 
 use std::cell::RefCell;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use git2::{ObjectType, Odb, OdbLookupFlags, Oid, Repository};
+use git2::{ObjectType, OdbLookupFlags, Oid, Repository};
 
 use super::history::GitHistory;
+use super::loose;
 use super::object::{BlobStore, BlobWriter, ObjectError};
 use super::pack::{PackFile, Packer};
 
@@ -22,6 +24,8 @@ pub(super) struct NewObjects<'a> {
 
 /// Writes objects from one thread.
 pub(super) struct ObjectWriter<'a> {
+    /// The folder of loose objects.
+    objects: PathBuf,
     pack: Option<&'a Mutex<PackFile>>,
     packer: RefCell<Packer>,
     repository: Repository,
@@ -35,8 +39,13 @@ impl<'a> NewObjects<'a> {
         }
     }
 
+    fn objects(&self) -> PathBuf {
+        self.history.path().join("objects")
+    }
+
     pub(super) fn open_writer(&self) -> Result<ObjectWriter<'_>, ObjectError> {
         Ok(ObjectWriter {
+            objects: self.objects(),
             pack: self.pack.get(),
             packer: RefCell::new(Packer::new()),
             repository: self.history.repository()?,
@@ -58,8 +67,7 @@ impl BlobStore for NewObjects<'_> {
         if files < PACKED_FROM {
             return Ok(());
         }
-        let objects = self.history.path().join("objects");
-        let pack = PackFile::create(&objects).map_err(ObjectError::at("begin a pack"))?;
+        let pack = PackFile::create(&self.objects()).map_err(ObjectError::at("begin a pack"))?;
         // Another call came first: its pack takes these files, too.
         let _ = self.pack.set(Mutex::new(pack));
         Ok(())
@@ -76,32 +84,39 @@ impl ObjectWriter<'_> {
             .repository
             .odb()
             .map_err(ObjectError::at("open the object store"))?;
-        match self.pack {
-            None => odb
-                .write(kind, contents)
-                .map_err(ObjectError::at("write an object")),
-            Some(pack) => self.add_to(pack, &odb, kind, contents),
+        let id = Oid::hash_object(kind, contents).map_err(ObjectError::at("hash an object"))?;
+        // Nobody else writes, so there is no need to look at the folders again for each object.
+        if self.is_packed(id) || odb.exists_ext(id, OdbLookupFlags::NO_REFRESH) {
+            return Ok(id);
         }
+        match self.pack {
+            None => {
+                loose::write(&self.objects, id, kind, contents).map_err(ObjectError::at("write an object"))
+            }
+            Some(pack) => self.add_to(pack, id, kind, contents),
+        }?;
+        Ok(id)
+    }
+
+    fn is_packed(&self, id: Oid) -> bool {
+        self.pack.is_some_and(|pack| locked(pack).contains(id))
     }
 
     fn add_to(
         &self,
         pack: &Mutex<PackFile>,
-        odb: &Odb<'_>,
+        id: Oid,
         kind: ObjectType,
         contents: &[u8],
-    ) -> Result<Oid, ObjectError> {
-        let pack = || pack.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = Oid::hash_object(kind, contents).map_err(ObjectError::at("hash an object"))?;
-        // Nobody else writes, so there is no need to look at the folders again for each object.
-        if pack().contains(id) || odb.exists_ext(id, OdbLookupFlags::NO_REFRESH) {
-            return Ok(id);
-        }
+    ) -> Result<(), ObjectError> {
         let packed = self.packer.borrow_mut().pack(id, kind, contents);
         let packed = packed.map_err(ObjectError::at("compress an object"))?;
-        pack().add(&packed).map_err(ObjectError::at("write a pack"))?;
-        Ok(id)
+        locked(pack).add(&packed).map_err(ObjectError::at("write a pack"))
     }
+}
+
+fn locked(pack: &Mutex<PackFile>) -> MutexGuard<'_, PackFile> {
+    pack.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl BlobWriter for ObjectWriter<'_> {
