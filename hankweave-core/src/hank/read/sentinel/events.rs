@@ -355,10 +355,9 @@ mod tests {
     ];
 
     /// Documented fields that we never write; a hank may name them all the same.
-    const UNWRITTEN: [(&str, &str); 5] = [
+    const UNWRITTEN: [(&str, &str); 4] = [
         ("state.snapshot", "recentFileAccess"),
         ("token.usage", "modelUsage"),
-        ("file.updated", "content"),
         ("server.ready", "proxyPort"),
         ("server.ready", "outputDirectory"),
     ];
