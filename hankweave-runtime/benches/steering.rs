@@ -1,7 +1,8 @@
 //! Going back and going on, measured on whole processes.
 //!
 //! Each round measures all candidates one after the other, and the medians over the rounds are compared, so that a machine whose
-//! speed drifts changes all of them alike. That is why this is no criterion benchmark.
+//! speed drifts changes all of them alike. That is why this is no criterion benchmark. What earlier steps leave to be written in the background is
+//! written before a candidate begins: a rollback syncs, and would wait for it otherwise.
 //!
 //! `cargo bench -p hankweave-runtime --bench steering`
 
@@ -17,6 +18,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::fs::sync;
 use serde_json::json;
 
 use support::{HANKWEAVE, median, millis, shell, succeed, tree};
@@ -77,10 +79,12 @@ fn way_back() -> (Duration, Duration) {
     let (mut our_times, mut git_times) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         succeed(hankweave(&["run", "--headless", "."]).current_dir(ours.path()));
+        sync();
         our_times.push(timed(
             hankweave(&["rollback", "--codon", "one"]).current_dir(ours.path()),
         ));
         succeed(&mut shell(git.path(), "git checkout -q two"));
+        sync();
         git_times.push(timed(
             Command::new("git")
                 .args(["checkout", "-q", "one"])
