@@ -3,7 +3,7 @@
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Error;
 
-use super::guest::Guest;
+use super::guest::{Guest, soon};
 use super::*;
 
 #[tokio::test]
@@ -30,9 +30,17 @@ async fn a_handshake_is_answered_with_who_the_client_and_the_server_are() {
         (&json!(root), &json!(root))
     );
     assert!(ready["id"].is_string() && ready["timestamp"].is_string() && ready["seq"].is_null());
-    let lock = std::fs::read_to_string(root.join(".hankweave/server.lock")).unwrap();
-    let lock: serde_json::Value = serde_json::from_str(&lock).unwrap();
-    assert_eq!(lock["port"], live.port);
+    // The first heartbeat writes the port down, beside what the server does.
+    let noted = async {
+        loop {
+            let lock = std::fs::read(root.join(".hankweave/server.lock")).unwrap();
+            match serde_json::from_slice::<serde_json::Value>(&lock).unwrap()["port"].as_u64() {
+                Some(port) => return port,
+                None => tokio::task::yield_now().await,
+            }
+        }
+    };
+    assert_eq!(soon(noted).await, u64::from(live.port));
     for file in ["server.lock", "state.json"] {
         let text = std::fs::read_to_string(root.join(".hankweave").join(file)).unwrap_or_default();
         assert!(!text.contains(&live.token), "no token in {file}");
