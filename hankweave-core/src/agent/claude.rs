@@ -9,11 +9,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
-use serde_json_borrow::{ObjectAsVec as Object, Value};
-
 use super::classify::{classify, is_context_exceeded};
 use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 use super::failure::FailureReason;
+use super::json::{Document, Json};
 use super::outcome::{ExitOutcome, ProcessExit, Verdict};
 use crate::cost::{ModelUsage, ProcessUsage, ReportedUsage, TokenUsage, Usd, pricing};
 use crate::id::SessionId;
@@ -62,15 +61,21 @@ impl ClaudeDecoder {
         if line.is_empty() {
             return Vec::new();
         }
-        let Ok(Value::Object(line_object)) = serde_json::from_str(line) else {
+        let document = Document::parse(line);
+        let Some(said) = document
+            .as_ref()
+            .ok()
+            .map(Document::root)
+            .filter(|said| said.is_object())
+        else {
             let start = line.chars().take(UNPARSED_CHARS).collect();
             return vec![AgentEvent::Unparsed { start }];
         };
-        match text(&line_object, "type") {
-            Some("system") => self.system(&line_object),
-            Some("assistant") => self.assistant(&line_object),
-            Some("user") => self.user(&line_object),
-            Some("result") => vec![AgentEvent::Result(self.result(&line_object))],
+        match text(said, "type") {
+            Some("system") => self.system(said),
+            Some("assistant") => self.assistant(said),
+            Some("user") => self.user(said),
+            Some("result") => vec![AgentEvent::Result(self.result(said))],
             _ => Vec::new(),
         }
     }
@@ -126,14 +131,14 @@ impl ClaudeDecoder {
         }
     }
 
-    fn system(&mut self, line: &Object<'_>) -> Vec<AgentEvent> {
+    fn system(&mut self, line: Json<'_>) -> Vec<AgentEvent> {
         match text(line, "subtype") {
             Some("init") => self.init(line).into_iter().collect(),
             Some("compact_boundary") => vec![AgentEvent::Compacted],
             Some("api_retry") => vec![AgentEvent::Retrying {
                 attempt: count(line, "attempt"),
-                max_retries: field(line, "max_retries").and_then(whole_number),
-                delay_ms: field(line, "retry_delay_ms").and_then(whole_number),
+                max_retries: line.field("max_retries").and_then(whole_number),
+                delay_ms: line.field("retry_delay_ms").and_then(whole_number),
                 status: status(line, "error_status"),
                 error: text(line, "error").map(str::to_owned),
             }],
@@ -142,7 +147,7 @@ impl ClaudeDecoder {
     }
 
     /// The only line whose session id counts: a failed resume echoes the id that was asked for.
-    fn init(&mut self, line: &Object<'_>) -> Option<AgentEvent> {
+    fn init(&mut self, line: Json<'_>) -> Option<AgentEvent> {
         let session_id = SessionId::new(text(line, "session_id")?).ok()?;
         self.had_session = true;
         self.model = text(line, "model").map(str::to_owned);
@@ -152,12 +157,12 @@ impl ClaudeDecoder {
         })
     }
 
-    fn assistant(&mut self, line: &Object<'_>) -> Vec<AgentEvent> {
-        let Some(Value::Object(message)) = field(line, "message") else {
+    fn assistant(&mut self, line: Json<'_>) -> Vec<AgentEvent> {
+        let Some(message) = line.field("message") else {
             return Vec::new();
         };
         let parent = text(line, "parent_tool_use_id").map(str::to_owned);
-        let blocks = objects(field(message, "content"));
+        let blocks = objects(message.field("content"));
         let mut events: Vec<_> = blocks
             .filter_map(|block| self.block(block, parent.clone()))
             .collect();
@@ -165,7 +170,7 @@ impl ClaudeDecoder {
         events
     }
 
-    fn block(&mut self, block: &Object<'_>, parent: Option<String>) -> Option<AgentEvent> {
+    fn block(&mut self, block: Json<'_>, parent: Option<String>) -> Option<AgentEvent> {
         match text(block, "type")? {
             "text" => Some(AgentEvent::Message {
                 text: text(block, "text")?.to_owned(),
@@ -181,7 +186,9 @@ impl ClaudeDecoder {
                 Some(AgentEvent::ToolUse {
                     id: id.to_owned(),
                     name: name.to_owned(),
-                    input: field(block, "input").map_or(serde_json::Value::Null, owned),
+                    input: block
+                        .field("input")
+                        .map_or(serde_json::Value::Null, Json::to_value),
                     parent_tool_use_id: parent,
                 })
             }
@@ -197,10 +204,10 @@ impl ClaudeDecoder {
     }
 
     /// Usage stands on every line of a message, so it counts with the first line only.
-    fn message_usage(&mut self, message: &Object<'_>, parent: Option<String>) -> Option<AgentEvent> {
+    fn message_usage(&mut self, message: Json<'_>, parent: Option<String>) -> Option<AgentEvent> {
         let id = text(message, "id")?;
         let model = text(message, "model")?;
-        let tokens = api_tokens(field(message, "usage")?);
+        let tokens = api_tokens(message.field("usage")?);
         if tokens == TokenUsage::ZERO || !self.counted.insert(hash(id)) {
             return None;
         }
@@ -212,20 +219,18 @@ impl ClaudeDecoder {
         }))
     }
 
-    fn user(&mut self, line: &Object<'_>) -> Vec<AgentEvent> {
+    fn user(&mut self, line: Json<'_>) -> Vec<AgentEvent> {
         let parent = text(line, "parent_tool_use_id").map(str::to_owned);
-        let content = field(line, "message")
-            .and_then(Value::as_object)
-            .and_then(|message| field(message, "content"));
+        let content = line.field("message").and_then(|message| message.field("content"));
         objects(content)
-            .filter(|block| text(block, "type") == Some("tool_result"))
+            .filter(|block| text(*block, "type") == Some("tool_result"))
             .filter_map(|block| self.tool_result(block, parent.clone()))
             .collect()
     }
 
-    fn tool_result(&mut self, block: &Object<'_>, parent: Option<String>) -> Option<AgentEvent> {
+    fn tool_result(&mut self, block: Json<'_>, parent: Option<String>) -> Option<AgentEvent> {
         let id = text(block, "tool_use_id")?;
-        let whole = field(block, "content").map(content_text).unwrap_or_default();
+        let whole = block.field("content").map(content_text).unwrap_or_default();
         let cut = whole.char_indices().nth(ToolResult::MAX_CHARS).map(|(at, _)| at);
         Some(AgentEvent::ToolResult(ToolResult {
             tool_use_id: id.to_owned(),
@@ -238,7 +243,7 @@ impl ClaudeDecoder {
         }))
     }
 
-    fn result(&mut self, line: &Object<'_>) -> AgentResult {
+    fn result(&mut self, line: Json<'_>) -> AgentResult {
         self.usage.result(self.reported_usage(line));
         let said = result_text(line);
         let success = !flag(line, "is_error");
@@ -252,7 +257,7 @@ impl ClaudeDecoder {
             error_status: status(line, "api_error_status"),
             terminal_reason,
             usage: self.usage.totals(),
-            permission_denials: objects(field(line, "permission_denials"))
+            permission_denials: objects(line.field("permission_denials"))
                 .filter_map(denial)
                 .collect(),
         };
@@ -265,10 +270,10 @@ impl ClaudeDecoder {
 
     /// The best statement of a result line about this process alone. `total_cost_usd` and `modelUsage` of a resumed
     /// session contain earlier processes, and not even reliably, so they count for a fresh session only.
-    fn reported_usage(&self, line: &Object<'_>) -> ReportedUsage {
+    fn reported_usage(&self, line: Json<'_>) -> ReportedUsage {
         let models = |key| {
-            field(line, key)
-                .and_then(model_usages)
+            line.field(key)
+                .map(model_usages)
                 .filter(|models| !models.is_empty())
         };
         if let Some(models) = models("model_usage_since_last_result") {
@@ -277,7 +282,7 @@ impl ClaudeDecoder {
         if let Some(models) = models("modelUsage").filter(|_| !self.resumed) {
             return ReportedUsage::SinceProcessStart(models);
         }
-        let tokens = field(line, "usage").map(api_tokens).unwrap_or_default();
+        let tokens = line.field("usage").map(api_tokens).unwrap_or_default();
         match &self.model {
             Some(model) if tokens != TokenUsage::ZERO => ReportedUsage::Tokens {
                 model: model.clone(),
@@ -289,13 +294,10 @@ impl ClaudeDecoder {
 }
 
 /// `result` is absent on error subtypes, which have `errors` instead.
-fn result_text(line: &Object<'_>) -> String {
+fn result_text(line: Json<'_>) -> String {
     let errors = || {
-        let errors = field(line, "errors")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        errors.filter_map(Value::as_str).collect::<Vec<_>>().join("; ")
+        let errors = line.field("errors").into_iter().flat_map(Json::entries);
+        errors.filter_map(Json::as_str).collect::<Vec<_>>().join("; ")
     };
     let said = text(line, "result").map_or_else(errors, str::to_owned);
     if said.is_empty() && flag(line, "is_error") {
@@ -305,7 +307,7 @@ fn result_text(line: &Object<'_>) -> String {
     said
 }
 
-fn denial(entry: &Object<'_>) -> Option<PermissionDenial> {
+fn denial(entry: Json<'_>) -> Option<PermissionDenial> {
     Some(PermissionDenial {
         tool_name: text(entry, "tool_name")?.to_owned(),
         tool_use_id: text(entry, "tool_use_id").unwrap_or_default().to_owned(),
@@ -313,10 +315,7 @@ fn denial(entry: &Object<'_>) -> Option<PermissionDenial> {
 }
 
 /// Tokens as the API names them, in `usage` of messages and results.
-fn api_tokens(usage: &Value) -> TokenUsage {
-    let Value::Object(usage) = usage else {
-        return TokenUsage::ZERO;
-    };
+fn api_tokens(usage: Json<'_>) -> TokenUsage {
     TokenUsage {
         input_tokens: count(usage, "input_tokens"),
         output_tokens: count(usage, "output_tokens"),
@@ -325,82 +324,69 @@ fn api_tokens(usage: &Value) -> TokenUsage {
     }
 }
 
-/// Tokens and money by model, as claude itself names them. `None` when it is no object at all.
-fn model_usages(value: &Value) -> Option<BTreeMap<String, ModelUsage>> {
-    let models = value.as_object()?.iter();
-    Some(
-        models
-            .filter_map(|(model, usage)| Some((model.to_owned(), model_usage(model, usage)?)))
-            .collect(),
-    )
+/// Tokens and money by model, as claude itself names them.
+fn model_usages(models: Json<'_>) -> BTreeMap<String, ModelUsage> {
+    models
+        .members()
+        .filter(|(_, usage)| usage.is_object())
+        .map(|(model, usage)| (model.to_owned(), model_usage(model, usage)))
+        .collect()
 }
 
-fn model_usage(model: &str, usage: &Value) -> Option<ModelUsage> {
-    let usage = usage.as_object()?;
+fn model_usage(model: &str, usage: Json<'_>) -> ModelUsage {
     let tokens = TokenUsage {
         input_tokens: count(usage, "inputTokens"),
         output_tokens: count(usage, "outputTokens"),
         cache_creation_tokens: count(usage, "cacheCreationInputTokens"),
         cache_read_tokens: count(usage, "cacheReadInputTokens"),
     };
-    let stated = field(usage, "costUSD").and_then(Value::as_f64);
+    let stated = usage.field("costUSD").and_then(Json::as_f64);
     let cost = stated
         .and_then(|dollars| Usd::from_dollars(dollars).ok())
         .or_else(|| pricing::price(model, &tokens))
         .unwrap_or(Usd::ZERO);
-    Some(ModelUsage { tokens, cost })
+    ModelUsage { tokens, cost }
 }
 
 /// A tool's answer is a string or a list of blocks; images and the like leave their type.
-fn content_text(content: &Value) -> String {
-    match content {
-        Value::Str(text) => text.to_string(),
-        Value::Array(_) => objects(Some(content))
-            .map(|block| match text(block, "text") {
-                Some(text) => text.to_owned(),
-                None => format!("[{}]", text(block, "type").unwrap_or("unknown")),
-            })
-            .collect::<Vec<_>>()
-            .join("\n"),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => owned(content).to_string(),
+fn content_text(content: Json<'_>) -> String {
+    if let Some(text) = content.as_str() {
+        return text.to_owned();
     }
+    if !content.is_list() {
+        return content.to_value().to_string();
+    }
+    let blocks = objects(Some(content)).map(|block| match text(block, "text") {
+        Some(text) => text.to_owned(),
+        None => format!("[{}]", text(block, "type").unwrap_or("unknown")),
+    });
+    blocks.collect::<Vec<_>>().join("\n")
 }
 
-fn objects<'a>(list: Option<&'a Value<'a>>) -> impl Iterator<Item = &'a Object<'a>> {
-    let entries = list.and_then(Value::as_array).into_iter().flatten();
-    entries.filter_map(Value::as_object)
+fn objects<'d>(list: Option<Json<'d>>) -> impl Iterator<Item = Json<'d>> {
+    let entries = list.into_iter().flat_map(Json::entries);
+    entries.filter(|entry| entry.is_object())
 }
 
-/// The value behind `key`; of several, the last one counts, as in JavaScript.
-fn field<'a>(object: &'a Object<'a>, key: &str) -> Option<&'a Value<'a>> {
-    let found = object.iter().filter(|(name, _)| *name == key).last();
-    found.map(|(_, value)| value)
+fn text<'d>(object: Json<'d>, key: &str) -> Option<&'d str> {
+    object.field(key)?.as_str()
 }
 
-/// A copy that outlives the line.
-fn owned(value: &Value<'_>) -> serde_json::Value {
-    value.into()
+fn flag(object: Json<'_>, key: &str) -> bool {
+    object.field(key).and_then(Json::as_bool).unwrap_or(false)
 }
 
-fn text<'a>(object: &'a Object<'a>, key: &str) -> Option<&'a str> {
-    field(object, key)?.as_str()
-}
-
-fn flag(object: &Object<'_>, key: &str) -> bool {
-    field(object, key).and_then(Value::as_bool).unwrap_or(false)
-}
-
-fn status(object: &Object<'_>, key: &str) -> Option<u16> {
-    u16::try_from(field(object, key)?.as_u64()?).ok()
+fn status(object: Json<'_>, key: &str) -> Option<u16> {
+    u16::try_from(object.field(key)?.as_u64()?).ok()
 }
 
 /// A count, or 0 for what is none: absent, negative, infinite ("reliability and security", rule D10).
-fn count(object: &Object<'_>, key: &str) -> u64 {
-    field(object, key).and_then(whole_number).unwrap_or(0)
+fn count(object: Json<'_>, key: &str) -> u64 {
+    object.field(key).and_then(whole_number).unwrap_or(0)
 }
 
 /// Some programs print counts as `3.0` or `568.2`.
-fn whole_number(value: &Value) -> Option<u64> {
+fn whole_number(value: Json<'_>) -> Option<u64> {
     if let Some(whole) = value.as_u64() {
         return Some(whole);
     }

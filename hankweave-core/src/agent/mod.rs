@@ -7,6 +7,7 @@ pub mod classify;
 pub mod claude;
 mod event;
 mod failure;
+mod json;
 mod launch;
 mod outcome;
 
