@@ -30,7 +30,7 @@ const OTHERS: [(&str, &[&str]); 10] = [
     ("paths", &[]),
     ("shutdown", &[]),
     ("state_manager", &["journal", "store", "world"]),
-    ("report", &["runner"]),
+    ("report", &["runner", "state_manager"]),
     (
         "server",
         &[

@@ -24,8 +24,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut events = hankweave.subscribe();
     let watch = async {
         while let Ok(Some(delivery)) = events.next().await {
-            if let Delivery::Event(entry) = delivery {
-                println!("{:>4}  {}", entry.seq, entry.event.name());
+            if let Delivery::Events(events) = delivery {
+                for entry in events.entries() {
+                    println!("{:>4}  {}", entry.seq, entry.event.name());
+                }
             }
         }
     };

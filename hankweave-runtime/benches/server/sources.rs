@@ -81,7 +81,8 @@ impl Live {
         // The agent speaks once everything about its start has been told.
         runtimes.servers.block_on(async {
             while let Ok(Some(delivery)) = events.next().await {
-                if matches!(&delivery, Delivery::Event(entry) if matches!(entry.event, Event::CodonStarted { .. })) {
+                let started = |event: &Event| matches!(event, Event::CodonStarted { .. });
+                if matches!(&delivery, Delivery::Events(events) if events.entries().iter().any(|entry| started(&entry.event))) {
                     break;
                 }
             }

@@ -23,7 +23,7 @@ pub(crate) type Broken = String;
 /// Everything that anybody was told, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    entries: BTreeMap<u64, Arc<JournalEntry>>,
+    entries: BTreeMap<u64, JournalEntry>,
 }
 
 impl Told {
@@ -32,7 +32,7 @@ impl Told {
     /// # Errors
     ///
     /// When a number comes twice or out of order (P2).
-    pub(crate) fn hear(&mut self, entry: Arc<JournalEntry>) -> Result<(), Broken> {
+    pub(crate) fn hear(&mut self, entry: JournalEntry) -> Result<(), Broken> {
         if let Some((last, _)) = self.entries.last_key_value()
             && *last >= entry.seq
         {

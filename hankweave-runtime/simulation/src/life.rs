@@ -177,9 +177,11 @@ fn check_opened(machine: &Machine) -> Result<(), Broken> {
 
 async fn listen(mut subscription: Subscription, witness: Witness) {
     while let Ok(Some(delivery)) = subscription.next().await {
-        if let Delivery::Event(entry) = delivery {
-            let heard = witness.notes().told.hear(entry);
-            witness.check(heard);
+        if let Delivery::Events(events) = delivery {
+            for entry in events.entries() {
+                let heard = witness.notes().told.hear(entry.clone());
+                witness.check(heard);
+            }
         }
     }
 }
@@ -200,10 +202,11 @@ async fn stop(plan: &LifePlan, shutdown: &Shutdown, asked: &mut Option<Instant>)
 /// Skips the codon of the plan whenever its agent works.
 async fn skip(plan: &LifePlan, mut events: Subscription, commander: Commander) {
     while let (Some(skipped), Ok(Some(delivery))) = (plan.skipped, events.next().await) {
-        let Delivery::Event(entry) = delivery else {
+        let Delivery::Events(events) = delivery else {
             continue;
         };
-        if matches!(&entry.event, Event::CodonStarted { codon_id, .. } if codon_id.as_str() == skipped) {
+        let works = |event: &Event| matches!(event, Event::CodonStarted { codon_id, .. } if codon_id.as_str() == skipped);
+        for _ in events.entries().iter().filter(|entry| works(&entry.event)) {
             // A run that ends at the same moment refuses, and then it is skipped the next time.
             let _ = commander.send(Command::Skip).await;
         }

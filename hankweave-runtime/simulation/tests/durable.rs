@@ -9,7 +9,7 @@ use hankweave_core::id::{CheckpointSha, EventId, Pid, RunId};
 use hankweave_core::state::StartingConditions;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
-use hankweave_runtime::journal::{EventJournal, FileJournal, JournalLimits, PageLimit};
+use hankweave_runtime::journal::{Batch, EventJournal, FileJournal, JournalLimits, PageLimit};
 use hankweave_runtime::state_manager::{LoadError, Loaded, Parts, StateManager, Strictness, load};
 use hankweave_runtime::store::{LogBatch, NOTHING_IN_DOUBT, StateFiles, read_log};
 use hankweave_runtime::world::blocking::Blocking;
@@ -188,7 +188,7 @@ fn live(disk: &SimDisk, plan: Plan, events: Vec<StateEvent>, rest: Duration) -> 
 }
 
 /// How much of the history a start finds in the document, and the journal with it.
-fn recorded(disk: &SimDisk) -> (usize, Vec<Arc<JournalEntry>>) {
+fn recorded(disk: &SimDisk) -> (usize, Vec<JournalEntry>) {
     let (parts, loaded) = start(disk);
     let state = loaded.state();
     let happened = state.runs.len() + usize::from(state.initial_checkpoint.is_some());
@@ -214,9 +214,8 @@ fn a_start_reads_no_more_of_a_longer_journal() {
                 message: "x".repeat(1_000),
             },
         };
-        let entries: Vec<_> = (1..=events).map(|seq| Arc::new(entry(seq))).collect();
         open_journal(&disk.begin_life(Plan::default()))
-            .append(&entries)
+            .append(&Batch::new((1..=events).map(entry).collect()))
             .unwrap();
         let life = disk.begin_life(Plan::default());
         assert_eq!(open_journal(&life).last_seq(), events);

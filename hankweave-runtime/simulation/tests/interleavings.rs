@@ -126,7 +126,10 @@ impl Stage {
     /// Follows everything behind `position` to its end, and tells the last number.
     async fn follow(&self, mut events: Subscription, mut position: u64) -> u64 {
         while let Some(delivery) = events.next().await.expect("the journal can be read") {
-            if let Delivery::Event(entry) = delivery {
+            let Delivery::Events(events) = delivery else {
+                continue;
+            };
+            for entry in events.entries() {
                 assert_eq!(entry.seq, position + 1, "not the next one");
                 position = entry.seq;
                 if matches!(entry.event, Event::StateTransition { .. }) {

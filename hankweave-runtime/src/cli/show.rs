@@ -49,9 +49,9 @@ impl Show {
 async fn show(mut events: Subscription, mut report: Report) -> Report {
     loop {
         match next(&mut events, &mut report).await {
-            Ok(Some(Delivery::Event(entry))) => {
-                log_transition(&entry);
-                if report.event(&entry).is_err() {
+            Ok(Some(Delivery::Events(events))) => {
+                events.entries().iter().for_each(log_transition);
+                if report.events(&events).is_err() {
                     report = Report::Quiet;
                 }
             }

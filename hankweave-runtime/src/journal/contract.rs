@@ -22,8 +22,8 @@ pub(super) fn entry(seq: u64) -> JournalEntry {
     }
 }
 
-pub(super) fn entries(seqs: impl IntoIterator<Item = u64>) -> Vec<Arc<JournalEntry>> {
-    seqs.into_iter().map(entry).map(Arc::new).collect()
+pub(super) fn entries(seqs: impl IntoIterator<Item = u64>) -> Batch {
+    Batch::new(seqs.into_iter().map(entry).collect())
 }
 
 pub(super) fn seqs(page: &Page) -> Vec<u64> {
@@ -58,7 +58,7 @@ fn an_empty_journal_gives_empty_pages(journal: &dyn EventJournal) {
         ),
         (0, 0, false, 0)
     );
-    journal.append(&[]).unwrap();
+    journal.append(&Batch::default()).unwrap();
     journal.restore(Vec::new()).unwrap();
     journal.sync().unwrap();
 }
@@ -67,7 +67,10 @@ fn entries_come_back_as_they_were(journal: &dyn EventJournal) {
     let written = entries([1, 2, 5]);
     journal.append(&written).unwrap();
     journal.sync().unwrap();
-    assert_eq!(journal.read_after(0, EVERYTHING).unwrap().entries, written);
+    assert_eq!(
+        journal.read_after(0, EVERYTHING).unwrap().entries,
+        written.entries()
+    );
     assert_eq!(journal.last_seq(), 5);
 }
 
@@ -137,9 +140,9 @@ fn lines_are_what_the_entries_are_written_as(journal: &dyn EventJournal) {
         bytes: 1 << 20,
     };
     let page = journal.lines_after(1, limit).unwrap();
-    let expected: Vec<_> = written[1..3]
+    let expected: Vec<_> = written.entries()[1..3]
         .iter()
-        .map(|entry| (entry.seq, serde_json::to_string(&**entry).unwrap()))
+        .map(|entry| (entry.seq, serde_json::to_string(entry).unwrap()))
         .collect();
     let lines: Vec<_> = page.lines().map(|(seq, line)| (seq, line.to_owned())).collect();
     assert_eq!(lines, expected);

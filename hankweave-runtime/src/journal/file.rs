@@ -12,11 +12,8 @@ use super::index::Index;
 use super::lines::{self, Lines};
 use super::retention::{is_forgotten, keep_the_rest, oldest_beyond};
 use super::segment::Segment;
-use super::{EventJournal, JournalError, LinePage, Page, PageLimit};
+use super::{Batch, EventJournal, JournalError, LinePage, Page, PageLimit};
 use crate::world::disk::{self, AppendFile, Disk, SyncFile};
-
-/// The buffer for lines keeps this much from one write to the next.
-const KEPT_BYTES: usize = 1 << 20;
 
 /// A journal of append-only files with one line for each event.
 #[derive(Debug)]
@@ -67,8 +64,6 @@ struct Writer {
     index: Index,
     /// From which file on, and where in it, this process has written everything: nobody else's damage is there.
     ours: (u32, u64),
-    /// The lines of one write; only the memory is kept.
-    lines: Vec<u8>,
     last_seq: u64,
     /// How many entries there are, once somebody has counted them.
     count: Option<u64>,
@@ -251,19 +246,15 @@ impl Writer {
         }
     }
 
-    fn append(&mut self, entries: &[Arc<JournalEntry>]) -> io::Result<()> {
-        self.lines.clear();
-        self.lines.shrink_to(KEPT_BYTES);
-        entries
-            .iter()
-            .for_each(|entry| lines::append(&mut self.lines, entry));
+    fn append(&mut self, batch: &Batch) -> io::Result<()> {
         let begin = self.file.length();
-        self.file.append(&self.lines)?;
+        self.file.append(batch.text().as_bytes())?;
         if let Some(last) = self.segments.last() {
             self.index.note(last.number, self.last_seq, begin);
         }
         self.unsynced = true;
-        self.has_output |= entries.iter().any(|entry| is_forgotten(entry.event.name()));
+        let mut entries = batch.entries().iter();
+        self.has_output |= entries.any(|entry| is_forgotten(entry.event.name()));
         Ok(())
     }
 
@@ -281,8 +272,8 @@ impl Writer {
 }
 
 impl EventJournal for FileJournal {
-    fn append(&self, entries: &[Arc<JournalEntry>]) -> Result<(), JournalError> {
-        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+    fn append(&self, batch: &Batch) -> Result<(), JournalError> {
+        let Some(first) = batch.entries().first() else {
             return Ok(());
         };
         let is_full = self.writer().file.length() >= self.limits.segment_bytes;
@@ -291,10 +282,10 @@ impl EventJournal for FileJournal {
         }
         let mut writer = self.writer();
         writer
-            .append(entries)
+            .append(batch)
             .map_err(failed("append to the journal in", &self.dir))?;
-        writer.last_seq = last.seq;
-        writer.count = writer.count.map(|count| count + entries.len() as u64);
+        writer.last_seq = batch.last_seq();
+        writer.count = writer.count.map(|count| count + batch.entries().len() as u64);
         Ok(())
     }
 
@@ -338,8 +329,7 @@ impl EventJournal for FileJournal {
         };
         let (first, last) = (first.seq, last.seq);
         if first > self.last_seq() {
-            let entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
-            self.append(&entries)?;
+            self.append(&Batch::new(entries))?;
         } else {
             let mut writer = self.writer();
             self.rewrite_last(&mut writer, entries)
@@ -362,7 +352,7 @@ impl EventJournal for FileJournal {
                 return false;
             }
             bytes += line.len() + 1;
-            page.entries.push(Arc::new(entry));
+            page.entries.push(entry);
             true
         })?;
         Ok(page)
@@ -469,7 +459,6 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
         file,
         index: Index::default(),
         ours,
-        lines: Vec::new(),
         last_seq,
         count: None,
         unsynced: true,

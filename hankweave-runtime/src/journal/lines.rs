@@ -25,7 +25,7 @@ pub(super) fn encode(entry: &JournalEntry) -> Vec<u8> {
 }
 
 /// The line of an entry without its newline: what a client gets.
-pub(crate) fn text(entry: &JournalEntry) -> String {
+pub(super) fn text(entry: &JournalEntry) -> String {
     let mut line = encode(entry);
     line.pop();
     String::from_utf8(line).expect("JSON is text")
@@ -40,30 +40,38 @@ pub(super) fn undecoded(line: &[u8], of_ours: bool) -> Option<(u64, &str)> {
     Some((seq, std::str::from_utf8(line).ok()?))
 }
 
-/// Adds the line of an entry to `content`.
+/// Adds the line of an entry to `content`: the same as its serialisation gives, put together from its parts, which takes half the time.
 pub(super) fn append(content: &mut Vec<u8>, entry: &JournalEntry) {
-    let written = match &entry.event {
+    append_members(content, entry).expect("an entry has text keys, and memory takes everything");
+    content.push(b'\n');
+}
+
+fn append_members(line: &mut Vec<u8>, entry: &JournalEntry) -> serde_json::Result<()> {
+    append_member(line, b"{\"seq\":", &entry.seq)?;
+    append_member(line, b",\"id\":", &entry.id)?;
+    append_member(line, b",\"timestamp\":", &entry.timestamp)?;
+    match &entry.event {
         Event::StateTransition {
             transition,
             resulting_state,
             ..
-        } => append_transition(content, entry, transition, resulting_state),
-        _ => serde_json::to_writer(&mut *content, entry),
-    };
-    written.expect("an entry has text keys, and memory takes everything");
-    content.push(b'\n');
+        } => append_transition(line, transition, resulting_state),
+        event => {
+            let begin = line.len();
+            serde_json::to_writer(&mut *line, event)?;
+            // The members of the event go on where those of the entry ended.
+            line[begin] = b',';
+            Ok(())
+        }
+    }
 }
 
-/// The same line as its serialisation gives, put together from the text that the event has already.
+/// Takes the text that the event has already.
 fn append_transition(
     line: &mut Vec<u8>,
-    entry: &JournalEntry,
     event: &Encoded<StateEvent>,
     figures: &CurrentFigures,
 ) -> serde_json::Result<()> {
-    append_member(line, b"{\"seq\":", &entry.seq)?;
-    append_member(line, b",\"id\":", &entry.id)?;
-    append_member(line, b",\"timestamp\":", &entry.timestamp)?;
     line.extend_from_slice(b",\"type\":\"state.transition\",\"data\":");
     append_member(line, b"{\"transitionType\":", event.name())?;
     if let Some(run) = event.run_id() {

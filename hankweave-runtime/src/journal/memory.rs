@@ -1,27 +1,27 @@
 //! A journal that lives as long as the process.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::wire::JournalEntry;
 
-use super::{EventJournal, JournalError, LinePage, Page, PageLimit, lines};
+use super::{Batch, EventJournal, JournalError, LinePage, Page, PageLimit, lines};
 
 /// Keeps the entries in memory, for tests and for programs that embed hankweave.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
-    entries: Mutex<Vec<Arc<JournalEntry>>>,
+    entries: Mutex<Vec<JournalEntry>>,
 }
 
 impl MemoryJournal {
-    fn entries(&self) -> MutexGuard<'_, Vec<Arc<JournalEntry>>> {
+    fn entries(&self) -> MutexGuard<'_, Vec<JournalEntry>> {
         // Every change of the list is a single call, so a panic elsewhere leaves it whole.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EventJournal for MemoryJournal {
-    fn append(&self, entries: &[Arc<JournalEntry>]) -> Result<(), JournalError> {
-        self.entries().extend_from_slice(entries);
+    fn append(&self, batch: &Batch) -> Result<(), JournalError> {
+        self.entries().extend_from_slice(batch.entries());
         Ok(())
     }
 
@@ -35,7 +35,7 @@ impl EventJournal for MemoryJournal {
 
     fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), JournalError> {
         let mut all = self.entries();
-        all.extend(entries.into_iter().map(Arc::new));
+        all.extend(entries);
         all.sort_by_key(|entry| entry.seq);
         Ok(())
     }
@@ -50,7 +50,7 @@ impl EventJournal for MemoryJournal {
                 page.more = true;
                 break;
             }
-            page.entries.push(Arc::clone(entry));
+            page.entries.push(entry.clone());
         }
         Ok(page)
     }

@@ -3,6 +3,7 @@
 //! State events in it are derived from `state.log`, which is what makes them durable; the journal is synced lazily and
 //! completed from the log at the next start. Agent output is in the journal only, and the oldest goes when there is too much.
 
+mod batch;
 mod file;
 mod index;
 mod lines;
@@ -14,12 +15,11 @@ mod tail;
 use std::fmt::Debug;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use hankweave_core::wire::JournalEntry;
 
+pub use batch::Batch;
 pub use file::{FileJournal, JournalLimits};
-pub(crate) use lines::text;
 pub use memory::MemoryJournal;
 pub use tail::{JournalTail, Passed, TailLine};
 
@@ -30,7 +30,7 @@ pub trait EventJournal: Send + Sync + Debug {
     /// # Errors
     ///
     /// [`JournalError`]; none of the entries is then in the journal, as far as the disk still obeys.
-    fn append(&self, entries: &[Arc<JournalEntry>]) -> Result<(), JournalError>;
+    fn append(&self, batch: &Batch) -> Result<(), JournalError>;
 
     /// Returns once everything that was appended is durable.
     ///
@@ -109,7 +109,7 @@ impl PageLimit {
 #[derive(Debug, Default)]
 pub struct Page {
     /// The entries, oldest first.
-    pub entries: Vec<Arc<JournalEntry>>,
+    pub entries: Vec<JournalEntry>,
     /// How many lines could not be read on the way.
     pub corrupt_lines: u64,
     /// Whether there is more behind the last entry.

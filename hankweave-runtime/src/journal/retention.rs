@@ -76,7 +76,7 @@ mod tests {
     use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 
     use super::super::contract::seqs;
-    use super::super::{EventJournal, FileJournal, JournalError, JournalLimits, PageLimit};
+    use super::super::{Batch, EventJournal, FileJournal, JournalError, JournalLimits, PageLimit};
     use super::*;
     use crate::world::disk::{Fault, FaultyDisk, RealDisk};
 
@@ -86,7 +86,7 @@ mod tests {
     };
 
     /// Something that the agent said where the number is even, something that the server tells where it is odd.
-    fn entry(seq: u64) -> Arc<JournalEntry> {
+    fn entry(seq: u64) -> JournalEntry {
         let event = match seq % 2 {
             0 => Event::AssistantAction {
                 codon_id: CodonId::new("a").unwrap(),
@@ -100,12 +100,12 @@ mod tests {
                 message: format!("number {seq}"),
             },
         };
-        Arc::new(JournalEntry {
+        JournalEntry {
             seq,
             id: EventId::new(format!("event-{seq}")).unwrap(),
             timestamp: Timestamp::UNIX_EPOCH,
             event,
-        })
+        }
     }
 
     const LIMITS: JournalLimits = JournalLimits {
@@ -122,8 +122,8 @@ mod tests {
     }
 
     /// As the one who writes the journal does it, only not beside what follows.
-    fn append(journal: &FileJournal, entry: Arc<JournalEntry>) -> Result<(), JournalError> {
-        journal.append(&[entry])?;
+    fn append(journal: &FileJournal, entry: JournalEntry) -> Result<(), JournalError> {
+        journal.append(&Batch::new(vec![entry]))?;
         if journal.is_untidy() {
             journal.tidy();
         }

@@ -34,8 +34,18 @@ impl Lines {
         self.end_line()
     }
 
+    /// Lines for programs that are written already, each with its line break.
+    pub(super) fn pass_on(&mut self, lines: &str) -> io::Result<()> {
+        self.kept.extend_from_slice(lines.as_bytes());
+        self.flush_if_full()
+    }
+
     fn end_line(&mut self) -> io::Result<()> {
         self.kept.push(b'\n');
+        self.flush_if_full()
+    }
+
+    fn flush_if_full(&mut self) -> io::Result<()> {
         match self.kept.len() < KEPT_BYTES {
             true => Ok(()),
             false => self.flush(),

@@ -10,6 +10,7 @@ mod words;
 use hankweave_core::wire::JournalEntry;
 
 use crate::runner::RunOutcome;
+use crate::state_manager::Events;
 
 use self::lines::Lines;
 pub(crate) use summary::Ending;
@@ -41,7 +42,15 @@ impl Report {
         Self::Json(Lines::default())
     }
 
-    /// Shows one event, or keeps it for the next [`flush`](Self::flush). `Err` means that the reader of standard output has gone away.
+    /// Shows events, or keeps them for the next [`flush`](Self::flush). `Err` means that the reader of standard output has gone away.
+    pub(crate) fn events(&mut self, events: &Events) -> std::io::Result<()> {
+        match self {
+            Self::Json(lines) => lines.pass_on(events.text()),
+            _ => events.entries().iter().try_for_each(|entry| self.event(entry)),
+        }
+    }
+
+    /// The same for one event.
     pub(crate) fn event(&mut self, entry: &JournalEntry) -> std::io::Result<()> {
         match self {
             Self::Live(view) => view.event(entry),

@@ -74,30 +74,25 @@ pub(super) fn beginning(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use hankweave_core::id::EventId;
     use hankweave_core::time::Timestamp;
     use hankweave_core::wire::{Event, JournalEntry};
 
     use super::*;
-    use crate::journal::MemoryJournal;
+    use crate::journal::{Batch, MemoryJournal};
 
     fn journal(seqs: impl IntoIterator<Item = u64>) -> MemoryJournal {
         let journal = MemoryJournal::default();
-        let entry = |seq| {
-            Arc::new(JournalEntry {
-                seq,
-                id: EventId::new("e").unwrap(),
-                timestamp: Timestamp::UNIX_EPOCH,
-                event: Event::Info {
-                    message: String::new(),
-                },
-            })
+        let entry = |seq| JournalEntry {
+            seq,
+            id: EventId::new("e").unwrap(),
+            timestamp: Timestamp::UNIX_EPOCH,
+            event: Event::Info {
+                message: String::new(),
+            },
         };
-        journal
-            .append(&seqs.into_iter().map(entry).collect::<Vec<_>>())
-            .unwrap();
+        let batch = Batch::new(seqs.into_iter().map(entry).collect());
+        journal.append(&batch).unwrap();
         journal
     }
 

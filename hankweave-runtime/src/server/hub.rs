@@ -7,8 +7,8 @@ use hankweave_core::wire::{Event, IdleReason, JournalEntry};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::outbox::Outbox;
-use crate::journal::{self, JournalError};
-use crate::state_manager::{Delivery, Subscription};
+use crate::journal::JournalError;
+use crate::state_manager::{Delivery, Events, Subscription};
 
 /// The clients that get what happens as it happens.
 #[derive(Debug)]
@@ -103,37 +103,48 @@ impl Hub {
     pub(super) async fn run(&self, mut events: Subscription) -> Result<(), JournalError> {
         loop {
             match events.next().await? {
-                Some(Delivery::Event(entry)) => self.hand_out(&entry),
+                Some(Delivery::Events(events)) => self.hand_out(&events),
                 Some(Delivery::Lagged) => tracing::debug!("the hub is behind and reads the journal"),
                 None => return Ok(()),
             }
         }
     }
 
-    fn hand_out(&self, entry: &JournalEntry) {
+    fn hand_out(&self, events: &Events) {
         let mut inner = self.inner();
-        inner.position = entry.seq;
-        match &entry.event {
-            Event::ServerIdle { reason, message } => {
-                let (reason, message) = (*reason, message.clone());
-                inner.idle = Some(Idle { reason, message });
-            }
-            Event::StateTransition { .. } => inner.idle = None,
-            _ => {}
+        for entry in events.entries() {
+            inner.note(entry);
         }
         if inner.members.is_empty() {
             return;
         }
-        let text = Utf8Bytes::from(journal::text(entry));
-        for member in inner.members.values().filter(|member| member.after < entry.seq) {
-            // A client that does not read finds out by itself.
-            member.outbox.push(text.clone());
+        for (entry, line) in events.entries().iter().zip(events.lines()) {
+            let text = Utf8Bytes::from(line);
+            for member in inner.members.values().filter(|member| member.after < entry.seq) {
+                // A client that does not read finds out by itself.
+                member.outbox.push(text.clone());
+            }
         }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         // Every change is complete when the lock is given back.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Remembers what the event says about where things stand.
+    fn note(&mut self, entry: &JournalEntry) {
+        self.position = entry.seq;
+        match &entry.event {
+            Event::ServerIdle { reason, message } => {
+                let (reason, message) = (*reason, message.clone());
+                self.idle = Some(Idle { reason, message });
+            }
+            Event::StateTransition { .. } => self.idle = None,
+            _ => {}
+        }
     }
 }
 
@@ -144,16 +155,18 @@ mod tests {
 
     use super::super::outbox::Next;
     use super::*;
+    use crate::journal::Batch;
 
-    fn entry(seq: u64) -> JournalEntry {
-        JournalEntry {
+    fn event(seq: u64) -> Events {
+        let entry = JournalEntry {
             seq,
             id: EventId::new("e").unwrap(),
             timestamp: Timestamp::UNIX_EPOCH,
             event: Event::Info {
                 message: String::new(),
             },
-        }
+        };
+        Events::behind(Arc::new(Batch::new(vec![entry])), 0)
     }
 
     fn numbers(outbox: &Outbox) -> Vec<u64> {
@@ -171,16 +184,16 @@ mod tests {
         let outbox = || Arc::new(Outbox::new(10, 1_000));
         let (first, late, ahead) = (outbox(), outbox(), outbox());
         assert_eq!(hub.join(1, &first), 4);
-        hub.hand_out(&entry(5));
+        hub.hand_out(&event(5));
         assert!(!hub.join_behind(2, &late, 4), "event 5 has been handed out");
         assert!(hub.join_behind(2, &late, 5));
         // The journal was read further than the hub has come.
         assert!(hub.join_behind(3, &ahead, 7));
         for seq in 6..=8 {
-            hub.hand_out(&entry(seq));
+            hub.hand_out(&event(seq));
         }
         hub.leave(1);
-        hub.hand_out(&entry(9));
+        hub.hand_out(&event(9));
         assert_eq!(numbers(&first), [5, 6, 7, 8]);
         assert_eq!(numbers(&late), [6, 7, 8, 9]);
         assert_eq!(numbers(&ahead), [8, 9]);

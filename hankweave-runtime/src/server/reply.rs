@@ -180,17 +180,17 @@ mod tests {
     use hankweave_core::wire::{Event, JournalEntry, Response, Session};
 
     use super::*;
-    use crate::journal::{EventJournal, MemoryJournal, PageLimit};
+    use crate::journal::{Batch, EventJournal, MemoryJournal, PageLimit};
 
-    fn entry(seq: u64) -> Arc<JournalEntry> {
-        Arc::new(JournalEntry {
+    fn entry(seq: u64) -> JournalEntry {
+        JournalEntry {
             seq,
             id: EventId::new("e").unwrap(),
             timestamp: Timestamp::UNIX_EPOCH,
             event: Event::Info {
                 message: "a \"word\"".to_owned(),
             },
-        })
+        }
     }
 
     #[test]
@@ -199,9 +199,8 @@ mod tests {
             MemoryJournal::default(),
             Voice::new(&World::with_environment([("", ""); 0].into_iter().collect())),
         );
-        let written = [entry(1), entry(2)];
-        journal.append(&written).unwrap();
-        let events: Vec<JournalEntry> = written.iter().map(|entry| (**entry).clone()).collect();
+        let events = vec![entry(1), entry(2)];
+        journal.append(&Batch::new(events.clone())).unwrap();
         let page = journal.lines_after(0, PageLimit::CLIENT).unwrap();
         let lines: Vec<&str> = page.lines().map(|(_, line)| line).collect();
         for has_more in [true, false] {

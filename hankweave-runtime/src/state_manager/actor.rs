@@ -30,8 +30,8 @@ type ShutdownReply = oneshot::Sender<Result<(), Arc<PersistenceError>>>;
 /// What the handle asks for.
 #[derive(Debug)]
 pub(super) enum Request {
-    Transition(Box<Encoded<StateEvent>>, Reply),
-    Record(Box<Event>, Reply),
+    Transition(Box<Encoded<StateEvent>>, Option<Reply>),
+    Record(Event, Option<Reply>),
     /// Several of them, and their places among those that may wait.
     Several(Vec<Request>, OwnedSemaphorePermit),
     Shutdown(ShutdownReply),
@@ -233,7 +233,7 @@ impl StateManagerTask {
         &mut self,
         event: Box<Encoded<StateEvent>>,
         at: Timestamp,
-        reply: Reply,
+        reply: Option<Reply>,
         accepted: &mut Accepted,
     ) {
         if let Some(error) = self.degraded.failure() {
@@ -243,7 +243,9 @@ impl StateManagerTask {
             Ok(applied) => {
                 let seq = self.take_number();
                 self.lines.record(seq, at, &event);
-                accepted.recorded.push((reply, Receipt { seq, at }));
+                accepted
+                    .recorded
+                    .extend(reply.map(|reply| (reply, Receipt { seq, at })));
                 let content = Content::Transition(event, CurrentFigures::of(&self.live));
                 accepted.news.push(News { seq, at, content });
                 accepted.transition |= applied.transition;
@@ -256,7 +258,7 @@ impl StateManagerTask {
     }
 
     /// Gives an event that changes no state its place in history.
-    fn take(&mut self, event: Box<Event>, at: Timestamp, reply: Reply, accepted: &mut Accepted) {
+    fn take(&mut self, event: Event, at: Timestamp, reply: Option<Reply>, accepted: &mut Accepted) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
@@ -392,7 +394,10 @@ pub(super) fn refuse(replies: impl IntoIterator<Item = Reply>, error: &Arc<Persi
     }
 }
 
-pub(super) fn answer(reply: Reply, result: Result<Receipt, TransitionError>) {
-    // Whoever dropped the ticket does not want to know.
-    let _ = reply.send(result);
+/// Tells who waits for it what became of an event.
+pub(super) fn answer(reply: impl Into<Option<Reply>>, result: Result<Receipt, TransitionError>) {
+    if let Some(reply) = reply.into() {
+        // Whoever dropped the ticket does not want to know.
+        let _ = reply.send(result);
+    }
 }

@@ -10,12 +10,13 @@ use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::plan::PlanEntry;
 use hankweave_core::state::HankweaveState;
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::{Event, JournalEntry};
-use tokio::sync::{Semaphore, broadcast, mpsc, oneshot, watch};
+use hankweave_core::wire::Event;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::actor::{LAST_SAVE, Request};
 use super::degraded::Degraded;
 use super::journaling::Journalist;
+use super::publish::Recent;
 use super::{Loaded, Parts, PersistenceError, StateManagerTask, Subscription, TransitionError};
 use crate::journal::EventJournal;
 use crate::world::blocking::Blocking;
@@ -23,9 +24,6 @@ use crate::world::blocking::Blocking;
 /// Events that may wait. The actor takes up to 1,024 at a time, so this is a few syncs ahead of the disk; whoever sends
 /// more waits for the disk instead of filling the memory.
 const QUEUE: usize = 4_096;
-
-/// Published events that a subscriber may be behind before it has to read the journal.
-const BROADCAST: usize = 4_096;
 
 /// What the writer gets beyond the time for its last save; after it a disk is taken to hang.
 const GRACE: Duration = Duration::from_secs(1);
@@ -39,7 +37,7 @@ pub struct StateManager {
     visible: watch::Receiver<Arc<HankweaveState>>,
     told: watch::Receiver<u64>,
     degraded: watch::Receiver<Option<Arc<PersistenceError>>>,
-    published: broadcast::WeakSender<Arc<JournalEntry>>,
+    recent: Arc<Recent>,
     journal: Arc<dyn EventJournal>,
     blocking: Blocking,
 }
@@ -70,16 +68,15 @@ pub enum Incoming {
 impl Incoming {
     /// `None` for what cannot be written down.
     fn into_request(self) -> Option<Request> {
-        let (reply, _) = oneshot::channel();
         match self {
             Self::Transition(event) => match Encoded::new(event) {
-                Ok(event) => Some(Request::Transition(Box::new(event), reply)),
+                Ok(event) => Some(Request::Transition(Box::new(event), None)),
                 Err(error) => {
                     tracing::error!(%error, "a state event is no text; please report this bug");
                     None
                 }
             },
-            Self::Record(event) => Some(Request::Record(Box::new(event), reply)),
+            Self::Record(event) => Some(Request::Record(event, None)),
         }
     }
 }
@@ -88,7 +85,7 @@ impl StateManager {
     /// Makes the manager of a loaded state. Nothing happens until the task is run; whoever runs it owns its end.
     pub fn start(parts: Parts, loaded: Loaded) -> (Self, StateManagerTask) {
         let (queue, requests) = mpsc::channel(QUEUE);
-        let (published, _) = broadcast::channel(BROADCAST);
+        let recent = Arc::new(Recent::behind(loaded.next_seq - 1));
         let (visible_sender, visible) = watch::channel(Arc::new(loaded.live.document().clone()));
         let (told_sender, told) = watch::channel(loaded.next_seq - 1);
         let (noted, degraded) = Degraded::new();
@@ -98,11 +95,11 @@ impl StateManager {
             visible,
             told,
             degraded,
-            published: published.downgrade(),
+            recent: Arc::clone(&recent),
             journal: Arc::clone(&parts.journal),
             blocking: parts.blocking,
         };
-        let journalist = Journalist::new(parts.clone(), published, told_sender, noted.clone());
+        let journalist = Journalist::new(parts.clone(), recent, told_sender, noted.clone());
         let task = StateManagerTask::new(parts, loaded, requests, visible_sender, journalist, noted);
         (manager, task)
     }
@@ -116,7 +113,7 @@ impl StateManager {
         // Encoded here, on the thread of the sender, because the single writer is what everybody waits for.
         match Encoded::new(event) {
             Ok(event) => {
-                self.send(|reply| Request::Transition(Box::new(event), reply))
+                self.send(|reply| Request::Transition(Box::new(event), Some(reply)))
                     .await
             }
             Err(error) => Ticket::refused(TransitionError::NotText(Arc::new(error))),
@@ -132,8 +129,7 @@ impl StateManager {
     ///
     /// Its ticket resolves when it is in the journal, which is synced at least every 200 ms ("reliability and security", rule D5).
     pub async fn record(&self, event: Event) -> Ticket {
-        let event = Box::new(event);
-        self.send(|reply| Request::Record(event, reply)).await
+        self.send(|reply| Request::Record(event, Some(reply))).await
     }
 
     /// The same for many events at a time, which wakes the writer once. Nobody hears what becomes of each.
@@ -177,13 +173,8 @@ impl StateManager {
     /// Follows everything behind number `seq`, however old.
     #[must_use]
     pub fn subscribe_after(&self, seq: u64) -> Subscription {
-        let live = match self.published.upgrade() {
-            Some(published) => published.subscribe(),
-            // The manager has stopped: the journal tells the rest, and then the subscription ends.
-            None => broadcast::channel(1).1,
-        };
         let (told, journal) = (self.told.clone(), Arc::clone(&self.journal));
-        Subscription::new(live, told, journal, self.blocking, seq)
+        Subscription::new(Arc::clone(&self.recent), told, journal, self.blocking, seq)
     }
 
     /// What was recorded, to be read again.

@@ -8,14 +8,15 @@ use futures_util::future::BoxFuture;
 use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::actor::{Reply, answer, refuse};
 use super::degraded::Degraded;
 use super::load::SEQ_GAP;
+use super::publish::Recent;
 use super::{Parts, PersistenceError, Receipt};
-use crate::journal::JournalError;
+use crate::journal::{Batch, JournalError};
 
 /// How long the journal may lack the sync ("reliability and security", rule D5).
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -64,7 +65,7 @@ pub(super) struct Journalist {
     letters: mpsc::Receiver<Letter>,
     /// Work on the journal that can wait, in progress.
     tidying: Tidying,
-    /// The number of the last event that was published. Dropped behind the publisher: whoever sees its end finds the other one closed.
+    /// The number of the last event that was published.
     told: watch::Sender<u64>,
     degraded: Degraded,
 }
@@ -72,12 +73,12 @@ pub(super) struct Journalist {
 impl Journalist {
     pub(super) fn new(
         parts: Parts,
-        published: broadcast::Sender<Arc<JournalEntry>>,
+        recent: Arc<Recent>,
         told: watch::Sender<u64>,
         degraded: Degraded,
     ) -> (Self, Letters) {
         let (sender, letters) = mpsc::channel(LETTERS);
-        let journaling = Journaling::new(parts, published);
+        let journaling = Journaling::new(parts, recent);
         let journalist = Self {
             journaling,
             letters,
@@ -172,14 +173,14 @@ impl fmt::Debug for Tidying {
 pub(super) fn waiting(news: Vec<News>) -> impl Iterator<Item = Reply> {
     news.into_iter().filter_map(|news| match news.content {
         Content::Transition(..) => None,
-        Content::Other(_, reply) => Some(reply),
+        Content::Other(_, reply) => reply,
     })
 }
 
 /// Brings accepted events into the journal in the order of their numbers, then publishes them.
 struct Journaling {
     parts: Parts,
-    published: broadcast::Sender<Arc<JournalEntry>>,
+    recent: Arc<Recent>,
     sync_due: Option<Instant>,
     syncing: Option<Sync>,
     /// Events in a row that neither the log nor a sync of the journal made durable.
@@ -205,14 +206,14 @@ pub(super) enum Content {
     /// The document changed: the event, durable in the log, and the figures after it.
     Transition(Box<Encoded<StateEvent>>, CurrentFigures),
     /// Something else, and who waits until it is in the journal.
-    Other(Box<Event>, Reply),
+    Other(Event, Option<Reply>),
 }
 
 impl Journaling {
-    fn new(parts: Parts, published: broadcast::Sender<Arc<JournalEntry>>) -> Self {
+    fn new(parts: Parts, recent: Arc<Recent>) -> Self {
         Self {
             parts,
-            published,
+            recent,
             sync_due: None,
             syncing: None,
             unsynced: 0,
@@ -236,19 +237,19 @@ impl Journaling {
                 }
                 Content::Other(event, reply) => {
                     self.unsynced += 1;
-                    replies.push((reply, Receipt { seq, at }));
-                    *event
+                    replies.extend(reply.map(|reply| (reply, Receipt { seq, at })));
+                    event
                 }
             };
-            let id = self.parts.ids.event_id();
-            entries.push(Arc::new(JournalEntry {
+            entries.push(JournalEntry {
                 seq,
-                id,
+                id: self.parts.ids.event_id(),
                 timestamp: at,
                 event,
-            }));
+            });
         }
-        if let Err(error) = self.append(&entries) {
+        let batch = Batch::new(entries);
+        if let Err(error) = self.append(&batch) {
             let error = failed(error);
             refuse(replies.into_iter().map(|(reply, _)| reply), &error);
             return Err(error);
@@ -256,15 +257,12 @@ impl Journaling {
         for (reply, receipt) in replies.into_iter().rev() {
             answer(reply, Ok(receipt));
         }
-        for entry in entries {
-            // An error only says that nobody listens.
-            let _ = self.published.send(entry);
-        }
+        self.recent.push(Arc::new(batch));
         Ok(())
     }
 
-    fn append(&mut self, entries: &[Arc<JournalEntry>]) -> Result<(), JournalError> {
-        self.parts.journal.append(entries)?;
+    fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
+        self.parts.journal.append(batch)?;
         self.sync_due.get_or_insert_with(|| Instant::now() + PATIENCE);
         if self.unsynced > SEQ_GAP {
             // Numbers that subscribers have seen must not be given out again after a crash.

@@ -1,7 +1,6 @@
 //! From the files of the last life to the state of this one.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use hankweave_core::event::{Encoded, Recorded, StateEvent};
 use hankweave_core::state::{
@@ -324,7 +323,7 @@ fn merged(
 fn for_each_entry(
     journal: &dyn EventJournal,
     mut after: u64,
-    mut each: impl FnMut(&Arc<JournalEntry>),
+    mut each: impl FnMut(&JournalEntry),
 ) -> Result<(), JournalError> {
     loop {
         let page = journal.read_after(after, PageLimit::CLIENT)?;

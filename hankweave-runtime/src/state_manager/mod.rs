@@ -32,7 +32,7 @@ pub use actor::StateManagerTask;
 pub use error::{LoadError, PersistenceError, TransitionError};
 pub use handle::{Incoming, Receipt, StateManager, Ticket};
 pub use load::{Loaded, Strictness, load, peek};
-pub use publish::{Delivery, Subscription};
+pub use publish::{Delivery, Events, Subscription};
 
 /// What the state manager works with.
 #[derive(Debug, Clone)]

@@ -1,62 +1,158 @@
 //! Following the events as they become durable.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::wire::JournalEntry;
-use tokio::sync::broadcast::{self, error::TryRecvError};
 use tokio::sync::watch;
 
-use crate::journal::{EventJournal, JournalError, PageLimit};
+use crate::journal::{Batch, EventJournal, JournalError, PageLimit};
 use crate::world::blocking::Blocking;
+
+/// So many bytes of published lines stay in memory for subscribers; whoever is further behind reads the journal.
+const RECENT_BYTES: usize = 4 << 20;
+
+/// What was published last, for all subscribers.
+#[derive(Debug)]
+pub(super) struct Recent(Mutex<Latest>);
+
+#[derive(Debug)]
+struct Latest {
+    /// The number of the last event that is not here any more.
+    forgotten: u64,
+    batches: VecDeque<Arc<Batch>>,
+    bytes: usize,
+}
+
+/// What a subscriber finds behind its position.
+enum Found {
+    Events(Events),
+    Nothing,
+    /// What it needs first is only in the journal.
+    Forgotten,
+}
+
+impl Recent {
+    /// Everything up to number `seq` is in the journal.
+    pub(super) fn behind(seq: u64) -> Self {
+        Self(Mutex::new(Latest {
+            forgotten: seq,
+            batches: VecDeque::new(),
+            bytes: 0,
+        }))
+    }
+
+    /// Adds a batch and forgets the oldest ones beyond the limit; the newest one stays, however large.
+    pub(super) fn push(&self, batch: Arc<Batch>) {
+        let mut latest = self.latest();
+        latest.bytes += batch.text().len();
+        latest.batches.push_back(batch);
+        while latest.bytes > RECENT_BYTES
+            && latest.batches.len() > 1
+            && let Some(oldest) = latest.batches.pop_front()
+        {
+            latest.bytes -= oldest.text().len();
+            latest.forgotten = oldest.last_seq();
+        }
+    }
+
+    fn after(&self, position: u64) -> Found {
+        let latest = self.latest();
+        if position < latest.forgotten {
+            return Found::Forgotten;
+        }
+        let next = latest
+            .batches
+            .partition_point(|batch| batch.last_seq() <= position);
+        match latest.batches.get(next) {
+            Some(batch) => Found::Events(Events::behind(Arc::clone(batch), position)),
+            None => Found::Nothing,
+        }
+    }
+
+    fn latest(&self) -> MutexGuard<'_, Latest> {
+        // Nothing in here panics half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Every event behind a point in history, in order and without gaps: first from the journal, then live.
 ///
 /// The manager never waits for a subscriber. One that is too slow is told so and gets what it missed from the journal.
 #[derive(Debug)]
 pub struct Subscription {
-    live: broadcast::Receiver<Arc<JournalEntry>>,
+    recent: Arc<Recent>,
     /// Changes behind events that were published together, so that they cost one wake-up.
     told: watch::Receiver<u64>,
     journal: Arc<dyn EventJournal>,
     blocking: Blocking,
     /// The `seq` of the last event given out.
     position: u64,
-    /// Read from the journal and not given out yet.
-    backlog: VecDeque<Arc<JournalEntry>>,
-    /// The journal has events that were neither received live nor read.
+    /// The journal has events that nobody has told this subscriber.
     behind: bool,
+}
+
+/// Events that a subscriber has not seen before, with the lines that the journal has of them. Cheap to clone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Events {
+    batch: Arc<Batch>,
+    /// What is before this entry has been seen.
+    from: usize,
+}
+
+impl Events {
+    /// What is behind number `after`.
+    pub(crate) fn behind(batch: Arc<Batch>, after: u64) -> Self {
+        let from = batch.entries().partition_point(|entry| entry.seq <= after);
+        Self { batch, from }
+    }
+
+    /// The events, oldest first.
+    #[must_use]
+    pub fn entries(&self) -> &[JournalEntry] {
+        &self.batch.entries()[self.from..]
+    }
+
+    /// The line of each, one JSON object without a newline.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        (self.from..self.batch.entries().len()).map(|index| self.batch.line(index))
+    }
+
+    /// All lines, each with its newline.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.batch.text_from(self.from)
+    }
 }
 
 /// What a subscriber gets.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delivery {
-    /// The next event.
-    Event(Arc<JournalEntry>),
+    /// The next events, at least one.
+    Events(Events),
     /// The subscriber was too slow; the following events come from the journal until it has caught up.
     Lagged,
 }
 
 impl Subscription {
     pub(super) fn new(
-        live: broadcast::Receiver<Arc<JournalEntry>>,
+        recent: Arc<Recent>,
         told: watch::Receiver<u64>,
         journal: Arc<dyn EventJournal>,
         blocking: Blocking,
         position: u64,
     ) -> Self {
         Self {
-            live,
+            recent,
             told,
             journal,
             blocking,
             position,
-            backlog: VecDeque::new(),
             behind: true,
         }
     }
 
-    /// Waits for the next event; `None` once the manager has stopped and everything was given out.
+    /// Waits for the next events; `None` once the manager has stopped and everything was given out.
     ///
     /// # Errors
     ///
@@ -66,41 +162,43 @@ impl Subscription {
     ///
     /// Cancel safe: an event counts as given out only when it is returned.
     pub async fn next(&mut self) -> Result<Option<Delivery>, JournalError> {
+        let mut ended = false;
         loop {
-            if let Some(entry) = self.backlog.pop_front() {
-                return Ok(Some(self.deliver(entry)));
-            }
             if self.behind {
-                self.read_on().await?;
+                if let Some(missed) = self.read_on().await? {
+                    return Ok(Some(self.deliver(missed)));
+                }
                 continue;
             }
-            match self.live.try_recv() {
-                Ok(entry) if entry.seq <= self.position => {}
-                Ok(entry) => return Ok(Some(self.deliver(entry))),
-                Err(TryRecvError::Lagged(_)) => {
+            match self.recent.after(self.position) {
+                Found::Events(events) => return Ok(Some(self.deliver(events))),
+                Found::Forgotten => {
                     self.behind = true;
                     return Ok(Some(Delivery::Lagged));
                 }
-                // The manager's end closes both, this one after the events.
-                Err(TryRecvError::Empty) => drop(self.told.changed().await),
-                Err(TryRecvError::Closed) => return Ok(None),
+                Found::Nothing if ended => return Ok(None),
+                // The manager's end closes this, behind its last events.
+                Found::Nothing => ended = self.told.changed().await.is_err(),
             }
         }
     }
 
-    fn deliver(&mut self, entry: Arc<JournalEntry>) -> Delivery {
-        self.position = entry.seq;
-        Delivery::Event(entry)
+    fn deliver(&mut self, events: Events) -> Delivery {
+        if let Some(last) = events.entries().last() {
+            self.position = last.seq;
+        }
+        Delivery::Events(events)
     }
 
-    async fn read_on(&mut self) -> Result<(), JournalError> {
+    /// The next page of the journal, if there is anything in it.
+    async fn read_on(&mut self) -> Result<Option<Events>, JournalError> {
         let (journal, position) = (Arc::clone(&self.journal), self.position);
         let page = self
             .blocking
             .run(move || journal.read_after(position, PageLimit::CLIENT))
             .await?;
         self.behind = page.more;
-        self.backlog = page.entries.into();
-        Ok(())
+        let found = !page.entries.is_empty();
+        Ok(found.then(|| Events::behind(Arc::new(Batch::new(page.entries)), position)))
     }
 }

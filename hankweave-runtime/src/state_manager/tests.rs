@@ -2,16 +2,16 @@ use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
 use hankweave_core::event::{Recorded, StateEvent};
-use hankweave_core::id::{CheckpointSha, CodonId, Pid, RunId};
+use hankweave_core::id::{CheckpointSha, CodonId, EventId, Pid, RunId};
 use hankweave_core::plan::PlanEntry;
 use hankweave_core::state::{HankweaveState, LiveState, Source, StartingConditions};
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::Event;
+use hankweave_core::wire::{Event, JournalEntry};
 use tokio::task::JoinHandle;
 
 use super::load::SEQ_GAP;
 use super::*;
-use crate::journal::{FileJournal, JournalLimits, PageLimit};
+use crate::journal::{Batch, FileJournal, JournalLimits, PageLimit};
 use crate::world::disk::{Disk, Fault, FaultyDisk, RealDisk};
 use crate::world::ids::RandomIds;
 
@@ -270,9 +270,10 @@ async fn a_slow_subscriber_is_told_and_misses_nothing() {
     let life = start(folder.path());
     let mut slow = life.manager.subscribe();
     drop(life.manager.record(info(1)).await.await);
-    assert!(matches!(slow.next().await.unwrap(), Some(Delivery::Event(_))));
-    for number in 2..=9_000 {
-        drop(life.manager.record(info(number)).await);
+    assert!(matches!(slow.next().await.unwrap(), Some(Delivery::Events(_))));
+    for _ in 2..=9_000 {
+        let message = "x".repeat(1_000);
+        drop(life.manager.record(Event::Info { message }).await);
     }
     life.end().await;
     let (seqs, lagged) = drain(&mut slow).await;
@@ -285,7 +286,7 @@ async fn drain(subscription: &mut Subscription) -> (Vec<u64>, usize) {
     let (mut seqs, mut lagged) = (Vec::new(), 0);
     while let Some(delivery) = subscription.next().await.unwrap() {
         match delivery {
-            Delivery::Event(entry) => seqs.push(entry.seq),
+            Delivery::Events(events) => seqs.extend(events.entries().iter().map(|entry| entry.seq)),
             Delivery::Lagged => lagged += 1,
         }
     }
@@ -667,4 +668,22 @@ async fn play(story: &[StateEvent], faulty: &FaultyDisk, dir: &Path) -> usize {
         }
     }
     acknowledged
+}
+
+#[test]
+fn events_behind_a_number_come_with_their_lines() {
+    let entry = |seq| JournalEntry {
+        seq,
+        id: EventId::new("e").unwrap(),
+        timestamp: Timestamp::UNIX_EPOCH,
+        event: info(seq),
+    };
+    let batch = Arc::new(Batch::new([1, 3, 4].map(entry).into()));
+    for (after, seen) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 3)] {
+        let events = Events::behind(Arc::clone(&batch), after);
+        assert_eq!(events.entries(), &batch.entries()[seen..]);
+        let lines: Vec<_> = events.lines().collect();
+        assert_eq!(lines, events.text().lines().collect::<Vec<_>>());
+        assert_eq!(lines.len(), events.entries().len());
+    }
 }

@@ -56,7 +56,7 @@ impl Blocking {
     /// simulation, beside the calling task.
     ///
     /// The handle must be awaited; aborting it ends only a task that is beside its caller.
-    pub fn spawn(self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    pub fn spawn<T: Send + 'static>(self, task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         match self {
             Self::Inline => tokio::spawn(task),
             Self::Threads => tokio::task::spawn_blocking(|| {
@@ -65,7 +65,7 @@ impl Blocking {
                     .enable_time()
                     .build()
                     .expect("a runtime without I/O needs nothing of the system")
-                    .block_on(task);
+                    .block_on(task)
             }),
         }
     }

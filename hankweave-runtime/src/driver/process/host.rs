@@ -129,8 +129,8 @@ impl ProcessHost {
         disk.make_private_dirs(&launch.temp_dir)
             .map_err(prepare(&launch.temp_dir))?;
         let opened = match launch.log_goes_on {
-            true => Log::go_on(&**disk, *blocking, &launch.log_path, self.limits.log_bytes),
-            false => Log::create(&**disk, *blocking, &launch.log_path, self.limits.log_bytes),
+            true => Log::go_on(&**disk, &launch.log_path, self.limits.log_bytes),
+            false => Log::create(&**disk, &launch.log_path, self.limits.log_bytes),
         };
         let log = opened.map_err(prepare(&launch.log_path))?;
         let log_path = log.path().to_owned();
@@ -151,6 +151,7 @@ impl ProcessHost {
             decoder,
             events: sender,
             limits: self.limits,
+            blocking: *blocking,
             grace,
         });
         Ok(RunningAgent {

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::world::blocking::Blocking;
 use crate::world::disk::{AppendFile, Disk, parent};
 
 /// How often one codon may be tried before there are no names left.
@@ -18,13 +17,12 @@ pub(super) struct Log {
     /// `None` after the limit was reached or a write failed.
     file: Option<Box<dyn AppendFile>>,
     left: u64,
-    blocking: Blocking,
 }
 
 impl Log {
     /// Makes a new file at `path`, or at the next free name behind it: `x.log`, `x-2.log`, and so on. It did not exist before, so
     /// that no link is followed ("reliability and security", rules S10 and X5).
-    pub(super) fn create(disk: &dyn Disk, blocking: Blocking, path: &Path, limit: u64) -> io::Result<Self> {
+    pub(super) fn create(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Self> {
         disk.make_private_dirs(parent(path))?;
         let mut attempt = 1;
         loop {
@@ -35,7 +33,6 @@ impl Log {
                         path,
                         file: Some(file),
                         left: limit,
-                        blocking,
                     });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < MAX_TRIES => {
@@ -47,13 +44,12 @@ impl Log {
     }
 
     /// Opens the file at `path` again, behind what an earlier process wrote.
-    pub(super) fn go_on(disk: &dyn Disk, blocking: Blocking, path: &Path, limit: u64) -> io::Result<Self> {
+    pub(super) fn go_on(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Self> {
         let file = disk.open_append(path)?;
         Ok(Self {
             path: path.to_owned(),
             left: limit.saturating_sub(file.length()),
             file: Some(file),
-            blocking,
         })
     }
 
@@ -61,27 +57,21 @@ impl Log {
         &self.path
     }
 
-    /// Appends `chunk`. A log that cannot be written must not end the agent's work, so a failure is only logged.
-    pub(super) async fn append(&mut self, chunk: &[u8]) {
-        let Some(mut file) = self.file.take() else { return };
+    /// Appends `chunk`, which waits for the disk. A log that cannot be written must not end the agent's work, so a failure is only logged.
+    pub(super) fn append(&mut self, chunk: &[u8]) {
+        let Some(file) = &mut self.file else { return };
         let fits = usize::try_from(self.left).unwrap_or(usize::MAX).min(chunk.len());
         self.left -= fits as u64;
         let full = fits < chunk.len();
-        let mut bytes = chunk[..fits].to_vec();
+        let mut written = file.write_all(&chunk[..fits]);
         if full {
-            bytes.extend_from_slice(LIMIT_NOTICE);
+            written = written.and_then(|()| file.write_all(LIMIT_NOTICE));
         }
-        let write = move || {
-            let written = file.write_all(&bytes);
-            (file, written)
-        };
-        let (file, written) = self.blocking.run(write).await;
-        match written {
-            Ok(()) if !full => self.file = Some(file),
-            Ok(()) => {}
-            Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "failed to write the agent's log");
-            }
+        if let Err(error) = &written {
+            tracing::warn!(path = %self.path.display(), %error, "failed to write the agent's log");
+        }
+        if full || written.is_err() {
+            self.file = None;
         }
     }
 }
@@ -101,11 +91,11 @@ mod tests {
     use crate::world::disk::RealDisk;
 
     fn create(path: &Path, limit: u64) -> Log {
-        Log::create(&RealDisk, Blocking::Threads, path, limit).unwrap()
+        Log::create(&RealDisk, path, limit).unwrap()
     }
 
-    #[tokio::test]
-    async fn a_second_try_gets_its_own_file() {
+    #[test]
+    fn a_second_try_gets_its_own_file() {
         let folder = tempfile::tempdir().unwrap();
         let wanted = folder.path().join("runs/review-1-claude.log");
         let first = create(&wanted, 10);
@@ -114,35 +104,35 @@ mod tests {
         assert_eq!(second.path(), folder.path().join("runs/review-1-claude-2.log"));
     }
 
-    #[tokio::test]
-    async fn a_log_stops_at_its_limit_with_a_notice() {
+    #[test]
+    fn a_log_stops_at_its_limit_with_a_notice() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = create(&folder.path().join("a.log"), 6);
         for chunk in [b"1234", b"5678", b"9012"] {
-            log.append(chunk).await;
+            log.append(chunk);
         }
         let text = std::fs::read_to_string(log.path()).unwrap();
         assert_eq!(text, "123456\n[log limit reached; the rest was not written]\n");
     }
 
-    #[tokio::test]
-    async fn a_log_goes_on_behind_what_is_there_and_up_to_the_same_limit() {
+    #[test]
+    fn a_log_goes_on_behind_what_is_there_and_up_to_the_same_limit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.log");
-        create(&path, 6).append(b"1234").await;
-        let mut log = Log::go_on(&RealDisk, Blocking::Threads, &path, 6).unwrap();
-        log.append(b"5678").await;
+        create(&path, 6).append(b"1234");
+        let mut log = Log::go_on(&RealDisk, &path, 6).unwrap();
+        log.append(b"5678");
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text, "123456\n[log limit reached; the rest was not written]\n");
     }
 
-    #[tokio::test]
-    async fn a_planted_link_is_not_followed() {
+    #[test]
+    fn a_planted_link_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("target");
         std::os::unix::fs::symlink(&target, folder.path().join("a.log")).unwrap();
         let mut log = create(&folder.path().join("a.log"), 100);
-        log.append(b"x").await;
+        log.append(b"x");
         assert!(!target.exists());
         assert_eq!(log.path(), folder.path().join("a-2.log"));
     }

@@ -1,7 +1,8 @@
 //! The task that owns one agent process.
 //!
-//! Two things happen side by side: the *pump* turns output into events and may wait for a slow reader; the *watch* waits
-//! for the end or a stop and never waits for a reader. The end of the process, not of its output, is the end of the
+//! Three things happen side by side: the *pump* reads the output; the *scribe*, on a thread of its own, writes it into the log, turns it into
+//! events, and may wait for a slow reader of them, and then the pump waits as well; the *watch* waits for the end or a stop and never
+//! waits for a reader. The end of the process, not of its output, is the end of the
 //! agent ("reliability and security", rule S4).
 
 use std::io;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use hankweave_core::agent::{AgentEvent, ClaudeDecoder, ProcessExit};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -18,10 +19,14 @@ use super::host::ProcessLimits;
 use super::lines::{Line, LineFramer};
 use super::log::Log;
 use crate::driver::{AgentControl, EventSender};
+use crate::world::blocking::Blocking;
 use crate::world::process::{ProcessControl, SpawnedProcess, Sweep, stop};
 
 /// Size of one read at most.
 const CHUNK_BYTES: usize = 256 << 10;
+
+/// What was read and not written down yet, in reads.
+const UNWRITTEN: usize = 4;
 
 /// Events that are told together at most.
 const AT_ONCE: usize = 1_024;
@@ -38,6 +43,7 @@ pub(super) struct Supervisor {
     pub(super) decoder: ClaudeDecoder,
     pub(super) events: EventSender,
     pub(super) limits: ProcessLimits,
+    pub(super) blocking: Blocking,
     /// Used when the reader of the events goes away without a stop.
     pub(super) grace: Duration,
 }
@@ -83,26 +89,35 @@ async fn run(
         decoder,
         events,
         limits,
+        blocking,
         grace,
     } = supervisor;
-    let words = Words {
+    let scribe = Scribe {
+        log,
         decoder,
-        events: &events,
+        events: events.clone(),
         framer: LineFramer::new(limits.line_bytes),
     };
-    let mut pump = Pump { log, words };
+    let (chunks, unwritten) = mpsc::channel(UNWRITTEN);
+    let scribe = blocking.spawn(scribe.run(unwritten));
     let stdout = Drain::new(process.stdout, &ended, limits.drain);
     let stderr = Drain::new(process.stderr, &ended, limits.drain);
     let mut control = process.control;
     let watched = watch_process(&mut *control, asked, &ended, &events, grace);
-    let ((), stderr_tail, (exit, sweep)) = tokio::join!(pump.run(stdout), tail(stderr), watched);
+    let ((), stderr_tail, (exit, sweep)) = tokio::join!(pump(stdout, chunks), tail(stderr), watched);
+    let decoder = match scribe.await {
+        Ok(decoder) => decoder,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // Only a tokio runtime that is going away cancels the scribe, and then it drops this task as well.
+        Err(_) => std::future::pending().await,
+    };
     if sweep.survivors > 0 {
         tracing::warn!(
             survivors = sweep.survivors,
             "descendants of the agent could not be killed"
         );
     }
-    let outcome = pump.words.decoder.finish(exit, stderr_tail, sweep.killed);
+    let outcome = decoder.finish(exit, stderr_tail, sweep.killed);
     // A reader that went away does not need to be told.
     let _ = events.send(vec![AgentEvent::Finished(outcome)]).await;
 }
@@ -168,36 +183,38 @@ async fn asked_to_stop(asked: &mut watch::Receiver<Option<Duration>>) -> Duratio
     }
 }
 
-/// Turns output into log and events.
-struct Pump<'a> {
-    log: Log,
-    words: Words<'a>,
-}
-
-impl Pump<'_> {
-    async fn run(&mut self, mut output: Drain<impl AsyncRead + Unpin>) {
-        let mut chunk = vec![0; CHUNK_BYTES];
-        loop {
-            let length = output.read(&mut chunk).await;
-            if length == 0 {
-                break;
-            }
-            // The log is written by another thread while this one reads the lines.
-            let chunk = &chunk[..length];
-            tokio::join!(self.log.append(chunk), self.words.hear(chunk));
+/// Hands the output over to the scribe.
+async fn pump(mut output: Drain<impl AsyncRead + Unpin>, chunks: mpsc::Sender<Vec<u8>>) {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let length = output.read(&mut chunk).await;
+        if length == 0 {
+            return;
         }
-        self.words.hear_the_rest().await;
+        // The scribe goes away before only by a panic, which is passed on when it is awaited.
+        let _ = chunks.send(chunk[..length].to_vec()).await;
     }
 }
 
-/// Turns output into events.
-struct Words<'a> {
+/// Turns output into log and events.
+struct Scribe {
+    log: Log,
     decoder: ClaudeDecoder,
-    events: &'a EventSender,
+    events: EventSender,
     framer: LineFramer,
 }
 
-impl Words<'_> {
+impl Scribe {
+    /// Works until nothing more can come; returns what it knows about the agent then.
+    async fn run(mut self, mut chunks: mpsc::Receiver<Vec<u8>>) -> ClaudeDecoder {
+        while let Some(chunk) = chunks.recv().await {
+            self.log.append(&chunk);
+            self.hear(&chunk).await;
+        }
+        self.hear_the_rest().await;
+        self.decoder
+    }
+
     /// Tells what the lines of `chunk` say, many at a time.
     async fn hear(&mut self, mut chunk: &[u8]) {
         let mut events = Vec::new();
@@ -218,7 +235,7 @@ impl Words<'_> {
         }
     }
 
-    async fn tell(&self, events: Vec<AgentEvent>) {
+    async fn tell(&mut self, events: Vec<AgentEvent>) {
         if !events.is_empty() {
             // A reader that went away makes the watch stop the process; until then the output goes on into the log.
             let _ = self.events.send(events).await;

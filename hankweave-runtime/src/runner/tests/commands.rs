@@ -1,5 +1,6 @@
 //! Commands to a live run ("WebSocket protocol", "Commands").
 
+use std::collections::VecDeque;
 use std::sync::Arc as Shared;
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
@@ -7,7 +8,7 @@ use hankweave_core::state::{
     ContinuationReason, ContinuationSource, HankweaveState, RunStatus, StartingConditions,
 };
 use hankweave_core::thread::CodonPoint;
-use hankweave_core::wire::{Event, IdleReason};
+use hankweave_core::wire::{Event, IdleReason, JournalEntry};
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -20,6 +21,8 @@ use crate::state_manager::{Delivery, StateManager, Subscription};
 struct Live {
     commander: Commander,
     events: Subscription,
+    /// What has come with the event that was waited for last.
+    arrived: VecDeque<JournalEntry>,
     manager: StateManager,
     shutdown: Shutdown,
     task: JoinHandle<Result<RunOutcome, RunError>>,
@@ -31,6 +34,7 @@ async fn live(stage: &Stage) -> Live {
     Live {
         commander: hankweave.commander(),
         events: hankweave.subscribe(),
+        arrived: VecDeque::new(),
         manager: hankweave.opened.possession.manager.clone(),
         shutdown: shutdown.clone(),
         task: tokio::spawn(hankweave.run(shutdown)),
@@ -40,14 +44,18 @@ async fn live(stage: &Stage) -> Live {
 impl Live {
     /// Waits for an event.
     async fn until(&mut self, wanted: impl Fn(&Event) -> bool) {
-        while let Some(delivery) = self.events.next().await.unwrap() {
-            if let Delivery::Event(entry) = delivery
-                && wanted(&entry.event)
-            {
-                return;
+        loop {
+            while let Some(entry) = self.arrived.pop_front() {
+                if wanted(&entry.event) {
+                    return;
+                }
+            }
+            match self.events.next().await.unwrap() {
+                Some(Delivery::Events(events)) => self.arrived.extend(events.entries().iter().cloned()),
+                Some(Delivery::Lagged) => {}
+                None => panic!("the run ended first"),
             }
         }
-        panic!("the run ended first");
     }
 
     async fn started(&mut self, id: &str) {
