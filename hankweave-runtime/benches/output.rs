@@ -35,10 +35,17 @@ use tokio::runtime::Runtime;
 
 const HANKWEAVE: &str = env!("CARGO_BIN_EXE_hankweave");
 const LINES: usize = 100_000;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 7;
 const RUNS: usize = 100;
 const EVENTS: u64 = 10_000;
 const GIB: u64 = 1 << 30;
+/// Streams of the real program.
+const RECORDED: [&str; 4] = [
+    include_str!("../../hankweave-core/tests/fixtures/agent-streams/claude/two-tools.jsonl"),
+    include_str!("../../hankweave-core/tests/fixtures/agent-streams/claude/parallel-tools.jsonl"),
+    include_str!("../../hankweave-core/tests/fixtures/agent-streams/claude/subagent.jsonl"),
+    include_str!("../../hankweave-core/tests/fixtures/agent-streams/claude/background-command.jsonl"),
+];
 const INIT: &str =
     r#"{"type":"system","subtype":"init","session_id":"s-1","model":"m","cwd":"/","tools":[]}"#;
 const RESULT: &str =
@@ -70,40 +77,68 @@ fn main() {
 }
 
 fn lines() {
-    let folder = tempfile::tempdir().expect("the system has room for a temporary folder");
-    let path = folder.path().join("lines.jsonl");
-    fs::write(&path, claude_lines()).expect("the folder is ours");
-    let (mut bare, mut ours, mut empty) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        bare.push(cat_with_syncs(&path));
-        ours.push(run(&format!("cat '{}'", path.display())));
-        empty.push(run(&format!("echo '{INIT}'; echo '{RESULT}'")));
+    let empty = median(
+        (0..ROUNDS)
+            .map(|_| run(&format!("echo '{INIT}'; echo '{RESULT}'")))
+            .collect(),
+    );
+    println!("a run of an agent that says two lines: {:.1} ms", millis(empty));
+    for (name, words) in [
+        ("lines as claude prints them, recorded", recorded_lines()),
+        ("the shortest lines that say something", short_lines()),
+    ] {
+        let folder = tempfile::tempdir().expect("the system has room for a temporary folder");
+        let path = folder.path().join("lines.jsonl");
+        fs::write(&path, format!("{INIT}\n{words}{RESULT}\n")).expect("the folder is ours");
+        let (mut bare, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            bare.push(cat_with_syncs(&path));
+            ours.push(run(&format!("cat '{}'", path.display())));
+        }
+        let (bare, ours) = (median(bare), median(ours));
+        println!(
+            "{LINES} {name}, {} MB, median of {ROUNDS} rounds",
+            words.len() / 1_000_000
+        );
+        println!("  cat to a file, one fsync each 200 ms   {:8.1} ms", millis(bare));
+        println!("  hankweave run, everything in it        {:8.1} ms", millis(ours));
+        println!(
+            "  ours / cat                             {:8.2}   without what two lines take {:.2}",
+            millis(ours) / millis(bare),
+            (millis(ours) - millis(empty)) / millis(bare)
+        );
     }
-    let (bare, ours, empty) = (median(bare), median(ours), median(empty));
-    println!("{LINES} lines of claude, median of {ROUNDS} rounds");
-    println!("  cat to a file, one fsync each 200 ms   {:8.1} ms", millis(bare));
-    println!("  hankweave run, everything in it        {:8.1} ms", millis(ours));
-    println!(
-        "  hankweave run of an agent with 2 lines {:8.1} ms",
-        millis(empty)
-    );
-    println!(
-        "  ours / cat                             {:8.2}   without the run itself {:.2}",
-        millis(ours) / millis(bare),
-        (millis(ours) - millis(empty)) / millis(bare)
-    );
+}
+
+/// What the agent and its tools said in recorded conversations, over and over.
+fn recorded_lines() -> String {
+    let of_the_conversation = |line: &&str| {
+        [r#"{"type":"assistant""#, r#"{"type":"user""#]
+            .iter()
+            .any(|begin| line.starts_with(begin))
+    };
+    let words: Vec<&str> = RECORDED
+        .iter()
+        .flat_map(|stream| stream.lines())
+        .filter(of_the_conversation)
+        .collect();
+    words
+        .iter()
+        .cycle()
+        .take(LINES)
+        .fold(String::new(), |lines, line| lines + line + "\n")
 }
 
 /// Text of one long message, a block a line.
-fn claude_lines() -> String {
-    let mut lines = format!("{INIT}\n");
+fn short_lines() -> String {
+    let mut lines = String::new();
     for number in 0..LINES {
         let _ = writeln!(
             lines,
             r#"{{"type":"assistant","session_id":"s-1","parent_tool_use_id":null,"uuid":"{number:032}","message":{{"id":"msg_1","role":"assistant","model":"m","content":[{{"type":"text","text":"Line {number}: the work goes on."}}],"usage":{{"input_tokens":10,"output_tokens":1}}}}}}"#
         );
     }
-    lines + RESULT + "\n"
+    lines
 }
 
 /// What any recorder must do: read the pipe, append, sync each 200 ms and at the end.
