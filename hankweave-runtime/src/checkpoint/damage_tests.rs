@@ -33,6 +33,59 @@ fn two_versions(fixture: &Fixture) -> (Checkpoint, Checkpoint) {
     (first, second)
 }
 
+/// The files of loose objects, in order.
+fn loose_objects(fixture: &Fixture) -> Vec<PathBuf> {
+    let folder = repository(fixture).join("objects");
+    let entries = |folder: PathBuf| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let by_name = entries(folder).filter(|path| path.file_name().unwrap().len() == 2);
+    let mut files: Vec<_> = by_name.flat_map(entries).collect();
+    files.sort();
+    files
+}
+
+// covers: P8, G6, F2, F3
+#[test]
+fn what_an_unfinished_checkpoint_left_is_not_taken_for_durable() {
+    let [finished, unfinished] = [Fixture::git(), Fixture::git()];
+    for fixture in [&finished, &unfinished] {
+        fixture.write("folder/a", "1");
+    }
+    let before = loose_objects(&unfinished);
+    let created = finished.create();
+    // Its objects have their names and no content: so a power loss leaves them, and so a disk that refused them.
+    for object in loose_objects(&finished) {
+        let place = repository(&unfinished).join(object.strip_prefix(repository(&finished)).unwrap());
+        if !before.contains(&place) {
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            fs::write(place, "").unwrap();
+        }
+    }
+    assert_eq!(unfinished.create().sha, created.sha);
+    let history = GitHistory::open(&repository(&unfinished)).unwrap().unwrap();
+    assert_eq!(history.inspect(std::slice::from_ref(&created.sha)).unwrap(), [[]]);
+    assert_eq!(loose_objects(&unfinished).len(), loose_objects(&finished).len());
+}
+
+// covers: P8
+#[test]
+fn what_a_finished_checkpoint_holds_is_not_stored_twice() {
+    let fixture = Fixture::git();
+    fixture.write("a", "1");
+    fixture.create();
+    let mut objects = loose_objects(&fixture);
+    let written = |path: &PathBuf| fs::metadata(path).unwrap().modified().unwrap();
+    let before: Vec<_> = objects.iter().map(written).collect();
+    // The same content, only later, and once more elsewhere.
+    fixture.write("a", "1");
+    fixture.write("b", "1");
+    fixture.create();
+    assert_eq!(objects.iter().map(written).collect::<Vec<_>>(), before);
+    objects.extend(loose_objects(&fixture));
+    objects.sort();
+    objects.dedup();
+    assert_eq!(objects.len(), before.len() + 2, "a tree and a commit");
+}
+
 // covers: G8, F1
 #[test]
 fn a_restore_that_a_crash_cut_off_keeps_its_first_safety_checkpoint() {

@@ -2,17 +2,17 @@
 //!
 //! Neither an index nor a work tree of git's is used: contents are bytes that we read, trees are built from a listing,
 //! and what did not change since the checkpoint before is known from a [cache](super::stat_cache). A checkpoint becomes
-//! durable in one order: objects, one sync of the file system, the branch, the sync of the branch ("reliability and
+//! durable in one order: objects, one sync of the file system, the branch, the sync of its folder ("reliability and
 //! security", rules G3 and G6).
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
+use std::mem;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use git2::{ObjectType, Odb, Oid, Reference, Repository, Signature, Time};
+use git2::{ObjectType, Odb, Oid, Reference, Repository};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
@@ -20,7 +20,7 @@ use super::history::{self, GitHistory, MAIN, name_of};
 use super::new_objects::{NewObjects, ObjectWriter};
 use super::object::{BlobStore, ObjectError, OnlyIds};
 use super::open::{self, OpenError, OpenReport, OpenRequest};
-use super::refs::{self, MoveError};
+use super::refs::{self, Move, MoveError};
 use super::restore::{self, Prepared};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
@@ -108,10 +108,11 @@ impl GitCheckpoints {
             tracked: &[&cache.files],
             in_the_way: false,
         };
-        let objects = NewObjects::new(&self.history);
-        let snapshot = snapshot::take(&workspace, &selection, cache, &objects)?;
+        let objects = NewObjects::begin(&self.history, &cache.durable).map_err(CheckpointError::Store)?;
+        let mut snapshot = snapshot::take(&workspace, &selection, cache, &objects)?;
         let changes = changes(&cache.files, &snapshot.files);
-        let (checkpoint, folders) = self.commit(repository, cache, objects, &snapshot, &changes, draft)?;
+        let (checkpoint, folders) =
+            self.commit(repository, cache, objects, &mut snapshot, &changes, draft)?;
         cache.update(&next, snapshot, folders, &changes);
         if let Err(error) = next.finish(cache) {
             tracing::warn!(%error, "failed to write the stat cache; the next start reads all files again");
@@ -119,59 +120,37 @@ impl GitCheckpoints {
         Ok(checkpoint)
     }
 
-    /// Commits the files of `snapshot` and moves the branch; returns the ids of all folders too.
+    /// Commits the files of `snapshot` and moves the branch; returns the ids of all folders too. All objects are durable before the branch
+    /// moves from where it was, and that is durable on return (rule G6).
     fn commit(
         &self,
         repository: &Repository,
         cache: &StatCache,
         objects: NewObjects<'_>,
-        snapshot: &Snapshot,
+        snapshot: &mut Snapshot,
         changes: &[Change],
         draft: &Draft<'_>,
     ) -> Result<(Checkpoint, Folders), CheckpointError> {
-        let store = |action| move |error: git2::Error| CheckpointError::Store(ObjectError::at(action)(error));
-        let (tree, folders) =
-            write_trees(&objects, cache, &snapshot.files, changes).map_err(CheckpointError::Store)?;
+        let (commit, folders) =
+            write_commit(&objects, cache, &snapshot.files, changes, draft).map_err(CheckpointError::Store)?;
+        let name = reference_name(draft.branch);
+        let failed = |action| move |error: io::Error| CheckpointError::Store(ObjectError::at(action)(error));
+        let branch = Move::begin(repository, &name, draft.tip, commit).map_err(|error| match error {
+            MoveError::Elsewhere(found) => moved_elsewhere(draft, found),
+            MoveError::Git(error) => CheckpointError::Store(ObjectError::at("read the branch")(error)),
+            MoveError::Io(error) => failed("prepare the branch")(error),
+        })?;
         objects.finish().map_err(CheckpointError::Store)?;
-        let write = || -> Result<Oid, git2::Error> {
-            let signature = signature(draft.at)?;
-            let parents = draft
-                .parent
-                .map(|parent| repository.find_commit(parent))
-                .transpose()?;
-            let parents: Vec<_> = parents.iter().collect();
-            let tree = repository.find_tree(tree)?;
-            repository.commit(None, &signature, &signature, &draft.message, &tree, &parents)
-        };
-        let commit = write().map_err(store("write a commit"))?;
-        self.publish(repository, commit, draft)?;
+        branch.finish().map_err(failed("move the branch"))?;
         let checkpoint = Checkpoint {
             sha: name_of(commit),
             branch: draft.branch.to_owned(),
             parent: draft.parent.map(name_of),
             files: snapshot.files.len(),
-            skipped: snapshot.skipped.clone(),
-            seen: snapshot.seen.clone(),
+            skipped: mem::take(&mut snapshot.skipped),
+            seen: mem::take(&mut snapshot.seen),
         };
         Ok((checkpoint, folders))
-    }
-
-    /// Makes all objects durable, then moves the branch from where it was, then makes that durable (rule G6).
-    fn publish(
-        &self,
-        repository: &Repository,
-        commit: Oid,
-        draft: &Draft<'_>,
-    ) -> Result<(), CheckpointError> {
-        let failed = |action| move |error: io::Error| CheckpointError::Store(ObjectError::at(action)(error));
-        let folder = File::open(self.history.path()).map_err(failed("open the repository"))?;
-        sync_file_system(&folder).map_err(failed("sync the objects"))?;
-        let name = reference_name(draft.branch);
-        refs::move_to(repository, &name, draft.tip, commit).map_err(|error| match error {
-            MoveError::Elsewhere(found) => moved_elsewhere(draft, found),
-            MoveError::Git(error) => CheckpointError::Store(ObjectError::at("read the branch")(error)),
-            MoveError::Io(error) => failed("move the branch")(error),
-        })
     }
 
     fn prepare_restore(
@@ -235,7 +214,7 @@ impl GitCheckpoints {
         repository: &Repository,
         cache: &StatCache,
         objects: NewObjects<'_>,
-        current: &Snapshot,
+        current: &mut Snapshot,
         request: &RestoreRequest,
     ) -> Result<Checkpoint, CheckpointError> {
         let parent = request
@@ -355,13 +334,13 @@ impl CheckpointStore for GitCheckpoints {
     fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError> {
         let cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
-        let objects = NewObjects::new(&self.history);
-        let prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
+        let objects = NewObjects::begin(&self.history, &cache.durable).map_err(unreadable)?;
+        let mut prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
         let mut safety = None;
         if !prepared.changes_nothing() {
             let odb = open_objects(&repository)?;
             check_contents(&odb, &prepared.plan, &prepared.target)?;
-            let saved = self.save(&repository, &cache, objects, &prepared.current, request);
+            let saved = self.save(&repository, &cache, objects, &mut prepared.current, request);
             safety = Some(saved.map_err(RestoreError::Safety)?);
         }
         Ok(Protection {
@@ -373,14 +352,14 @@ impl CheckpointStore for GitCheckpoints {
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
         let cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
-        let objects = NewObjects::new(&self.history);
-        let prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
+        let objects = NewObjects::begin(&self.history, &cache.durable).map_err(unreadable)?;
+        let mut prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
         let mut safety = None;
         if !prepared.changes_nothing() {
             let odb = open_objects(&repository)?;
             check_contents(&odb, &prepared.plan, &prepared.target)?;
             if !self.is_saved(&repository, &cache, &prepared, request) {
-                let saved = self.save(&repository, &cache, objects, &prepared.current, request);
+                let saved = self.save(&repository, &cache, objects, &mut prepared.current, request);
                 safety = Some(saved.map_err(RestoreError::Safety)?);
             }
             let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
@@ -409,17 +388,22 @@ impl CheckpointStore for GitCheckpoints {
     }
 }
 
-/// Writes the folders of a checkpoint, which differs from the cached one by `changes`; returns the outermost one, and the ids of all.
-fn write_trees(
+/// Writes the commit of a checkpoint and its folders, which differ from the cached ones by `changes`; returns the ids of all folders too.
+fn write_commit(
     objects: &NewObjects<'_>,
     cache: &StatCache,
     files: &Listing,
     changes: &[Change],
+    draft: &Draft<'_>,
 ) -> Result<(Oid, Folders), ObjectError> {
-    let writer = objects.open_writer()?;
+    let writer = objects.open_writer();
     let mut trees = TreeWriter::new(&writer, cache, changes);
-    let root = trees.write(files)?;
-    Ok((root, trees.folders))
+    let tree = trees.write(files)?;
+    let commit = message::commit(tree, draft.parent, draft.at, &draft.message);
+    Ok((
+        writer.write(ObjectType::Commit, commit.as_bytes())?,
+        trees.folders,
+    ))
 }
 
 /// Writes the trees of a listing, except those that are as in the cached checkpoint.
@@ -452,12 +436,11 @@ impl<'a> TreeWriter<'a> {
     }
 
     fn write(&mut self, files: &Listing) -> Result<Oid, ObjectError> {
-        let files: Vec<_> = files.iter().map(|(path, entry)| (path, *entry)).collect();
-        self.folder(&[], &files)
+        self.folder(&[], files.as_slice())
     }
 
     /// Writes the folder `folder`, which holds `files`. In the order of whole paths, names come as git wants them.
-    fn folder(&mut self, folder: &[u8], files: &[(&TreePath, Entry)]) -> Result<Oid, ObjectError> {
+    fn folder(&mut self, folder: &[u8], files: &[(TreePath, Entry)]) -> Result<Oid, ObjectError> {
         if let Some(tree) = self.folders.get(folder)
             && !self.changed.contains(folder)
         {
@@ -490,7 +473,7 @@ impl<'a> TreeWriter<'a> {
 
 /// One entry of a tree object as git stores it.
 fn add_to_tree(tree: &mut Vec<u8>, mode: u32, name: &[u8], id: Oid) {
-    tree.extend_from_slice(format!("{mode:o} ").as_bytes());
+    let _ = write!(tree, "{mode:o} "); // A Vec takes everything.
     tree.extend_from_slice(name);
     tree.push(0);
     tree.extend_from_slice(id.as_bytes());
@@ -509,8 +492,7 @@ fn base_on(repository: &Repository, cache: &mut StatCache, parent: Option<Oid>) 
             .map(|parent| history::load(repository, &parent))
             .transpose()?
             .unwrap_or_default();
-        cache.files = loaded.files;
-        cache.folders = loaded.folders;
+        cache.hold(loaded.files, loaded.folders);
     }
     Ok(())
 }
@@ -539,7 +521,7 @@ fn open_objects(repository: &Repository) -> Result<Odb<'_>, RestoreError> {
 /// Fails when contents are missing that the restore needs, before anything is changed.
 fn check_contents(odb: &Odb<'_>, plan: &RestorePlan, target: &Listing) -> Result<(), RestoreError> {
     for path in &plan.write {
-        if let Some(entry) = target.get(path)
+        if let Some(entry) = target.get(path.as_bytes())
             && let Err(error) = odb.read_header(entry.blob)
         {
             return Err(unreadable(ObjectError::at("find the contents of a file")(error)));
@@ -569,15 +551,6 @@ fn moved_elsewhere(draft: &Draft<'_>, found: Option<Oid>) -> CheckpointError {
 
 fn unreadable(error: ObjectError) -> RestoreError {
     RestoreError::History(HistoryError::Read(error))
-}
-
-/// The one author of all checkpoints.
-pub(super) fn signature(at: Timestamp) -> Result<Signature<'static>, git2::Error> {
-    Signature::new(
-        "hankweave",
-        "hankweave@localhost",
-        &Time::new(at.as_millis().div_euclid(1_000), 0),
-    )
 }
 
 /// Makes everything durable that was written to the file system of `file`.

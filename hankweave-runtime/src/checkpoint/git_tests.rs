@@ -123,7 +123,7 @@ fn a_second_write_in_the_same_tick_is_not_missed() {
         let contents = format!("{round:04}");
         fixture.write("a", &contents);
         let created = fixture.create();
-        let blob = load(&fixture, &created.sha).files.values().next().unwrap().blob;
+        let blob = load(&fixture, &created.sha).files.blobs().next().unwrap();
         let blob = Repository::open_bare(repository(&fixture))
             .unwrap()
             .find_blob(blob)
@@ -209,7 +209,12 @@ fn a_missing_file_of_a_checkpoint_is_found_before_anything_changes() {
     fixture.write("a", "2");
     fixture.write("b", "2");
     let second = fixture.create();
-    let blob = load(&fixture, &first.sha).files[&b"b"[..]].blob.to_string();
+    let blob = load(&fixture, &first.sha)
+        .files
+        .get(b"b")
+        .unwrap()
+        .blob
+        .to_string();
     fs::remove_file(
         repository(&fixture)
             .join("objects")

@@ -144,7 +144,7 @@ impl GitHistory {
     /// Returns [`HistoryError`] when it does not exist or cannot be read.
     pub fn files(&self, sha: &CheckpointSha) -> Result<Vec<TreePath>, HistoryError> {
         let repository = self.repository().map_err(HistoryError::Read)?;
-        Ok(load(&repository, sha)?.files.into_keys().collect())
+        Ok(load(&repository, sha)?.files.paths().cloned().collect())
     }
 
     /// What happened to the files between `from` and `to`, ordered by path.
@@ -219,9 +219,10 @@ pub(super) fn load(repository: &Repository, sha: &CheckpointSha) -> Result<Loade
     let tree = commit
         .tree()
         .map_err(|error| HistoryError::Read(ObjectError::at("read a checkpoint")(error)))?;
-    let mut loaded = Loaded::default();
-    load_folder(repository, sha, &tree, &[], &mut loaded)?;
-    Ok(loaded)
+    let (mut files, mut folders) = (Vec::new(), Folders::new());
+    load_folder(repository, sha, &tree, &[], &mut files, &mut folders)?;
+    let files = files.into_iter().collect();
+    Ok(Loaded { files, folders })
 }
 
 fn load_folder(
@@ -229,9 +230,10 @@ fn load_folder(
     sha: &CheckpointSha,
     tree: &Tree<'_>,
     folder: &[u8],
-    loaded: &mut Loaded,
+    files: &mut Vec<(TreePath, Entry)>,
+    folders: &mut Folders,
 ) -> Result<(), HistoryError> {
-    loaded.folders.insert(folder.into(), tree.id());
+    folders.insert(folder.into(), tree.id());
     for entry in tree {
         let name = entry.name_bytes();
         let path = if folder.is_empty() {
@@ -248,18 +250,16 @@ fn load_folder(
             let tree = repository.find_tree(entry.id());
             let tree =
                 tree.map_err(|error| HistoryError::Read(ObjectError::at("read a checkpoint")(error)))?;
-            load_folder(repository, sha, &tree, &path, loaded)?;
+            load_folder(repository, sha, &tree, &path, files, folders)?;
         } else {
             let mode = u32::try_from(entry.filemode_raw())
                 .ok()
                 .and_then(FileMode::from_git);
-            loaded.files.insert(
-                checked,
-                Entry {
-                    mode: mode.ok_or_else(unusable)?,
-                    blob: entry.id(),
-                },
-            );
+            let entry = Entry {
+                mode: mode.ok_or_else(unusable)?,
+                blob: entry.id(),
+            };
+            files.push((checked, entry));
         }
     }
     Ok(())

@@ -5,37 +5,67 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
 use git2::{ObjectType, Oid};
+
+use super::pack::Packer;
 
 /// Tells apart what threads write at the same time.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
-/// Writes an object into the folder of objects `objects`; it is there as a whole or not at all, and not durable yet.
-pub(super) fn write(objects: &Path, id: Oid, kind: ObjectType, contents: &[u8]) -> io::Result<()> {
-    let name = id.to_string();
-    let folder = objects.join(&name[..2]);
-    fs::create_dir_all(&folder)?;
-    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    let temporary = objects.join(format!("tmp_object_{}_{number}", std::process::id()));
-    let written =
-        write_to(&temporary, kind, contents).and_then(|()| fs::rename(&temporary, folder.join(&name[2..])));
-    written.inspect_err(|_| drop(fs::remove_file(&temporary)))
+/// An object under a temporary name. Dropped before it is in place, it leaves nothing behind.
+#[derive(Debug)]
+pub(super) struct LooseObject {
+    temporary: PathBuf,
+    place: PathBuf,
 }
 
-fn write_to(path: &Path, kind: ObjectType, contents: &[u8]) -> io::Result<()> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o444)
-        .open(path)?;
-    let mut compressed = ZlibEncoder::new(Vec::with_capacity(contents.len() / 2 + 64), Compression::fast());
-    write!(compressed, "{kind} {}\0", contents.len())?;
-    compressed.write_all(contents)?;
-    (&file).write_all(&compressed.finish()?)
+impl LooseObject {
+    /// Writes an object for the folder of objects `objects`; it is not durable yet.
+    pub(super) fn write(
+        objects: &Path,
+        packer: &mut Packer,
+        id: Oid,
+        kind: ObjectType,
+        contents: &[u8],
+    ) -> io::Result<Self> {
+        let mut bytes = Vec::with_capacity(contents.len() / 2 + 128);
+        let header = format!("{kind} {}\0", contents.len());
+        packer.compress(header.as_bytes(), contents, &mut bytes)?;
+        let name = id.to_string();
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let object = Self {
+            temporary: objects.join(format!("tmp_object_{}_{number}", std::process::id())),
+            place: objects.join(&name[..2]).join(&name[2..]),
+        };
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o444);
+        options.open(&object.temporary)?.write_all(&bytes)?;
+        Ok(object)
+    }
+
+    /// Whether there is a file in its place.
+    pub(super) fn replaces_another(&self) -> io::Result<bool> {
+        self.place.try_exists()
+    }
+
+    /// Gives the object its name.
+    pub(super) fn put_in_place(self) -> io::Result<()> {
+        match fs::rename(&self.temporary, &self.place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(self.place.parent().unwrap_or(Path::new(".")))?;
+                fs::rename(&self.temporary, &self.place)
+            }
+            renamed => renamed,
+        }
+    }
+}
+
+impl Drop for LooseObject {
+    fn drop(&mut self) {
+        // In its place it has no temporary name; otherwise the next start removes what cannot be removed now.
+        let _ = fs::remove_file(&self.temporary);
+    }
 }

@@ -183,7 +183,7 @@ impl CheckpointStore for MemoryCheckpoints {
         }
         let tracked = match parent {
             Some(parent) => commits.files(parent).map_err(CheckpointError::Parent)?.clone(),
-            None => Listing::new(),
+            None => Listing::default(),
         };
         let (snapshot, parent) = (self.take(&patterns, &tracked)?, parent.cloned());
         commits.add(branch, parent, message::codon(request), request.at, snapshot)

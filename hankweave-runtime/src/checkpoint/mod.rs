@@ -23,7 +23,6 @@
 
 #[expect(
     clippy::disallowed_methods,
-    clippy::disallowed_types,
     reason = "libgit2 and its repository are real files"
 )]
 mod git;
@@ -41,6 +40,10 @@ mod inspect;
 mod loose;
 mod memory;
 mod message;
+#[expect(
+    clippy::disallowed_types,
+    reason = "libgit2 and its repository are real files"
+)]
 mod new_objects;
 mod object;
 #[expect(

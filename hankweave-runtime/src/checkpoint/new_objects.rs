@@ -1,13 +1,21 @@
 //! The objects of one checkpoint on their way into the repository.
+//!
+//! That an object is there does not say that it is durable: a checkpoint whose sync failed leaves objects that the system may have given up
+//! writing, and one that a power loss cut off leaves empty ones. So everything is written but what a finished checkpoint holds, and an object of
+//! the same name is replaced only by one that is durable ("reliability and security", rules P8 and G6).
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use git2::{ObjectType, OdbLookupFlags, Oid, Repository};
+use git2::{ObjectType, Oid, Repository};
 
+use super::git::sync_file_system;
 use super::history::GitHistory;
-use super::loose;
+use super::loose::LooseObject;
 use super::object::{BlobStore, BlobWriter, ObjectError};
 use super::pack::{PackFile, Packer};
 
@@ -15,50 +23,79 @@ use super::pack::{PackFile, Packer};
 /// every look-up search through all of them.
 pub(super) const PACKED_FROM: usize = 512;
 
-/// Takes objects; they are in the repository after [`finish`](Self::finish).
+/// Takes objects; they are in the repository, durably, after [`finish`](Self::finish).
 #[derive(Debug)]
 pub(super) struct NewObjects<'a> {
     history: &'a GitHistory,
+    /// The folder of the repository, open since before the first object: a sync tells of the writes that failed while its descriptor was open.
+    folder: File,
+    /// Objects of finished checkpoints.
+    durable: &'a HashSet<Oid>,
     pack: OnceLock<Mutex<PackFile>>,
+    loose: Mutex<Loose>,
+}
+
+#[derive(Debug, Default)]
+struct Loose {
+    written: HashSet<Oid>,
+    /// Objects of whose name there is another one.
+    replacing: Vec<LooseObject>,
 }
 
 /// Writes objects from one thread.
 pub(super) struct ObjectWriter<'a> {
-    /// The folder of loose objects.
-    objects: PathBuf,
-    pack: Option<&'a Mutex<PackFile>>,
+    new: &'a NewObjects<'a>,
     packer: RefCell<Packer>,
-    repository: Repository,
+    /// Opened for the first object that may be there.
+    repository: OnceCell<Repository>,
 }
 
 impl<'a> NewObjects<'a> {
-    pub(super) fn new(history: &'a GitHistory) -> Self {
-        Self {
+    pub(super) fn begin(history: &'a GitHistory, durable: &'a HashSet<Oid>) -> Result<Self, ObjectError> {
+        let folder = File::open(history.path()).map_err(ObjectError::at("open the checkpoint repository"))?;
+        Ok(Self {
             history,
+            folder,
+            durable,
             pack: OnceLock::new(),
-        }
+            loose: Mutex::default(),
+        })
     }
 
     fn objects(&self) -> PathBuf {
         self.history.path().join("objects")
     }
 
-    pub(super) fn open_writer(&self) -> Result<ObjectWriter<'_>, ObjectError> {
-        Ok(ObjectWriter {
-            objects: self.objects(),
-            pack: self.pack.get(),
+    pub(super) fn open_writer(&self) -> ObjectWriter<'_> {
+        ObjectWriter {
+            new: self,
             packer: RefCell::new(Packer::new()),
-            repository: self.history.repository()?,
-        })
+            repository: OnceCell::new(),
+        }
     }
 
-    /// Puts a pack in place. Loose objects are there already, and not durable yet.
+    /// Puts everything in place and makes it durable, with all else that was written to the file system.
     pub(super) fn finish(self) -> Result<(), ObjectError> {
-        let Some(pack) = self.pack.into_inner() else {
+        let sync = || sync_file_system(&self.folder).map_err(ObjectError::at("sync the objects"));
+        if let Some(pack) = self.pack.into_inner() {
+            let pack = pack.into_inner().unwrap_or_else(PoisonError::into_inner);
+            pack.finish().map_err(ObjectError::at("finish a pack"))?;
+        }
+        sync()?;
+        let replacing = self
+            .loose
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .replacing;
+        if replacing.is_empty() {
             return Ok(());
-        };
-        let pack = pack.into_inner().unwrap_or_else(PoisonError::into_inner);
-        pack.finish().map_err(ObjectError::at("finish a pack"))
+        }
+        for object in replacing {
+            object
+                .put_in_place()
+                .map_err(ObjectError::at("replace an object"))?;
+        }
+        sync()
     }
 }
 
@@ -74,32 +111,51 @@ impl BlobStore for NewObjects<'_> {
     }
 
     fn writer(&self) -> Result<Box<dyn BlobWriter + '_>, ObjectError> {
-        Ok(Box::new(self.open_writer()?))
+        Ok(Box::new(self.open_writer()))
     }
 }
 
 impl ObjectWriter<'_> {
     pub(super) fn write(&self, kind: ObjectType, contents: &[u8]) -> Result<Oid, ObjectError> {
-        let odb = self
-            .repository
-            .odb()
-            .map_err(ObjectError::at("open the object store"))?;
         let id = Oid::hash_object(kind, contents).map_err(ObjectError::at("hash an object"))?;
-        // Nobody else writes, so there is no need to look at the folders again for each object.
-        if self.is_packed(id) || odb.exists_ext(id, OdbLookupFlags::NO_REFRESH) {
+        if self.new.durable.contains(&id) && self.exists(id)? {
             return Ok(id);
         }
-        match self.pack {
-            None => {
-                loose::write(&self.objects, id, kind, contents).map_err(ObjectError::at("write an object"))
-            }
+        match self.new.pack.get() {
+            None => self.add_loose(id, kind, contents),
             Some(pack) => self.add_to(pack, id, kind, contents),
         }?;
         Ok(id)
     }
 
-    fn is_packed(&self, id: Oid) -> bool {
-        self.pack.is_some_and(|pack| locked(pack).contains(id))
+    fn exists(&self, id: Oid) -> Result<bool, ObjectError> {
+        let repository = match self.repository.get() {
+            Some(opened) => opened,
+            None => {
+                let opened = self.new.history.repository()?;
+                self.repository.get_or_init(|| opened)
+            }
+        };
+        let odb = repository
+            .odb()
+            .map_err(ObjectError::at("open the object store"))?;
+        Ok(odb.exists(id))
+    }
+
+    fn add_loose(&self, id: Oid, kind: ObjectType, contents: &[u8]) -> Result<(), ObjectError> {
+        if !locked(&self.new.loose).written.insert(id) {
+            return Ok(());
+        }
+        let add = || {
+            let mut packer = self.packer.borrow_mut();
+            let object = LooseObject::write(&self.new.objects(), &mut packer, id, kind, contents)?;
+            if object.replaces_another()? {
+                locked(&self.new.loose).replacing.push(object);
+                return Ok(());
+            }
+            object.put_in_place()
+        };
+        add().map_err(ObjectError::at::<io::Error>("write an object"))
     }
 
     fn add_to(
@@ -109,14 +165,17 @@ impl ObjectWriter<'_> {
         kind: ObjectType,
         contents: &[u8],
     ) -> Result<(), ObjectError> {
+        if locked(pack).contains(id) {
+            return Ok(());
+        }
         let packed = self.packer.borrow_mut().pack(id, kind, contents);
         let packed = packed.map_err(ObjectError::at("compress an object"))?;
         locked(pack).add(&packed).map_err(ObjectError::at("write a pack"))
     }
 }
 
-fn locked(pack: &Mutex<PackFile>) -> MutexGuard<'_, PackFile> {
-    pack.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl BlobWriter for ObjectWriter<'_> {

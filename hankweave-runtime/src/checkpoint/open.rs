@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use git2::{ConfigLevel, ErrorCode, Repository, RepositoryInitOptions};
+use git2::{ConfigLevel, ErrorCode, Repository, RepositoryInitOptions, Signature, Time};
 use hankweave_core::time::Timestamp;
 
 use super::object::ObjectError;
@@ -184,7 +184,8 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
             .mode(git2::RepositoryInitMode::from_bits_retain(0o700));
         let repository = Repository::init_opts(&temporary, &options)?;
         let tree = repository.find_tree(repository.treebuilder(None)?.write()?)?;
-        let signature = git::signature(request.at)?;
+        let (name, email) = message::AUTHOR;
+        let signature = Signature::new(name, email, &Time::new(message::seconds(request.at), 0))?;
         repository.commit(
             Some("refs/heads/main"),
             &signature,

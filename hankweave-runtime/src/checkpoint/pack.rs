@@ -27,7 +27,7 @@ pub(super) struct PackedObject {
     bytes: Vec<u8>,
 }
 
-/// Turns objects into their packed form. Making one is dear, using it again is not.
+/// Compresses objects. Making one is dear, using it again is not.
 #[derive(Debug)]
 pub(super) struct Packer(Compress);
 
@@ -59,13 +59,21 @@ impl Packer {
     pub(super) fn pack(&mut self, id: Oid, kind: ObjectType, contents: &[u8]) -> io::Result<PackedObject> {
         let mut bytes = Vec::with_capacity(contents.len() / 2 + 64);
         put_header(&mut bytes, kind, contents.len());
+        self.compress(&[], contents, &mut bytes)?;
+        Ok(PackedObject { id, bytes })
+    }
+
+    /// Appends a few bytes and `contents`, compressed together, to `bytes`.
+    pub(super) fn compress(&mut self, few: &[u8], contents: &[u8], bytes: &mut Vec<u8>) -> io::Result<()> {
         self.0.reset();
+        bytes.reserve(few.len() + 64);
+        self.0.compress_vec(few, bytes, FlushCompress::None)?;
         loop {
-            let done = usize::try_from(self.0.total_in()).unwrap_or(usize::MAX);
+            let done = usize::try_from(self.0.total_in()).unwrap_or(usize::MAX) - few.len();
             let rest = contents.get(done..).unwrap_or_default();
             bytes.reserve(rest.len() / 2 + 64);
-            match self.0.compress_vec(rest, &mut bytes, FlushCompress::Finish)? {
-                Status::StreamEnd => return Ok(PackedObject { id, bytes }),
+            match self.0.compress_vec(rest, bytes, FlushCompress::Finish)? {
+                Status::StreamEnd => return Ok(()),
                 Status::Ok | Status::BufError => {}
             }
         }

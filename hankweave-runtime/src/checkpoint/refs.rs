@@ -1,8 +1,11 @@
 //! Moving a branch so that a power loss leaves the old value or the new one, never an empty file ("reliability and
 //! security", rule G6). Libgit2 renames the file of a branch into place before its contents are durable.
+//!
+//! What is to stand in the branch is written before the one sync that makes the objects durable, and so needs none of its own.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, Oid, Repository};
 
@@ -26,45 +29,51 @@ pub(super) fn target(repository: &Repository, name: &str) -> Result<Option<Oid>,
     }
 }
 
-/// Points the reference `name` at `to`, under its lock and only if it still points at `expected`; durable on return.
-pub(super) fn move_to(
-    repository: &Repository,
-    name: &str,
-    expected: Option<Oid>,
-    to: Oid,
-) -> Result<(), MoveError> {
-    let path = repository.path().join(name);
-    let lock = path.with_file_name(format!("{}.lock", name.rsplit('/').next().unwrap_or(name)));
-    let lock_it = || -> io::Result<File> {
-        fs::create_dir_all(path.parent().unwrap_or(repository.path()))?;
-        File::create_new(&lock)
-    };
-    let mut file = lock_it().map_err(MoveError::Io)?;
-    let moved = (|| {
-        let found = target(repository, name).map_err(MoveError::Git)?;
-        if found != expected {
-            return Err(MoveError::Elsewhere(found));
-        }
-        writeln!(file, "{to}")
-            .and_then(|()| file.sync_all())
-            .and_then(|()| fs::rename(&lock, &path))
-            .map_err(MoveError::Io)
-    })();
-    if moved.is_err() {
-        // The error that counts is the first; the next start removes a lock that stays.
-        let _ = fs::remove_file(&lock);
-    }
-    moved?;
-    sync_folders(repository, name).map_err(MoveError::Io)
+/// A branch that is about to move, under its lock. Dropped before [`finish`](Self::finish), it stays where it is.
+#[derive(Debug)]
+pub(super) struct Move {
+    branch: PathBuf,
+    lock: PathBuf,
 }
 
-/// Syncs every folder above the reference, each of which may have been made for it.
-fn sync_folders(repository: &Repository, name: &str) -> io::Result<()> {
-    let mut folder = repository.path().join(name);
-    while folder.pop() && folder != repository.path() {
-        File::open(&folder)?.sync_all()?;
+impl Move {
+    /// Prepares to point the reference `name` at `to`, if it points at `expected` and nobody else holds its lock.
+    ///
+    /// Its folders and its new content are not durable yet: the file system must be synced before [`finish`](Self::finish).
+    pub(super) fn begin(
+        repository: &Repository,
+        name: &str,
+        expected: Option<Oid>,
+        to: Oid,
+    ) -> Result<Self, MoveError> {
+        let branch = repository.path().join(name);
+        let lock = branch.with_file_name(format!("{}.lock", name.rsplit('/').next().unwrap_or(name)));
+        fs::create_dir_all(folder_of(&branch)).map_err(MoveError::Io)?;
+        let mut file = File::create_new(&lock).map_err(MoveError::Io)?;
+        let begun = Self { branch, lock };
+        match target(repository, name).map_err(MoveError::Git)? {
+            found if found == expected => writeln!(file, "{to}").map_err(MoveError::Io)?,
+            found => return Err(MoveError::Elsewhere(found)),
+        }
+        Ok(begun)
     }
-    Ok(())
+
+    /// Moves the branch; durable on return.
+    pub(super) fn finish(self) -> io::Result<()> {
+        fs::rename(&self.lock, &self.branch)?;
+        File::open(folder_of(&self.branch))?.sync_all()
+    }
+}
+
+impl Drop for Move {
+    fn drop(&mut self) {
+        // After a rename there is none; otherwise the next start removes what cannot be removed now.
+        let _ = fs::remove_file(&self.lock);
+    }
+}
+
+fn folder_of(branch: &Path) -> &Path {
+    branch.parent().unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
@@ -77,15 +86,23 @@ mod tests {
         Oid::from_bytes(&[byte; 20]).unwrap()
     }
 
+    fn move_to(repository: &Repository, expected: Option<Oid>, to: Oid) -> Result<(), MoveError> {
+        let begun = Move::begin(repository, NAME, expected, to)?;
+        assert_eq!(target(repository, NAME).unwrap(), expected);
+        begun.finish().map_err(MoveError::Io)
+    }
+
     // covers: G6
     #[test]
     fn a_branch_moves_only_from_where_it_was_expected() {
         let folder = tempfile::tempdir().unwrap();
         let repository = Repository::init_bare(folder.path()).unwrap();
-        move_to(&repository, NAME, None, oid(1)).unwrap();
-        let error = move_to(&repository, NAME, None, oid(2)).unwrap_err();
+        move_to(&repository, None, oid(1)).unwrap();
+        let error = move_to(&repository, None, oid(2)).unwrap_err();
         assert!(matches!(error, MoveError::Elsewhere(Some(found)) if found == oid(1)));
-        move_to(&repository, NAME, Some(oid(1)), oid(2)).unwrap();
+        move_to(&repository, Some(oid(1)), oid(2)).unwrap();
+        assert_eq!(target(&repository, NAME).unwrap(), Some(oid(2)));
+        drop(Move::begin(&repository, NAME, Some(oid(2)), oid(3)).unwrap());
         assert_eq!(target(&repository, NAME).unwrap(), Some(oid(2)));
         assert!(!folder.path().join(NAME).with_extension("lock").exists());
     }
@@ -95,10 +112,10 @@ mod tests {
     fn a_branch_that_somebody_else_holds_is_not_moved() {
         let folder = tempfile::tempdir().unwrap();
         let repository = Repository::init_bare(folder.path()).unwrap();
-        move_to(&repository, NAME, None, oid(1)).unwrap();
+        move_to(&repository, None, oid(1)).unwrap();
         let lock = folder.path().join("refs/heads/recovery/x.lock");
         fs::write(&lock, "").unwrap();
-        let error = move_to(&repository, NAME, Some(oid(1)), oid(2)).unwrap_err();
+        let error = move_to(&repository, Some(oid(1)), oid(2)).unwrap_err();
         assert!(matches!(error, MoveError::Io(error) if error.kind() == io::ErrorKind::AlreadyExists));
         assert!(lock.exists(), "it is not ours");
         assert_eq!(target(&repository, NAME).unwrap(), Some(oid(1)));

@@ -14,7 +14,7 @@ use super::object::{BlobStore, ObjectError};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::StatCache;
-use super::tree::{Change, ChangeKind, Entry, FileMode, Listing, changes, holds_beneath};
+use super::tree::{Change, ChangeKind, Entry, FileMode, Listing, changes};
 use super::workspace::{Workspace, open_folder};
 use super::{Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
 use crate::world::environment::umask_of_user;
@@ -39,7 +39,7 @@ impl Prepared {
     /// Whether `saved` has every file that the restore would replace or delete, as it is now.
     pub(super) fn is_saved_in(&self, saved: &Listing) -> bool {
         let current = &self.current.files;
-        let stays = |path: &TreePath| self.target.get(path) == current.get(path);
+        let stays = |path: &TreePath| self.target.get(path.as_bytes()) == current.get(path.as_bytes());
         let mut changed = present(changes(saved, current));
         changed.all(|path| stays(&path))
     }
@@ -76,8 +76,8 @@ fn plan(current: &Snapshot, left: &Listing, target: &Listing) -> Result<RestoreP
     let ours = |path: &TreePath| !is_path_excluded(path);
     let write = present(changes(&current.files, target));
     let delete = left
-        .keys()
-        .filter(|path| !target.contains_key(*path) && current.files.contains_key(*path));
+        .paths()
+        .filter(|path| !target.contains(path.as_bytes()) && current.files.contains(path.as_bytes()));
     let plan = RestorePlan {
         write: write.filter(ours).collect(),
         delete: delete.filter(|path| ours(path)).cloned().collect(),
@@ -113,7 +113,7 @@ fn is_in_the_way(skipped: &Skipped, paths: &[TreePath], target: &Listing) -> boo
     skipped.reason != SkipReason::NotAFile
         && (is_written(skipped.path.as_bytes())
             || skipped.path.folders().any(is_written)
-            || holds_beneath(target, skipped.path.as_bytes()))
+            || target.holds_beneath(skipped.path.as_bytes()))
 }
 
 /// Carries out `plan`; `contents` gives the bytes of a blob. What is already done is done again without harm.
@@ -131,7 +131,9 @@ pub(super) fn apply(
         delete(workspace, path).map_err(|error| at(path)(error.into()))?;
     }
     for path in &plan.write {
-        let Some(entry) = target.get(path) else { continue };
+        let Some(entry) = target.get(path.as_bytes()) else {
+            continue;
+        };
         let bytes = contents(entry.blob).map_err(|source| RestoreError::Contents {
             path: path.clone(),
             source,

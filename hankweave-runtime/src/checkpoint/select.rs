@@ -1,12 +1,14 @@
 //! Which files belong to a checkpoint: the walk through the workspace.
 
+use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 use hankweave_core::hank::exclude::is_excluded;
@@ -14,7 +16,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::tree::{Listing, holds_beneath};
+use super::tree::Listing;
 use super::workspace::{FileStat, Workspace, open_folder};
 use super::{Patterns, SkipReason, Skipped, TreePath};
 
@@ -44,11 +46,11 @@ pub(super) struct Selection<'a> {
 
 impl Selection<'_> {
     fn tracks(&self, path: &[u8]) -> bool {
-        self.tracked.iter().any(|listing| listing.contains_key(path))
+        self.tracked.iter().any(|listing| listing.contains(path))
     }
 
     fn tracks_beneath(&self, folder: &[u8]) -> bool {
-        self.tracked.iter().any(|listing| holds_beneath(listing, folder))
+        self.tracked.iter().any(|listing| listing.holds_beneath(folder))
     }
 }
 
@@ -75,7 +77,7 @@ pub(super) struct WalkError {
     pub(super) source: io::Error,
 }
 
-/// Walks through `workspace` and returns the wanted files in the order of their paths within each folder.
+/// Walks through `workspace` and returns the wanted files in the order of their paths.
 pub(super) fn select(workspace: &Workspace, selection: &Selection<'_>) -> Result<Selected, WalkError> {
     let mut walker = Walker {
         selection,
@@ -126,7 +128,7 @@ type Name = (Box<[u8]>, FileType);
 struct IgnoreRules {
     /// Length of the folder's path with its slash.
     prefix: usize,
-    rules: Gitignore,
+    rules: Arc<Gitignore>,
 }
 
 impl Walker<'_> {
@@ -181,7 +183,7 @@ impl Walker<'_> {
         let work = || {
             let mut done = Vec::new();
             let take = || {
-                let index = next.fetch_add(1, Ordering::Relaxed);
+                let index = next.fetch_add(1, Relaxed);
                 Some((index, names.get(index)?))
             };
             while let Some((index, name)) = take() {
@@ -336,25 +338,43 @@ impl Walker<'_> {
     }
 }
 
-/// The names in `folder`, ordered, without `.` and `..`.
+/// The names in `folder` without `.` and `..`, in the order of the paths that begin with them.
 fn names(folder: &mut Dir) -> Result<Vec<Name>, Errno> {
     let mut names: Vec<Name> = Vec::new();
     while let Some(entry) = folder.read() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
-            names.push((name.into(), entry.file_type()));
+            names.push((name.into(), known_kind(folder.fd()?, name, entry.file_type())));
         }
     }
-    names.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
+    names.sort_unstable_by(in_order_of_paths);
     Ok(names)
+}
+
+/// What stands at `name`, also where the file system does not tell that in its lists; what cannot be looked at stays unknown.
+fn known_kind(folder: impl AsFd, name: &[u8], listed: FileType) -> FileType {
+    match listed {
+        FileType::Unknown => rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+        known => known,
+    }
+}
+
+/// As git sorts: after the name of a folder comes a slash.
+fn in_order_of_paths((left, left_kind): &Name, (right, right_kind): &Name) -> Ordering {
+    let common = left.len().min(right.len());
+    let next = |name: &[u8], kind| match kind {
+        FileType::Directory => Some(*name.get(common).unwrap_or(&b'/')),
+        _ => name.get(common).copied(),
+    };
+    let after = || next(left, *left_kind).cmp(&next(right, *right_kind));
+    left[..common].cmp(&right[..common]).then_with(after)
 }
 
 /// The rules of the `.gitignore` in `folder`. One that cannot be read has none, and so has a line that is no pattern.
 fn read_rules(folder: impl AsFd, names: &[Name], prefix: usize) -> Option<IgnoreRules> {
-    names
-        .binary_search_by(|(name, _)| (**name).cmp(b".gitignore"))
-        .ok()?;
+    names.iter().find(|(name, _)| **name == *b".gitignore")?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(folder, ".gitignore", flags, Mode::empty()).ok()?);
     let mut text = Vec::new();
@@ -365,6 +385,6 @@ fn read_rules(folder: impl AsFd, names: &[Name], prefix: usize) -> Option<Ignore
     }
     Some(IgnoreRules {
         prefix,
-        rules: builder.build().ok()?,
+        rules: Arc::new(builder.build().ok()?),
     })
 }

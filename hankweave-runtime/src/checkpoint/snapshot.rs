@@ -6,7 +6,7 @@ use git2::Oid;
 
 use super::object::{BlobStore, BlobWriter};
 use super::select::{Found, Selected, Selection, select};
-use super::stat_cache::StatCache;
+use super::stat_cache::{Recognition, StatCache};
 use super::survey::{SurveyedFile, matching};
 use super::tree::{Entry, Listing};
 use super::workspace::{Contents, FileStat, Workspace};
@@ -43,9 +43,10 @@ pub(super) fn take(
         mode: stat.mode,
         blob,
     };
+    let mut known = Recognition::new(&cache.stats);
     let (mut entries, mut unknown) = (Vec::with_capacity(files.len()), Vec::new());
     for found in files {
-        match cache.lookup(&found.path, &found.stat) {
+        match known.recognise(&found.path, &found.stat) {
             Some(blob) => entries.push((found.path, entry(&found.stat, blob))),
             None => unknown.push(found),
         }
@@ -66,7 +67,6 @@ pub(super) fn take(
             Stored::Gone => {}
         }
     }
-    // Made from all at once, a map is filled much faster than by one insertion after the other.
     snapshot.files = entries.into_iter().collect();
     Ok(snapshot)
 }

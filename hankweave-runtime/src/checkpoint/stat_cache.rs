@@ -8,9 +8,11 @@
 //! The cache lives in the repository as one file. A damaged, missing or old one costs time and nothing else, so it is written only once enough
 //! has changed to be worth it.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet, btree_map};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 
 use git2::Oid;
@@ -36,10 +38,19 @@ pub(super) struct StatCache {
     /// The ids of its folders.
     pub(super) folders: Folders,
     /// How the files looked that can be trusted.
-    pub(super) stats: HashMap<TreePath, (FileStat, Oid)>,
+    pub(super) stats: Stats,
+    /// Objects of finished checkpoints, among them all of this one.
+    pub(super) durable: HashSet<Oid>,
     /// How many of the stats are not in the file, at most.
     pub(super) unwritten: usize,
 }
+
+/// How files looked when they were read, and what they held.
+pub(super) type Stats = BTreeMap<TreePath, (FileStat, Oid)>;
+
+/// Recognises files that come in the order of their paths; one that comes too late is not recognised and costs time only.
+#[derive(Debug)]
+pub(super) struct Recognition<'a>(Peekable<btree_map::Iter<'a, TreePath, (FileStat, Oid)>>);
 
 /// A cache file that is being written; its time of birth is the beginning of the walk.
 #[derive(Debug)]
@@ -56,10 +67,11 @@ impl StatCache {
         decode(&bytes).unwrap_or_default()
     }
 
-    /// The blob of the file at `path`, if the file still is as it was.
-    pub(super) fn lookup(&self, path: &TreePath, stat: &FileStat) -> Option<Oid> {
-        let (known, blob) = self.stats.get(path)?;
-        (known == stat).then_some(*blob)
+    /// Takes `files` and `folders` for what the newest checkpoint held.
+    pub(super) fn hold(&mut self, files: Listing, folders: Folders) {
+        self.files = files;
+        self.folders = folders;
+        self.durable.extend(objects(&self.files, &self.folders));
     }
 
     /// Takes over what a checkpoint found: all its files and folders, how those looked that were read, and what is gone.
@@ -67,6 +79,8 @@ impl StatCache {
         for change in gone.iter().filter(|change| change.kind == ChangeKind::Deleted) {
             self.unwritten += usize::from(self.stats.remove(&change.path).is_some());
         }
+        self.durable.extend(snapshot.read.iter().map(|(.., blob)| *blob));
+        self.durable.extend(folders.values());
         for (path, stat, blob) in snapshot.read {
             if next.can_trust(&stat) {
                 self.stats.insert(path, (stat, blob));
@@ -81,14 +95,37 @@ impl StatCache {
 
     /// Every object that the cache takes for stored.
     pub(super) fn objects(&self) -> impl Iterator<Item = Oid> {
-        let blobs = self.files.values().map(|entry| entry.blob);
-        blobs.chain(self.folders.values().copied())
+        objects(&self.files, &self.folders)
     }
 
     /// The id of the tree of the whole checkpoint.
     pub(super) fn root(&self) -> Option<Oid> {
         self.folders.get(&[][..]).copied()
     }
+}
+
+impl<'a> Recognition<'a> {
+    /// Begins with the first of `stats`.
+    pub(super) fn new(stats: &'a Stats) -> Self {
+        Self(stats.iter().peekable())
+    }
+
+    /// The blob of the file at `path`, if the file still is as it was.
+    pub(super) fn recognise(&mut self, path: &TreePath, stat: &FileStat) -> Option<Oid> {
+        loop {
+            let (known, (seen, blob)) = *self.0.peek()?;
+            match known.cmp(path) {
+                Ordering::Less => self.0.next(),
+                Ordering::Equal => return (seen == stat).then_some(*blob),
+                Ordering::Greater => return None,
+            };
+        }
+    }
+}
+
+/// Every object of these files and folders.
+fn objects(files: &Listing, folders: &Folders) -> impl Iterator<Item = Oid> {
+    files.blobs().chain(folders.values().copied())
 }
 
 impl NextCache {
@@ -137,7 +174,7 @@ fn encode(cache: &StatCache) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(cache.files.len() * 128 + cache.folders.len() * 64);
     bytes.extend_from_slice(MAGIC);
     put_u64(&mut bytes, cache.files.len() as u64);
-    for (path, entry) in &cache.files {
+    for (path, entry) in cache.files.as_slice() {
         put_text(&mut bytes, path.as_bytes());
         put_u64(&mut bytes, u64::from(entry.mode.to_git()));
         bytes.extend_from_slice(entry.blob.as_bytes());
@@ -183,20 +220,25 @@ fn decode(bytes: &[u8]) -> Option<StatCache> {
         return None;
     }
     let mut input = Input(body.strip_prefix(MAGIC)?);
-    let mut cache = StatCache::default();
+    let (mut files, mut folders, mut stats) = (Vec::new(), Folders::new(), Stats::new());
     for _ in 0..input.u64()? {
         let path = TreePath::new(input.text()?).ok()?;
         let mode = FileMode::from_git(u32::try_from(input.u64()?).ok()?)?;
         let blob = input.oid()?;
         if input.u64()? == 1 {
-            cache.stats.insert(path.clone(), (input.stat(mode)?, blob));
+            stats.insert(path.clone(), (input.stat(mode)?, blob));
         }
-        cache.files.insert(path, Entry { mode, blob });
+        files.push((path, Entry { mode, blob }));
     }
     for _ in 0..input.u64()? {
         let folder = input.text()?.into();
-        cache.folders.insert(folder, input.oid()?);
+        folders.insert(folder, input.oid()?);
     }
+    let mut cache = StatCache {
+        stats,
+        ..StatCache::default()
+    };
+    cache.hold(files.into_iter().collect(), folders);
     Some(cache)
 }
 
@@ -254,12 +296,16 @@ mod tests {
             modified,
             changed,
         };
-        StatCache {
-            files: Listing::from([(path.clone(), Entry { mode, blob })]),
-            folders: HashMap::from([(Box::default(), blob)]),
-            stats: HashMap::from([(path, (stat, blob))]),
-            unwritten: 0,
-        }
+        let mut cache = StatCache {
+            stats: Stats::from([(path.clone(), (stat, blob))]),
+            ..StatCache::default()
+        };
+        let files = [(path, Entry { mode, blob })];
+        cache.hold(
+            files.into_iter().collect(),
+            Folders::from([(Box::default(), blob)]),
+        );
+        cache
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a checkpoint holds, as plain data: paths, modes and contents by id.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -173,24 +173,63 @@ pub(super) struct Entry {
     pub(super) blob: Oid,
 }
 
-/// All files of a checkpoint.
-pub(super) type Listing = BTreeMap<TreePath, Entry>;
+/// All files of a checkpoint, in the order of their paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Listing(Vec<(TreePath, Entry)>);
 
 /// The ids of the folders of a checkpoint; the root has the empty name.
 pub(super) type Folders = HashMap<Box<[u8]>, Oid>;
 
-/// Whether `listing` has a file somewhere beneath the folder `folder`.
-pub(super) fn holds_beneath(listing: &Listing, folder: &[u8]) -> bool {
-    let prefix = [folder, b"/"].concat();
-    let mut rest =
-        listing.range::<[u8], _>((std::ops::Bound::Excluded(&prefix[..]), std::ops::Bound::Unbounded));
-    rest.next()
-        .is_some_and(|(path, _)| path.as_bytes().starts_with(&prefix))
+impl Listing {
+    pub(super) fn get(&self, path: &[u8]) -> Option<&Entry> {
+        let found = self.0.binary_search_by(|(known, _)| known.as_bytes().cmp(path));
+        found.ok().map(|at| &self.0[at].1)
+    }
+
+    pub(super) fn contains(&self, path: &[u8]) -> bool {
+        self.get(path).is_some()
+    }
+
+    /// Whether there is a file somewhere beneath the folder `folder`.
+    pub(super) fn holds_beneath(&self, folder: &[u8]) -> bool {
+        let prefix = [folder, b"/"].concat();
+        let first = self.0.partition_point(|(path, _)| path.as_bytes() < &prefix[..]);
+        self.0
+            .get(first)
+            .is_some_and(|(path, _)| path.as_bytes().starts_with(&prefix))
+    }
+
+    pub(super) fn as_slice(&self) -> &[(TreePath, Entry)] {
+        &self.0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = &TreePath> {
+        self.0.iter().map(|(path, _)| path)
+    }
+
+    pub(super) fn blobs(&self) -> impl Iterator<Item = Oid> {
+        self.0.iter().map(|(_, entry)| entry.blob)
+    }
+}
+
+impl FromIterator<(TreePath, Entry)> for Listing {
+    /// Of two entries for one path, which a folder that changes while it is listed can give, the first counts.
+    fn from_iter<I: IntoIterator<Item = (TreePath, Entry)>>(files: I) -> Self {
+        let mut files: Vec<_> = files.into_iter().collect();
+        // Most come in order, and then this is one look at each.
+        files.sort_by(|(left, _), (right, _)| left.cmp(right));
+        files.dedup_by(|(later, _), (path, _)| later == path);
+        Self(files)
+    }
 }
 
 /// What has to happen to `from` to get `to`, in the order of the paths.
 pub(super) fn changes(from: &Listing, to: &Listing) -> Vec<Change> {
-    let (mut old, mut new) = (from.iter().peekable(), to.iter().peekable());
+    let (mut old, mut new) = (from.0.iter().peekable(), to.0.iter().peekable());
     let mut changes = Vec::new();
     loop {
         let order = match (old.peek(), new.peek()) {
@@ -272,11 +311,19 @@ mod tests {
     }
 
     #[test]
+    fn a_listing_has_each_path_once_and_in_order() {
+        let files = listing(&[("b", 1), ("a", 2), ("b", 3)]);
+        assert_eq!(files, listing(&[("a", 2), ("b", 1)]));
+        assert!(files.contains(b"a") && !files.contains(b"c"));
+        assert_eq!(files.get(b"b"), listing(&[("b", 1)]).get(b"b"));
+    }
+
+    #[test]
     fn a_folder_holds_only_what_is_beneath_it() {
         let files = listing(&[("a.b", 1), ("a/x", 1), ("ab/y", 1)]);
-        assert!(holds_beneath(&files, b"a"));
-        assert!(holds_beneath(&files, b"ab"));
-        assert!(!holds_beneath(&files, b"b"));
-        assert!(!holds_beneath(&files, b"a/x"));
+        assert!(files.holds_beneath(b"a"));
+        assert!(files.holds_beneath(b"ab"));
+        assert!(!files.holds_beneath(b"b"));
+        assert!(!files.holds_beneath(b"a/x"));
     }
 }
