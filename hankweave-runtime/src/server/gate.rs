@@ -97,7 +97,7 @@ impl Gate {
         if head.method == "OPTIONS" {
             return Err(forbidden("nothing is shared with other origins"));
         }
-        let is_socket = head.target == SOCKET_PATH;
+        let is_socket = head.path() == SOCKET_PATH;
         if head.method != "GET" {
             let status = match is_socket {
                 true => Status::UpgradeRequired,
@@ -111,7 +111,7 @@ impl Gate {
             return Err((Status::BadRequest, "a request has no body here"));
         }
         if !is_socket {
-            let asset = page::find(&head.target);
+            let asset = page::find(head.path());
             let host = String::from_utf8_lossy(host).into_owned();
             return asset
                 .map(|asset| Admission::Asset(asset, host))
@@ -146,10 +146,12 @@ impl Gate {
         let header = head.one("authorization").ok()?;
         let of_header = header.map(|value| bearer(value).unwrap_or_default());
         let offered = offered(head);
+        // Beside our own subprotocol only, or a client would get no answer to what it offers.
+        let is_ours = offered.contains(&SUBPROTOCOL);
         let of_protocol = offered
             .iter()
             .filter_map(|name| name.strip_prefix(BEARER_SUBPROTOCOL))
-            .map(str::as_bytes);
+            .map(|token| if is_ours { token.as_bytes() } else { b"" });
         let mut tokens = of_header.into_iter().chain(of_protocol);
         let token = tokens.next()?;
         // Two tokens would leave open which of them counts.
@@ -278,14 +280,20 @@ mod tests {
             "Authorization: Bearer everything\r\nSec-WebSocket-Protocol: hankweave, bearer.reading\r\n",
             "Authorization: Bearer wrong\r\nSec-WebSocket-Protocol: hankweave, bearer.everything\r\n",
             "Sec-WebSocket-Protocol: hankweave, everything\r\n",
-            "Sec-WebSocket-Protocol: bearer.reading, bearer.everything\r\n",
+            "Sec-WebSocket-Protocol: bearer.everything\r\n",
+            "Sec-WebSocket-Protocol: chat, bearer.everything\r\n",
+            "Sec-WebSocket-Protocol: hankweave, bearer.reading, bearer.everything\r\n",
             "Cookie: token=everything\r\n",
         ] {
             let refused = status("GET /ws", &format!("{HOST}{UPGRADE}{headers}")).await;
             assert_eq!(refused, Status::Unauthorized, "{headers}");
         }
         let in_address = status("GET /ws?token=everything", &format!("{HOST}{UPGRADE}")).await;
-        assert_eq!(in_address, Status::NotFound, "a token has no place in an address");
+        assert_eq!(
+            in_address,
+            Status::Unauthorized,
+            "a token has no place in an address"
+        );
     }
 
     // covers: F12
@@ -317,7 +325,9 @@ mod tests {
             ("GET /ws", Status::UpgradeRequired),
             ("GET /token", Status::NotFound),
             ("GET /../token", Status::NotFound),
-            ("GET /?x", Status::NotFound),
+            ("GET /?x", Status::Ok),
+            ("GET /ws?x", Status::UpgradeRequired),
+            ("GET /x?/", Status::NotFound),
             ("GET http://127.0.0.1:4000/", Status::NotFound),
             ("POST /", Status::NotFound),
             ("HEAD /ws", Status::UpgradeRequired),

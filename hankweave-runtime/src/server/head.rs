@@ -78,6 +78,11 @@ impl Head {
         })
     }
 
+    /// The target without its query.
+    pub(super) fn path(&self) -> &str {
+        self.target.split_once('?').map_or(&self.target, |(path, _)| path)
+    }
+
     /// All values of a header; `name` in lower case.
     pub(super) fn all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h [u8]> {
         let named = self.headers.iter().filter(move |(found, _)| found == name);
@@ -128,6 +133,7 @@ mod tests {
             .await
             .unwrap();
         assert_eq!((head.method.as_str(), head.target.as_str()), ("GET", "/ws?a=1"));
+        assert_eq!(head.path(), "/ws");
         assert_eq!(head.one("host"), Ok(Some(&b"a"[..])));
         assert_eq!(head.one("x"), Err(Repeated));
         assert_eq!(head.one("y"), Ok(None));

@@ -52,7 +52,7 @@ fn split_port(authority: &str) -> (&str, Option<Option<u16>>) {
     (host, Some(port.parse().ok().filter(|_| is_plain)))
 }
 
-/// Whether `host`, the value of a `Host` header, names this server exactly. `reached` is the address that the connection came to: a server on the
+/// Whether `host`, the value of a `Host` header, names this server exactly; case does not matter (RFC 9110, section 4.2.3). `reached` is the address that the connection came to: a server on the
 /// loopback has three names, one that listens elsewhere is also called by its address.
 pub(super) fn is_our_host(host: &[u8], reached: IpAddr, port: u16) -> bool {
     let names = [
@@ -67,8 +67,8 @@ pub(super) fn is_our_host(host: &[u8], reached: IpAddr, port: u16) -> bool {
             None => format!("[{address}]:{port}"),
         },
     };
-    let by_address = address.as_bytes() == host;
-    by_address || names.iter().any(|name| name.as_bytes() == host)
+    let mut names = names.iter().chain([&address]);
+    names.any(|name| name.as_bytes().eq_ignore_ascii_case(host))
 }
 
 /// Whether a page from `origin` may connect: our own page, seen under the same name as the connection, or one of the list.
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn the_server_has_three_names_and_no_other() {
         let ours = |host: &str| is_our_host(host.as_bytes(), LOOPBACK, 4_000);
-        for host in ["127.0.0.1:4000", "localhost:4000", "[::1]:4000"] {
+        for host in ["127.0.0.1:4000", "localhost:4000", "LocalHost:4000", "[::1]:4000"] {
             assert!(ours(host), "{host}");
         }
         for host in [
@@ -100,7 +100,6 @@ mod tests {
             "localhost:4001",
             "localhost:04000",
             "localhost:4000 ",
-            "LOCALHOST:4000",
             "localhost.:4000",
             "127.0.0.1.:4000",
             "127.1:4000",
@@ -122,6 +121,7 @@ mod tests {
         assert!(is_our_host(b"10.0.0.7:80", reached("10.0.0.7"), 80));
         assert!(is_our_host(b"10.0.0.7:80", reached("::ffff:10.0.0.7"), 80));
         assert!(is_our_host(b"[fd00::1]:80", reached("fd00::1"), 80));
+        assert!(is_our_host(b"[FD00::1]:80", reached("fd00::1"), 80));
         assert!(!is_our_host(b"10.0.0.8:80", reached("10.0.0.7"), 80));
         assert!(!is_our_host(b"rebound.example:80", reached("10.0.0.7"), 80));
     }
