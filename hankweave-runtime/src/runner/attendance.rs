@@ -1,4 +1,4 @@
-//! Who could say what is to be done while a run goes on.
+//! Who is there while a run goes on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use tokio::sync::watch;
 /// How long a run waits for somebody to come back before it takes itself to be alone.
 const ABSENCE: Duration = Duration::from_secs(60);
 
-/// Counts those who can send commands; every clone is the same count.
+/// Counts those who are there; every clone is the same count.
 #[derive(Debug, Clone)]
 pub(crate) struct Attendance(Arc<watch::Sender<usize>>);
 
-/// Somebody who can send commands, until this is dropped.
+/// Somebody who is there, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Attendee(Attendance);
 
@@ -31,6 +31,12 @@ impl Attendance {
     /// Whether somebody is there.
     pub(super) fn is_anybody_there(&self) -> bool {
         *self.0.borrow() > 0
+    }
+
+    /// Waits until somebody is there.
+    pub(crate) async fn somebody(&self) {
+        // The sender is `self`, so the wait cannot fail.
+        let _ = self.0.subscribe().wait_for(|count| *count > 0).await;
     }
 
     /// Waits until everybody has been gone for a minute.

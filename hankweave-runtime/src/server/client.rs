@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::Shared;
 use super::history;
-use super::limits::{Limits, Rate};
+use super::limits::Rate;
 use super::outbox::Outbox;
 use super::reply::Attempted;
 use super::token::Role;
@@ -42,6 +42,8 @@ pub(super) struct Client {
     heard: Instant,
     asked: bool,
     attendee: Option<Attendee>,
+    /// Since it has said something behind its handshake.
+    listener: Option<Attendee>,
 }
 
 /// Which events a client gets.
@@ -84,6 +86,7 @@ impl Client {
             heard: Instant::now(),
             asked: false,
             attendee: None,
+            listener: None,
             shared,
         }
     }
@@ -91,10 +94,11 @@ impl Client {
     /// Serves the client until it leaves or is left. `place` is given back as soon as it no longer counts.
     pub(super) async fn serve(mut self, mut wire: Wire, place: OwnedSemaphorePermit) {
         let leaving = self.talk(&mut wire).await;
+        let patience = self.patience();
         self.shared.hub.leave(self.number);
-        self.attendee = None;
+        (self.attendee, self.listener) = (None, None);
         let Some(leaving) = leaving else {
-            return wire.hang_up().await;
+            return self.unless_closed(wire.hang_up()).await;
         };
         tracing::debug!(
             client = self.id,
@@ -105,20 +109,30 @@ impl Client {
         let limits = &self.shared.limits;
         match leaving {
             SLOW => {}
-            GOING_AWAY => return wire.leave(leaving, limits.hesitation).await,
-            _ => return wire.leave(leaving, CLOSING).await,
+            GOING_AWAY => return wire.leave(leaving, patience).await,
+            _ => return self.unless_closed(wire.leave(leaving, CLOSING)).await,
         }
-        // It may take long until it reads on: it keeps nobody out meanwhile, and does not keep the server.
+        // It may take long until it reads on: it keeps nobody out meanwhile.
         drop(place);
-        let shared = Arc::clone(&self.shared);
-        let Ok(_seat) = shared.farewells.clone().try_acquire_owned() else {
-            return;
-        };
-        let farewell = self.shared.limits.farewell;
+        if let Ok(_seat) = self.shared.farewells.try_acquire() {
+            self.unless_closed(wire.leave(leaving, limits.farewell)).await;
+        }
+    }
+
+    /// Takes leave of somebody for whom the server does not stay.
+    async fn unless_closed(&self, farewell: impl Future<Output = ()>) {
         tokio::select! {
             biased;
-            () = wire.leave(leaving, farewell) => {}
-            () = shared.closed() => {}
+            () = farewell => {}
+            () = self.shared.closing.cancelled() => {}
+        }
+    }
+
+    /// How long it may take to answer that it is left: nobody waits for one that may never have read anything.
+    fn patience(&self) -> Duration {
+        match self.listener {
+            Some(_) => self.shared.limits.hesitation,
+            None => self.shared.limits.answer,
         }
     }
 
@@ -128,16 +142,18 @@ impl Client {
         // A part of the history is read while the one before it is sent, and waits until everything is.
         let mut reading: Option<Reading> = None;
         let mut idle = false;
-        let mut last_words: Option<LastWords> = None;
+        // Until when it may get the rest, once the server stops.
+        let mut end: Option<Instant> = None;
         let begin = Instant::now();
         loop {
-            let wants_idle = !idle && (last_words.is_some() || self.wants_history());
+            let wants_idle = !idle && (end.is_some() || self.wants_history());
             // Every arm is cancel safe: a part of the journal that was read stays where it is until it is taken.
             tokio::select! {
                 biased;
-                () = shared.closing.cancelled(), if last_words.is_none() => {
-                    last_words = Some(LastWords::begin(&shared.limits, wire.taken()));
+                () = shared.closing.cancelled(), if end.is_none() => {
+                    end = Some(Instant::now() + shared.limits.last_words);
                 }
+                () = shared.ended.cancelled(), if self.may_be_deaf() => self.ask(wire),
                 page = read_on(&mut reading), if idle => {
                     idle = false;
                     match page {
@@ -166,10 +182,8 @@ impl Client {
                     Happened::Broken(leaving) => return Some(leaving),
                     Happened::Gone => return None,
                 },
-                () = tokio::time::sleep_until(self.next_look(begin, last_words.as_ref())) => {
-                    // While the journal is waited for, there is nothing for the client to take.
-                    let taken = (!idle).then(|| wire.taken());
-                    if last_words.as_mut().is_some_and(|words| words.are_over(taken)) {
+                () = tokio::time::sleep_until(self.next_look(begin, end)) => {
+                    if end.is_some_and(|end| self.has_had_its_time(wire, end)) {
                         return Some(GOING_AWAY);
                     }
                     if let Some(leaving) = self.look(wire, begin) {
@@ -180,8 +194,8 @@ impl Client {
         }
     }
 
-    /// The next moment at which the client may have been silent for too long.
-    fn next_look(&self, begin: Instant, last_words: Option<&LastWords>) -> Instant {
+    /// The next moment at which the client may have been silent for too long, or may have had its time before `end`.
+    fn next_look(&self, begin: Instant, end: Option<Instant>) -> Instant {
         let limits = &self.shared.limits;
         let silence = match self.asked {
             false => limits.silence / 2,
@@ -191,7 +205,8 @@ impl Client {
         if self.mode.is_none() {
             next = next.min(begin + limits.handshake);
         }
-        last_words.map_or(next, |words| words.next_look().min(next))
+        // Since when it takes nothing is known only when it is looked at.
+        end.map_or(next, |end| next.min(end).min(Instant::now() + LOOK))
     }
 
     /// Asks a silent client whether it is there, and leaves one that does not answer or never begins.
@@ -204,16 +219,39 @@ impl Client {
             return Some(Leaving::new(CloseCode::Policy, "silent"));
         }
         if !self.asked && self.heard.elapsed() >= limits.silence / 2 {
-            self.asked = true;
-            wire.ask();
+            self.ask(wire);
         }
         None
+    }
+
+    fn ask(&mut self, wire: &mut Wire) {
+        self.asked = true;
+        wire.ask();
+    }
+
+    /// Whether nothing has been heard since the handshake, and it was not asked either.
+    fn may_be_deaf(&self) -> bool {
+        self.mode.is_some() && self.listener.is_none() && !self.asked
+    }
+
+    /// Whether the server, which stops, stays no longer for it: whoever takes something of what waits gets all of it before `end`, and one that
+    /// takes nothing keeps nobody.
+    fn has_had_its_time(&self, wire: &Wire, end: Instant) -> bool {
+        let hesitation = self.shared.limits.hesitation;
+        let hesitates = wire
+            .refuses_since()
+            .is_some_and(|since| since.elapsed() >= hesitation);
+        hesitates || Instant::now() >= end
     }
 
     /// Takes one frame. `Some`: the client is left for this reason, or has gone.
     async fn hear(&mut self, wire: &mut Wire, message: Message) -> Option<Option<Leaving>> {
         self.heard = Instant::now();
         self.asked = false;
+        if self.mode.is_some() {
+            self.listener
+                .get_or_insert_with(|| self.shared.listeners.arrive());
+        }
         // Answers to our pings among them: nobody is asked as often as that.
         if !matches!(message, Message::Close(_)) && self.rate.is_exceeded() {
             return Some(Some(Leaving::new(CloseCode::Policy, "too many messages")));
@@ -352,42 +390,8 @@ impl Client {
     }
 }
 
-/// The time in which a client gets the rest when the run has ended. Whoever takes something has all of it; one that takes nothing keeps nobody.
-#[derive(Debug)]
-struct LastWords {
-    end: Instant,
-    hesitation: Duration,
-    /// When the client was looked at last, and what it had taken then.
-    looked: Instant,
-    taken: u64,
-}
-
-impl LastWords {
-    fn begin(limits: &Limits, taken: u64) -> Self {
-        let looked = Instant::now();
-        Self {
-            end: looked + limits.last_words,
-            hesitation: limits.hesitation,
-            looked,
-            taken,
-        }
-    }
-
-    fn next_look(&self) -> Instant {
-        self.end.min(self.looked + self.hesitation)
-    }
-
-    /// Whether the time is over for a client that has `taken` so much; `None`: it has nothing to take.
-    fn are_over(&mut self, taken: Option<u64>) -> bool {
-        let now = Instant::now();
-        if now < self.next_look() {
-            return false;
-        }
-        let hesitates = taken == Some(self.taken);
-        (self.looked, self.taken) = (now, taken.unwrap_or(self.taken));
-        hesitates || now >= self.end
-    }
-}
+/// How often a client is looked at while the server stops.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A client that did not read.
 const SLOW: Leaving = Leaving::new(CloseCode::Again, "slow");

@@ -31,6 +31,8 @@ pub struct Limits {
     pub last_words: Duration,
     /// How long a client may take nothing of that, or not answer that it is left.
     pub hesitation: Duration,
+    /// How long a client that has said nothing since its handshake may take to answer when the run has ended.
+    pub answer: Duration,
 }
 
 impl Default for Limits {
@@ -48,6 +50,7 @@ impl Default for Limits {
             farewell: Duration::from_secs(30),
             last_words: Duration::from_secs(2),
             hesitation: Duration::from_millis(500),
+            answer: Duration::from_millis(50),
         }
     }
 }

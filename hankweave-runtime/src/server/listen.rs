@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +16,6 @@ use super::client::Client;
 use super::gate::{Admission, Status};
 use super::head::{Head, HeadError};
 use super::plain;
-use super::token::Role;
 use super::wire::Wire;
 use crate::world::net::{Connection, Listener};
 
@@ -90,7 +90,10 @@ async fn receive(mut connection: Box<dyn Connection>, shared: Arc<Shared>, stran
             Ok(Ok(head)) => match shared.gate.admit(&head, reached) {
                 Admission::Asset(asset, host) => plain::send(connection, asset, &host).await,
                 Admission::Refused(status, why) => plain::refuse(connection, status, why).await,
-                Admission::Upgrade(role, answer) => return Some((connection, role, answer, head.rest)),
+                Admission::Upgrade(role, answer) => {
+                    let upgraded = upgrade(connection, &shared, &answer, head.rest).await;
+                    return upgraded.map(|(wire, place)| (wire, place, role));
+                }
             },
         }
         None
@@ -102,32 +105,28 @@ async fn receive(mut connection: Box<dyn Connection>, shared: Arc<Shared>, stran
         () = shared.closing.cancelled() => None,
     };
     drop(stranger);
-    if let Some((connection, role, answer, rest)) = upgraded {
-        upgrade(connection, &shared, role, &answer, rest).await;
+    if let Some((wire, place, role)) = upgraded {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Client::new(shared, role, number).serve(wire, place).await;
     }
 }
 
-/// Makes a client of somebody who has shown a token, if there is room.
+/// Makes a socket of the connection of somebody who has shown a token, if there is room.
 async fn upgrade(
     mut connection: Box<dyn Connection>,
-    shared: &Arc<Shared>,
-    role: Role,
+    shared: &Shared,
     answer: &[u8],
     rest: Vec<u8>,
-) {
+) -> Option<(Wire, OwnedSemaphorePermit)> {
     let Ok(place) = shared.clients.clone().try_acquire_owned() else {
-        return plain::refuse(connection, Status::Unavailable, "there are too many clients").await;
+        plain::refuse(connection, Status::Unavailable, "there are too many clients").await;
+        return None;
     };
     let written = tokio::time::timeout(shared.limits.head, connection.write_all(answer)).await;
-    if !matches!(written, Ok(Ok(()))) {
-        return;
-    }
-    static NUMBERS: AtomicU64 = AtomicU64::new(1);
-    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    written.ok()?.ok()?;
     let wire = Wire::new(connection, rest, shared.limits.socket()).await;
-    Client::new(Arc::clone(shared), role, number)
-        .serve(wire, place)
-        .await;
+    Some((wire, place))
 }
 
 /// Somebody else needs the place: a line that fits into what the system keeps, and nothing to wait for.

@@ -1,28 +1,38 @@
-//! A connection that knows how much the client has taken.
+//! A connection that knows since when the client takes nothing.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 use crate::world::net::Connection;
 
-/// Passes everything on, and counts what goes to the client.
+/// Passes everything on, and looks whether it is taken.
 #[derive(Debug)]
 pub(super) struct Meter {
     connection: Box<dyn Connection>,
-    taken: u64,
+    /// When the client took something last.
+    took: Instant,
+    /// Whether there is more that it does not take.
+    refuses: bool,
 }
 
 impl Meter {
     pub(super) fn new(connection: Box<dyn Connection>) -> Self {
-        Self { connection, taken: 0 }
+        let took = Instant::now();
+        let refuses = false;
+        Self {
+            connection,
+            took,
+            refuses,
+        }
     }
 
-    /// Bytes that the client, or the system for it, has taken.
-    pub(super) fn taken(&self) -> u64 {
-        self.taken
+    /// Since when the client, or the system for it, has taken nothing of what waits; `None` when nothing does.
+    pub(super) fn refuses_since(&self) -> Option<Instant> {
+        self.refuses.then_some(self.took)
     }
 }
 
@@ -43,8 +53,9 @@ impl AsyncWrite for Meter {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.connection).poll_write(context, bytes);
-        if let Poll::Ready(Ok(count)) = written {
-            self.taken += count as u64;
+        self.refuses = written.is_pending();
+        if !self.refuses {
+            self.took = Instant::now();
         }
         written
     }

@@ -60,7 +60,7 @@ pub use limits::Limits;
 pub use origin::Origin;
 pub use token::{READ_ONLY_TOKEN_FILE, READ_ONLY_TOKEN_VARIABLE, TOKEN_FILE, TOKEN_VARIABLE};
 
-/// How long the server stays when a run has ended by itself, so that clients see the end before it goes.
+/// How long the server stays for those who listen when a run has ended by itself, so that they can ask about it.
 const STAY: Duration = Duration::from_secs(1);
 
 /// How long the events that are on their way may take when the run has ended.
@@ -166,14 +166,19 @@ struct Shared {
     journal: Arc<dyn EventJournal>,
     hank: Arc<Hank>,
     jobs: mpsc::Sender<Job>,
+    /// Those who may send commands.
     attendance: Attendance,
+    /// Those who have said something since their handshake, so they read as well.
+    listeners: Attendance,
     shutdown: Shutdown,
     ready: Ready,
     limits: Limits,
     /// Places for clients.
     clients: Arc<Semaphore>,
     /// Places for clients that were too slow and have not read that yet.
-    farewells: Arc<Semaphore>,
+    farewells: Semaphore,
+    /// The run has ended by itself.
+    ended: CancellationToken,
     /// The server stops.
     closing: CancellationToken,
 }
@@ -224,7 +229,7 @@ impl Bound {
     /// Begins to answer. Every event from now on reaches the clients.
     pub(crate) fn start(self, stage: Stage) -> Server {
         let (jobs, waiting) = mpsc::channel(commands::QUEUE);
-        let (closing, hank) = (CancellationToken::new(), Arc::new(stage.hank));
+        let hank = Arc::new(stage.hank);
         let voice = Voice::new(&stage.world);
         let hands = Hands {
             commander: stage.commander,
@@ -251,11 +256,13 @@ impl Bound {
             hank,
             jobs,
             attendance: stage.attendance,
+            listeners: Attendance::new(),
             shutdown: stage.shutdown,
             ready: ready(&stage.dir, address.port()),
             clients: Arc::new(Semaphore::new(limits.clients)),
-            farewells: Arc::new(Semaphore::new(limits.clients)),
-            closing,
+            farewells: Semaphore::new(limits.clients),
+            ended: CancellationToken::new(),
+            closing: CancellationToken::new(),
             limits,
             world: stage.world,
         });
@@ -299,7 +306,7 @@ impl Server {
     /// Lets clients see the end of the run, then leaves them. The manager must have stopped. `by_itself`: nobody asked the run to stop.
     pub(crate) async fn close(mut self, by_itself: bool) {
         let _ = tokio::time::timeout(DELIVERY, self.told.wait_for(|told| *told)).await;
-        if by_itself && self.shared.hub.has_members() {
+        if by_itself && self.shared.is_listened_to().await {
             tokio::time::sleep(STAY).await;
         }
         self.shared.closing.cancel();
@@ -312,9 +319,14 @@ impl Server {
 }
 
 impl Shared {
-    /// Waits until the server stops.
-    async fn closed(&self) {
-        self.closing.cancelled().await;
+    /// Whether a client has said something since its handshake, or says something now that it is asked: the others may be such as never read.
+    async fn is_listened_to(&self) -> bool {
+        if !self.hub.has_members() {
+            return false;
+        }
+        self.ended.cancel();
+        let answer = tokio::time::timeout(self.limits.answer, self.listeners.somebody());
+        answer.await.is_ok()
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
@@ -68,9 +69,9 @@ impl Wire {
         }
     }
 
-    /// Bytes that the client has taken.
-    pub(super) fn taken(&self) -> u64 {
-        self.socket.get_ref().taken()
+    /// Since when the client has taken nothing of what waits; `None` when nothing does.
+    pub(super) fn refuses_since(&self) -> Option<Instant> {
+        self.socket.get_ref().refuses_since()
     }
 
     /// Sends a text before everything that waits.
@@ -149,23 +150,20 @@ impl Wire {
         Ok(true)
     }
 
-    /// Says good-bye and waits for the answer, for no longer than `patience`.
+    /// Says good-bye and waits for the answer and the end of the connection, for no longer than `patience`.
     pub(super) async fn leave(mut self, leaving: Leaving, patience: Duration) {
         let frame = CloseFrame {
             code: leaving.code,
             reason: Utf8Bytes::from_static(leaving.reason),
         };
         let work = async {
-            self.socket.send(Message::Close(Some(frame))).await?;
-            while let Some(heard) = self.socket.next().await {
-                heard?;
+            if self.socket.send(Message::Close(Some(frame))).await.is_ok() {
+                while let Some(Ok(_)) = self.socket.next().await {}
             }
-            Ok::<_, Error>(())
-        };
-        let said = tokio::time::timeout(patience, work).await;
-        if said.is_ok() {
             self.hang_up().await;
-        }
+        };
+        // Whoever does not answer does without it.
+        let _ = tokio::time::timeout(patience, work).await;
     }
 
     /// Ends a connection that the client has closed, or whose end it has heard of.

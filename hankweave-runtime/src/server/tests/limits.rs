@@ -11,13 +11,6 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use super::guest::{Guest, knock, soon};
 use super::*;
 
-fn with(limits: Limits) -> ServerOptions {
-    ServerOptions {
-        limits,
-        ..ServerOptions::default()
-    }
-}
-
 /// A frame with its mask, which is all zeros.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![first];
@@ -126,29 +119,48 @@ async fn a_client_that_does_not_read_is_left_and_nobody_else_notices() {
     live.stop().await;
 }
 
+/// Everything that a client says which then never reads.
+fn deaf(live: &Live) -> Vec<u8> {
+    let head = format!(
+        "GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer {}\r\n\r\n",
+        live.port, live.token
+    );
+    let handshake = json!({"type": "handshake", "data": {"mode": "readonly", "afterSeq": 0}});
+    [head.into_bytes(), frame(0x81, handshake.to_string().as_bytes())].concat()
+}
+
 // covers: F13
 #[tokio::test]
 async fn forty_clients_that_never_read_do_not_keep_a_run() {
-    let live = live_with(
-        waiting(&["one"]),
-        with(Limits {
-            clients: 41,
-            ..Limits::default()
-        }),
-    )
-    .await;
-    let mut deaf = Vec::new();
+    let live = live(waiting(&["one"])).await;
+    let mut guest = Guest::commander(&live).await;
+    let mut strangers = Vec::new();
     for _ in 0..40 {
-        deaf.push(Guest::enter(&live, json!({"mode": "readonly"})).await);
+        let mut stranger = knock(&live).await;
+        stranger.write_all(&deaf(&live)).await.unwrap();
+        strangers.push(stranger);
     }
     let begin = Instant::now();
-    live.chatter(2_500, 4_000).await;
-    let mut guest = Guest::commander(&live).await;
+    // Rounds that fit into a queue, and the next one when the reader has had its fill.
+    let is_end = |message: &serde_json::Value| message["data"]["message"] == "end of chatter";
+    for _ in 0..25 {
+        tokio::join!(live.chatter(100, 4_000), guest.until_that(is_end));
+    }
     guest.accepted("n", "codon.next", json!(null)).await;
     guest.idle("all-codons-completed").await;
-    live.stop().await;
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
-    assert_eq!(deaf.len(), 40);
+    // Clients for whom there is no room are told so, and keep nobody either when they do not read that.
+    for _ in 0..40 {
+        let mut stranger = knock(&live).await;
+        stranger.write_all(&deaf(&live)).await.unwrap();
+        strangers.push(stranger);
+    }
+    drop(guest);
+    let begin = Instant::now();
+    live.stop().await;
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    drop(strangers);
 }
 
 #[tokio::test]

@@ -30,21 +30,18 @@ struct Live {
     token: String,
     read_only_token: String,
     manager: StateManager,
+    commander: Commander,
     shutdown: Shutdown,
     task: JoinHandle<Result<RunOutcome, RunError>>,
 }
 
 async fn live(project: Project) -> Live {
-    live_with(project, ServerOptions::default()).await
-}
-
-async fn live_with(project: Project, options: ServerOptions) -> Live {
     let hankweave = project.open().await;
-    live_in(project, hankweave, options).await
+    live_in(project, hankweave).await
 }
 
-async fn live_in(project: Project, mut hankweave: Hankweave, options: ServerOptions) -> Live {
-    hankweave.serve(options).await.unwrap();
+async fn live_in(project: Project, mut hankweave: Hankweave) -> Live {
+    hankweave.serve(ServerOptions::default()).await.unwrap();
     let token = |file| {
         let path = project.work().join(".hankweave").join(file);
         std::fs::read_to_string(path).unwrap().trim_end().to_owned()
@@ -57,6 +54,7 @@ async fn live_in(project: Project, mut hankweave: Hankweave, options: ServerOpti
         token: full,
         read_only_token: read_only,
         manager: hankweave.opened.possession.manager.clone(),
+        commander: hankweave.commander(),
         shutdown: shutdown.clone(),
         task: tokio::spawn(hankweave.run(shutdown)),
     }

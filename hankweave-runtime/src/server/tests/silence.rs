@@ -15,6 +15,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
+use crate::runner::Command;
 use crate::world::net::{Connection, Net};
 
 const PORT: u16 = 4_000;
@@ -91,13 +92,12 @@ impl AsyncWrite for Visitor {
 type Socket = WebSocketStream<DuplexStream>;
 
 /// A run on a street of its own, and the way there.
-async fn on_a_street() -> (Live, mpsc::Sender<Visitor>) {
+async fn on_a_street(project: Project) -> (Live, mpsc::Sender<Visitor>) {
     let (knock, visitors) = mpsc::channel(8);
-    let project = waiting(&["one"]);
     let mut builder = project.builder();
     builder.world.net = Arc::new(Street(Mutex::new(Some(visitors))));
     let hankweave = builder.open().await.unwrap();
-    let live = live_in(project, hankweave, ServerOptions::default()).await;
+    let live = live_in(project, hankweave).await;
     (live, knock)
 }
 
@@ -117,6 +117,19 @@ async fn enter(live: &Live, knock: &mpsc::Sender<Visitor>, data: Value) -> Socke
     socket
 }
 
+/// Reads until a message has this in it.
+async fn until(socket: &mut Socket, wanted: &str) {
+    while !socket
+        .next()
+        .await
+        .unwrap()
+        .unwrap()
+        .to_text()
+        .unwrap()
+        .contains(wanted)
+    {}
+}
+
 /// Reads until the server closes and returns the code.
 async fn closed(socket: &mut Socket) -> Option<u16> {
     while let Some(Ok(message)) = socket.next().await {
@@ -129,7 +142,7 @@ async fn closed(socket: &mut Socket) -> Option<u16> {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_never_shakes_hands_is_left() {
-    let (live, knock) = on_a_street().await;
+    let (live, knock) = on_a_street(waiting(&["one"])).await;
     let (mut socket, begin) = (connect(&live, &knock).await, Instant::now());
     assert_eq!(closed(&mut socket).await, Some(1008));
     assert_eq!(begin.elapsed().as_secs(), Limits::default().handshake.as_secs());
@@ -138,7 +151,7 @@ async fn whoever_never_shakes_hands_is_left() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_says_nothing_is_left_and_whoever_reads_says_enough() {
-    let (live, knock) = on_a_street().await;
+    let (live, knock) = on_a_street(waiting(&["one"])).await;
     // A client that reads answers the server's questions by itself; one that does not read answers nothing.
     let mut reader = enter(&live, &knock, json!({"mode": "readonly"})).await;
     let mut dead = enter(&live, &knock, json!({"mode": "readonly"})).await;
@@ -150,19 +163,14 @@ async fn whoever_says_nothing_is_left_and_whoever_reads_says_enough() {
     let closing = [&[0x88, 8][..], &1008_u16.to_be_bytes(), b"silent"].concat();
     assert!(heard.ends_with(&closing), "{heard:x?}");
     live.say("still there").await;
-    loop {
-        let message = reader.next().await.unwrap().unwrap();
-        if message.is_text() && message.to_text().unwrap().contains("still there") {
-            break;
-        }
-    }
+    until(&mut reader, "still there").await;
     live.stop().await;
 }
 
 // covers: F13
 #[tokio::test(start_paused = true)]
 async fn at_the_end_whoever_reads_slowly_gets_everything_and_whoever_does_not_read_keeps_nobody() {
-    let (live, knock) = on_a_street().await;
+    let (live, knock) = on_a_street(waiting(&["one"])).await;
     live.chatter(400, 1_000).await;
     let everything = json!({"mode": "readonly", "afterSeq": 0});
     let deaf = enter(&live, &knock, everything.clone()).await;
@@ -195,7 +203,37 @@ async fn at_the_end_whoever_reads_slowly_gets_everything_and_whoever_does_not_re
         (last["seq"].as_u64(), code),
         (Some(journal.last_seq()), Some(1001))
     );
-    assert!(elapsed >= Duration::from_millis(900), "{elapsed:?}");
+    // The last of it waits in the pipe, from where it comes without the server.
+    assert!(elapsed >= Duration::from_millis(600), "{elapsed:?}");
     assert!(elapsed <= Duration::from_millis(1_500), "{elapsed:?}");
     drop(deaf);
+}
+
+/// Ends the last codon, and returns how long the run takes from there to its end.
+async fn skip_to_the_end(live: Live) -> Duration {
+    while live.commander.send(Command::Skip).await.is_err() {
+        // The codon has not begun.
+        tokio::task::yield_now().await;
+    }
+    let begin = Instant::now();
+    live.task.await.unwrap().unwrap();
+    begin.elapsed()
+}
+
+// covers: F13
+#[tokio::test(start_paused = true)]
+async fn a_run_that_ends_by_itself_stays_for_those_who_listen_and_for_nobody_else() {
+    let (live, knock) = on_a_street(Project::new(&["wait"])).await;
+    let mut deaf = enter(&live, &knock, json!({"mode": "readonly"})).await;
+    until(&mut deaf, "server.ready").await;
+    let elapsed = skip_to_the_end(live).await;
+    assert!(elapsed < Duration::from_millis(200), "{elapsed:?}");
+    drop(deaf);
+
+    let (live, knock) = on_a_street(Project::new(&["wait"])).await;
+    let mut listener = enter(&live, &knock, json!({"mode": "readonly"})).await;
+    until(&mut listener, "server.ready").await;
+    let (elapsed, code) = tokio::join!(skip_to_the_end(live), closed(&mut listener));
+    assert!(elapsed >= STAY, "{elapsed:?}");
+    assert_eq!(code, Some(1001));
 }
