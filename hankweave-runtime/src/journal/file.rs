@@ -12,7 +12,7 @@ use super::index::Index;
 use super::lines::{self, Lines};
 use super::retention::{is_forgotten, keep_the_rest, oldest_beyond};
 use super::segment::Segment;
-use super::{Batch, EventJournal, JournalError, LinePage, Page, PageLimit};
+use super::{Batch, EventJournal, JournalError, Page, PageLimit};
 use crate::world::disk::{self, AppendFile, Disk, SyncFile};
 
 /// A journal of append-only files with one line for each event.
@@ -36,6 +36,14 @@ struct Stretch {
     range: Range<u64>,
     /// See [`Writer::ours`].
     ours: (u32, u64),
+}
+
+/// A line that is shown.
+struct Shown<'a> {
+    seq: Option<u64>,
+    bytes: &'a [u8],
+    /// Whether this process wrote it.
+    of_ours: bool,
 }
 
 /// When the journal begins a new file, and when it begins to forget ("reliability and security", rule D6).
@@ -150,15 +158,16 @@ impl FileJournal {
         }
     }
 
-    /// Shows the lines behind number `after`, oldest first, as long as `show` wants more. It is also told whether this process wrote the line.
-    fn visit(&self, mut after: u64, show: &mut dyn FnMut(&[u8], bool) -> bool) -> Result<(), JournalError> {
+    /// Shows the lines behind number `after`, oldest first, as long as `show` wants more.
+    fn visit(&self, mut after: u64, show: &mut dyn FnMut(Shown<'_>) -> bool) -> Result<(), JournalError> {
         let mut stretch = self.writer().behind(after);
         loop {
             let mut shown = after;
-            let end = self.walk(&stretch, &mut |line, of_ours| {
-                let more = show(line, of_ours);
+            let end = self.walk(&stretch, &mut |line| {
+                let seq = line.seq;
+                let more = show(line);
                 if more {
-                    shown = shown.max(lines::seq_of(line).unwrap_or(shown));
+                    shown = shown.max(seq.unwrap_or(shown));
                 }
                 more
             });
@@ -187,7 +196,7 @@ impl FileJournal {
     fn walk<'s>(
         &self,
         stretch: &'s Stretch,
-        show: &mut dyn FnMut(&[u8], bool) -> bool,
+        show: &mut dyn FnMut(Shown<'_>) -> bool,
     ) -> Result<Option<(&'s Segment, u64)>, JournalError> {
         let mut range = stretch.range.clone();
         for segment in &stretch.segments {
@@ -342,35 +351,27 @@ impl EventJournal for FileJournal {
 
     fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError> {
         let (mut page, mut bytes) = (Page::default(), 0);
-        self.visit(after, &mut |line, _| {
-            let Some(entry) = lines::decode(line) else {
+        self.visit(after, &mut |line| {
+            let Some(entry) = lines::decode(line.bytes) else {
                 page.corrupt_lines += 1;
                 return true;
             };
-            if page.is_full(bytes + line.len(), limit) {
+            if page.is_full(bytes + line.bytes.len(), limit) {
                 page.more = true;
                 return false;
             }
-            bytes += line.len() + 1;
+            bytes += line.bytes.len() + 1;
             page.entries.push(entry);
             true
         })?;
         Ok(page)
     }
 
-    fn lines_after(&self, after: u64, limit: PageLimit) -> Result<LinePage, JournalError> {
-        let mut page = LinePage::default();
-        self.visit(
-            after,
-            &mut |line, of_ours| match lines::undecoded(line, of_ours) {
-                Some((seq, text)) => page.push(seq, text, limit),
-                None => {
-                    page.corrupt_lines += 1;
-                    true
-                }
-            },
-        )?;
-        Ok(page)
+    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &str) -> bool) -> Result<(), JournalError> {
+        self.visit(after, &mut |line| {
+            let text = line.seq.zip(lines::undecoded(line.bytes, line.of_ours));
+            text.is_none_or(|(seq, text)| show(seq, text))
+        })
     }
 
     fn count(&self) -> Result<u64, JournalError> {
@@ -383,14 +384,13 @@ impl EventJournal for FileJournal {
         }
         // What is appended meanwhile has greater numbers, and is added from there on by whoever appends.
         let mut before = 0;
-        self.visit(0, &mut |line, _| {
-            let seq = lines::seq_of(line);
-            before += u64::from(seq.is_some_and(|seq| seq <= last));
-            seq.is_none_or(|seq| seq <= last)
+        self.visit(0, &mut |line| {
+            before += u64::from(line.seq.is_some_and(|seq| seq <= last));
+            line.seq.is_none_or(|seq| seq <= last)
         })?;
         let mut writer = self.writer();
         let mut behind = 0;
-        self.walk(&writer.behind(last), &mut |_, _| {
+        self.walk(&writer.behind(last), &mut |_| {
             behind += 1;
             true
         })?;
@@ -408,14 +408,16 @@ fn visit(
     segment: &Segment,
     stretch: &Stretch,
     range: Range<u64>,
-    show: &mut dyn FnMut(&[u8], bool) -> bool,
+    show: &mut dyn FnMut(Shown<'_>) -> bool,
 ) -> io::Result<Option<u64>> {
     let mut lines = Lines::new(disk, &segment.path, segment.place_of(disk, stretch.after, range)?);
     while let Some(line) = lines.next_line()? {
         let bytes = line.bytes.unwrap_or_default();
-        let is_before = lines::seq_of(bytes).is_some_and(|seq| seq <= stretch.after);
+        let seq = lines::seq_of(bytes);
+        let is_before = seq.is_some_and(|seq| seq <= stretch.after);
         let of_ours = !segment.kept && (segment.number, line.offset) >= stretch.ours;
-        if !is_before && !show(bytes, of_ours) {
+        let shown = Shown { seq, bytes, of_ours };
+        if !is_before && !show(shown) {
             return Ok(Some(line.offset));
         }
     }
@@ -601,13 +603,11 @@ mod tests {
         let content = std::fs::read(&path).unwrap();
         // In another life, which has written nothing yet.
         let journal = open(&folder);
-        let limit = PageLimit {
-            entries: 1_000,
-            bytes: usize::MAX,
-        };
         for after in (0..19_000).step_by(1_000) {
-            let page = journal.lines_after(after, limit).unwrap();
-            assert_eq!((page.last_seq(), page.more), (Some(after + 1_000), true));
+            let mut wanted = (after + 1..).take(1_000);
+            let show = &mut |seq, _: &str| wanted.next() == Some(seq);
+            journal.lines_after(after, show).unwrap();
+            assert_eq!(wanted.next(), None, "all were shown, and one more");
             let place = journal.writer().behind(after + 1_000).range.start;
             let next = &content[usize::try_from(place).unwrap()..];
             assert_eq!(lines::seq_of(next), Some(after + 1_001));
@@ -674,9 +674,13 @@ mod tests {
         std::fs::write(&path, content.replace("number 2\"}}", "number 2\"} ")).unwrap();
         let journal = open(&folder);
         journal.append(&entries([4])).unwrap();
-        let page = journal.lines_after(0, EVERYTHING).unwrap();
-        let seqs: Vec<u64> = page.lines().map(|(seq, _)| seq).collect();
-        assert_eq!((seqs, page.corrupt_lines), (vec![1, 3, 4], 1));
+        let mut seqs = Vec::new();
+        let show = &mut |seq, _: &str| {
+            seqs.push(seq);
+            true
+        };
+        journal.lines_after(0, show).unwrap();
+        assert_eq!(seqs, [1, 3, 4]);
     }
 
     // covers: D5

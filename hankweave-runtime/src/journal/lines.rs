@@ -31,13 +31,12 @@ pub(super) fn text(entry: &JournalEntry) -> String {
     String::from_utf8(line).expect("JSON is text")
 }
 
-/// A line whose content nobody has looked at yet: its number and its text, if it is JSON at all. A line `of_ours` is, without a look at it.
-pub(super) fn undecoded(line: &[u8], of_ours: bool) -> Option<(u64, &str)> {
-    let seq = seq_of(line)?;
+/// The text of a line whose content nobody has looked at yet, if it is JSON at all. A line `of_ours` is, without a look at it.
+pub(super) fn undecoded(line: &[u8], of_ours: bool) -> Option<&str> {
     if !of_ours {
         serde_json::from_slice::<IgnoredAny>(line).ok()?;
     }
-    Some((seq, std::str::from_utf8(line).ok()?))
+    std::str::from_utf8(line).ok()
 }
 
 /// Adds the line of an entry to `content`: the same as its serialisation gives, put together from its parts, which takes half the time.
@@ -111,8 +110,14 @@ pub(super) fn decode(line: &[u8]) -> Option<JournalEntry> {
 /// The number at the beginning of a line, `{"seq":12,`, without looking at the rest.
 pub(super) fn seq_of(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(b"{\"seq\":")?;
-    let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
-    std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
+    let mut seq: u64 = 0;
+    for (place, byte) in digits.iter().enumerate() {
+        if !byte.is_ascii_digit() {
+            return (place > 0).then_some(seq);
+        }
+        seq = seq.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
+    }
+    None
 }
 
 /// The type of the event in a line; `None` when the line is no entry.
@@ -287,6 +292,9 @@ mod tests {
     fn the_number_is_read_from_the_beginning_of_a_line() {
         assert_eq!(seq_of(b"{\"seq\":12,\"id\""), Some(12));
         assert_eq!(seq_of(b"{\"seq\":12"), None);
+        assert_eq!(seq_of(b"{\"seq\":,\"id\""), None);
+        assert_eq!(seq_of(b"{\"seq\":18446744073709551615,"), Some(u64::MAX));
+        assert_eq!(seq_of(b"{\"seq\":18446744073709551616,"), None);
         assert_eq!(seq_of(b"\0\0\0"), None);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::wire::JournalEntry;
 
-use super::{Batch, EventJournal, JournalError, LinePage, Page, PageLimit, lines};
+use super::{Batch, EventJournal, JournalError, Page, PageLimit, lines};
 
 /// Keeps the entries in memory, for tests and for programs that embed hankweave.
 #[derive(Debug, Default)]
@@ -55,15 +55,11 @@ impl EventJournal for MemoryJournal {
         Ok(page)
     }
 
-    fn lines_after(&self, after: u64, limit: PageLimit) -> Result<LinePage, JournalError> {
+    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &str) -> bool) -> Result<(), JournalError> {
         let all = self.entries();
-        let mut page = LinePage::default();
-        for entry in &all[all.partition_point(|entry| entry.seq <= after)..] {
-            if !page.push(entry.seq, &lines::text(entry), limit) {
-                break;
-            }
-        }
-        Ok(page)
+        let mut behind = all[all.partition_point(|entry| entry.seq <= after)..].iter();
+        let _ = behind.all(|entry| show(entry.seq, &lines::text(entry)));
+        Ok(())
     }
 
     fn count(&self) -> Result<u64, JournalError> {

@@ -61,12 +61,13 @@ pub trait EventJournal: Send + Sync + Debug {
     /// [`JournalError`] when the disk refuses; lines that cannot be read are counted, not reported as errors.
     fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError>;
 
-    /// The same as the lines that stand in the journal, for whoever passes them on: they need not be understood for that.
+    /// Shows the same as the lines that stand in the journal, each with its `seq`, for whoever passes them on: they need not be understood for
+    /// that. Ends with the first line that `show` does not want, which it says with `false`.
     ///
     /// # Errors
     ///
     /// [`JournalError`], as [`read_after`](Self::read_after).
-    fn lines_after(&self, after: u64, limit: PageLimit) -> Result<LinePage, JournalError>;
+    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &str) -> bool) -> Result<(), JournalError>;
 
     /// Whether [`tidy`](Self::tidy) has something to do.
     fn is_untidy(&self) -> bool {
@@ -114,61 +115,6 @@ pub struct Page {
     pub corrupt_lines: u64,
     /// Whether there is more behind the last entry.
     pub more: bool,
-}
-
-/// A part of the journal as text: one JSON object for each entry, as a client gets it.
-#[derive(Debug, Default)]
-pub struct LinePage {
-    /// All lines, one behind the other, without anything between them.
-    text: String,
-    /// The `seq` of each line, and where it ends in `text`.
-    ends: Vec<(u64, usize)>,
-    /// How many lines could not be read on the way.
-    pub corrupt_lines: u64,
-    /// Whether there is more behind the last line.
-    pub more: bool,
-}
-
-impl LinePage {
-    /// The lines with their `seq`, oldest first.
-    pub fn lines(&self) -> impl ExactSizeIterator<Item = (u64, &str)> {
-        let mut begin = 0;
-        self.ends.iter().map(move |(seq, end)| {
-            let line = &self.text[begin..*end];
-            begin = *end;
-            (*seq, line)
-        })
-    }
-
-    /// The `seq` of the last line.
-    #[must_use]
-    pub fn last_seq(&self) -> Option<u64> {
-        self.ends.last().map(|(seq, _)| *seq)
-    }
-
-    /// Leaves out what is behind number `until`.
-    pub(crate) fn end_with(&mut self, until: u64) {
-        let kept = self.ends.partition_point(|(seq, _)| *seq <= until);
-        if kept < self.ends.len() {
-            self.ends.truncate(kept);
-            self.text.truncate(self.ends.last().map_or(0, |(_, end)| *end));
-            self.more = false;
-        }
-        // Nothing that is left belongs to this part.
-        self.more &= self.last_seq().is_some_and(|last| last < until);
-    }
-
-    /// Adds a line unless that were too much, which it says.
-    fn push(&mut self, seq: u64, line: &str, limit: PageLimit) -> bool {
-        let full = self.ends.len() >= limit.entries || self.text.len() + line.len() > limit.bytes;
-        if full && !self.ends.is_empty() {
-            self.more = true;
-            return false;
-        }
-        self.text.push_str(line);
-        self.ends.push((seq, self.text.len()));
-        true
-    }
 }
 
 /// The disk refused a step on the journal.

@@ -12,14 +12,15 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::Shared;
-use super::history;
+use super::frames::Frames;
+use super::history::{self, Part};
 use super::limits::Rate;
 use super::outbox::Outbox;
 use super::reply::Attempted;
 use super::token::Role;
 use super::wire::{CLOSING, Happened, Leaving, Wire};
 use crate::error::chain;
-use crate::journal::{JournalError, LinePage};
+use crate::journal::JournalError;
 use crate::runner::Attendee;
 
 /// A client and where it stands.
@@ -68,7 +69,7 @@ pub(super) struct Sync {
 }
 
 /// A part of the journal on its way.
-type Reading = BoxFuture<'static, Result<LinePage, JournalError>>;
+type Reading = BoxFuture<'static, Result<Part, JournalError>>;
 
 impl Client {
     pub(super) fn new(shared: Arc<Shared>, role: Role, number: u64) -> Self {
@@ -154,12 +155,12 @@ impl Client {
                     end = Some(Instant::now() + shared.limits.last_words);
                 }
                 () = shared.ended.cancelled(), if self.may_be_deaf() => self.ask(wire),
-                page = read_on(&mut reading), if idle => {
+                part = read_on(&mut reading), if idle => {
                     idle = false;
-                    match page {
-                        Ok(page) => {
-                            self.pass_on(&page);
-                            reading = self.wants_history().then(|| self.read());
+                    match part {
+                        Ok(part) => {
+                            let memory = self.pass_on(wire, part);
+                            reading = self.wants_history().then(|| self.read(memory));
                         }
                         Err(error) => {
                             tracing::error!(error = %chain(&error), "a client cannot get its history");
@@ -175,7 +176,7 @@ impl Client {
                     }
                     Happened::Idle if self.wants_history() => {
                         idle = true;
-                        reading.get_or_insert_with(|| self.read());
+                        reading.get_or_insert_with(|| self.read(Frames::default()));
                     }
                     Happened::Idle => return Some(GOING_AWAY),
                     Happened::Overflowed => return Some(SLOW),
@@ -336,57 +337,39 @@ impl Client {
     }
 
     /// Begins to read the next part of the history that the client wants.
-    fn read(&mut self) -> Reading {
+    fn read(&mut self, memory: Frames) -> Reading {
         self.known = self.shared.hub.position();
-        let (after, until) = match (self.feed, &self.sync) {
-            (Feed::CatchingUp(position), _) => (position, u64::MAX),
-            (_, Some(sync)) => (sync.position, sync.until),
-            (Feed::Nothing | Feed::Live, None) => return std::future::pending().boxed(),
+        let (shared, blocking) = (Arc::clone(&self.shared), self.shared.world.blocking);
+        if let Feed::CatchingUp(after) = self.feed {
+            let read = move || history::events(&*shared.journal, after, memory);
+            return blocking.run(read).boxed();
+        }
+        let Some(sync) = &self.sync else {
+            return std::future::pending().boxed();
         };
-        let journal = Arc::clone(&self.shared.journal);
-        self.shared
-            .world
-            .blocking
-            .run(move || history::part(&*journal, after, until))
-            .boxed()
+        let (id, range) = (sync.command_id.clone(), (sync.position, sync.until));
+        let read = move || history::batches(&*shared.journal, range, (&shared.voice, &id), memory);
+        blocking.run(read).boxed()
     }
 
-    /// Sends a part of the history.
-    fn pass_on(&mut self, page: &LinePage) {
+    /// Sends a part of the history, before what happens from now on; returns memory for the next one.
+    fn pass_on(&mut self, wire: &mut Wire, part: Part) -> Frames {
         if let Feed::CatchingUp(position) = self.feed {
-            for (_, line) in page.lines() {
-                self.say(line.into());
-            }
-            let position = match (page.last_seq(), page.more) {
+            let position = match (part.last_seq, part.more) {
                 (Some(last), true) => last,
                 // Numbers are left out after a crash: where the journal ends, nothing is missing up to where the hub was.
                 (last, _) => last.unwrap_or(position).max(self.known),
             };
-            let joined = !page.more && self.shared.hub.join_behind(self.number, &self.outbox, position);
+            let joined = !part.more && self.shared.hub.join_behind(self.number, &self.outbox, position);
             self.feed = match joined {
                 true => Feed::Live,
                 false => Feed::CatchingUp(position),
             };
         } else if let Some(mut sync) = self.sync.take() {
-            self.say_batches(&sync.command_id, page);
-            sync.position = page.last_seq().unwrap_or(sync.position);
-            self.sync = page.more.then_some(sync);
+            sync.position = part.last_seq.unwrap_or(sync.position);
+            self.sync = part.more.then_some(sync);
         }
-    }
-
-    /// At least one, which may be empty.
-    fn say_batches(&self, command_id: &str, page: &LinePage) {
-        let lines: Vec<&str> = page.lines().map(|(_, line)| line).collect();
-        let mut rest = &lines[..];
-        loop {
-            let (batch, behind) = rest.split_at(rest.len().min(history::BATCH));
-            let more = page.more || !behind.is_empty();
-            self.say(self.shared.voice.batch(command_id, batch, more));
-            if behind.is_empty() {
-                return;
-            }
-            rest = behind;
-        }
+        wire.pass_on(part.frames)
     }
 }
 
@@ -400,7 +383,7 @@ const SLOW: Leaving = Leaving::new(CloseCode::Again, "slow");
 const GOING_AWAY: Leaving = Leaving::new(CloseCode::Away, "the run has ended");
 
 /// The part that is being read; waits for ever when none is.
-async fn read_on(reading: &mut Option<Reading>) -> Result<LinePage, JournalError> {
+async fn read_on(reading: &mut Option<Reading>) -> Result<Part, JournalError> {
     match reading {
         Some(reading) => reading.await,
         None => std::future::pending().await,

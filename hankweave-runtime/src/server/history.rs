@@ -1,21 +1,125 @@
-//! Reading what has happened, in parts.
+//! Reading what has happened, in parts that go to a client as they are.
 
 use std::collections::VecDeque;
 
-use crate::journal::{EventJournal, JournalError, LinePage, PageLimit};
+use super::frames::{Begun, Frames};
+use super::reply::{BATCH_END, Voice};
+use crate::journal::{EventJournal, JournalError};
 
 /// How many events the answer to a handshake holds at most ("WebSocket protocol", "Handshake").
 const NEWEST: usize = 50;
 
 /// How many events one message holds at most ("WebSocket protocol", "History").
-pub(super) const BATCH: usize = 256;
+const BATCH: usize = 256;
 
-/// How much is read at a time: several messages, which is fewer events than may wait for a client, and not more than one may hold ("reliability
-/// and security", rule D6, less the room for what stands around it).
-const PART: PageLimit = PageLimit {
-    entries: 3 * BATCH,
-    bytes: (1 << 20) - 4_096,
-};
+/// How long a message with several events may become ("reliability and security", rule D6).
+const MESSAGE_BYTES: usize = 1 << 20;
+
+/// How much is read at a time: what the system takes at once for a client, and what stays in the cache until it does.
+const PART_BYTES: usize = 256 << 10;
+
+/// A part of the history on its way to a client.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) frames: Frames,
+    /// The last event in it.
+    pub(super) last_seq: Option<u64>,
+    /// Whether there is more behind it.
+    pub(super) more: bool,
+}
+
+impl Part {
+    fn new(memory: Frames) -> Self {
+        Self {
+            frames: memory.cleared(),
+            ..Self::default()
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.frames.bytes().len() >= PART_BYTES
+    }
+}
+
+/// Events behind `after`, each a message of its own. Waits for the disk.
+pub(super) fn events(journal: &dyn EventJournal, after: u64, memory: Frames) -> Result<Part, JournalError> {
+    let mut part = Part::new(memory);
+    journal.lines_after(after, &mut |seq, line| {
+        part.more = part.is_full();
+        if !part.more {
+            part.frames.push(line);
+            part.last_seq = Some(seq);
+        }
+        !part.more
+    })?;
+    Ok(part)
+}
+
+/// Events behind `after`, and none behind `until`, in `history.batch` messages: at least one, which may be empty. Waits for the disk.
+pub(super) fn batches(
+    journal: &dyn EventJournal,
+    (after, until): (u64, u64),
+    (voice, command_id): (&Voice, &str),
+    memory: Frames,
+) -> Result<Part, JournalError> {
+    let mut part = Part::new(memory);
+    let begin = |frames: &mut Frames| Batch::begin(frames, &voice.batch_begin(command_id));
+    let mut batch = begin(&mut part.frames);
+    journal.lines_after(after, &mut |seq, line| {
+        if seq > until {
+            return false;
+        }
+        if batch.is_full(&part.frames, line) {
+            batch.end(&mut part.frames, true);
+            part.more = part.is_full();
+            if part.more {
+                return false;
+            }
+            batch = begin(&mut part.frames);
+        }
+        batch.add(&mut part.frames, line);
+        part.last_seq = Some(seq);
+        true
+    })?;
+    if !part.more {
+        batch.end(&mut part.frames, false);
+    }
+    Ok(part)
+}
+
+/// A `history.batch` that is being written.
+struct Batch {
+    begun: Begun,
+    events: usize,
+}
+
+impl Batch {
+    fn begin(frames: &mut Frames, text: &str) -> Self {
+        let begun = frames.begin();
+        frames.add(text);
+        Self { begun, events: 0 }
+    }
+
+    /// Whether the message cannot take this line any more; it takes one, however long.
+    fn is_full(&self, frames: &Frames, line: &str) -> bool {
+        let length = frames.length_since(self.begun) + 1 + line.len() + BATCH_END.len();
+        self.events == BATCH || (self.events > 0 && length > MESSAGE_BYTES)
+    }
+
+    fn add(&mut self, frames: &mut Frames, line: &str) {
+        if self.events > 0 {
+            frames.add(",");
+        }
+        frames.add(line);
+        self.events += 1;
+    }
+
+    fn end(&self, frames: &mut Frames, has_more: bool) {
+        frames.add(BATCH_END);
+        frames.add(if has_more { "true}}" } else { "false}}" });
+        frames.end(self.begun);
+    }
+}
 
 /// The newest events up to number `until`, oldest first. Waits for the disk.
 pub(super) fn newest(journal: &dyn EventJournal, until: u64) -> Result<Vec<String>, JournalError> {
@@ -33,30 +137,21 @@ pub(super) fn newest(journal: &dyn EventJournal, until: u64) -> Result<Vec<Strin
 
 fn last_between(
     journal: &dyn EventJournal,
-    mut after: u64,
+    after: u64,
     until: u64,
 ) -> Result<VecDeque<String>, JournalError> {
     let mut newest = VecDeque::with_capacity(NEWEST);
-    loop {
-        let page = part(journal, after, until)?;
-        for (_, line) in page.lines() {
+    journal.lines_after(after, &mut |seq, line| {
+        let wanted = seq <= until;
+        if wanted {
             if newest.len() == NEWEST {
                 newest.pop_front();
             }
             newest.push_back(line.to_owned());
         }
-        match page.last_seq() {
-            Some(last) if page.more => after = last,
-            _ => return Ok(newest),
-        }
-    }
-}
-
-/// The next part of the history behind `after`, and nothing behind `until`. Waits for the disk.
-pub(super) fn part(journal: &dyn EventJournal, after: u64, until: u64) -> Result<LinePage, JournalError> {
-    let mut page = journal.lines_after(after, PART)?;
-    page.end_with(until);
-    Ok(page)
+        wanted
+    })?;
+    Ok(newest)
 }
 
 /// The first part, and how many events there are.
@@ -80,6 +175,7 @@ mod tests {
 
     use super::*;
     use crate::journal::{Batch, MemoryJournal};
+    use crate::world::World;
 
     fn journal(seqs: impl IntoIterator<Item = u64>) -> MemoryJournal {
         let journal = MemoryJournal::default();
@@ -117,14 +213,23 @@ mod tests {
 
     #[test]
     fn a_part_ends_where_it_should() {
-        let journal = journal(1..=1_000);
+        let journal = journal(1..=10_000);
+        let voice = Voice::new(&World::with_environment([("", ""); 0].into_iter().collect()));
         let measured = |after, until| {
-            let page = part(&journal, after, until).unwrap();
-            (page.lines().len(), page.last_seq(), page.more)
+            let part = batches(&journal, (after, until), (&voice, "c"), Frames::default()).unwrap();
+            (part.last_seq, part.more)
         };
-        assert_eq!(measured(0, 1_000), (768, Some(768), true));
-        assert_eq!(measured(0, 768), (768, Some(768), false));
-        assert_eq!(measured(900, 950), (50, Some(950), false));
-        assert_eq!(measured(1_000, 1_000), (0, None, false));
+        let (Some(first), true) = measured(0, 10_000) else {
+            panic!("10,000 events are more than one part");
+        };
+        assert_eq!(first % BATCH as u64, 0);
+        assert_eq!(measured(0, first), (Some(first), false));
+        assert_eq!(measured(900, 950), (Some(950), false));
+        assert_eq!(measured(10_000, 10_000), (None, false));
+        assert_eq!(measured(0, 0), (None, false));
+        let part = events(&journal, 0, Frames::default()).unwrap();
+        assert!(part.more && part.frames.bytes().len() < PART_BYTES + 1_000);
+        let rest = events(&journal, 9_990, Frames::default()).unwrap();
+        assert_eq!((rest.last_seq, rest.more), (Some(10_000), false));
     }
 }

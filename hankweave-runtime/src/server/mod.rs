@@ -11,6 +11,7 @@
 
 mod client;
 mod commands;
+mod frames;
 mod gate;
 mod head;
 mod history;

@@ -17,6 +17,9 @@ pub(super) struct Voice {
     clock: Arc<dyn Clock>,
 }
 
+/// What stands behind the events of a `history.batch`.
+pub(super) const BATCH_END: &str = "],\"hasMore\":";
+
 /// What stands behind the parts of an answer to a handshake.
 #[derive(Debug)]
 pub(super) struct SessionStart<'a> {
@@ -96,21 +99,16 @@ impl Voice {
         self.say(attempted.id, error)
     }
 
-    /// A `history.batch` with these lines.
-    pub(super) fn batch(&self, command_id: &str, lines: &[&str], has_more: bool) -> Utf8Bytes {
-        let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
-        let mut text = String::with_capacity(bytes + 512);
-        text.push_str("{\"id\":");
+    /// What stands before the events of a `history.batch`; behind them stands [`BATCH_END`], and whether there are more.
+    pub(super) fn batch_begin(&self, command_id: &str) -> String {
+        let mut text = String::from("{\"id\":");
         text.push_str(&json(&self.ids.event_id()));
         text.push_str(",\"timestamp\":");
         text.push_str(&json(&self.clock.now()));
         text.push_str(",\"commandId\":");
         text.push_str(&json(command_id));
         text.push_str(",\"type\":\"history.batch\",\"data\":{\"events\":[");
-        join(&mut text, lines.iter().copied());
-        text.push_str("],\"hasMore\":");
-        text.push_str(if has_more { "true}}" } else { "false}}" });
-        text.into()
+        text
     }
 }
 
@@ -180,7 +178,6 @@ mod tests {
     use hankweave_core::wire::{Event, JournalEntry, Response, Session};
 
     use super::*;
-    use crate::journal::{Batch, EventJournal, MemoryJournal, PageLimit};
 
     fn entry(seq: u64) -> JournalEntry {
         JournalEntry {
@@ -195,23 +192,22 @@ mod tests {
 
     #[test]
     fn parts_that_pass_through_unread_are_what_the_types_would_write() {
-        let (journal, voice) = (
-            MemoryJournal::default(),
-            Voice::new(&World::with_environment([("", ""); 0].into_iter().collect())),
-        );
+        let voice = Voice::new(&World::with_environment([("", ""); 0].into_iter().collect()));
         let events = vec![entry(1), entry(2)];
-        journal.append(&Batch::new(events.clone())).unwrap();
-        let page = journal.lines_after(0, PageLimit::CLIENT).unwrap();
-        let lines: Vec<&str> = page.lines().map(|(_, line)| line).collect();
-        for has_more in [true, false] {
-            let text = voice.batch("c \"1\"", &lines, has_more);
-            let direct: Direct = serde_json::from_str(&text).unwrap();
-            assert_eq!(json(&direct), text.as_str());
-            let events = events.clone();
-            assert_eq!(direct.answer, Answer::HistoryBatch { events, has_more });
-            assert_eq!(direct.command_id.as_deref(), Some("c \"1\""));
-        }
-        let history: Vec<String> = page.lines().map(|(_, line)| line.to_owned()).collect();
+        let history: Vec<String> = events.iter().map(json).collect();
+        let text = format!(
+            "{}{}{BATCH_END}true}}}}",
+            voice.batch_begin("c \"1\""),
+            history.join(",")
+        );
+        let direct: Direct = serde_json::from_str(&text).unwrap();
+        assert_eq!(json(&direct), text);
+        assert_eq!(direct.command_id.as_deref(), Some("c \"1\""));
+        let batch = Answer::HistoryBatch {
+            events: events.clone(),
+            has_more: true,
+        };
+        assert_eq!(direct.answer, batch);
         let start = SessionStart {
             client_id: "client-1",
             mode: Mode::Readonly,

@@ -12,6 +12,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
+use super::frames::Frames;
 use super::meter::Meter;
 use super::outbox::{Next, Outbox};
 use crate::world::net::Connection;
@@ -26,6 +27,8 @@ const DRAINED_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Wire {
     socket: WebSocketStream<Meter>,
+    /// A part of the history that goes out before everything else.
+    part: Option<Frames>,
     urgent: VecDeque<Message>,
     unflushed: bool,
 }
@@ -64,6 +67,7 @@ impl Wire {
         let connection = Meter::new(connection);
         Self {
             socket: WebSocketStream::from_partially_read(connection, rest, Role::Server, Some(config)).await,
+            part: None,
             urgent: VecDeque::new(),
             unflushed: false,
         }
@@ -77,6 +81,12 @@ impl Wire {
     /// Sends a text before everything that waits.
     pub(super) fn say(&mut self, text: Utf8Bytes) {
         self.urgent.push_back(Message::Text(text));
+    }
+
+    /// Sends a part of the history before everything that waits, and gives back the memory of the part before it, which must have gone.
+    pub(super) fn pass_on(&mut self, part: Frames) -> Frames {
+        self.part = Some(part);
+        self.socket.get_mut().unload()
     }
 
     /// Asks the client whether it is there.
@@ -121,6 +131,15 @@ impl Wire {
 
     /// Hands messages to the socket; says whether all are on their way.
     fn poll_send(&mut self, outbox: &Outbox, context: &mut Context<'_>) -> Result<bool, Happened> {
+        if let Some(part) = self.part.take() {
+            // The answer to a ping of the client may be on its way.
+            if !self.poll_flush(context)? {
+                self.part = Some(part);
+                return Ok(false);
+            }
+            self.socket.get_mut().load(part);
+            self.unflushed = true;
+        }
         loop {
             match self.socket.poll_ready_unpin(context) {
                 Poll::Pending => return Ok(false),
@@ -140,14 +159,19 @@ impl Wire {
                 .start_send_unpin(message)
                 .map_err(|error| broken(&error))?;
         }
-        if self.unflushed {
-            match self.socket.poll_flush_unpin(context) {
-                Poll::Pending => return Ok(false),
-                Poll::Ready(Err(error)) => return Err(broken(&error)),
-                Poll::Ready(Ok(())) => self.unflushed = false,
+        Ok(!self.unflushed || self.poll_flush(context)?)
+    }
+
+    /// Says whether everything that the socket has is on its way.
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Result<bool, Happened> {
+        match self.socket.poll_flush_unpin(context) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Err(error)) => Err(broken(&error)),
+            Poll::Ready(Ok(())) => {
+                self.unflushed = false;
+                Ok(true)
             }
         }
-        Ok(true)
     }
 
     /// Says good-bye and waits for the answer and the end of the connection, for no longer than `patience`.
