@@ -47,7 +47,7 @@ pub(super) fn take(
     let (mut entries, mut unknown) = (Vec::with_capacity(files.len()), Vec::new());
     for found in files {
         match known.recognise(&found.path, &found.stat) {
-            Some(blob) => entries.push((found.path, entry(&found.stat, blob))),
+            Some((path, blob)) => entries.push((path.clone(), entry(&found.stat, blob))),
             None => unknown.push(found),
         }
     }

@@ -110,13 +110,13 @@ impl<'a> Recognition<'a> {
         Self(stats.iter().peekable())
     }
 
-    /// The blob of the file at `path`, if the file still is as it was.
-    pub(super) fn recognise(&mut self, path: &TreePath, stat: &FileStat) -> Option<Oid> {
+    /// The blob of the file at `path`, if the file still is as it was; and its path once more, which costs nothing to keep and to compare.
+    pub(super) fn recognise(&mut self, path: &TreePath, stat: &FileStat) -> Option<(&'a TreePath, Oid)> {
         loop {
             let (known, (seen, blob)) = *self.0.peek()?;
             match known.cmp(path) {
                 Ordering::Less => self.0.next(),
-                Ordering::Equal => return (seen == stat).then_some(*blob),
+                Ordering::Equal => return (seen == stat).then_some((known, *blob)),
                 Ordering::Greater => return None,
             };
         }

@@ -236,6 +236,8 @@ pub(super) fn changes(from: &Listing, to: &Listing) -> Vec<Change> {
             (None, None) => return changes,
             (Some(_), None) => std::cmp::Ordering::Less,
             (None, Some(_)) => std::cmp::Ordering::Greater,
+            // Mostly they are one and the same, which takes a look at no byte of them.
+            (Some((before, _)), Some((after, _))) if before == after => std::cmp::Ordering::Equal,
             (Some((before, _)), Some((after, _))) => before.cmp(after),
         };
         let before = if order.is_le() { old.next() } else { None };
