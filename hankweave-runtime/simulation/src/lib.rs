@@ -19,7 +19,6 @@ pub mod disk;
 mod life;
 mod machine;
 mod many;
-mod net;
 mod processes;
 pub mod rng;
 mod spectators;

@@ -9,12 +9,12 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::environment::Environment;
+use hankweave_runtime::world::net::MemoryNet;
 use hankweave_runtime::world::process::CommandSpec;
 
 use crate::check::{Broken, KnownLines, Records, Told, check_open, check_outputs, document};
 use crate::checkpoints::{SimCheckpoints, Vault};
 use crate::disk::{Crash, Plan, SimDisk};
-use crate::net::SimNet;
 use crate::processes::{Processes, SimSpawner};
 use crate::rng::Rng;
 use crate::spectators::{Seen, Spectator};
@@ -37,7 +37,7 @@ pub(crate) struct Machine {
     pub(crate) vault: Vault,
     pub(crate) witness: Witness,
     /// The network of the present life.
-    pub(crate) net: SimNet,
+    pub(crate) net: MemoryNet,
     /// What the clients have seen in all lives; the first one is attentive.
     pub(crate) spectators: Vec<Seen>,
     ids: Ids,
@@ -103,7 +103,7 @@ impl Machine {
             processes: Processes::new(disk.outside(), wild, rng.fork("processes")),
             vault: Vault::default(),
             witness: Witness::default(),
-            net: SimNet::default(),
+            net: MemoryNet::default(),
             spectators: spectators(rng),
             ids: Arc::new(SimIds::new(rng.fork("ids"))),
             clocks: rng.fork("clocks"),
@@ -128,7 +128,7 @@ impl Machine {
     /// The world of a new life of the runtime. Must be called inside its tokio runtime.
     pub(crate) fn begin_life(&mut self, plan: Plan, restless_clock: bool) -> World {
         let life = self.disk.begin_life(plan);
-        self.net = SimNet::default();
+        self.net = MemoryNet::default();
         self.lives += 1;
         let millis = BEGIN_MILLIS + self.lives * 3_600_000;
         let clock = SimClock::new(millis, restless_clock, Rng::new(self.clocks.roll()));

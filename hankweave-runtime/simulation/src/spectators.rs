@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use hankweave_runtime::TOKEN_FILE;
 use hankweave_runtime::world::disk::Disk;
+use hankweave_runtime::world::net::MemoryNet;
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -17,7 +18,6 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::check::Broken;
 use crate::machine::{Witness, state_dir};
-use crate::net::{ADDRESS, SimNet};
 use crate::rng::Rng;
 
 /// Longest token that is read, in bytes.
@@ -30,7 +30,7 @@ pub(crate) struct Seen(Arc<Mutex<BTreeSet<u64>>>);
 /// Somebody who watches one life.
 #[derive(Debug)]
 pub(crate) struct Spectator {
-    pub(crate) net: SimNet,
+    pub(crate) net: MemoryNet,
     pub(crate) seen: Seen,
     pub(crate) rng: Rng,
     /// It never lags and never vanishes.
@@ -83,7 +83,7 @@ impl Spectator {
     }
 
     async fn enter(&self, stream: DuplexStream, token: &str) -> Result<WebSocketStream<DuplexStream>, Error> {
-        let mut request = format!("ws://{ADDRESS}/ws").into_client_request()?;
+        let mut request = format!("ws://{}/ws", MemoryNet::ADDRESS).into_client_request()?;
         let bearer = format!("Bearer {token}").parse()?;
         request.headers_mut().insert(AUTHORIZATION, bearer);
         let (mut socket, _) = client_async(request, stream).await?;

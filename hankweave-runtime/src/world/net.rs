@@ -1,5 +1,8 @@
 //! Where connections come from.
 
+#[cfg(any(test, feature = "testing"))]
+mod memory;
+
 use std::fmt::Debug;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,6 +13,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+#[cfg(any(test, feature = "testing"))]
+pub use memory::MemoryNet;
 
 /// Bytes that the kernel keeps for a client that does not read.
 const SEND_BUFFER: u32 = 256 * 1024;

@@ -12,7 +12,6 @@ use super::super::gate::Admission;
 use super::super::head::{Head, MAX_BYTES, MAX_HEADERS};
 use super::super::outbox::Outbox;
 use super::super::wire::{Happened, Wire};
-use super::silence::Visitor;
 use super::*;
 use crate::world::environment::Environment;
 
@@ -66,7 +65,7 @@ fn no_damage_to_frames_makes_a_message_of_nothing_or_panics() {
                 inbound_bytes: 100,
                 ..Limits::default()
             };
-            let mut wire = Wire::new(Box::new(Visitor(server)), Vec::new(), limits.socket()).await;
+            let mut wire = Wire::new(Box::new(server), Vec::new(), limits.socket()).await;
             let outbox = Outbox::new(1, 1);
             let mut heard = 0;
             loop {

@@ -1,14 +1,8 @@
 //! Clients that say nothing, while time passes as the test wants: they are in memory, so no clock and no network has a word in it.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::pin::Pin;
-use std::sync::Mutex;
-use std::task::{Context, Poll};
-
-use futures_util::future::BoxFuture;
-use futures_util::{FutureExt, SinkExt, StreamExt};
+use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, DuplexStream, ReadBuf};
+use tokio::io::{AsyncReadExt, DuplexStream};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -16,102 +10,30 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
 use crate::runner::Command;
-use crate::world::net::{Connection, Net};
-
-const PORT: u16 = 4_000;
-const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
-/// A street with one door, which opens once.
-#[derive(Debug)]
-struct Street(Mutex<Option<mpsc::Receiver<Visitor>>>);
-
-#[derive(Debug)]
-struct Door(mpsc::Receiver<Visitor>);
-
-#[derive(Debug)]
-pub(super) struct Visitor(pub(super) DuplexStream);
-
-impl Net for Street {
-    fn listen(&self, _: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>> {
-        let visitors = self.0.lock().unwrap().take().expect("there is one server");
-        let door: Box<dyn Listener> = Box::new(Door(visitors));
-        std::future::ready(Ok(door)).boxed()
-    }
-}
-
-impl Listener for Door {
-    fn address(&self) -> SocketAddr {
-        SocketAddr::new(LOOPBACK, PORT)
-    }
-
-    fn accept(&mut self) -> BoxFuture<'_, io::Result<Box<dyn Connection>>> {
-        async {
-            match self.0.recv().await {
-                Some(visitor) => Ok(Box::new(visitor) as Box<dyn Connection>),
-                None => std::future::pending().await,
-            }
-        }
-        .boxed()
-    }
-}
-
-impl Connection for Visitor {
-    fn local_address(&self) -> IpAddr {
-        LOOPBACK
-    }
-}
-
-impl AsyncRead for Visitor {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Visitor {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
-    }
-}
+use crate::world::net::MemoryNet;
 
 type Socket = WebSocketStream<DuplexStream>;
 
-/// A run on a street of its own, and the way there.
-async fn on_a_street(project: Project) -> (Live, mpsc::Sender<Visitor>) {
-    let (knock, visitors) = mpsc::channel(8);
+/// A run in a network of its own.
+async fn in_memory(project: Project) -> (Live, MemoryNet) {
+    let net = MemoryNet::default();
     let mut builder = project.builder();
-    builder.world.net = Arc::new(Street(Mutex::new(Some(visitors))));
+    builder.world.net = Arc::new(net.clone());
     let hankweave = builder.open().await.unwrap();
     let live = live_in(project, hankweave).await;
-    (live, knock)
+    (live, net)
 }
 
-async fn connect(live: &Live, knock: &mpsc::Sender<Visitor>) -> Socket {
-    let (ours, theirs) = tokio::io::duplex(64 * 1_024);
-    knock.send(Visitor(theirs)).await.unwrap();
-    let mut request = format!("ws://127.0.0.1:{PORT}/ws").into_client_request().unwrap();
+async fn connect(live: &Live, net: &MemoryNet) -> Socket {
+    let address = format!("ws://{}/ws", MemoryNet::ADDRESS);
+    let mut request = address.into_client_request().unwrap();
     let bearer = format!("Bearer {}", live.token).parse().unwrap();
     request.headers_mut().insert("Authorization", bearer);
-    client_async(request, ours).await.unwrap().0
+    client_async(request, net.connect().unwrap()).await.unwrap().0
 }
 
-async fn enter(live: &Live, knock: &mpsc::Sender<Visitor>, data: Value) -> Socket {
-    let mut socket = connect(live, knock).await;
+async fn enter(live: &Live, net: &MemoryNet, data: Value) -> Socket {
+    let mut socket = connect(live, net).await;
     let handshake = json!({"type": "handshake", "data": data});
     socket.send(Message::text(handshake.to_string())).await.unwrap();
     socket
@@ -142,8 +64,8 @@ async fn closed(socket: &mut Socket) -> Option<u16> {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_never_shakes_hands_is_left() {
-    let (live, knock) = on_a_street(waiting(&["one"])).await;
-    let (mut socket, begin) = (connect(&live, &knock).await, Instant::now());
+    let (live, net) = in_memory(waiting(&["one"])).await;
+    let (mut socket, begin) = (connect(&live, &net).await, Instant::now());
     assert_eq!(closed(&mut socket).await, Some(1008));
     assert_eq!(begin.elapsed().as_secs(), Limits::default().handshake.as_secs());
     live.stop().await;
@@ -151,10 +73,10 @@ async fn whoever_never_shakes_hands_is_left() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_says_nothing_is_left_and_whoever_reads_says_enough() {
-    let (live, knock) = on_a_street(waiting(&["one"])).await;
+    let (live, net) = in_memory(waiting(&["one"])).await;
     // A client that reads answers the server's questions by itself; one that does not read answers nothing.
-    let mut reader = enter(&live, &knock, json!({"mode": "readonly"})).await;
-    let mut dead = enter(&live, &knock, json!({"mode": "readonly"})).await;
+    let mut reader = enter(&live, &net, json!({"mode": "readonly"})).await;
+    let mut dead = enter(&live, &net, json!({"mode": "readonly"})).await;
     let long = Limits::default().silence * 5;
     let left = tokio::time::timeout(long, closed(&mut reader)).await;
     assert!(left.is_err(), "left with {left:?}");
@@ -170,11 +92,11 @@ async fn whoever_says_nothing_is_left_and_whoever_reads_says_enough() {
 // covers: F13
 #[tokio::test(start_paused = true)]
 async fn at_the_end_whoever_reads_slowly_gets_everything_and_whoever_does_not_read_keeps_nobody() {
-    let (live, knock) = on_a_street(waiting(&["one"])).await;
+    let (live, net) = in_memory(waiting(&["one"])).await;
     live.chatter(400, 1_000).await;
     let everything = json!({"mode": "readonly", "afterSeq": 0});
-    let deaf = enter(&live, &knock, everything.clone()).await;
-    let mut slow = enter(&live, &knock, everything).await;
+    let deaf = enter(&live, &net, everything.clone()).await;
+    let mut slow = enter(&live, &net, everything).await;
     let reading = async {
         let (mut heard, mut last) = (0, String::new());
         while let Some(Ok(message)) = slow.next().await {
@@ -223,15 +145,15 @@ async fn skip_to_the_end(live: Live) -> Duration {
 // covers: F13
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ends_by_itself_stays_for_those_who_listen_and_for_nobody_else() {
-    let (live, knock) = on_a_street(Project::new(&["wait"])).await;
-    let mut deaf = enter(&live, &knock, json!({"mode": "readonly"})).await;
+    let (live, net) = in_memory(Project::new(&["wait"])).await;
+    let mut deaf = enter(&live, &net, json!({"mode": "readonly"})).await;
     until(&mut deaf, "server.ready").await;
     let elapsed = skip_to_the_end(live).await;
     assert!(elapsed < Duration::from_millis(200), "{elapsed:?}");
     drop(deaf);
 
-    let (live, knock) = on_a_street(Project::new(&["wait"])).await;
-    let mut listener = enter(&live, &knock, json!({"mode": "readonly"})).await;
+    let (live, net) = in_memory(Project::new(&["wait"])).await;
+    let mut listener = enter(&live, &net, json!({"mode": "readonly"})).await;
     until(&mut listener, "server.ready").await;
     let (elapsed, code) = tokio::join!(skip_to_the_end(live), closed(&mut listener));
     assert!(elapsed >= STAY, "{elapsed:?}");

@@ -1,0 +1,74 @@
+//! A network within the process, for tests and simulations: no clock and no system has a word in it.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use tokio::io::DuplexStream;
+use tokio::sync::mpsc;
+
+use super::{Connection, Listener, Net};
+
+/// Bytes that a pipe holds; whoever writes more waits for the reader.
+const PIPE: usize = 16 * 1_024;
+
+/// Connections that may wait until they are accepted.
+const BACKLOG: usize = 64;
+
+/// A street with one door, which is that of whoever has listened last; every clone is the same street.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryNet(Arc<Mutex<Option<mpsc::Sender<DuplexStream>>>>);
+
+impl MemoryNet {
+    /// The only address that there is.
+    pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7_777);
+
+    /// Knocks; `None` when nobody listens.
+    pub fn connect(&self) -> Option<DuplexStream> {
+        let (client, server) = tokio::io::duplex(PIPE);
+        self.door().as_ref()?.try_send(server).ok()?;
+        Some(client)
+    }
+
+    fn door(&self) -> MutexGuard<'_, Option<mpsc::Sender<DuplexStream>>> {
+        // Every change is a single assignment.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Net for MemoryNet {
+    fn listen(&self, _: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>> {
+        let (sender, knocking) = mpsc::channel(BACKLOG);
+        *self.door() = Some(sender);
+        let listener: Box<dyn Listener> = Box::new(Door(knocking));
+        ready(Ok(listener)).boxed()
+    }
+}
+
+#[derive(Debug)]
+struct Door(mpsc::Receiver<DuplexStream>);
+
+impl Listener for Door {
+    fn address(&self) -> SocketAddr {
+        MemoryNet::ADDRESS
+    }
+
+    fn accept(&mut self) -> BoxFuture<'_, io::Result<Box<dyn Connection>>> {
+        async {
+            match self.0.recv().await {
+                Some(stream) => Ok(Box::new(stream) as Box<dyn Connection>),
+                // Another listener has the door.
+                None => std::future::pending().await,
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Connection for DuplexStream {
+    fn local_address(&self) -> IpAddr {
+        MemoryNet::ADDRESS.ip()
+    }
+}
