@@ -140,16 +140,16 @@ fn lines_are_what_the_entries_are_written_as(journal: &dyn EventJournal) {
         .map(|entry| (entry.seq, serde_json::to_string(entry).unwrap()))
         .collect();
     let mut lines = Vec::new();
-    let show = &mut |seq, line: &str| {
+    let show = &mut |seq, line: &[u8]| {
         let wanted = seq < 6;
         if wanted {
-            lines.push((seq, line.to_owned()));
+            lines.push((seq, String::from_utf8(line.to_vec()).unwrap()));
         }
         wanted
     };
     journal.lines_after(1, show).unwrap();
     assert_eq!(lines, expected);
-    let show = &mut |seq, _: &str| panic!("{seq} is not behind the end");
+    let show = &mut |seq, _: &[u8]| panic!("{seq} is not behind the end");
     journal.lines_after(6, show).unwrap();
 }
 

@@ -31,12 +31,10 @@ pub(super) fn text(entry: &JournalEntry) -> String {
     String::from_utf8(line).expect("JSON is text")
 }
 
-/// The text of a line whose content nobody has looked at yet, if it is JSON at all. A line `of_ours` is, without a look at it.
-pub(super) fn undecoded(line: &[u8], of_ours: bool) -> Option<&str> {
-    if !of_ours {
-        serde_json::from_slice::<IgnoredAny>(line).ok()?;
-    }
-    std::str::from_utf8(line).ok()
+/// Whether a line is text and JSON, whatever it says.
+pub(super) fn is_json(line: &[u8]) -> bool {
+    let text = std::str::from_utf8(line);
+    text.is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
 }
 
 /// Adds the line of an entry to `content`: the same as its serialisation gives, put together from its parts, which takes half the time.
@@ -194,19 +192,24 @@ impl<'a> Lines<'a> {
         (self.chunk.len() - self.next) as u64
     }
 
-    /// Reads a chunk behind the unfinished line and says from where on it has not been searched.
+    /// Reads the unfinished line and what comes behind it, and says from where on it has not been searched.
+    ///
+    /// Reading the beginning of a line again takes less than taking along what was read.
     fn read_more(&mut self) -> io::Result<Option<usize>> {
-        self.chunk.drain(..self.next);
-        self.next = 0;
-        if self.chunk.len() > MAX_LINE {
+        if self.chunk.len() - self.next > MAX_LINE {
             self.too_long = true;
-            self.chunk.clear();
+            self.next = self.chunk.len();
         }
-        let searched = self.chunk.len();
-        let more = self.disk.read_at(self.path, self.read_to, CHUNK)?;
-        self.read_to += more.len() as u64;
-        self.chunk.extend_from_slice(&more);
-        Ok((!more.is_empty()).then_some(searched))
+        let (begin, known) = (self.position(), self.chunk.len() - self.next);
+        let chunk = self
+            .disk
+            .read_at(self.path, begin, (2 * known).clamp(CHUNK, MAX_LINE + CHUNK))?;
+        if chunk.len() <= known {
+            return Ok(None);
+        }
+        self.read_to = begin + chunk.len() as u64;
+        (self.chunk, self.next) = (chunk, 0);
+        Ok(Some(known))
     }
 }
 

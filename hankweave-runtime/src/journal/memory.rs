@@ -55,10 +55,10 @@ impl EventJournal for MemoryJournal {
         Ok(page)
     }
 
-    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &str) -> bool) -> Result<(), JournalError> {
+    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), JournalError> {
         let all = self.entries();
         let mut behind = all[all.partition_point(|entry| entry.seq <= after)..].iter();
-        let _ = behind.all(|entry| show(entry.seq, &lines::text(entry)));
+        let _ = behind.all(|entry| show(entry.seq, lines::text(entry).as_bytes()));
         Ok(())
     }
 

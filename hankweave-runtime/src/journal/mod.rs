@@ -61,13 +61,13 @@ pub trait EventJournal: Send + Sync + Debug {
     /// [`JournalError`] when the disk refuses; lines that cannot be read are counted, not reported as errors.
     fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError>;
 
-    /// Shows the same as the lines that stand in the journal, each with its `seq`, for whoever passes them on: they need not be understood for
-    /// that. Ends with the first line that `show` does not want, which it says with `false`.
+    /// Shows the same as the lines that stand in the journal, each with its `seq`, for whoever passes them on: they are JSON and need not be
+    /// understood for that. Ends with the first line that `show` does not want, which it says with `false`.
     ///
     /// # Errors
     ///
     /// [`JournalError`], as [`read_after`](Self::read_after).
-    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &str) -> bool) -> Result<(), JournalError>;
+    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), JournalError>;
 
     /// Whether [`tidy`](Self::tidy) has something to do.
     fn is_untidy(&self) -> bool {

@@ -26,9 +26,9 @@ impl Frames {
     }
 
     /// Adds a message.
-    pub(super) fn push(&mut self, text: &str) {
+    pub(super) fn push(&mut self, text: &[u8]) {
         write_header(text.len(), &mut self.0);
-        self.0.extend_from_slice(text.as_bytes());
+        self.0.extend_from_slice(text);
     }
 
     /// Begins a message whose length is not known yet.
@@ -39,8 +39,8 @@ impl Frames {
     }
 
     /// Adds text to the message that was begun.
-    pub(super) fn add(&mut self, text: &str) {
-        self.0.extend_from_slice(text.as_bytes());
+    pub(super) fn add(&mut self, text: &[u8]) {
+        self.0.extend_from_slice(text);
     }
 
     /// How long the message is that was begun.
@@ -91,11 +91,11 @@ mod tests {
         let expected: Vec<String> = lengths.iter().map(|length| "x".repeat(*length)).collect();
         let (mut whole, mut pieces) = (Frames::default(), Frames::default());
         for text in &expected {
-            whole.push(text);
+            whole.push(text.as_bytes());
             let begun = pieces.begin();
             let (first, second) = text.split_at(text.len() / 2);
-            pieces.add(first);
-            pieces.add(second);
+            pieces.add(first.as_bytes());
+            pieces.add(second.as_bytes());
             assert_eq!(pieces.length_since(begun), text.len());
             pieces.end(begun);
         }

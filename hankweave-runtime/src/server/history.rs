@@ -15,8 +15,8 @@ const BATCH: usize = 256;
 /// How long a message with several events may become ("reliability and security", rule D6).
 const MESSAGE_BYTES: usize = 1 << 20;
 
-/// How much is read at a time: what the system takes at once for a client, and what stays in the cache until it does.
-const PART_BYTES: usize = 256 << 10;
+/// How much is read at a time: about what the system takes at once for a client.
+const PART_BYTES: usize = 512 << 10;
 
 /// A part of the history on its way to a client.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ pub(super) fn batches(
     memory: Frames,
 ) -> Result<Part, JournalError> {
     let mut part = Part::new(memory);
-    let begin = |frames: &mut Frames| Batch::begin(frames, &voice.batch_begin(command_id));
+    let begin = |frames: &mut Frames| Batch::begin(frames, voice.batch_begin(command_id).as_bytes());
     let mut batch = begin(&mut part.frames);
     journal.lines_after(after, &mut |seq, line| {
         if seq > until {
@@ -94,29 +94,29 @@ struct Batch {
 }
 
 impl Batch {
-    fn begin(frames: &mut Frames, text: &str) -> Self {
+    fn begin(frames: &mut Frames, text: &[u8]) -> Self {
         let begun = frames.begin();
         frames.add(text);
         Self { begun, events: 0 }
     }
 
     /// Whether the message cannot take this line any more; it takes one, however long.
-    fn is_full(&self, frames: &Frames, line: &str) -> bool {
+    fn is_full(&self, frames: &Frames, line: &[u8]) -> bool {
         let length = frames.length_since(self.begun) + 1 + line.len() + BATCH_END.len();
         self.events == BATCH || (self.events > 0 && length > MESSAGE_BYTES)
     }
 
-    fn add(&mut self, frames: &mut Frames, line: &str) {
+    fn add(&mut self, frames: &mut Frames, line: &[u8]) {
         if self.events > 0 {
-            frames.add(",");
+            frames.add(b",");
         }
         frames.add(line);
         self.events += 1;
     }
 
     fn end(&self, frames: &mut Frames, has_more: bool) {
-        frames.add(BATCH_END);
-        frames.add(if has_more { "true}}" } else { "false}}" });
+        frames.add(BATCH_END.as_bytes());
+        frames.add(if has_more { b"true}}" } else { b"false}}" });
         frames.end(self.begun);
     }
 }
@@ -147,7 +147,7 @@ fn last_between(
             if newest.len() == NEWEST {
                 newest.pop_front();
             }
-            newest.push_back(line.to_owned());
+            newest.push_back(String::from_utf8_lossy(line).into_owned());
         }
         wanted
     })?;

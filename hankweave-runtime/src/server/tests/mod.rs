@@ -95,7 +95,7 @@ impl Live {
     /// The numbers of all events in the journal.
     fn journaled(&self) -> Vec<u64> {
         let mut numbers = Vec::new();
-        let show = &mut |seq, _: &str| {
+        let show = &mut |seq, _: &[u8]| {
             numbers.push(seq);
             true
         };
