@@ -12,20 +12,19 @@
     reason = "a benchmark measures the real world"
 )]
 
+mod bare;
+mod live;
 mod reader;
-mod sources;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 
-use self::reader::{Reader, frames};
-use self::sources::{Bare, Live, Source};
+use self::bare::Bare;
+use self::live::Live;
+use self::reader::Reader;
 
 const ROUNDS: usize = 7;
 
@@ -38,309 +37,208 @@ const EVENTS: usize = 1_000;
 const SOME: usize = 20;
 const PACED: usize = 2_000;
 
-const HISTORY: usize = 100_000;
-const LAST: &[u8] = b"00099999";
+const HISTORY: u64 = 100_000;
+
+/// Servers and clients have threads of their own, as programs of their own would.
+static SERVERS: LazyLock<Runtime> = LazyLock::new(|| runtime(2));
+static CLIENTS: LazyLock<Runtime> = LazyLock::new(|| runtime(1));
+static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+fn runtime(threads: usize) -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    let runtime = builder.worker_threads(threads).enable_all().build();
+    runtime.expect("threads can be started")
+}
 
 fn main() {
     // `cargo test --benches` passes arguments of the test harness; there is nothing to test here.
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
-    let runtimes = Runtimes {
-        servers: runtime(2),
-        clients: runtime(1),
-    };
     println!("medians of {ROUNDS} rounds (least to most)");
-    many(&runtimes);
-    paced(&runtimes);
-    history(&runtimes);
-}
-
-/// Servers and clients have threads of their own, as programs of their own would.
-struct Runtimes {
-    servers: Runtime,
-    clients: Runtime,
-}
-
-fn runtime(threads: usize) -> Runtime {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(threads).enable_all().build();
-    runtime.expect("threads can be started")
+    many();
+    paced();
+    history();
 }
 
 /// Events as fast as they go to a hundred clients.
-fn many(runtimes: &Runtimes) {
-    let (mut ours, mut bare) = sides(runtimes, MANY);
+fn many() {
+    let (mut ours, mut bare) = (Side::new(Live::start(), MANY), Side::new(Bare::default(), MANY));
     for burst in BURSTS {
-        let mut rates: Vec<(f64, f64)> = Vec::new();
-        for _ in 0..ROUNDS {
-            let bare = rate(runtimes, &mut bare, burst);
-            rates.push((rate(runtimes, &mut ours, burst), bare));
-        }
-        println!("events a second to each of {MANY} clients, {burst} at a time");
-        println!("  hankweave    {}", spread(rates.iter().map(|(ours, _)| *ours)));
-        println!("  bare         {}", spread(rates.iter().map(|(_, bare)| *bare)));
-        println!(
-            "  ours / bare  {}",
-            spread(rates.iter().map(|(ours, bare)| ours / bare))
+        compare(
+            [&format!(
+                "events a second to each of {MANY} clients, {burst} at a time"
+            )],
+            ("ours / bare", |ours, bare| ours / bare),
+            || [ours.rate(burst)],
+            || [bare.rate(burst)],
         );
     }
-    ours.source.end(runtimes);
-}
-
-/// Sends `burst` events at once, and the next ones when all clients have those.
-fn rate<S: Source>(runtimes: &Runtimes, side: &mut Side<S>, burst: usize) -> f64 {
-    let begin = Instant::now();
-    for _ in 0..EVENTS / burst {
-        turn(runtimes, side, burst, Duration::ZERO);
-    }
-    (EVENTS / burst * burst) as f64 / begin.elapsed().as_secs_f64()
+    ours.source.end();
 }
 
 /// How long an event takes to its clients when there is time for it.
-fn paced(runtimes: &Runtimes) {
-    let (mut ours, mut bare) = sides(runtimes, SOME);
-    let mut delays: Vec<(Vec<Duration>, Vec<Duration>)> = Vec::new();
-    for _ in 0..ROUNDS {
-        let bare = turn(runtimes, &mut bare, PACED, Duration::from_millis(1));
-        delays.push((turn(runtimes, &mut ours, PACED, Duration::from_millis(1)), bare));
-    }
-    println!("milliseconds from the agent's word to a client, 1,000 events a second, {SOME} clients");
-    for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-        let ours = delays.iter().map(|(ours, _)| quantile(ours, share));
-        let bare = delays.iter().map(|(_, bare)| quantile(bare, share));
-        println!("  {name}: hankweave    {}", spread(ours.clone()));
-        println!("  {name}: bare         {}", spread(bare.clone()));
-        println!(
-            "  {name}: ours - bare  {}",
-            spread(ours.zip(bare).map(|(ours, bare)| ours - bare))
-        );
-    }
-    ours.source.end(runtimes);
+fn paced() {
+    let (mut ours, mut bare) = (Side::new(Live::start(), SOME), Side::new(Bare::default(), SOME));
+    let what = |share| {
+        format!("milliseconds from the agent's word to {SOME} clients, 1,000 events a second, {share}")
+    };
+    compare(
+        [&what("p50"), &what("p99")],
+        ("ours - bare", |ours, bare| ours - bare),
+        || quantiles(ours.turn(PACED, Duration::from_millis(1))),
+        || quantiles(bare.turn(PACED, Duration::from_millis(1))),
+    );
+    ours.source.end();
 }
 
 /// Everything that happened, to one client.
-fn history(runtimes: &Runtimes) {
-    let mut live = Live::start(runtimes);
-    runtimes.servers.block_on(async {
-        for number in 0..HISTORY {
+fn history() {
+    let mut live = Live::start();
+    SERVERS.block_on(async {
+        for number in 1..=HISTORY {
             live.publish(text(number)).await;
         }
     });
-    // A client that has everything tells that everything is there.
-    for way in [Way::Resume, Way::Sync] {
-        let bytes = runtimes.clients.block_on(keep(&live, way));
-        let (mut ours, mut bare) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            bare.push(millis(runtimes.clients.block_on(replay(runtimes, &bytes))));
-            ours.push(millis(runtimes.clients.block_on(fetch(&live, way))));
-        }
-        let ratios = ours.iter().zip(&bare).map(|(ours, bare)| ours / bare);
+    for way in ["afterSeq", "history.sync"] {
+        // Whoever has the last event or batch has everything.
+        let last = format!("{HISTORY:012}~\"}}}}");
+        let is_end =
+            |content: &[u8]| content.ends_with(last.as_bytes()) || content.ends_with(b"\"hasMore\":false}}");
+        let bytes = CLIENTS.block_on(async { live.ask(way).await.read_until(is_end).await });
         let megabytes = bytes.len() as f64 / 1e6;
-        println!("milliseconds for a history of {HISTORY} events, {megabytes:.1} MB, {way:?}");
-        println!("  hankweave    {}", spread(ours.iter().copied()));
-        println!("  bare         {}", spread(bare.iter().copied()));
-        println!("  ours / bare  {}", spread(ratios));
+        compare(
+            [&format!(
+                "milliseconds for {HISTORY} events, {megabytes:.1} MB, by {way}"
+            )],
+            ("ours / bare", |ours, bare| ours / bare),
+            || [CLIENTS.block_on(time(live.ask(way), is_end))],
+            || [CLIENTS.block_on(time(bare::replay(bytes.clone()), is_end))],
+        );
     }
-    live.end(runtimes);
+    live.end();
 }
 
-/// How a client asks for what has happened.
-#[derive(Debug, Clone, Copy)]
-enum Way {
-    /// By its handshake: each event comes as a message of its own.
-    Resume,
-    /// With `history.sync`: many come in one message.
-    Sync,
-}
-
-impl Way {
-    async fn ask(self, live: &Live) -> Reader {
-        let (mut reader, question) = match self {
-            Self::Resume => (
-                live.reader().await,
-                r#"{"type":"handshake","data":{"mode":"readonly","afterSeq":0}}"#,
-            ),
-            Self::Sync => (live.watcher().await, r#"{"id":"h","type":"history.sync"}"#),
-        };
-        reader.say(question).await;
-        reader
-    }
-
-    fn is_end(self, frame: &[u8]) -> bool {
-        match self {
-            Self::Resume => mark(frame).is_some_and(|mark| mark == LAST),
-            Self::Sync => frame.ends_with(b"\"hasMore\":false}}"),
-        }
-    }
-}
-
-/// The time that the history takes.
-async fn fetch(live: &Live, way: Way) -> Duration {
+/// The milliseconds that a client takes to come and to read to the end.
+async fn time(coming: impl Future<Output = Reader>, is_end: impl Fn(&[u8]) -> bool) -> f64 {
     let begin = Instant::now();
-    let mut reader = way.ask(live).await;
-    while !way.is_end(reader.frame().await.1) {}
-    begin.elapsed()
+    let mut reader = coming.await;
+    while !is_end(reader.frame().await.1) {}
+    millis(begin.elapsed())
 }
 
-/// Its bytes, as they come.
-async fn keep(live: &Live, way: Way) -> Vec<u8> {
-    let mut reader = way.ask(live).await;
-    let mut bytes = Vec::new();
-    loop {
-        let (frame, content) = reader.frame().await;
-        bytes.extend_from_slice(frame);
-        if way.is_end(content) {
-            return bytes;
-        }
-    }
+/// Where events come from.
+trait Source {
+    /// A client that gets what happens from now on.
+    async fn reader(&mut self) -> Reader;
+
+    /// Sends an event with this text to everybody.
+    fn publish(&mut self, text: String) -> impl Future<Output = ()> + Send;
 }
 
-/// The time that the same bytes take through a socket that somebody just fills.
-async fn replay(runtimes: &Runtimes, bytes: &[u8]) -> Duration {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
-    let stream = TcpStream::connect(listener.local_addr().expect("it listens")).await;
-    let mut reader = Reader::new(stream.expect("somebody listens"));
-    let (content, frames) = (bytes.to_vec(), frames(bytes));
-    let writing = runtimes.servers.spawn(async move {
-        let (mut stream, _) = listener.accept().await.expect("somebody comes");
-        let mut go = [0; 1];
-        stream.read_exact(&mut go).await.expect("the reader says when");
-        stream.write_all(&content).await.expect("the reader reads");
-    });
-    let begin = Instant::now();
-    reader.stream.write_all(b"!").await.expect("the writer waits");
-    for _ in 0..frames {
-        reader.frame().await;
-    }
-    let elapsed = begin.elapsed();
-    writing.await.expect("it does not panic");
-    elapsed
-}
-
-/// Where events come from, and those who read them.
+/// A source and those who read it.
 struct Side<S> {
     source: S,
     readers: Vec<Reader>,
 }
 
-/// Hankweave and the bare loop with so many readers each.
-fn sides(runtimes: &Runtimes, readers: usize) -> (Side<Live>, Side<Bare>) {
-    let source = Live::start(runtimes);
-    let watchers = runtimes.clients.block_on(async {
-        let mut watchers = Vec::new();
-        for _ in 0..readers {
-            watchers.push(source.watcher().await);
-        }
-        watchers
-    });
-    let (bare, readers) = runtimes.servers.block_on(Bare::start(runtimes, readers));
-    (
-        Side {
-            source,
-            readers: watchers,
-        },
-        Side {
-            source: bare,
-            readers,
-        },
-    )
-}
-
-/// Publishes `events` with a pause behind each and returns how long each took to each reader, once all readers have all.
-fn turn<S: Source>(runtimes: &Runtimes, side: &mut Side<S>, events: usize, pause: Duration) -> Vec<Duration> {
-    let clock = Arc::new(Clock::new(events));
-    let listening: Vec<_> = side
-        .readers
-        .drain(..)
-        .map(|reader| runtimes.clients.spawn(listen(reader, Arc::clone(&clock))))
-        .collect();
-    runtimes.servers.block_on(async {
-        let mut ticks = tokio::time::interval(pause.max(Duration::from_nanos(1)));
-        for number in 0..events {
-            if !pause.is_zero() {
-                ticks.tick().await;
+impl<S: Source> Side<S> {
+    fn new(mut source: S, readers: usize) -> Self {
+        let readers = CLIENTS.block_on(async {
+            let mut all = Vec::new();
+            for _ in 0..readers {
+                all.push(source.reader().await);
             }
-            clock.sent[number].store(clock.now(), Ordering::Relaxed);
-            side.source.publish(text(number)).await;
-        }
-    });
-    let mut delays = Vec::new();
-    for (reader, own) in runtimes
-        .clients
-        .block_on(join_all(listening))
-        .into_iter()
-        .flatten()
-    {
-        side.readers.push(reader);
-        delays.extend(own);
-    }
-    assert_eq!(
-        delays.len(),
-        events * side.readers.len(),
-        "somebody missed something"
-    );
-    delays
-}
-
-/// When each event was sent, in nanoseconds.
-struct Clock {
-    begin: Instant,
-    sent: Vec<AtomicU64>,
-}
-
-impl Clock {
-    fn new(events: usize) -> Self {
-        Self {
-            begin: Instant::now(),
-            sent: (0..events).map(|_| AtomicU64::new(0)).collect(),
-        }
+            all
+        });
+        Self { source, readers }
     }
 
-    fn now(&self) -> u64 {
-        self.begin.elapsed().as_nanos() as u64
+    /// Sends `burst` events at once, and the next ones when all clients have those; returns how many go in a second.
+    fn rate(&mut self, burst: usize) -> f64 {
+        let begin = Instant::now();
+        for _ in 0..EVENTS / burst {
+            self.turn(burst, Duration::ZERO);
+        }
+        (EVENTS / burst * burst) as f64 / begin.elapsed().as_secs_f64()
+    }
+
+    /// Publishes `events`, one each `pause`, and returns how long each took to each reader, once all readers have all.
+    fn turn(&mut self, events: usize, pause: Duration) -> Vec<Duration> {
+        let readers = self.readers.drain(..);
+        let listening: Vec<_> = readers
+            .map(|reader| CLIENTS.spawn(listen(reader, events)))
+            .collect();
+        SERVERS.block_on(async {
+            let mut ticks = tokio::time::interval(pause.max(Duration::from_nanos(1)));
+            for _ in 0..events {
+                if !pause.is_zero() {
+                    ticks.tick().await;
+                }
+                self.source.publish(text(now())).await;
+            }
+        });
+        let mut delays = Vec::new();
+        for listened in CLIENTS.block_on(join_all(listening)) {
+            let (reader, own) = listened.expect("nobody misses anything");
+            self.readers.push(reader);
+            delays.extend(own);
+        }
+        delays
     }
 }
 
 /// Reads all events of a turn and notes how long each took.
-async fn listen(mut reader: Reader, clock: Arc<Clock>) -> (Reader, Vec<Duration>) {
-    let mut delays = Vec::with_capacity(clock.sent.len());
-    while delays.len() < clock.sent.len() {
+async fn listen(mut reader: Reader, events: usize) -> (Reader, Vec<Duration>) {
+    let mut delays = Vec::with_capacity(events);
+    while delays.len() < events {
         // Other events of the run come between.
-        let Some(mark) = mark(reader.frame().await.1) else {
-            continue;
-        };
-        let number: usize = std::str::from_utf8(mark)
-            .ok()
-            .and_then(|mark| mark.parse().ok())
-            .expect("a mark is a number");
-        let sent = clock.sent[number].load(Ordering::Relaxed);
-        delays.push(Duration::from_nanos(clock.now() - sent));
+        if let Some(sent) = mark(reader.frame().await.1) {
+            delays.push(Duration::from_nanos(now() - sent));
+        }
     }
     (reader, delays)
 }
 
+/// Nanoseconds since the benchmark began.
+fn now() -> u64 {
+    BEGIN.elapsed().as_nanos() as u64
+}
+
 /// What an agent says; the number stands where a reader finds it quickly.
-fn text(number: usize) -> String {
+fn text(number: u64) -> String {
     format!(
-        "The parser now accepts a trailing comma; the tests of the module pass, the next step is the printer. {number:08}~"
+        "The parser now accepts a trailing comma; the tests of the module pass, the next is the printer. {number:012}~"
     )
 }
 
 /// The number in the text of a frame, when it is one of those.
-fn mark(frame: &[u8]) -> Option<&[u8]> {
+fn mark(frame: &[u8]) -> Option<u64> {
     let text = frame.strip_suffix(b"~\"}}")?;
-    text.get(text.len() - 8..)
+    std::str::from_utf8(text.get(text.len() - 12..)?)
+        .ok()?
+        .parse()
+        .ok()
 }
 
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
-}
-
-fn quantile(delays: &[Duration], share: f64) -> f64 {
-    let mut delays = delays.to_vec();
-    delays.sort_unstable();
-    millis(delays[((delays.len() - 1) as f64 * share) as usize])
+/// Lets both take turns and prints the figures of each, and what `relation` makes of those of one round.
+fn compare<const N: usize>(
+    what: [&str; N],
+    (name, relation): (&str, fn(f64, f64) -> f64),
+    mut ours: impl FnMut() -> [f64; N],
+    mut bare: impl FnMut() -> [f64; N],
+) {
+    let rounds: Vec<_> = (0..ROUNDS).map(|_| (bare(), ours())).collect();
+    for (at, what) in what.into_iter().enumerate() {
+        let figures = || rounds.iter().map(|(bare, ours)| (ours[at], bare[at]));
+        println!("{what}");
+        println!("  hankweave    {}", spread(figures().map(|(ours, _)| ours)));
+        println!("  bare         {}", spread(figures().map(|(_, bare)| bare)));
+        println!(
+            "  {name}  {}",
+            spread(figures().map(|(ours, bare)| relation(ours, bare)))
+        );
+    }
 }
 
 fn spread(figures: impl Iterator<Item = f64>) -> String {
@@ -348,4 +246,14 @@ fn spread(figures: impl Iterator<Item = f64>) -> String {
     figures.sort_by(f64::total_cmp);
     let (least, most) = (figures[0], figures[figures.len() - 1]);
     format!("{:.2} ({least:.2} to {most:.2})", figures[figures.len() / 2])
+}
+
+/// Within which time half of the events came, and 99 of 100.
+fn quantiles(mut delays: Vec<Duration>) -> [f64; 2] {
+    delays.sort_unstable();
+    [0.5, 0.99].map(|share| millis(delays[((delays.len() - 1) as f64 * share) as usize]))
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
 }

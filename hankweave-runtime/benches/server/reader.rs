@@ -2,10 +2,12 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_tungstenite::client_async;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 /// Reads frames of a server and does as little with them as can be.
 pub(crate) struct Reader {
-    pub(crate) stream: TcpStream,
+    stream: TcpStream,
     buffer: Vec<u8>,
     /// What stands in front of this in the buffer was given out.
     next: usize,
@@ -24,22 +26,13 @@ impl Reader {
     pub(crate) async fn open(authority: &str, token: &str) -> Self {
         let stream = TcpStream::connect(authority).await.expect("somebody listens");
         stream.set_nodelay(true).expect("it is a socket");
-        let mut reader = Self::new(stream);
-        let head = format!(
-            "GET /ws HTTP/1.1\r\nHost: {authority}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
-             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer {token}\r\n\r\n"
-        );
-        reader
-            .stream
-            .write_all(head.as_bytes())
-            .await
-            .expect("the server reads");
-        while !reader.buffer.ends_with(b"\r\n\r\n") {
-            reader.read().await;
-        }
-        assert!(reader.buffer.starts_with(b"HTTP/1.1 101 "), "the server refuses");
-        reader.buffer.clear();
-        reader
+        let request = format!("ws://{authority}/ws").into_client_request();
+        let mut request = request.expect("it is an address");
+        let bearer = format!("Bearer {token}").parse().expect("a token fits");
+        request.headers_mut().insert("Authorization", bearer);
+        let (socket, _) = client_async(request, stream).await.expect("the server agrees");
+        // Nobody has said anything yet, so nothing is lost with the socket around it.
+        Self::new(socket.into_inner())
     }
 
     /// Sends a short text in a frame whose mask is zero.
@@ -59,18 +52,22 @@ impl Reader {
             }
             self.buffer.drain(..self.next);
             self.next = 0;
-            self.read().await;
+            self.buffer.reserve(256 << 10);
+            let length = self.stream.read_buf(&mut self.buffer).await;
+            assert!(length.is_ok_and(|length| length > 0), "the server has closed");
         }
     }
 
-    async fn read(&mut self) {
-        self.buffer.reserve(256 << 10);
-        let length = self
-            .stream
-            .read_buf(&mut self.buffer)
-            .await
-            .expect("the socket works");
-        assert!(length > 0, "the server has closed");
+    /// All frames up to the one with such a content.
+    pub(crate) async fn read_until(&mut self, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        loop {
+            let (frame, content) = self.frame().await;
+            bytes.extend_from_slice(frame);
+            if is_wanted(content) {
+                return bytes;
+            }
+        }
     }
 }
 
@@ -86,13 +83,4 @@ fn limits(bytes: &[u8]) -> Option<(usize, usize)> {
     };
     let end = begin + length as usize;
     (bytes.len() >= end).then_some((begin, end))
-}
-
-pub(crate) fn frames(mut bytes: &[u8]) -> usize {
-    let mut frames = 0;
-    while let Some((_, end)) = limits(bytes) {
-        bytes = &bytes[end..];
-        frames += 1;
-    }
-    frames
 }
