@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use crate::world::World;
 use crate::world::disk::{self, Disk};
 use crate::world::environment::{find_program, umask_of_user};
-use crate::world::process::{MARKER_VARIABLE, environment};
+use crate::world::process::{MARKER_VARIABLE, SPARED_MARKER, environment};
 
 /// Opens a file with what the user has chosen for it.
 const OPENER: &str = "xdg-open";
@@ -68,7 +68,7 @@ impl Drop for Browser {
 /// The browser belongs to the user, not to the run: it is in a group of its own, and its mark keeps it from being taken for something that an
 /// agent has left behind.
 fn opener(world: &World, program: &Path, file: &Path) -> io::Result<Child> {
-    let mark = BTreeMap::from([(MARKER_VARIABLE.to_owned(), "browser".to_owned())]);
+    let mark = BTreeMap::from([(MARKER_VARIABLE.to_owned(), SPARED_MARKER.to_owned())]);
     Command::new("/bin/sh")
         .args([
             "-c",

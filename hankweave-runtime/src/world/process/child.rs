@@ -110,10 +110,9 @@ impl Adoption {
         owned.remove(&pid.as_raw_nonzero().get());
     }
 
-    /// What a sweep for `marker` has to kill now; what has ended already is reaped.
+    /// What a sweep for `marker` has to do now.
     fn find(&self, marker: &str) -> Sought {
         let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        sweep::reap_orphans(&owned);
         sweep::family_and_orphans(marker, &owned)
     }
 }

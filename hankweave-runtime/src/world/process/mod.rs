@@ -15,6 +15,8 @@ mod sweep;
 
 pub use child::ChildSpawner;
 pub use environment::environment;
-pub use seam::{CommandSpec, GroupSignal, MARKER_VARIABLE, ProcessControl, SpawnedProcess, Spawner, Stdin};
+pub use seam::{
+    CommandSpec, GroupSignal, MARKER_VARIABLE, ProcessControl, SPARED_MARKER, SpawnedProcess, Spawner, Stdin,
+};
 pub use stop::stop;
 pub use sweep::{Sweep, sweep_marked};

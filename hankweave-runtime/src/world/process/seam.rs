@@ -16,6 +16,9 @@ use super::Sweep;
 /// The environment variable that carries [`CommandSpec::marker`].
 pub const MARKER_VARIABLE: &str = "HANKWEAVE_CODON";
 
+/// The marker of what belongs to the user and not to the run, such as the browser: no sweep of adopted orphans takes it.
+pub const SPARED_MARKER: &str = "browser";
+
 /// Starts processes.
 pub trait Spawner: Send + Sync + fmt::Debug {
     /// Starts one process in a session of its own. Must be called inside a tokio runtime, on a thread that lives as long as the child

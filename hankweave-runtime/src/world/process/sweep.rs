@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, waitpid};
 use tokio::time::{Instant, sleep};
 
-use super::MARKER_VARIABLE;
+use super::{MARKER_VARIABLE, SPARED_MARKER};
 
 /// Part of the ten seconds of a whole stop ("reliability and security", rule S3).
 const DEADLINE: Duration = Duration::from_millis(2_500);
@@ -34,16 +34,26 @@ pub async fn sweep_marked(marker: &str) -> Sweep {
     sweep_all(|| family(marker)).await
 }
 
-/// The processes that a sweep found in one look at the process table.
-#[derive(Debug)]
-pub(super) struct Sought(Vec<Process>);
+/// What a sweep found in one look at the process table.
+#[derive(Debug, Default)]
+pub(super) struct Sought {
+    /// To be killed.
+    living: Vec<Process>,
+    /// Adopted ones that have ended, some while the table was read: what such a one started last may be missing in it, and is ours by now.
+    ended: Vec<Process>,
+}
 
 impl Sought {
-    /// Kills them without waiting: for a drop, which cannot wait.
+    fn is_nothing(&self) -> bool {
+        self.living.is_empty() && self.ended.is_empty()
+    }
+
+    /// Kills those that live without waiting for their end: for a drop, which cannot wait.
     pub(super) fn kill(&self) {
-        for process in &self.0 {
+        for process in &self.living {
             process.kill();
         }
+        reap(self.ended.iter().map(|process| process.pid));
     }
 }
 
@@ -53,26 +63,18 @@ pub(super) async fn sweep_all(find: impl Fn() -> Sought) -> Sweep {
     let mut killed = BTreeSet::new();
     loop {
         let found = find();
-        if found.0.is_empty() || Instant::now() >= deadline {
+        if found.is_nothing() || Instant::now() >= deadline {
             return Sweep {
                 killed: killed.len(),
-                survivors: found.0.len(),
+                survivors: found.living.len(),
             };
         }
         found.kill();
-        killed.extend(found.0.iter().map(|process| (process.pid, process.start_time)));
+        let living = found.living.iter();
+        killed.extend(living.map(|process| (process.pid, process.start_time)));
         sleep(INTERVAL).await;
         reap(killed.iter().map(|(pid, _)| *pid));
     }
-}
-
-/// Reaps all our ended children but those in `owned`, which have somebody who waits for them.
-pub(super) fn reap_orphans(owned: &BTreeSet<i32>) {
-    let own_pid = own_pid();
-    let orphans = processes()
-        .into_iter()
-        .filter(|process| process.state == 'Z' && process.parent == own_pid && !owned.contains(&process.pid));
-    reap(orphans.map(|process| process.pid));
 }
 
 /// When the process `pid` started, in clock ticks since the machine did; field 22 of its `stat`.
@@ -84,7 +86,8 @@ pub(super) fn start_time(pid: u32) -> Option<u64> {
 struct Process {
     pid: i32,
     parent: i32,
-    state: char,
+    /// Whether one of its threads still runs. The first one may have ended before the others, and looks like an ended process then.
+    lives: bool,
     start_time: u64,
 }
 
@@ -96,22 +99,26 @@ impl Process {
     /// The name in the second field may hold spaces and brackets, so the rest begins behind the last bracket.
     fn parse(pid: i32, stat: &str) -> Option<Self> {
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+        let first_thread_ended = matches!(fields.next()?, "Z" | "X");
+        let parent = fields.next()?.parse().ok()?;
+        let threads: u32 = fields.nth(15)?.parse().ok()?;
         Some(Self {
             pid,
-            state: fields.next()?.chars().next()?,
-            parent: fields.next()?.parse().ok()?,
-            start_time: fields.nth(17)?.parse().ok()?,
+            parent,
+            lives: !first_thread_ended || threads > 1,
+            start_time: fields.nth(1)?.parse().ok()?,
         })
     }
 
-    /// The value of the marker variable in its environment.
-    fn marker(&self) -> Option<Vec<u8>> {
+    /// Whether the marker variable in its environment has this value.
+    fn carries(&self, marker: &str) -> bool {
         let environment = read(self.pid, "environ").unwrap_or_default();
-        let value = |variable: &[u8]| {
+        let value = |variable: &'_ [u8]| -> Option<bool> {
             let value = variable.strip_prefix(MARKER_VARIABLE.as_bytes())?;
-            value.strip_prefix(b"=").map(<[u8]>::to_vec)
+            Some(value.strip_prefix(b"=")? == marker.as_bytes())
         };
-        environment.split(|byte| *byte == 0).find_map(value)
+        let first = environment.split(|byte| *byte == 0).find_map(value);
+        first.unwrap_or(false)
     }
 
     /// Kills exactly this process: the pidfd is opened first and then compared, so that the id cannot have been reused.
@@ -140,27 +147,37 @@ fn read(pid: i32, name: &str) -> Option<Vec<u8>> {
 
 /// The living processes that carry `marker`, and the living descendants of any process that does.
 pub(super) fn family(marker: &str) -> Sought {
-    let all = living();
-    let roots = all
-        .iter()
-        .filter(|process| process.marker().as_deref() == Some(marker.as_bytes()));
+    let all = others();
+    let roots = all.iter().filter(|process| process.carries(marker));
     let roots = roots.map(|process| process.pid).collect();
-    with_descendants(all, roots)
+    Sought {
+        living: with_descendants(all, roots),
+        ended: Vec::new(),
+    }
 }
 
-/// The same and every child of ours that is not in `owned` and carries no other marker: an orphan that we have adopted.
+/// The same, and every child of ours that is not in `owned`: an orphan that we have adopted, whatever its environment says, but for
+/// [`SPARED_MARKER`].
+///
+/// When this finds nothing, nothing is left. A descendant that lived when the look began has a child of ours above it or is one, which nobody else
+/// can reap: it is read as living, or as ended and looked behind again.
 pub(super) fn family_and_orphans(marker: &str, owned: &BTreeSet<i32>) -> Sought {
     let own_pid = own_pid();
-    let all = living();
-    let is_root = |process: &&Process| {
-        let adopted = process.parent == own_pid && !owned.contains(&process.pid);
-        process.marker().map_or(adopted, |own| own == marker.as_bytes())
+    let all = others();
+    let adopted = |process: &&Process| process.parent == own_pid && !owned.contains(&process.pid);
+    let is_root = |process: &&Process| match adopted(process) {
+        true => process.lives && !process.carries(SPARED_MARKER),
+        false => process.carries(marker),
     };
     let roots = all.iter().filter(is_root).map(|process| process.pid).collect();
-    with_descendants(all, roots)
+    let ended = all.iter().filter(adopted).filter(|process| !process.lives);
+    Sought {
+        ended: ended.copied().collect(),
+        living: with_descendants(all, roots),
+    }
 }
 
-fn with_descendants(all: Vec<Process>, mut family: BTreeSet<i32>) -> Sought {
+fn with_descendants(all: Vec<Process>, mut family: BTreeSet<i32>) -> Vec<Process> {
     loop {
         let before = family.len();
         let children = all.iter().filter(|process| family.contains(&process.parent));
@@ -169,15 +186,17 @@ fn with_descendants(all: Vec<Process>, mut family: BTreeSet<i32>) -> Sought {
             break;
         }
     }
-    let found = all.into_iter().filter(|process| family.contains(&process.pid));
-    Sought(found.collect())
+    let found = all.into_iter();
+    found
+        .filter(|process| process.lives && family.contains(&process.pid))
+        .collect()
 }
 
-/// All processes but this one and those that have ended.
-fn living() -> Vec<Process> {
+/// All processes but this one.
+fn others() -> Vec<Process> {
     let own_pid = own_pid();
     let mut all = processes();
-    all.retain(|process| process.pid != own_pid && !matches!(process.state, 'Z' | 'X'));
+    all.retain(|process| process.pid != own_pid);
     all
 }
 
@@ -206,6 +225,8 @@ mod tests {
     use std::io::Write;
     use std::process::{Command, Stdio};
 
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+
     use super::*;
 
     #[test]
@@ -213,9 +234,40 @@ mod tests {
         let stat = "42 (a) S (b)) R 7 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 123456 1 2 3";
         let process = Process::parse(42, stat).unwrap();
         assert_eq!(
-            (process.parent, process.state, process.start_time),
-            (7, 'R', 123_456)
+            (process.parent, process.lives, process.start_time),
+            (7, true, 123_456)
         );
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_ended_lives_as_long_as_another_runs() {
+        for (threads, lives) in [(1, false), (3, true)] {
+            let stat = format!("42 (a) Z 7 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 {threads} 0 123456 1 2 3");
+            assert_eq!(Process::parse(42, &stat).unwrap().lives, lives);
+        }
+    }
+
+    /// Its end may have come between a look at what it had started and a look at itself.
+    // covers: S2, P9
+    #[test]
+    fn behind_an_orphan_that_has_ended_one_looks_again() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(Pid::from_raw(pid).unwrap()), ended).unwrap();
+        // Children of other tests are owned by nobody either.
+        let found = |owned: &[i32]| {
+            let found = family_and_orphans("nobody's", &owned.iter().copied().collect());
+            assert_eq!(
+                found.is_nothing(),
+                found.living.is_empty() && found.ended.is_empty()
+            );
+            found.ended.iter().any(|process| process.pid == pid)
+        };
+        assert!(found(&[]));
+        assert!(!found(&[pid]), "somebody waits for it");
+        child.wait().unwrap();
+        assert!(!found(&[]));
     }
 
     #[test]
