@@ -148,7 +148,8 @@ impl InstanceLock {
         self.write(&record)
     }
 
-    /// Removes the information file, if it is still ours. Waits for the disk. The lock itself is given back when this value is dropped.
+    /// Removes the information file, unless it names another lock. Waits for the disk. The lock itself is given back when this value is
+    /// dropped; a drop without a release, as when a start fails, removes the file too.
     ///
     /// # Errors
     ///
@@ -157,18 +158,20 @@ impl InstanceLock {
         let record = self.locked_record();
         if self
             .named_lock_id()
-            .is_none_or(|lock_id| lock_id != record.lock_id)
+            .is_some_and(|lock_id| lock_id != record.lock_id)
         {
             return Ok(());
         }
         let path = self.path();
-        disk::remove_if_present(&*self.world.disk, &path)
-            .and_then(|()| self.world.disk.sync_dir(&self.state_dir))
-            .map_err(|source| LockError::Io {
-                action: "remove",
-                path,
-                source,
-            })
+        let removed = match self.world.disk.remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.and_then(|()| self.world.disk.sync_dir(&self.state_dir)),
+        };
+        removed.map_err(|source| LockError::Io {
+            action: "remove",
+            path,
+            source,
+        })
     }
 
     /// The kernel lock, to be checked before each save; `None` when it was waived.
@@ -203,6 +206,14 @@ impl InstanceLock {
 
     fn path(&self) -> PathBuf {
         self.state_dir.join(LOCK_FILE)
+    }
+}
+
+impl Drop for InstanceLock {
+    fn drop(&mut self) {
+        if let Err(error) = self.release() {
+            tracing::warn!(error = %crate::error::chain(&error), "server.lock is left behind");
+        }
     }
 }
 

@@ -133,6 +133,20 @@ fn without_kernel_locks_a_start_is_refused_until_the_user_vouches() {
     assert!(read_record(&RealDisk, &folder.state_dir).is_some());
 }
 
+// covers: P9, L2
+#[test]
+fn a_start_that_fails_behind_its_lock_leaves_no_file_whatever_it_says_by_then() {
+    for content in [None, Some(""), Some("{")] {
+        let folder = folder();
+        let lock = acquire(&folder.state_dir).unwrap();
+        if let Some(content) = content {
+            fs::write(folder.state_dir.join(LOCK_FILE), content).unwrap();
+        }
+        drop(lock);
+        assert!(RealDisk.list_dir(&folder.state_dir).unwrap().is_empty());
+    }
+}
+
 #[test]
 fn releasing_removes_the_file_and_admits_the_next() {
     let folder = folder();
@@ -194,7 +208,8 @@ fn a_link_in_the_place_of_the_directory_is_refused() {
 #[track_caller]
 fn check_foreign(content: &str, admitted: bool) {
     let folder = folder_with("runtime.lock", content);
-    assert_eq!(acquire(&folder.state_dir).is_ok(), admitted, "{content}");
+    let lock = acquire(&folder.state_dir);
+    assert_eq!(lock.is_ok(), admitted, "{content}");
     let files = RealDisk.list_dir(&folder.state_dir).unwrap().len();
     assert_eq!(
         files,

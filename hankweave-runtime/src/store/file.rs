@@ -113,19 +113,31 @@ impl StateFiles {
     ///
     /// [`StateFileError`]; the present state.json is then still in place, or the new one is and may not be durable.
     pub fn save(&self, document: &[u8], keep_current: bool) -> Result<(), StateFileError> {
+        self.check_lock()?;
+        self.put_in_place(document, keep_current).inspect_err(|_| {
+            // A full disk still lets us clean up; the error to report is the first.
+            let _ = self.sweep();
+        })?;
+        self.sync_directory()
+    }
+
+    fn check_lock(&self) -> Result<(), StateFileError> {
         if self.guard.as_ref().is_some_and(|guard| !guard.still_guards()) {
             return Err(StateFileError::LockLost {
                 state_dir: self.state_dir.clone(),
             });
         }
+        Ok(())
+    }
+
+    fn put_in_place(&self, document: &[u8], keep_current: bool) -> Result<(), StateFileError> {
         let (primary, temporary) = (self.primary_path(), self.temporary_path());
         self.remove(&temporary)?;
         self.step("write", &temporary, |disk, path| disk.create_new(path, document))?;
         if keep_current {
             self.place_backup()?;
         }
-        self.step("replace", &primary, |disk, path| disk.rename(&temporary, path))?;
-        self.sync_directory()
+        self.step("replace", &primary, |disk, path| disk.rename(&temporary, path))
     }
 
     /// Gives the present state.json the backup's name as well.
@@ -385,6 +397,27 @@ mod tests {
                 RealDisk.list_dir(folder.path()).unwrap(),
                 ["state.json", "state.json.bak"],
                 "crash at {n}"
+            );
+            if result.is_ok() {
+                return;
+            }
+        }
+    }
+
+    // covers: F3, P9
+    #[test]
+    fn a_save_that_fails_leaves_no_temporary_file() {
+        for n in 0.. {
+            let (folder, files) = folder();
+            files.save(b"one", false).unwrap();
+            let fault = Fault::FailAt(n, io::ErrorKind::StorageFull);
+            let faulty = FaultyDisk::new(Arc::new(RealDisk), fault);
+            let result = self::files(&folder, Arc::new(faulty)).save(b"two", true);
+            let names = RealDisk.list_dir(folder.path()).unwrap();
+            let ours = ["state.json", "state.json.bak"];
+            assert!(
+                names.iter().all(|name| ours.iter().any(|our| name == our)),
+                "failure at {n}: {names:?}"
             );
             if result.is_ok() {
                 return;

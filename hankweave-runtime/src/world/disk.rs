@@ -280,12 +280,17 @@ pub enum FileKind {
 ///
 /// # Errors
 ///
-/// What the first failing step said. The old content is then still in place.
+/// What the first failing step said. The old content is then still in place, unless only the sync of its directory failed.
 pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = with_suffix(path, ".tmp");
     remove_if_present(disk, &temporary)?;
-    disk.create_new(&temporary, bytes)?;
-    disk.rename(&temporary, path)?;
+    let replaced = disk
+        .create_new(&temporary, bytes)
+        .and_then(|()| disk.rename(&temporary, path));
+    replaced.inspect_err(|_| {
+        // A full disk still lets us clean up ("reliability and security", promise P9); the error to report is the first.
+        let _ = remove_if_present(disk, &temporary);
+    })?;
     disk.sync_dir(parent(path))
 }
 
@@ -369,6 +374,25 @@ mod tests {
         replace(&RealDisk, &path, b"two").unwrap();
         assert_eq!(RealDisk.read(&path, 10).unwrap(), b"two");
         assert_eq!(RealDisk.list_dir(folder.path()).unwrap(), ["token"]);
+    }
+
+    // covers: F3, P9
+    #[test]
+    fn a_replacement_that_fails_leaves_no_temporary_file() {
+        for n in 0.. {
+            let folder = tempfile::tempdir().unwrap();
+            let fault = Fault::FailAt(n, io::ErrorKind::StorageFull);
+            let faulty = FaultyDisk::new(Arc::new(RealDisk), fault);
+            let result = replace(&faulty, &folder.path().join("token"), b"new");
+            let names = RealDisk.list_dir(folder.path()).unwrap();
+            assert!(
+                names.iter().all(|name| name == "token"),
+                "failure at {n}: {names:?}"
+            );
+            if result.is_ok() {
+                return;
+            }
+        }
     }
 
     // covers: F1
