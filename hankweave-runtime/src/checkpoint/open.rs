@@ -123,51 +123,54 @@ pub(super) fn prepare(request: &OpenRequest) -> Result<OpenReport, OpenError> {
         report.removed.extend(remove_locks(path)?);
         report.removed.extend(remove_unfinished_objects(path)?);
         check_config(path)?;
-        match check(path)? {
-            Health::Good => {
-                write_settings(path)?;
-                return Ok(report);
-            }
-            Health::Broken => report.moved_aside = Some(move_aside(path, request.at)?),
+        if is_good(path)? {
+            write_settings(path)?;
+            return Ok(report);
         }
+        report.moved_aside = Some(move_aside(path, request.at)?);
     }
     create(request)?;
     report.created = true;
     Ok(report)
 }
 
-enum Health {
-    Good,
-    Broken,
+/// Whether git can read the repository and `HEAD` names a commit.
+///
+/// What the system does not let us read is no proof of damage, and git does not tell one from the other. So a bad answer counts only when
+/// all files can be read, and when git gives it again.
+fn is_good(path: &Path) -> Result<bool, OpenError> {
+    if can_be_used(path)? {
+        return Ok(true);
+    }
+    read_everything(path)?;
+    can_be_used(path)
 }
 
-/// Whether git can read the repository and `HEAD` names a commit.
-fn check(path: &Path) -> Result<Health, OpenError> {
-    // What the system does not let us read is no proof of damage.
-    for file in ["HEAD", "config", "objects", "refs"] {
-        match path.join(file).metadata() {
-            Err(error)
-                if !matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
-            {
-                return Err(io_error("look at", &path.join(file))(error));
-            }
-            _ => {}
-        }
-    }
+fn can_be_used(path: &Path) -> Result<bool, OpenError> {
     let head = Repository::open_bare(path).and_then(|repository| {
         let tree = repository.head()?.peel_to_commit()?.tree_id();
         repository.find_tree(tree).map(drop)
     });
     match head {
-        Ok(()) => Ok(Health::Good),
         Err(error) if error.code() == ErrorCode::Owner => Err(OpenError::ForeignOwner {
             path: path.to_owned(),
         }),
-        Err(_) => Ok(Health::Broken),
+        head => Ok(head.is_ok()),
     }
+}
+
+/// Fails when the system does not give the content of a file in `folder` or beneath it.
+fn read_everything(folder: &Path) -> Result<(), OpenError> {
+    for entry in list(folder)? {
+        let kind = entry.symlink_metadata().map_err(io_error("look at", &entry))?;
+        if kind.is_dir() {
+            read_everything(&entry)?;
+        } else if kind.is_file() {
+            let read = File::open(&entry).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
+            read.map_err(io_error("read", &entry))?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a repository with one empty commit on `main` under another name, and renames it when it is whole (rule G1).
@@ -196,11 +199,17 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
         )?;
         Ok(())
     };
-    make().map_err(|error| OpenError::Create(ObjectError::at("make a bare repository")(error)))?;
-    write_settings(&temporary)?;
-    let folder = File::open(&temporary).map_err(io_error("open", &temporary))?;
-    git::sync_file_system(&folder).map_err(io_error("sync", &temporary))?;
-    fs::rename(&temporary, path).map_err(io_error("put in place", path))?;
+    let put_in_place = || -> Result<(), OpenError> {
+        make().map_err(|error| OpenError::Create(ObjectError::at("make a bare repository")(error)))?;
+        write_settings(&temporary)?;
+        let folder = File::open(&temporary).map_err(io_error("open", &temporary))?;
+        git::sync_file_system(&folder).map_err(io_error("sync", &temporary))?;
+        fs::rename(&temporary, path).map_err(io_error("put in place", path))
+    };
+    put_in_place().inspect_err(|_| {
+        // A full disk still lets us clean up; the error to report is the first.
+        let _ = fs::remove_dir_all(&temporary);
+    })?;
     sync_folder_of(path)
 }
 
@@ -223,7 +232,11 @@ fn replace(path: &Path, text: &str) -> Result<(), OpenError> {
         file.sync_all()?;
         fs::rename(&temporary, path)
     };
-    write().map_err(io_error("write", path))
+    let written = write().inspect_err(|_| {
+        // The next start removes what stays.
+        let _ = fs::remove_file(&temporary);
+    });
+    written.map_err(io_error("write", path))
 }
 
 /// Refuses settings that could run programs or pull in other files.

@@ -327,6 +327,41 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
     }
 }
 
+/// Runs the hank of a project with `injections` of strace on a path beneath `.hankweave`, or on every one.
+fn run_injected(project: &TestProject, path: Option<&str>, injection: &str) -> Finished {
+    let mut arguments: Vec<String> = ["-f", "-qq", "-o", "/dev/null", "-e", injection]
+        .map(str::to_owned)
+        .into();
+    if let Some(path) = path {
+        let path = project.directory().join(".hankweave").join(path);
+        arguments.extend(["-P".to_owned(), path.to_string_lossy().into_owned()]);
+    }
+    arguments.extend([env!("CARGO_BIN_EXE_hankweave"), "run", "--headless", "--new"].map(str::to_owned));
+    project.run(&arguments)
+}
+
+/// "Could not read" must never look like "damaged": a repository that the system does not give to us once, or not at all, stays where it is.
+// covers: G10, P8, F21
+#[test]
+fn a_repository_that_cannot_be_read_at_the_moment_is_not_taken_for_a_broken_one() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("skipped: strace is not installed");
+        return;
+    }
+    let project = TestProject::in_memory("strace");
+    write_hank(&project, &json!([]));
+    let healthy = TestProject::new(env!("CARGO_BIN_EXE_hankweave"));
+    run_injected(&project, Some("none"), "inject=openat:error=EIO").expect_code(0);
+    for path in ["HEAD", "config", "refs/heads/main"] {
+        for when in ["1", "1+"] {
+            let injection = format!("inject=openat:error=EIO:when={when}");
+            let injected = run_injected(&project, Some(&format!("checkpoints/{path}")), &injection);
+            assert!(matches!(injected.code, Some(0 | 74)), "{injected}");
+            assert_in_order(&healthy, &project.directory());
+        }
+    }
+}
+
 /// The system refuses the first `write` of every thread, also that with which threads wake one another. The program ends, and the next start goes on.
 // covers: F3, P5
 #[test]
