@@ -105,6 +105,31 @@ fn a_restore_that_a_crash_cut_off_keeps_its_first_safety_checkpoint() {
     }
 }
 
+// covers: G8, P9, F1
+#[test]
+fn a_restore_removes_what_an_interrupted_one_has_left() {
+    let fixture = Fixture::git();
+    fixture.write("d/e", "1");
+    let (first, second) = two_versions(&fixture);
+    let left = [".hankweave.restore-0", "d/.hankweave.restore-1"];
+    // As if it had stopped behind the last file, and once in the middle.
+    for target in [(&second, &second), (&first, &second)] {
+        for path in left {
+            fixture.write(path, "what was there before");
+        }
+        let folder = fixture.path(".hankweave.restore-2");
+        fs::create_dir_all(&folder).unwrap();
+        fixture
+            .store
+            .restore(&restore_request(target.0, target.1))
+            .unwrap();
+        for path in left {
+            assert!(!fixture.path(path).exists(), "{path}");
+        }
+        assert!(folder.exists(), "a folder is somebody else's");
+    }
+}
+
 // covers: G10, F21
 #[test]
 fn a_missing_checkpoint_hides_no_other() {

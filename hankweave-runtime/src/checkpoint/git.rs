@@ -354,6 +354,8 @@ impl CheckpointStore for GitCheckpoints {
         let repository = self.history.repository().map_err(unreadable)?;
         let objects = NewObjects::begin(&self.history, &cache.durable).map_err(unreadable)?;
         let mut prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
+        let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
+        restore::sweep(&workspace, &prepared.current.skipped)?;
         let mut safety = None;
         if !prepared.changes_nothing() {
             let odb = open_objects(&repository)?;
@@ -362,7 +364,6 @@ impl CheckpointStore for GitCheckpoints {
                 let saved = self.save(&repository, &cache, objects, &mut prepared.current, request);
                 safety = Some(saved.map_err(RestoreError::Safety)?);
             }
-            let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
             let contents = |blob| {
                 let object = odb.read(blob).map_err(ObjectError::at("read a blob"))?;
                 Ok(object.data().to_vec())
@@ -544,7 +545,7 @@ fn moved_elsewhere(draft: &Draft<'_>, found: Option<Oid>) -> CheckpointError {
     let name = |commit: Option<Oid>| commit.map_or_else(|| CheckpointSha::new(""), name_of);
     CheckpointError::BranchMoved {
         branch: draft.branch.to_owned(),
-        expected: name(draft.tip.or(draft.parent)),
+        expected: name(draft.parent),
         found: name(found),
     }
 }

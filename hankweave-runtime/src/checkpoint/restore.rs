@@ -143,6 +143,28 @@ pub(super) fn apply(
     super::git::sync_file_system(workspace.root()).map_err(RestoreError::Sync)
 }
 
+/// Removes what an interrupted restore has left beside the files that it wrote ("reliability and security", promise P9); the walk has passed over it.
+pub(super) fn sweep(workspace: &Workspace, skipped: &[Skipped]) -> Result<(), RestoreError> {
+    let names = skipped
+        .iter()
+        .map(|skipped| (&skipped.path, skipped.path.split()));
+    let left = names.filter(|(_, (_, name))| name.starts_with(RESTORE_TEMPORARY.as_bytes()));
+    for (path, (folder, name)) in left {
+        let folder = workspace.folder(folder);
+        match folder.and_then(|folder| rustix::fs::unlinkat(folder, name, AtFlags::empty())) {
+            // A folder of that name is none of ours.
+            Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR) => {}
+            Err(error) => {
+                return Err(RestoreError::Write {
+                    path: path.clone(),
+                    source: error.into(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Deletes the file at `path` and the folders that are empty after it.
 fn delete(workspace: &Workspace, path: &TreePath) -> Result<(), Errno> {
     let (folder, name) = path.split();

@@ -212,7 +212,7 @@ impl InstanceLock {
 impl Drop for InstanceLock {
     fn drop(&mut self) {
         if let Err(error) = self.release() {
-            tracing::warn!(error = %crate::error::chain(&error), "server.lock is left behind");
+            tracing::warn!(%error, "server.lock is left behind");
         }
     }
 }
