@@ -100,7 +100,8 @@ impl GitCheckpoints {
         draft: &Draft<'_>,
     ) -> Result<Checkpoint, CheckpointError> {
         let workspace = self.open_workspace()?;
-        base_on(repository, cache, draft.parent).map_err(CheckpointError::Parent)?;
+        let parent = draft.parent.map(name_of);
+        base_on(repository, cache, parent.as_ref()).map_err(CheckpointError::Parent)?;
         let next = NextCache::begin(self.history.path())
             .map_err(|error| CheckpointError::Store(ObjectError::at("begin the stat cache")(error)))?;
         let selection = Selection {
@@ -332,8 +333,9 @@ impl CheckpointStore for GitCheckpoints {
     }
 
     fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError> {
-        let cache = self.cache();
+        let mut cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
+        base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
         let objects = NewObjects::begin(&self.history, &cache.durable).map_err(unreadable)?;
         let mut prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
         let mut safety = None;
@@ -350,8 +352,9 @@ impl CheckpointStore for GitCheckpoints {
     }
 
     fn restore(&self, request: &RestoreRequest) -> Result<RestoreReport, RestoreError> {
-        let cache = self.cache();
+        let mut cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
+        base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
         let objects = NewObjects::begin(&self.history, &cache.durable).map_err(unreadable)?;
         let mut prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
@@ -480,17 +483,19 @@ fn add_to_tree(tree: &mut Vec<u8>, mode: u32, name: &[u8], id: Oid) {
     tree.extend_from_slice(id.as_bytes());
 }
 
-/// Makes `cache` hold the files of the commit `parent`; what is known of how files look stays.
-fn base_on(repository: &Repository, cache: &mut StatCache, parent: Option<Oid>) -> Result<(), HistoryError> {
-    let parent = parent.map(name_of);
+/// Makes `cache` hold the files of the checkpoint `parent`; what is known of how files look stays.
+fn base_on(
+    repository: &Repository,
+    cache: &mut StatCache,
+    parent: Option<&CheckpointSha>,
+) -> Result<(), HistoryError> {
     let tree = parent
-        .as_ref()
         .map(|parent| history::find(repository, parent))
         .transpose()?
         .map(|it| it.tree_id());
     if cache.root() != tree {
         let loaded = parent
-            .map(|parent| history::load(repository, &parent))
+            .map(|parent| history::load(repository, parent))
             .transpose()?
             .unwrap_or_default();
         cache.hold(loaded.files, loaded.folders);
