@@ -57,6 +57,11 @@ impl Batch {
         &self.text[self.begin_of_line(index)..self.ends[index] - 1]
     }
 
+    /// About how much memory it takes, in bytes; what the entries hold besides is a part of their lines.
+    pub(crate) fn bytes(&self) -> usize {
+        2 * self.text.len() + self.entries.len() * size_of::<JournalEntry>()
+    }
+
     fn begin_of_line(&self, index: usize) -> usize {
         index.checked_sub(1).map_or(0, |before| self.ends[before])
     }

@@ -22,7 +22,7 @@ use crate::journal::{Batch, JournalError};
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Batches that may wait for the journal before the writer waits as well.
-const LETTERS: usize = 8;
+const LETTERS: usize = 2;
 
 /// What the writer sends.
 pub(super) enum Letter {

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use crate::journal::{Batch, EventJournal, JournalError, PageLimit};
 use crate::world::blocking::Blocking;
 
-/// So many bytes of published lines stay in memory for subscribers; whoever is further behind reads the journal.
-const RECENT_BYTES: usize = 4 << 20;
+/// So many bytes of published events stay in memory for subscribers; whoever is further behind reads the journal.
+const RECENT_BYTES: usize = 8 << 20;
 
 /// What was published last, for all subscribers.
 #[derive(Debug)]
@@ -45,13 +45,13 @@ impl Recent {
     /// Adds a batch and forgets the oldest ones beyond the limit; the newest one stays, however large.
     pub(super) fn push(&self, batch: Arc<Batch>) {
         let mut latest = self.latest();
-        latest.bytes += batch.text().len();
+        latest.bytes += batch.bytes();
         latest.batches.push_back(batch);
         while latest.bytes > RECENT_BYTES
             && latest.batches.len() > 1
             && let Some(oldest) = latest.batches.pop_front()
         {
-            latest.bytes -= oldest.text().len();
+            latest.bytes -= oldest.bytes();
             latest.forgotten = oldest.last_seq();
         }
     }
