@@ -211,9 +211,8 @@ impl InstanceLock {
 
 impl Drop for InstanceLock {
     fn drop(&mut self) {
-        if let Err(error) = self.release() {
-            tracing::warn!(%error, "server.lock is left behind");
-        }
+        // The kernel lock is given back whatever becomes of the file; one that stays is taken for that of a crash.
+        let _ = self.release();
     }
 }
 
