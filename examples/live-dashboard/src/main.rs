@@ -12,6 +12,9 @@ use hankweave_runtime::client::{Client, ConnectError, Ended, FindError, Message,
 
 use crate::costs::Costs;
 
+/// How often one looks for it until then; a short run lasts a tenth of a second.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
 /// How long a run may take to begin.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -44,7 +47,7 @@ async fn connect(directory: PathBuf) -> Result<Client, ConnectError> {
         match Client::connect(target, Options::watching().after(0)).await {
             Err(ConnectError::Find(
                 FindError::NoExecution { .. } | FindError::NotLive { .. } | FindError::NoPort { .. },
-            )) => tokio::time::sleep(Duration::from_millis(100)).await,
+            )) => tokio::time::sleep(LOOK_AGAIN).await,
             connected => return connected,
         }
     }
