@@ -50,7 +50,7 @@ impl Default for Limits {
             farewell: Duration::from_secs(30),
             last_words: Duration::from_secs(2),
             hesitation: Duration::from_millis(500),
-            answer: Duration::from_millis(50),
+            answer: Duration::from_millis(25),
         }
     }
 }

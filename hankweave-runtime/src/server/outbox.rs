@@ -47,9 +47,14 @@ impl Outbox {
     /// Adds a message; says whether the client can still be reached. One that alone is too large passes an empty queue.
     pub(super) fn push(&self, message: Utf8Bytes) -> bool {
         let mut queue = self.queue();
+        if queue.overflowed {
+            return false;
+        }
         let bytes = queue.bytes + message.len();
         let full = queue.messages.len() >= self.most_messages || bytes > self.most_bytes;
-        if queue.overflowed || (full && !queue.messages.is_empty()) {
+        let was_empty = queue.messages.is_empty();
+        let overflows = full && !was_empty;
+        if overflows {
             *queue = Queue {
                 overflowed: true,
                 ..Queue::default()
@@ -58,10 +63,12 @@ impl Outbox {
             queue.bytes = bytes;
             queue.messages.push_back(message);
         }
-        let reachable = !queue.overflowed;
         drop(queue);
-        self.changed.wake();
-        reachable
+        // Where something waits already, the task has been woken for it, or waits for the client to read.
+        if was_empty || overflows {
+            self.changed.wake();
+        }
+        !overflows
     }
 
     /// Takes the next message out.
