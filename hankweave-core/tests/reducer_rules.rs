@@ -477,7 +477,8 @@ fn the_document_as_a_whole_changes_by_two_events() {
     refused_as(&story, twice, "conflict", &[]);
 }
 
-// Ours: where the next run goes on is on record between two runs only, and the run that takes it up clears it.
+// Ours: where the next run goes on is on record while no codon runs, whatever becomes of the run that is left, and the run that takes it up
+// clears it.
 #[test]
 fn a_way_back_is_pending_until_a_run_takes_it_up() {
     let pending = |run: &str| {
@@ -488,14 +489,20 @@ fn a_way_back_is_pending_until_a_run_takes_it_up() {
         .unwrap()
     };
     let given_up = StateEvent::from_json(json!({"type": "RollbackPending", "data": {}})).unwrap();
-    let running = in_status(CodonStatus::Completed);
-    refused_as(&running, pending(RUN), "conflict", &[]);
-    let ended = running.run_completes();
-    refused_as(&ended, pending("stranger"), "not_found", &[]);
-    let story = ended.tell(pending(RUN));
-    let rollback = story.state().pending_rollback.clone().unwrap();
-    assert_eq!((rollback.source.run_id.as_str(), rollback.restored), (RUN, false));
-    assert_eq!(story.clone().tell(given_up).state().pending_rollback, None);
-    let taken_up = story.continues("r2", RUN, Some("a"), "a-end");
-    assert_eq!(taken_up.state().pending_rollback, None);
+    refused_as(&in_status(CodonStatus::Running), pending(RUN), "conflict", &[]);
+    let open = in_status(CodonStatus::Completed);
+    let next_codon = || event("CodonStarted", json!({"codonId": "b"}));
+    refused_as(&open, pending("stranger"), "not_found", &[]);
+    let story = open.tell(pending(RUN));
+    refused_as(&story, next_codon(), "conflict", &[]);
+    let stays = story.clone().tell(given_up).tell(next_codon());
+    assert_eq!(stays.state().pending_rollback, None);
+    for left in [story.clone().run_completes(), story.run_crashes()] {
+        let rollback = left.state().pending_rollback.clone().unwrap();
+        assert_eq!((rollback.source.run_id.as_str(), rollback.restored), (RUN, false));
+        let taken_up = left
+            .continues("r2", RUN, Some("a"), "a-end")
+            .codon("b", Completed);
+        assert_eq!(taken_up.state().pending_rollback, None);
+    }
 }

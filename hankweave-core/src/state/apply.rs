@@ -269,13 +269,11 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// Only between two runs there is a way back that none has taken up.
+    /// Files are never taken back beneath a codon; the run whose codons have all ended may still be open ("WebSocket protocol", order of a
+    /// rollback).
     fn set_rollback(&mut self, rollback: Option<PendingRollback>) -> Result<Applied, Rejected> {
-        if let Some(running) = self.index.running_run(self.state) {
-            return Err(Rejected::Conflict(format!(
-                "run `{}` is still running",
-                running.run_id
-            )));
+        if let Some(open) = self.index.live_codon(self.state) {
+            return Err(still_open(open));
         }
         if let Some(rollback) = &rollback
             && self.index.run(self.state, &rollback.source.run_id).is_none()
@@ -337,12 +335,11 @@ impl Reducer<'_> {
     fn start_codon(&mut self, id: &RunId, opened: CodonExecution) -> Result<Applied, Rejected> {
         let position = self.running(id)?;
         if let Some(open) = self.index.open_codon(self.state, position) {
-            let open = &self.state.runs[position].codons[open];
-            return Err(Rejected::Conflict(format!(
-                "codon `{}` of run `{id}` is still {}",
-                open.codon_id(),
-                open.status()
-            )));
+            return Err(still_open(&self.state.runs[position].codons[open]));
+        }
+        if self.state.pending_rollback.is_some() {
+            let message = format!("run `{id}` is being left: only the next run takes up the way back");
+            return Err(Rejected::Conflict(message));
         }
         self.run_mut(position).codons.push(Arc::new(opened));
         self.index.codon_started(self.state, position);
@@ -547,6 +544,14 @@ fn advance(
 
 fn already_ended(id: &RunId, status: RunStatus) -> Rejected {
     Rejected::Conflict(format!("run `{id}` has already ended: {status}"))
+}
+
+fn still_open(codon: &CodonExecution) -> Rejected {
+    Rejected::Conflict(format!(
+        "codon `{}` is still {}",
+        codon.codon_id(),
+        codon.status()
+    ))
 }
 
 fn not_working(codon: &CodonExecution, what: &str) -> Rejected {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{HankweaveState, Rejected, Run, RunStatus};
+use crate::codon::CodonExecution;
 use crate::id::{CodonId, RunId};
 
 /// The places of one document; kept up to date by the reducer.
@@ -76,6 +77,15 @@ impl Index {
     /// The codon of the run at this position that has not ended.
     pub(super) fn open_codon(&mut self, state: &HankweaveState, run: usize) -> Option<usize> {
         self.codons_of(state, run).open
+    }
+
+    /// A codon that has not ended, in a run that goes on.
+    pub(super) fn live_codon<'a>(&mut self, state: &'a HankweaveState) -> Option<&'a CodonExecution> {
+        let running: Vec<usize> = self.running.iter().map(|age| position(state, *age)).collect();
+        running.into_iter().find_map(|run| {
+            let open = self.open_codon(state, run)?;
+            Some(&*state.runs[run].codons[open])
+        })
     }
 
     /// Notes the run that was put in front.

@@ -13,7 +13,7 @@ use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::World;
 use hankweave_runtime::{
     Builder, Command, Commander, Hankweave, OpenError, Rollback, RollbackError, RollbackTarget, RunError,
-    RunOutcome, ServerOptions, Shutdown, StopCause,
+    RunOptions, RunOutcome, ServerOptions, Shutdown, StopCause,
 };
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
@@ -43,6 +43,8 @@ pub(crate) struct LifePlan {
     pub(crate) skipped: Option<&'static str>,
     /// The codon that somebody goes back to, instead of a run.
     pub(crate) back_to: Option<&'static str>,
+    /// The codon that somebody goes back to by command, in a run that starts nothing by itself.
+    pub(crate) back_in_run: Option<&'static str>,
 }
 
 /// How a life ended.
@@ -104,7 +106,12 @@ fn builder(machine: &Machine, world: &World, disk: &SimDisk) -> Result<Builder, 
 
 async fn run(machine: &Machine, plan: &LifePlan, world: World) -> Result<LifeEnd, Broken> {
     let disk = machine.disk.present();
-    let mut hankweave = match builder(machine, &world, &disk)?.open().await {
+    let options = RunOptions {
+        autostart: plan.back_in_run.is_none(),
+        ..RunOptions::default()
+    };
+    let builder = builder(machine, &world, &disk)?.options(options);
+    let mut hankweave = match builder.open().await {
         Ok(hankweave) => hankweave,
         Err(error) => return Ok(LifeEnd::NotOpened(error)),
     };
@@ -126,13 +133,14 @@ async fn run(machine: &Machine, plan: &LifePlan, world: World) -> Result<LifeEnd
         }
     }
     let shutdown = Shutdown::new();
+    let back = go_back_in_run(plan, hankweave.subscribe(), hankweave.commander(), &shutdown);
     let mut asked = None;
     let outcome = {
         let work = hankweave.run(shutdown.clone());
         let rival = rival(machine, plan, &world, &disk);
         let stop = stop(plan, &shutdown, &mut asked);
-        tokio::pin!(work, rival, stop, skip);
-        let (mut rival_done, mut stop_done, mut skip_done) = (false, false, false);
+        tokio::pin!(work, rival, stop, skip, back);
+        let (mut rival_done, mut stop_done, mut skip_done, mut back_done) = (false, false, false, false);
         loop {
             tokio::select! {
                 biased;
@@ -140,6 +148,7 @@ async fn run(machine: &Machine, plan: &LifePlan, world: World) -> Result<LifeEnd
                 answered = &mut rival, if !rival_done => { answered?; rival_done = true; }
                 () = &mut stop, if !stop_done => stop_done = true,
                 () = &mut skip, if !skip_done => skip_done = true,
+                () = &mut back, if !back_done => back_done = true,
             }
         }
     };
@@ -213,12 +222,38 @@ async fn skip(plan: &LifePlan, mut events: Subscription, commander: Commander) {
     }
 }
 
+/// Goes back to the end of a codon as soon as nothing runs, and then ends the run.
+async fn go_back_in_run(
+    plan: &LifePlan,
+    mut events: Subscription,
+    commander: Commander,
+    shutdown: &Shutdown,
+) {
+    let Some(id) = plan.back_in_run.and_then(|codon| CodonId::new(codon).ok()) else {
+        return;
+    };
+    while let Ok(Some(delivery)) = events.next().await {
+        let Delivery::Events(events) = delivery else {
+            continue;
+        };
+        let idles = |event: &Event| matches!(event, Event::ServerIdle { .. });
+        if events.entries().iter().any(|entry| idles(&entry.event)) {
+            let (target, restart) = (end_of(id), false);
+            // What became of it is in the records.
+            let _ = commander.send(Command::RollBack { target, restart }).await;
+            return shutdown.request(StopCause::Request);
+        }
+    }
+}
+
+fn end_of(codon: CodonId) -> RollbackTarget {
+    RollbackTarget::Codon(codon, CodonPoint::End)
+}
+
 /// Somebody goes back to the end of a codon.
 async fn go_back(hankweave: Hankweave, heard: JoinHandle<()>, codon: &str) -> Result<LifeEnd, Broken> {
     let id = CodonId::new(codon).map_err(|error| error.to_string())?;
-    let back = hankweave
-        .go_back(&RollbackTarget::Codon(id, CodonPoint::End))
-        .await;
+    let back = hankweave.go_back(&end_of(id)).await;
     hankweave
         .close()
         .await

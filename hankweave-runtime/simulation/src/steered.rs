@@ -1,16 +1,17 @@
 //! A story in which somebody steers, and a crash at every single operation of it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::thread;
 use hankweave_runtime::RunResult;
 
-use crate::agents::Fate;
-use crate::check::Broken;
+use crate::agents::{Fate, output_of};
+use crate::check::{Broken, check_outputs};
 use crate::disk::{Crash, Plan};
 use crate::life::{LifeEnd, LifePlan, live};
-use crate::machine::Machine;
+use crate::machine::{Machine, WORK};
 use crate::rng::Rng;
 use crate::story::judge;
 
@@ -25,6 +26,7 @@ struct Act {
     fates: &'static [(&'static str, Fate)],
     skipped: Option<&'static str>,
     back_to: Option<&'static str>,
+    back_in_run: Option<&'static str>,
     killed_after: Option<Duration>,
     /// When the runtime is asked to stop.
     stopped_after: Option<Duration>,
@@ -39,6 +41,7 @@ const PLAIN: Act = Act {
     fates: &[],
     skipped: None,
     back_to: None,
+    back_in_run: None,
     killed_after: None,
     stopped_after: None,
     thread: &[],
@@ -59,7 +62,7 @@ const ALL: [(&str, CodonStatus); 10] = [
 ];
 
 /// The second codon fails; somebody goes back to the first; another prompt is tried, and the runtime is asked to stop, and killed; it recovers,
-/// goes through a loop with one ignored failure, a skipped codon and one that uses up its budget, and completes.
+/// goes through a loop with one ignored failure, a skipped codon and one that uses up its budget, and completes; then a command takes it back.
 const ACTS: &[Act] = &[
     Act {
         name: "the second codon fails",
@@ -96,6 +99,13 @@ const ACTS: &[Act] = &[
         fates: &[("turn#2", Fate::Fails), ("held", Fate::Hangs)],
         skipped: Some("held"),
         thread: &ALL,
+        ..PLAIN
+    },
+    Act {
+        name: "back to the first, in a run that is open",
+        prompt: "work again",
+        back_in_run: Some("one"),
+        thread: &[("one", CodonStatus::Completed)],
         ..PLAIN
     },
 ];
@@ -163,6 +173,7 @@ fn play(machine: &mut Machine, act: &Act, disk: Plan, crash: Crash) -> Result<bo
         stopped_after: act.stopped_after,
         skipped: act.skipped,
         back_to: act.back_to,
+        back_in_run: act.back_in_run,
         ..LifePlan::default()
     };
     let end = live(machine, &plan)?;
@@ -177,7 +188,9 @@ fn play(machine: &mut Machine, act: &Act, disk: Plan, crash: Crash) -> Result<bo
     let expected = match &end {
         LifeEnd::Ran(Ok(outcome)) => match act.next.is_none() && act.thread.len() == ALL.len() {
             true => matches!(outcome.result, RunResult::Completed | RunResult::NothingToDo),
-            false if act.stopped_after.is_some() => matches!(outcome.result, RunResult::Stopped(_)),
+            false if act.stopped_after.is_some() || act.back_in_run.is_some() => {
+                matches!(outcome.result, RunResult::Stopped(_))
+            }
             false => matches!(outcome.result, RunResult::Failed(_)),
         },
         LifeEnd::WentBack(back) => back.is_ok(),
@@ -209,6 +222,16 @@ fn check(machine: &Machine, act: &Act) -> Result<(), Broken> {
     let next = thread.next_codon_id.as_ref().map(|id| id.as_str());
     if next != act.next {
         return Err(format!("after \u{201c}{}\u{201d} {next:?} is next", act.name));
+    }
+    let files = machine.disk.tree(Path::new(WORK), ".hankweave");
+    check_outputs(&state, Path::new(WORK), &files)?;
+    let went_back = act.back_to.or(act.back_in_run).is_some();
+    let is_left = |id: &str| went_back && !found.iter().any(|(stays, _)| *stays == id);
+    for (id, _) in ALL.iter().filter(|(id, _)| is_left(id)) {
+        let (path, _) = output_of(Path::new(""), id);
+        if files.contains_key(&path) {
+            return Err(format!("G7: what {id} made is still there"));
+        }
     }
     let spender = thread
         .codons

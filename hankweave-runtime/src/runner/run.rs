@@ -14,7 +14,7 @@ use hankweave_core::wire::{Event, IdleReason};
 use super::aftermath;
 use super::attendance::Attendance;
 use super::begin::{Begun, How, begin};
-use super::command::{Accepted, Inbox, Refusal, answer};
+use super::command::{Accepted, Inbox, Refusal, Reply, answer};
 use super::outcome::{RunOutcome, RunResult};
 use super::rollback::{self, RollbackError};
 use super::steps::{Choice, Go, WalkEnd, walk};
@@ -52,6 +52,16 @@ pub enum RunError {
     /// A bug of ours.
     #[error("a codon was left open")]
     CodonLeftOpen,
+}
+
+/// How a run ends, and what another one begins with.
+enum RunEnd {
+    /// There is nothing left to do in this process.
+    Over(RunResult),
+    /// A codon runs again.
+    Again(How, Reply, Choice),
+    /// The files of an earlier point are back, or will be before anything else.
+    WentBack { restart: bool },
 }
 
 /// What a run has around it.
@@ -116,52 +126,50 @@ async fn serve(
         let end = walk_on(opened, &context, inbox, &mut go, chosen.take()).await;
         close(&context, begun.run, &end).await?;
         match end? {
-            WalkEnd::Over(result) => {
+            RunEnd::Over(result) => {
                 let state = possession.manager.snapshot();
                 return Ok(RunOutcome::of(&context.run_id, result, &state));
             }
-            WalkEnd::Redo(reply, choice) => {
+            RunEnd::Again(from, reply, choice) => {
                 answer(reply, Ok(Accepted::Starting(choice.codon_id.clone())));
-                (how, chosen) = (How::Again, Some(choice));
+                (how, chosen) = (from, Some(choice));
                 go = by_itself;
             }
-            WalkEnd::Restart(reply, choice) => {
-                answer(reply, Ok(Accepted::Starting(choice.codon_id.clone())));
-                (how, chosen) = (How::Anew, Some(choice));
-                go = by_itself;
-            }
-            WalkEnd::RollBack(reply, target, restart) => {
-                let back = rollback::go_back(possession, &target);
-                let back = inbox.refuse_during(|| Refusal::RollbackInProgress, back).await;
+            RunEnd::WentBack { restart } => {
                 how = How::Recorded;
-                go = match restart && back.is_ok() {
+                go = match restart {
                     true => by_itself,
                     false => Go::Wait(IdleReason::RollbackCompleted),
                 };
-                let back = back.map(|rollback| Accepted::RolledBack(Box::new(rollback)));
-                answer(reply, back.map_err(Refusal::Rollback));
             }
         }
     }
 }
 
-/// Walks until something has to be done between two runs. A way back that does not exist is refused while the run is still open.
+/// Walks until the run has to end. Files are taken back while it is still open ("WebSocket protocol", order of a rollback), so one whose files
+/// stay as they are goes on.
 async fn walk_on(
     opened: &Opened,
     context: &RunContext,
     inbox: &mut Inbox,
     go: &mut Go,
     mut chosen: Option<Choice>,
-) -> Result<WalkEnd, RunError> {
+) -> Result<RunEnd, RunError> {
+    let possession = &opened.possession;
     loop {
-        match walk(context, inbox, go, chosen.take()).await? {
-            WalkEnd::RollBack(reply, target, restart) => {
-                match rollback::look(&opened.possession, &target).await {
-                    Ok(_) => return Ok(WalkEnd::RollBack(reply, target, restart)),
-                    Err(error) => answer(reply, Err(Refusal::Rollback(error))),
-                }
-            }
-            end @ (WalkEnd::Over(_) | WalkEnd::Redo(..) | WalkEnd::Restart(..)) => return Ok(end),
+        let (reply, target, restart) = match walk(context, inbox, go, chosen.take()).await? {
+            WalkEnd::Over(result) => return Ok(RunEnd::Over(result)),
+            WalkEnd::Again(how, reply, choice) => return Ok(RunEnd::Again(how, reply, choice)),
+            WalkEnd::RollBack(reply, target, restart) => (reply, target, restart),
+        };
+        let back = rollback::go_back(possession, &target);
+        let back = inbox.refuse_during(|| Refusal::RollbackInProgress, back).await;
+        let restart = restart && back.is_ok();
+        let back = back.map(|rollback| Accepted::RolledBack(Box::new(rollback)));
+        answer(reply, back.map_err(Refusal::Rollback));
+        // On record even when it broke off: the next run begins with what is left of it.
+        if possession.manager.snapshot().pending_rollback.is_some() {
+            return Ok(RunEnd::WentBack { restart });
         }
     }
 }
@@ -225,20 +233,20 @@ fn is_done(context: &RunContext) -> bool {
 async fn close(
     context: &RunContext,
     run: Run<Running>,
-    end: &Result<WalkEnd, RunError>,
+    end: &Result<RunEnd, RunError>,
 ) -> Result<(), RunError> {
     let end_time = context.world.clock.now();
     let (complete, fail) = (Complete { end_time }, Fail { end_time });
     let closing = match end {
-        Ok(WalkEnd::Over(RunResult::Completed | RunResult::NothingToDo)) => run.step(complete).event,
+        Ok(RunEnd::Over(RunResult::Completed | RunResult::NothingToDo)) => run.step(complete).event,
         // "RunCompleted if all codons were done, else RunFailed" ("WebSocket protocol", shutdown, step 6).
-        Ok(WalkEnd::Over(RunResult::Stopped(_))) if is_done(context) => run.step(complete).event,
-        Ok(WalkEnd::Over(RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Stopped(_)))
+        Ok(RunEnd::Over(RunResult::Stopped(_))) if is_done(context) => run.step(complete).event,
+        Ok(RunEnd::Over(RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Stopped(_)))
         | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(fail).event,
         // Superseded by another run: it ends as well as its newest codon did.
-        Ok(WalkEnd::Redo(..) | WalkEnd::Restart(..) | WalkEnd::RollBack(..)) => {
+        Ok(RunEnd::Again(..) | RunEnd::WentBack { .. }) => {
             let state = context.manager.snapshot();
-            match thread::build(&state, None, None).failed {
+            match thread::build(&state, Some(&context.run_id), None).failed {
                 true => run.step(fail).event,
                 false => run.step(complete).event,
             }
@@ -253,7 +261,7 @@ async fn close(
     }
     let closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);
     context.manager.transition(closing).await.await?;
-    if let Ok(WalkEnd::Over(RunResult::Completed)) = end {
+    if let Ok(RunEnd::Over(RunResult::Completed)) = end {
         let message = "every codon of the plan has ended".to_owned();
         context
             .tell(Event::ServerIdle {

@@ -14,6 +14,7 @@ use hankweave_core::wire::{Event, IdleReason};
 use tokio::time::Instant;
 
 use super::aftermath::{Aftermath, Unpublished};
+use super::begin::How;
 use super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
 use super::outcome::RunResult;
 use super::rollback::RollbackTarget;
@@ -34,10 +35,8 @@ pub(super) enum Go {
 pub(super) enum WalkEnd {
     /// There is nothing left to do in this process.
     Over(RunResult),
-    /// A new run begins with the newest codon.
-    Redo(Reply, Choice),
-    /// A new run begins with a codon that has ended in this one.
-    Restart(Reply, Choice),
+    /// A codon that has ended runs again, in a new run.
+    Again(How, Reply, Choice),
     /// A new run begins at an earlier point.
     RollBack(Reply, RollbackTarget, bool),
 }
@@ -269,7 +268,7 @@ async fn idle(
                 Some(newest) => {
                     let codon_id = newest.codon.codon_id().clone();
                     let skip_rig = false;
-                    return Turn::Leave(WalkEnd::Redo(reply, Choice { codon_id, skip_rig }));
+                    return Turn::Leave(WalkEnd::Again(How::Again, reply, Choice { codon_id, skip_rig }));
                 }
                 None => answer(reply, Err(Refusal::NothingToRedo)),
             },
@@ -296,7 +295,7 @@ fn take(state: &HankweaveState, choice: Choice, reply: Reply) -> Option<Turn> {
     let newest_run = state.runs.front();
     let has_ended = newest_run.is_some_and(|run| run.codons.iter().any(|codon| codon.codon_id() == id));
     if has_ended {
-        return Some(Turn::Leave(WalkEnd::Restart(reply, choice)));
+        return Some(Turn::Leave(WalkEnd::Again(How::Anew, reply, choice)));
     }
     answer(reply, Ok(Accepted::Starting(id.clone())));
     Some(Turn::Choose(choice))

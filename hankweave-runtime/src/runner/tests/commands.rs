@@ -18,7 +18,7 @@ use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{Delivery, StateManager, Subscription};
 
 /// A run in the background.
-struct Live {
+pub(super) struct Live {
     commander: Commander,
     events: Subscription,
     /// What has come with the event that was waited for last.
@@ -28,7 +28,7 @@ struct Live {
     task: JoinHandle<Result<RunOutcome, RunError>>,
 }
 
-async fn live(stage: &Stage) -> Live {
+pub(super) async fn live(stage: &Stage) -> Live {
     let hankweave = stage.open().await;
     let shutdown = Shutdown::new();
     Live {
@@ -63,27 +63,27 @@ impl Live {
             .await;
     }
 
-    async fn idle(&mut self, wanted: IdleReason) {
+    pub(super) async fn idle(&mut self, wanted: IdleReason) {
         self.until(|event| matches!(event, Event::ServerIdle { reason, .. } if *reason == wanted))
             .await;
     }
 
-    async fn send(&self, command: Command) -> Result<Accepted, Refusal> {
+    pub(super) async fn send(&self, command: Command) -> Result<Accepted, Refusal> {
         self.commander.send(command).await
     }
 
     /// The command is refused with this code.
-    async fn refused(&self, command: Command, code: &str) {
+    pub(super) async fn refused(&self, command: Command, code: &str) {
         let refusal = self.send(command).await.unwrap_err();
         assert_eq!(refusal.code(), code, "{refusal}");
         assert!(!refusal.hint().is_empty());
     }
 
-    fn state(&self) -> Shared<HankweaveState> {
+    pub(super) fn state(&self) -> Shared<HankweaveState> {
         self.manager.snapshot()
     }
 
-    async fn stop(self) -> RunOutcome {
+    pub(super) async fn stop(self) -> RunOutcome {
         self.shutdown.request(StopCause::Request);
         self.task.await.unwrap().unwrap()
     }
@@ -93,7 +93,7 @@ fn to(id: &str) -> RollbackTarget {
     RollbackTarget::Codon(id.parse().unwrap(), CodonPoint::End)
 }
 
-fn back(id: &str, restart: bool) -> Command {
+pub(super) fn back(id: &str, restart: bool) -> Command {
     Command::RollBack {
         target: to(id),
         restart,

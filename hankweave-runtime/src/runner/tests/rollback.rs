@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::thread::CodonPoint;
 
+use super::commands::{Live, back, live};
 use super::*;
 use crate::checkpoint::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, HistoryError, InitialRequest, KnownCheckpoints,
@@ -14,6 +15,8 @@ use crate::checkpoint::{
 use crate::runner::{RollbackError, RollbackTarget, RunError, RunResult};
 use crate::shutdown::Shutdown;
 use hankweave_core::codon::CodonExecution;
+use hankweave_core::state::RunStatus;
+use hankweave_core::wire::IdleReason;
 
 /// Checkpoints with which things go wrong.
 #[derive(Debug)]
@@ -232,6 +235,44 @@ async fn a_restore_that_changed_nothing_is_given_up() {
     assert!(hankweave.go_back(&to_first()).await.is_ok());
     assert!(hankweave.state().pending_rollback.clone().unwrap().restored);
     assert_eq!(stage.done(), "one\n");
+}
+
+/// A run in which every codon has ended, and that is still open.
+async fn open_run(trouble: u8) -> (Stage, Live) {
+    let mut stage = done(trouble).await;
+    stage.options.autostart = false;
+    let mut live = live(&stage).await;
+    live.idle(IdleReason::AllCodonsCompleted).await;
+    (stage, live)
+}
+
+#[tokio::test]
+async fn a_run_whose_files_stay_as_they_are_goes_on() {
+    let (stage, mut live) = open_run(2).await;
+    live.refused(back("a", true), "ROLLBACK_FAILED").await;
+    live.idle(IdleReason::AllCodonsCompleted).await;
+    let state = live.state();
+    assert_eq!((state.runs.len(), state.runs[0].status), (2, RunStatus::Running));
+    assert_eq!(state.pending_rollback, None);
+    live.send(back("a", false)).await.unwrap();
+    live.idle(IdleReason::RollbackCompleted).await;
+    assert_eq!((live.state().runs.len(), &*stage.done()), (3, "one\n"));
+    live.stop().await;
+}
+
+// covers: G8
+#[tokio::test]
+async fn a_run_whose_restore_broke_off_ends_and_the_next_one_finishes_it() {
+    let (stage, mut live) = open_run(1).await;
+    live.refused(back("a", true), "ROLLBACK_FAILED").await;
+    live.idle(IdleReason::RollbackCompleted).await;
+    let state = live.state();
+    assert_eq!(
+        (state.runs.len(), state.runs[1].status),
+        (3, RunStatus::Completed)
+    );
+    assert_eq!((state.pending_rollback.clone(), &*stage.done()), (None, "one\n"));
+    live.stop().await;
 }
 
 // What a person changes between the rollback and the next run is not taken back a second time.
