@@ -42,7 +42,9 @@ pub(super) enum How {
 }
 
 /// Opens the next run, or returns `None` when the plan is finished and nothing is left to do.
-pub(super) async fn begin(opened: &Opened, how: How) -> Result<Option<Begun>, RunError> {
+///
+/// `goes_on` tells clients of a rollback whether the next codon starts by itself.
+pub(super) async fn begin(opened: &Opened, how: How, goes_on: bool) -> Result<Option<Begun>, RunError> {
     let anew = opened.options.fresh && how == How::Start;
     match rollback::finish(&opened.possession).await {
         Err(RollbackError::CutOff { target, safety, .. }) if anew => {
@@ -74,7 +76,7 @@ pub(super) async fn begin(opened: &Opened, how: How) -> Result<Option<Begun>, Ru
     let conditions = StartingConditions::continuation(source.clone(), Some(reason));
     let run = start_run(opened, &state, conditions).await?;
     if reason == ContinuationReason::Rollback {
-        let completed = completed(opened, &state, source, &run);
+        let completed = completed(opened, &state, source, &run, goes_on);
         // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
         drop(opened.possession.manager.record(completed).await);
         tell_snapshot(opened).await;
@@ -225,6 +227,7 @@ fn completed(
     state: &HankweaveState,
     source: ContinuationSource,
     run: &Run<Running>,
+    auto_restart: bool,
 ) -> Event {
     let codon = source.after_codon.as_ref();
     let config = codon.and_then(|id| opened.hank.codon(id.configured()));
@@ -232,7 +235,7 @@ fn completed(
         to_run: run.run_id.clone(),
         codon_name: config.map(|config| config.name.clone()),
         checkpoint_type: source.checkpoint_type(state),
-        auto_restart: true,
+        auto_restart,
         from_run: source.run_id,
         checkpoint: source.checkpoint_sha,
         codon_id: source.after_codon,

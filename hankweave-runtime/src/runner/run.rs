@@ -119,7 +119,7 @@ async fn serve(
         return Ok(RunOutcome::of_newest(result, &possession.manager.snapshot()));
     }
     loop {
-        let Some(begun) = begin(opened, how).await? else {
+        let Some(begun) = begin(opened, how, go == Go::On).await? else {
             return Ok(RunOutcome::nothing_to_do(&possession.manager.snapshot()));
         };
         let context = context(opened, &begun, shutdown.clone(), attendance.clone());

@@ -160,6 +160,7 @@ async fn a_rollback_is_told_step_by_step() {
         .map(|data| &data["codonId"])
         .collect();
     assert_eq!(codons, ["c", "b", "a"], "newest first, and then where it goes");
+    assert_eq!(of_type(&guest, "rollback.completed")[0]["autoRestart"], false);
     let snapshot = of_type(&guest, "state.snapshot")[0];
     assert_eq!(
         (
