@@ -337,7 +337,6 @@ mod tests {
     use futures_util::FutureExt;
     use futures_util::future::{BoxFuture, ready};
     use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, ProcessExit, Verdict};
-    use hankweave_core::cost::UsageTotals;
     use hankweave_core::id::SessionId;
     use tempfile::TempDir;
 
@@ -360,14 +359,7 @@ mod tests {
 
         fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
             let session_id = SessionId::new("s-1").unwrap();
-            let outcome = ExitOutcome {
-                exit: ProcessExit::Exited(0),
-                verdict: Verdict::Success,
-                usage: UsageTotals::default(),
-                result_received: true,
-                stderr_tail: String::new(),
-                leftovers: 0,
-            };
+            let outcome = ExitOutcome::new(ProcessExit::Exited(0), Verdict::Success);
             let started = AgentEvent::SessionStarted {
                 session_id,
                 model: None,
@@ -408,12 +400,8 @@ mod tests {
     impl AgentControl for Stopped {
         fn stop<'a>(&'a self, _: Duration) -> BoxFuture<'a, ()> {
             let outcome = ExitOutcome {
-                exit: ProcessExit::Signaled(15),
-                verdict: Verdict::Success,
-                usage: UsageTotals::default(),
                 result_received: false,
-                stderr_tail: String::new(),
-                leftovers: 0,
+                ..ExitOutcome::new(ProcessExit::Signaled(15), Verdict::Success)
             };
             self.0.try_send(vec![AgentEvent::Finished(outcome)]).unwrap();
             ready(()).boxed()

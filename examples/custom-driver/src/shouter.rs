@@ -5,7 +5,6 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use hankweave_core::agent::{AgentEvent, ExitOutcome, Launch, ProcessExit, Verdict};
-use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::SessionId;
 use hankweave_runtime::driver::{AgentControl, AgentDriver, RunningAgent, StartError};
 
@@ -35,14 +34,7 @@ fn shout(launch: Launch) -> Result<RunningAgent, StartError> {
             text,
             parent_tool_use_id: None,
         },
-        AgentEvent::Finished(ExitOutcome {
-            exit: ProcessExit::Exited(0),
-            verdict: Verdict::Success,
-            usage: UsageTotals::default(),
-            result_received: true,
-            stderr_tail: String::new(),
-            leftovers: 0,
-        }),
+        AgentEvent::Finished(ExitOutcome::new(ProcessExit::Exited(0), Verdict::Success)),
     ];
     Ok(RunningAgent {
         pid: None,

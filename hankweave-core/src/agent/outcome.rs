@@ -22,6 +22,21 @@ pub struct ExitOutcome {
     pub leftovers: usize,
 }
 
+impl ExitOutcome {
+    /// The end of an agent that used nothing, printed its closing message and left nothing behind, as one that is no process does.
+    #[must_use]
+    pub fn new(exit: ProcessExit, verdict: Verdict) -> Self {
+        Self {
+            exit,
+            verdict,
+            usage: UsageTotals::default(),
+            result_received: true,
+            stderr_tail: String::new(),
+            leftovers: 0,
+        }
+    }
+}
+
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProcessExit {

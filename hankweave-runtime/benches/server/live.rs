@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{AgentEvent, ExitOutcome, Launch, ProcessExit, Verdict};
-use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::SessionId;
 use hankweave_core::wire::Event;
 use hankweave_runtime::driver::{
@@ -93,14 +92,7 @@ impl Live {
     }
 
     pub(crate) fn end(self) {
-        let outcome = ExitOutcome {
-            exit: ProcessExit::Exited(0),
-            verdict: Verdict::Success,
-            usage: UsageTotals::default(),
-            result_received: true,
-            stderr_tail: String::new(),
-            leftovers: 0,
-        };
+        let outcome = ExitOutcome::new(ProcessExit::Exited(0), Verdict::Success);
         SERVERS.block_on(async {
             let sent = self.words.send(vec![AgentEvent::Finished(outcome)]).await;
             sent.expect("the run listens");

@@ -10,7 +10,6 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureReason, Launch, ProcessExit, Verdict};
-use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::SessionId;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -135,14 +134,7 @@ async fn act(prompt: String, work: PathBuf, stop: CancellationToken, sender: Eve
         (false, true) => (ProcessExit::Exited(1), failure("as the prompt says")),
         (false, false) => (ProcessExit::Exited(0), Verdict::Success),
     };
-    let outcome = ExitOutcome {
-        exit,
-        verdict,
-        usage: UsageTotals::default(),
-        result_received: true,
-        stderr_tail: String::new(),
-        leftovers: 0,
-    };
+    let outcome = ExitOutcome::new(exit, verdict);
     let _ = sender.send(vec![AgentEvent::Finished(outcome)]).await;
 }
 
