@@ -338,6 +338,7 @@ mod tests {
     use futures_util::future::{BoxFuture, ready};
     use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, ProcessExit, Verdict};
     use hankweave_core::id::SessionId;
+    use hankweave_core::wire::Event;
     use tempfile::TempDir;
 
     use super::*;
@@ -345,6 +346,7 @@ mod tests {
     use crate::driver::{AgentControl, EventSender, RunningAgent, StartError, event_channel};
     use crate::hank_files::load_from;
     use crate::runner::RunResult;
+    use crate::state_manager::{Delivery, TransitionError};
     use crate::world::blocking::Blocking;
     use crate::world::disk::{Fault, FaultyDisk, RealDisk};
     use crate::world::environment::Environment;
@@ -474,6 +476,39 @@ mod tests {
         assert_eq!(
             failure.message.as_deref(),
             Some("the agent named no session within 60 s")
+        );
+    }
+
+    // covers: P5
+    #[tokio::test]
+    async fn a_disk_that_fails_while_nothing_runs_ends_the_run() {
+        let folder = stage();
+        let disk = FaultyDisk::new(Arc::new(RealDisk), Fault::None);
+        let done = builder(&folder, &disk).open().await.unwrap();
+        done.run(Shutdown::new()).await.unwrap();
+        let options = RunOptions {
+            autostart: false,
+            ..RunOptions::default()
+        };
+        let waiting = builder(&folder, &disk).options(options).open().await.unwrap();
+        let (manager, mut events) = (waiting.opened.possession.manager.clone(), waiting.subscribe());
+        let run = tokio::spawn(waiting.run(Shutdown::new()));
+        let is_idle = |event: &Event| matches!(event, Event::ServerIdle { .. });
+        while let Some(delivery) = events.next().await.unwrap() {
+            if let Delivery::Events(events) = delivery
+                && events.entries().iter().any(|entry| is_idle(&entry.event))
+            {
+                break;
+            }
+        }
+        disk.crash();
+        let message = "one more".to_owned();
+        assert!(manager.record(Event::Info { message }).await.await.is_err());
+        let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
+        let ended = ended.expect("it ends by itself").unwrap();
+        assert!(
+            matches!(ended, Err(RunError::Record(TransitionError::NotDurable(_)))),
+            "{ended:?}"
         );
     }
 

@@ -19,7 +19,7 @@ use crate::hank_files::LoadedHank;
 use crate::paths::ExecutionDir;
 use crate::runner::Attendance;
 use crate::shutdown::Shutdown;
-use crate::state_manager::{StateManager, Ticket, TransitionError};
+use crate::state_manager::{PersistenceError, StateManager, Ticket, TransitionError};
 use crate::world::World;
 
 /// What all codons of one run share.
@@ -66,9 +66,9 @@ impl RunContext {
         self.manager.transition(event).await
     }
 
-    /// Whether the disk has failed, so that nothing new may begin ("reliability and security", promise P5).
-    pub(crate) fn is_degraded(&self) -> bool {
-        self.manager.degraded().borrow().is_some()
+    /// How the disk has failed, so that nothing new may begin ("reliability and security", promise P5).
+    pub(crate) fn failure(&self) -> Option<Arc<PersistenceError>> {
+        self.manager.degraded().borrow().clone()
     }
 
     /// Waits until the disk has failed.

@@ -66,7 +66,7 @@ async fn spawn(
     let agent = codon.config.agent_name();
     let unknown = || FailureReason::unknown(false, format!("the agent `{agent}` is not known"));
     let driver = codon.run.drivers.get(agent).ok_or_else(unknown)?;
-    if codon.run.is_degraded() {
+    if codon.run.failure().is_some() {
         return Err(FailureReason::unknown(true, "the state could not be saved"));
     }
     let started = driver.start(launch).await;

@@ -21,6 +21,7 @@ use super::rollback::RollbackTarget;
 use super::run::RunError;
 use crate::codon::{self, CodonRun, Order, Orders, RigNeed, RunContext};
 use crate::recovery::without_own_files;
+use crate::state_manager::TransitionError;
 
 /// Whether codons start by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +73,9 @@ pub(super) async fn walk(
     loop {
         if let Some(cause) = context.shutdown.cause() {
             return Ok(WalkEnd::Over(RunResult::Stopped(cause)));
+        }
+        if let Some(failure) = context.failure() {
+            return Err(TransitionError::NotDurable(failure).into());
         }
         let state = context.manager.snapshot();
         let thread = thread::build(&state, None, None);
@@ -246,8 +250,7 @@ async fn idle(
         let Request { command, reply } = tokio::select! {
             biased;
             () = context.shutdown.requested() => return Turn::Ask,
-            // Whatever starts next finds out that nothing can be recorded, and ends the run.
-            () = context.degraded() => return Turn::Run,
+            () = context.degraded() => return Turn::Ask,
             request = inbox.next() => request,
             () = context.attendance.deserted(), if may_be_left => return Turn::Ask,
         };
@@ -318,8 +321,7 @@ async fn be_patient(context: &RunContext, inbox: &mut Inbox, state: &HankweaveSt
         let Request { command, reply } = tokio::select! {
             biased;
             () = context.shutdown.requested() => return Turn::Ask,
-            // The try finds out that nothing can be recorded, and ends the run.
-            () = context.degraded() => return Turn::Run,
+            () = context.degraded() => return Turn::Ask,
             request = inbox.next() => request,
             () = &mut due => return Turn::Run,
         };

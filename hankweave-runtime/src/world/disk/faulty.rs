@@ -51,6 +51,11 @@ impl FaultyDisk {
         Self { inner, faults }
     }
 
+    /// Crashes now: nothing works from here on.
+    pub fn crash(&self) {
+        self.faults.crashed.store(true, Ordering::SeqCst);
+    }
+
     /// How many changing operations were asked for so far.
     #[must_use]
     pub fn operations(&self) -> u64 {
