@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use hankweave_core::cost::Usd;
 use hankweave_core::id::{CodonId, RunId};
@@ -23,6 +25,33 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// Reads the command line; ends the program when it is wrong.
+    pub(super) fn read() -> Self {
+        let mut command = Self::command();
+        let matches = command.get_matches_mut();
+        if let Some(other) = beside_execution(&matches) {
+            let message = format!("the argument '--execution <DIR>' cannot be used with '--{other}'");
+            command.error(ErrorKind::ArgumentConflict, message).exit();
+        }
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+    }
+}
+
+/// What was typed beside an execution directory and stands in for one. A variable that is always set contradicts nobody, which
+/// `conflicts_with` does not know.
+fn beside_execution(matches: &ArgMatches) -> Option<&'static str> {
+    if let Some((_, inner)) = matches.subcommand() {
+        return beside_execution(inner);
+    }
+    let is_typed = |name: &str| {
+        let is_known = matches.ids().any(|id| id == name);
+        is_known && matches.value_source(name) == Some(ValueSource::CommandLine)
+    };
+    let other = ["state", "url"].into_iter().find(|name| is_typed(name));
+    other.filter(|_| is_typed("execution"))
 }
 
 /// Options of every subcommand.

@@ -41,15 +41,13 @@ mod validate;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
-
 use self::args::{Cli, Color, Command};
 use self::exit::Failure;
 
 /// Runs the program and returns its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
     match cli.global.color {
         Color::Auto => {}
         Color::Always => anstream::ColorChoice::Always.write_global(),

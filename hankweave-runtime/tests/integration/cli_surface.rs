@@ -54,6 +54,9 @@ fn wrong_usage_ends_with_two_and_touches_nothing() {
         &["no-such-command"],
         &["run", "a", "b", "c"],
         &["diagram", "nothing"],
+        &["thread", "-e", ".", "--state", "state.json"],
+        &["state", "show", "--state", "state.json", "-e", "."],
+        &["attach", "-e", ".", "--url", "http://127.0.0.1:1/#token=abc"],
     ] {
         let finished = project.run(arguments);
         finished.expect_code(2);
@@ -304,9 +307,14 @@ fn validate_warns_of_files_that_a_copy_would_replace() {
 
 // A variable that is always set contradicts nobody.
 #[test]
-fn an_address_wins_over_the_execution_directory_of_the_environment() {
+fn what_stands_in_for_an_execution_directory_wins_over_that_of_the_environment() {
     let mut project = project();
     project.set("HANKWEAVE_EXECUTION", "elsewhere");
+    project.write(
+        "state.json",
+        r#"{"runs": [], "currentRunId": null, "executionPlan": []}"#,
+    );
+    project.run(["thread", "--state", "state.json"]).expect_code(0);
     let attached = project.run(["attach", "--url", "http://127.0.0.1:1/#token=abc"]);
     attached.expect_code(74);
 }
