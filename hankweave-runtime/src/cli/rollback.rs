@@ -53,7 +53,7 @@ async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Resul
         strict_state: true,
         ..RunOptions::default()
     };
-    let (mut possession, lock) = recovery::possess(world, &args.execution.execution, &options, None)
+    let (possession, lock) = recovery::possess_without_hank(world, &args.execution.execution, &options)
         .await
         .map_err(|error| open_failure(&error))?;
     log.open(&possession.world.disk, &possession.dir.server_log());
@@ -63,9 +63,6 @@ async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Resul
     for notice in possession.notices.iter().filter(|_| !global.quiet) {
         anstream::eprintln!("note: {}", printable(notice));
     }
-    let (disk, dir) = (possession.world.disk.clone(), possession.dir.clone());
-    let remembered = move || recovery::remembered(&*disk, &dir);
-    possession.rig_copies = Arc::new(possession.world.blocking.run(remembered).await);
     let target = target(args);
     let result = match args.dry_run {
         true => look(&possession, &target).await,

@@ -10,6 +10,5 @@ mod rigs;
 
 pub(crate) use checkpoints::recorded;
 pub use open::OpenError;
-pub(crate) use open::{Opened, Possession, open, possess, without_own_files};
+pub(crate) use open::{Opened, Possession, open, possess_without_hank, without_own_files};
 pub use preflight::PreflightError;
-pub(crate) use rigs::remembered;

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::own_files::{exclusion, own_files};
-use super::rigs::{remember, rig_copies};
+use super::rigs::{remember, remembered, rig_copies};
 use super::{PreflightError, checkpoints, crash, preflight};
 use crate::checkpoint::{
     self, CheckpointStore, GitCheckpoints, HistoryError, KnownCheckpoints, OpenReport, OpenRequest,
@@ -294,8 +294,21 @@ fn place_of(disk: &dyn Disk, path: &Path) -> PathBuf {
     place
 }
 
-/// Takes the directory without a hank: its lock, its records, and what a crashed run left behind.
-pub(crate) async fn possess(
+/// Takes the directory for somebody who brings no hank: what rigs have copied is known from the one that ran last.
+pub(crate) async fn possess_without_hank(
+    world: World,
+    dir: &Path,
+    options: &RunOptions,
+) -> Result<(Possession, InstanceLock), OpenError> {
+    let (mut possession, lock) = possess(world, dir, options, None).await?;
+    let (disk, dir) = (Arc::clone(&possession.world.disk), possession.dir.clone());
+    let remembered = possession.world.blocking.run(move || remembered(&*disk, &dir));
+    possession.rig_copies = Arc::new(remembered.await);
+    Ok((possession, lock))
+}
+
+/// Takes the directory: its lock, its records, and what a crashed run left behind.
+async fn possess(
     world: World,
     dir: &Path,
     options: &RunOptions,

@@ -55,7 +55,7 @@ pub(super) fn remember(disk: &dyn Disk, dir: &ExecutionDir, hank: &LoadedHank) -
 }
 
 /// What the rigs of the hank copy that ran here last; nothing when it is not there any more or has mistakes now.
-pub(crate) fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> RigCopies {
+pub(super) fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> RigCopies {
     let Ok(Some(record)) = recorded(disk, dir) else {
         return RigCopies::default();
     };
