@@ -511,7 +511,7 @@ pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error
 
 #[cfg(test)]
 mod tests {
-    use super::super::contract::{self, entries, entry, seqs};
+    use super::super::contract::{self, entries, seqs};
     use super::*;
     use crate::world::disk::{Fault, FaultyDisk, RealDisk};
 
@@ -550,9 +550,9 @@ mod tests {
 
     #[test]
     fn a_line_has_the_documented_fields() {
-        let line = String::from_utf8(lines::encode(&entry(3))).unwrap();
+        let batch = entries([3]);
         insta::assert_snapshot!(
-            line,
+            batch.line(0),
             @r#"{"seq":3,"id":"event-3","timestamp":"1970-01-01T00:00:00.000Z","type":"info","data":{"message":"number 3"}}"#
         );
     }

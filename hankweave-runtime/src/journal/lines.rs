@@ -17,20 +17,6 @@ const CHUNK: usize = 64 * 1024;
 /// Longer lines are none of ours: an entry holds at most one limited line of an agent.
 const MAX_LINE: usize = 16 << 20;
 
-/// The line of an entry, with its newline.
-pub(super) fn encode(entry: &JournalEntry) -> Vec<u8> {
-    let mut line = Vec::new();
-    append(&mut line, entry);
-    line
-}
-
-/// The line of an entry without its newline: what a client gets.
-pub(super) fn text(entry: &JournalEntry) -> String {
-    let mut line = encode(entry);
-    line.pop();
-    String::from_utf8(line).expect("JSON is text")
-}
-
 /// Whether a line is text and JSON, whatever it says.
 pub(super) fn is_json(line: &[u8]) -> bool {
     let text = std::str::from_utf8(line);
@@ -219,6 +205,7 @@ mod tests {
     use hankweave_core::id::{CheckpointSha, CodonId, EventId, RunId};
     use hankweave_core::time::Timestamp;
 
+    use super::super::Batch;
     use super::*;
     use crate::world::disk::RealDisk;
 
@@ -278,8 +265,8 @@ mod tests {
                 timestamp: Timestamp::UNIX_EPOCH,
                 event: Event::state_transition(Box::new(Encoded::new(event).unwrap()), figures),
             };
-            let line = String::from_utf8(encode(&entry)).unwrap();
-            assert_eq!(line, serde_json::to_string(&entry).unwrap() + "\n");
+            let expected = serde_json::to_string(&entry).unwrap();
+            assert_eq!(Batch::new(vec![entry]).line(0), expected);
         }
     }
 

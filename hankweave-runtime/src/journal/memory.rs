@@ -4,16 +4,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::wire::JournalEntry;
 
-use super::{Batch, EventJournal, JournalError, Page, PageLimit, lines};
+use super::{Batch, EventJournal, JournalError, Page, PageLimit};
 
 /// Keeps the entries in memory, for tests and for programs that embed hankweave.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
-    entries: Mutex<Vec<JournalEntry>>,
+    entries: Mutex<Vec<Written>>,
 }
 
+/// An entry with its line.
+type Written = (JournalEntry, String);
+
 impl MemoryJournal {
-    fn entries(&self) -> MutexGuard<'_, Vec<JournalEntry>> {
+    fn entries(&self) -> MutexGuard<'_, Vec<Written>> {
         // Every change of the list is a single call, so a panic elsewhere leaves it whole.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -21,7 +24,7 @@ impl MemoryJournal {
 
 impl EventJournal for MemoryJournal {
     fn append(&self, batch: &Batch) -> Result<(), JournalError> {
-        self.entries().extend_from_slice(batch.entries());
+        self.entries().extend(written(batch));
         Ok(())
     }
 
@@ -35,8 +38,8 @@ impl EventJournal for MemoryJournal {
 
     fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), JournalError> {
         let mut all = self.entries();
-        all.extend(entries);
-        all.sort_by_key(|entry| entry.seq);
+        all.extend(written(&Batch::new(entries)));
+        all.sort_by_key(|(entry, _)| entry.seq);
         Ok(())
     }
 
@@ -44,8 +47,8 @@ impl EventJournal for MemoryJournal {
         let all = self.entries();
         let mut page = Page::default();
         let mut bytes = 0;
-        for entry in &all[all.partition_point(|entry| entry.seq <= after)..] {
-            bytes += lines::encode(entry).len();
+        for (entry, line) in behind(&all, after) {
+            bytes += line.len() + 1;
             if page.is_full(bytes, limit) {
                 page.more = true;
                 break;
@@ -57,8 +60,8 @@ impl EventJournal for MemoryJournal {
 
     fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), JournalError> {
         let all = self.entries();
-        let mut behind = all[all.partition_point(|entry| entry.seq <= after)..].iter();
-        let _ = behind.all(|entry| show(entry.seq, lines::text(entry).as_bytes()));
+        let mut behind = behind(&all, after).iter();
+        let _ = behind.all(|(entry, line)| show(entry.seq, line.as_bytes()));
         Ok(())
     }
 
@@ -67,8 +70,17 @@ impl EventJournal for MemoryJournal {
     }
 
     fn last_seq(&self) -> u64 {
-        self.entries().last().map_or(0, |entry| entry.seq)
+        self.entries().last().map_or(0, |(entry, _)| entry.seq)
     }
+}
+
+fn written(batch: &Batch) -> impl Iterator<Item = Written> {
+    let lines = (0..).map(|index| batch.line(index).to_owned());
+    batch.entries().iter().cloned().zip(lines)
+}
+
+fn behind(all: &[Written], after: u64) -> &[Written] {
+    &all[all.partition_point(|(entry, _)| entry.seq <= after)..]
 }
 
 impl Page {

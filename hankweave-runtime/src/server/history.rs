@@ -10,7 +10,7 @@ use crate::journal::{EventJournal, JournalError};
 const NEWEST: usize = 50;
 
 /// How many events one message holds at most ("WebSocket protocol", "History").
-const BATCH: usize = 256;
+const PAGE: usize = 256;
 
 /// How long a message with several events may become ("reliability and security", rule D6).
 const MESSAGE_BYTES: usize = 1 << 20;
@@ -63,37 +63,37 @@ pub(super) fn batches(
     memory: Frames,
 ) -> Result<Part, JournalError> {
     let mut part = Part::new(memory);
-    let begin = |frames: &mut Frames| Batch::begin(frames, voice.batch_begin(command_id).as_bytes());
-    let mut batch = begin(&mut part.frames);
+    let begin = |frames: &mut Frames| Page::begin(frames, voice.batch_begin(command_id).as_bytes());
+    let mut page = begin(&mut part.frames);
     journal.lines_after(after, &mut |seq, line| {
         if seq > until {
             return false;
         }
-        if batch.is_full(&part.frames, line) {
-            batch.end(&mut part.frames, true);
+        if page.is_full(&part.frames, line) {
+            page.end(&mut part.frames, true);
             part.more = part.is_full();
             if part.more {
                 return false;
             }
-            batch = begin(&mut part.frames);
+            page = begin(&mut part.frames);
         }
-        batch.add(&mut part.frames, line);
+        page.add(&mut part.frames, line);
         part.last_seq = Some(seq);
         true
     })?;
     if !part.more {
-        batch.end(&mut part.frames, false);
+        page.end(&mut part.frames, false);
     }
     Ok(part)
 }
 
 /// A `history.batch` that is being written.
-struct Batch {
+struct Page {
     begun: Begun,
     events: usize,
 }
 
-impl Batch {
+impl Page {
     fn begin(frames: &mut Frames, text: &[u8]) -> Self {
         let begun = frames.begin();
         frames.add(text);
@@ -103,7 +103,7 @@ impl Batch {
     /// Whether the message cannot take this line any more; it takes one, however long.
     fn is_full(&self, frames: &Frames, line: &[u8]) -> bool {
         let length = frames.length_since(self.begun) + 1 + line.len() + BATCH_END.len();
-        self.events == BATCH || (self.events > 0 && length > MESSAGE_BYTES)
+        self.events == PAGE || (self.events > 0 && length > MESSAGE_BYTES)
     }
 
     fn add(&mut self, frames: &mut Frames, line: &[u8]) {
@@ -222,7 +222,7 @@ mod tests {
         let (Some(first), true) = measured(0, 10_000) else {
             panic!("10,000 events are more than one part");
         };
-        assert_eq!(first % BATCH as u64, 0);
+        assert_eq!(first % PAGE as u64, 0);
         assert_eq!(measured(0, first), (Some(first), false));
         assert_eq!(measured(900, 950), (Some(950), false));
         assert_eq!(measured(10_000, 10_000), (None, false));
