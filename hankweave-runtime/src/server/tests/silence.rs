@@ -2,7 +2,7 @@
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, DuplexStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -68,6 +68,31 @@ async fn whoever_never_shakes_hands_is_left() {
     let (mut socket, begin) = (connect(&live, &net).await, Instant::now());
     assert_eq!(closed(&mut socket).await, Some(1008));
     assert_eq!(begin.elapsed().as_secs(), Limits::default().handshake.as_secs());
+    live.stop().await;
+}
+
+// covers: F13
+#[tokio::test(start_paused = true)]
+async fn strangers_do_not_keep_out_whoever_has_a_token() {
+    let (live, net) = in_memory(waiting(&["one"])).await;
+    let begin = Instant::now();
+    let mut half_open = Vec::new();
+    for _ in 0..200 {
+        let mut stream = net.connect().unwrap();
+        stream.write_all(b"GET /ws HTTP/1.1\r\n").await.unwrap();
+        half_open.push(stream);
+        // Few may wait at the door.
+        tokio::task::yield_now().await;
+    }
+    let mut guest = enter(&live, &net, json!({"mode": "readandwrite"})).await;
+    until(&mut guest, "server.ready").await;
+    assert_eq!(begin.elapsed().as_secs(), 0, "nobody's time was up");
+    let mut answers = [String::new(), String::new()];
+    half_open[0].read_to_string(&mut answers[0]).await.unwrap();
+    assert!(answers[0].starts_with("HTTP/1.1 503 "), "{}", answers[0]);
+    half_open[199].read_to_string(&mut answers[1]).await.unwrap();
+    assert!(answers[1].starts_with("HTTP/1.1 408 "), "{}", answers[1]);
+    assert_eq!(begin.elapsed().as_secs(), Limits::default().head.as_secs());
     live.stop().await;
 }
 
