@@ -202,3 +202,38 @@ impl Subscription {
         Ok(found.then(|| Events::behind(Arc::new(Batch::new(page.entries)), position)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::id::EventId;
+    use hankweave_core::time::Timestamp;
+    use hankweave_core::wire::Event;
+
+    use super::*;
+
+    fn batch(seq: u64, bytes: usize) -> Arc<Batch> {
+        let entry = JournalEntry {
+            seq,
+            id: EventId::new("e").unwrap(),
+            timestamp: Timestamp::UNIX_EPOCH,
+            event: Event::Info {
+                message: "x".repeat(bytes),
+            },
+        };
+        Arc::new(Batch::new(vec![entry]))
+    }
+
+    #[test]
+    fn the_newest_batch_is_kept_however_large_until_the_next_one() {
+        let recent = Recent::behind(0);
+        recent.push(batch(1, 10));
+        assert!(matches!(recent.after(0), Found::Events(_)));
+        recent.push(batch(2, RECENT_BYTES));
+        assert!(matches!(recent.after(0), Found::Forgotten));
+        assert!(matches!(recent.after(1), Found::Events(events) if events.entries()[0].seq == 2));
+        recent.push(batch(3, 10));
+        assert!(matches!(recent.after(1), Found::Forgotten));
+        assert!(matches!(recent.after(2), Found::Events(_)));
+        assert!(matches!(recent.after(3), Found::Nothing));
+    }
+}

@@ -281,6 +281,26 @@ async fn a_slow_subscriber_is_told_and_misses_nothing() {
     assert_eq!(lagged, 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn more_events_at_a_time_than_the_queue_holds_come_in_order() {
+    let folder = folder();
+    let life = start(folder.path());
+    let mut events = life.manager.subscribe_after(0);
+    let many = (1..=10_000).map(|number| Incoming::Record(info(number)));
+    life.manager.send_all(many.collect()).await;
+    life.transition(sha(1)).await.unwrap();
+    life.end().await;
+    let mut told = Vec::new();
+    while let Some(delivery) = events.next().await.unwrap() {
+        if let Delivery::Events(events) = delivery {
+            told.extend(events.entries().iter().map(|entry| entry.event.clone()));
+        }
+    }
+    let last = told.pop().unwrap();
+    assert!(matches!(last, Event::StateTransition { .. }), "{last:?}");
+    assert_eq!(told, (1..=10_000).map(info).collect::<Vec<_>>());
+}
+
 /// The numbers of all events until the end, and how often the subscriber was told that it lags.
 async fn drain(subscription: &mut Subscription) -> (Vec<u64>, usize) {
     let (mut seqs, mut lagged) = (Vec::new(), 0);
