@@ -273,8 +273,7 @@ fn a_disk_that_is_full_ends_the_run_in_order_and_space_lets_it_go_on() {
 // covers: F3, P5, D5
 #[test]
 fn a_system_call_that_fails_costs_at_most_the_run() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: strace is not installed");
+    if !strace_is_there() {
         return;
     }
     let calls = [
@@ -293,22 +292,9 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
         for when in [1, 2, 5] {
             let project = TestProject::in_memory("strace");
             write_hank(&project, &json!([]));
-            let path = project.directory().join(path);
             let inject = format!("inject={call}:error={error}:when={when}");
-            let hit = project.run(&[
-                "-f".to_owned(),
-                "-qq".to_owned(),
-                "-o".to_owned(),
-                "/dev/null".to_owned(),
-                "-P".to_owned(),
-                path.to_string_lossy().into_owned(),
-                "-e".to_owned(),
-                inject.clone(),
-                env!("CARGO_BIN_EXE_hankweave").to_owned(),
-                "run".to_owned(),
-                "--headless".to_owned(),
-            ]);
-            let place = format!("{inject} on {}: {hit}", path.display());
+            let hit = run_injected(&project, Some(path), &inject);
+            let place = format!("{inject} on {path}: {hit}");
             assert!(matches!(hit.code, Some(0 | 74)), "{place}");
             assert!(!hit.stderr.contains("panicked"), "{place}");
             if error == "EINTR" {
@@ -327,13 +313,21 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
     }
 }
 
-/// Runs the hank of a project with `injections` of strace on a path beneath `.hankweave`, or on every one.
+fn strace_is_there() -> bool {
+    let there = Command::new("strace").arg("-V").output().is_ok();
+    if !there {
+        println!("skipped: strace is not installed");
+    }
+    there
+}
+
+/// Runs the hank of a project from its beginning with an `injection` of strace on a path beneath the project, or on every one.
 fn run_injected(project: &TestProject, path: Option<&str>, injection: &str) -> Finished {
     let mut arguments: Vec<String> = ["-f", "-qq", "-o", "/dev/null", "-e", injection]
         .map(str::to_owned)
         .into();
     if let Some(path) = path {
-        let path = project.directory().join(".hankweave").join(path);
+        let path = project.directory().join(path);
         arguments.extend(["-P".to_owned(), path.to_string_lossy().into_owned()]);
     }
     arguments.extend([env!("CARGO_BIN_EXE_hankweave"), "run", "--headless", "--new"].map(str::to_owned));
@@ -344,8 +338,7 @@ fn run_injected(project: &TestProject, path: Option<&str>, injection: &str) -> F
 // covers: G10, P8, F21
 #[test]
 fn a_repository_that_cannot_be_read_at_the_moment_is_not_taken_for_a_broken_one() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: strace is not installed");
+    if !strace_is_there() {
         return;
     }
     let project = TestProject::in_memory("strace");
@@ -355,7 +348,11 @@ fn a_repository_that_cannot_be_read_at_the_moment_is_not_taken_for_a_broken_one(
     for path in ["HEAD", "config", "refs/heads/main"] {
         for when in ["1", "1+"] {
             let injection = format!("inject=openat:error=EIO:when={when}");
-            let injected = run_injected(&project, Some(&format!("checkpoints/{path}")), &injection);
+            let injected = run_injected(
+                &project,
+                Some(&format!(".hankweave/checkpoints/{path}")),
+                &injection,
+            );
             assert!(matches!(injected.code, Some(0 | 74)), "{injected}");
             assert_in_order(&healthy, &project.directory());
         }
@@ -366,22 +363,12 @@ fn a_repository_that_cannot_be_read_at_the_moment_is_not_taken_for_a_broken_one(
 // covers: F3, P5
 #[test]
 fn a_runtime_whose_threads_cannot_wake_one_another_ends() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: strace is not installed");
+    if !strace_is_there() {
         return;
     }
     let project = TestProject::in_memory("strace");
     write_hank(&project, &json!([]));
-    let refused = [
-        "-f",
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-e",
-        "inject=write:error=EIO:when=1",
-    ];
-    let program = [env!("CARGO_BIN_EXE_hankweave"), "run", "--headless"];
-    let hit = project.run(refused.iter().chain(&program));
+    let hit = run_injected(&project, None, "inject=write:error=EIO:when=1");
     assert!(hit.code.is_some_and(|code| code != 0), "{hit}");
     let healthy = TestProject::new(env!("CARGO_BIN_EXE_hankweave"));
     let execution = project.directory();
