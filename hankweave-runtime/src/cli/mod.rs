@@ -43,6 +43,7 @@ use std::time::Duration;
 
 use self::args::{Cli, Color, Command};
 use self::exit::Failure;
+use crate::world::environment::outlive_file_limits;
 
 /// Runs the program and returns its exit code.
 #[must_use]
@@ -54,6 +55,7 @@ pub fn main() -> ExitCode {
         Color::Never => anstream::ColorChoice::Never.write_global(),
     }
     end_with_a_panic();
+    outlive_file_limits();
     unless_it_panics(|| match dispatch(cli) {
         Ok(code) => code,
         Err(failure) => failure.report(),

@@ -97,6 +97,17 @@ pub fn make_new_files_private() {
     let _ = UMASK_OF_USER.set(before.as_raw_mode());
 }
 
+/// Lets a write beyond the limit of the user for the length of files (`ulimit -f`) fail like one to a full disk, instead of ending the process. For a
+/// program of its own, as above; what it starts gets the default back.
+#[cfg(feature = "server")]
+#[expect(unsafe_code, reason = "no safe wrapper ignores a signal")]
+pub fn outlive_file_limits() {
+    // SAFETY: ignoring a signal runs no code of ours, whatever other threads do.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
 /// The bits that a file in the workspace must not have: the user's umask, where this process has another, else nothing on top of its own.
 #[must_use]
 pub fn umask_of_user() -> Option<u32> {
