@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::args::{ConfigArgs, Global, SettingArgs};
 use super::exit::{Failure, FailureKind};
-use crate::config::{Configuration, Flags, Source};
+use crate::config::{Configuration, Flags, SettingsError, Source};
 use crate::hank_files::{self, LoadHankError};
 use crate::report::{printable, tell};
 use crate::world::World;
@@ -48,9 +48,11 @@ pub(super) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Fai
 /// Reads all layers.
 pub(super) fn resolve(hank: Option<&Hank>, args: &SettingArgs) -> Result<Configuration, Failure> {
     let configuration = Configuration::read(&RealDisk, &Environment::of_process(), hank, &flags(args)?);
-    configuration.map_err(|error| {
-        Failure::new(FailureKind::Input, error.to_string())
-            .hint("nothing was written; `hankweave schema config` says which settings there are")
+    configuration.map_err(|error| match error {
+        SettingsError::Bad(_) => Failure::from_error(FailureKind::Input, &error)
+            .hint("nothing was written; `hankweave schema config` says which settings there are"),
+        SettingsError::Unreadable(_) => Failure::from_error(FailureKind::Io, &error)
+            .hint("nothing was written; mend the disk, then type the same again"),
     })
 }
 

@@ -260,13 +260,19 @@ fn resume_command(args: &RunArgs, execution: &std::path::Path) -> String {
 }
 
 pub(super) fn hank_failure(error: &LoadHankError) -> Failure {
-    let hint = match error {
-        LoadHankError::Missing { .. } | LoadHankError::NoHankInFolder { .. } => {
-            "`hankweave init DIR` writes a hank to start from"
+    let (kind, hint) = match error {
+        LoadHankError::Missing { .. } | LoadHankError::NoHankInFolder { .. } => (
+            FailureKind::Input,
+            "`hankweave init DIR` writes a hank to start from",
+        ),
+        LoadHankError::Unreadable { source, .. } if source.is_of_the_system() => {
+            (FailureKind::Io, "mend the disk, then type the same again")
         }
-        LoadHankError::Unreadable { .. } => "it must be a regular file that you may read",
+        LoadHankError::Unreadable { .. } => {
+            (FailureKind::Input, "it must be a regular file that you may read")
+        }
     };
-    Failure::from_error(FailureKind::Input, error).hint(hint)
+    Failure::from_error(kind, error).hint(hint)
 }
 
 pub(super) const SURVIVORS: &str =

@@ -19,19 +19,20 @@ pub(super) struct Found {
     pub(super) warnings: Vec<String>,
 }
 
-/// A missing file is fine; one that cannot be read or holds a mistake is not ("hank configuration", section 10).
-pub(super) fn read(disk: &dyn Disk) -> Found {
+/// A missing file is fine; one that cannot be read or holds a mistake is not ("hank configuration", section 10). An error is one of the system's.
+pub(super) fn read(disk: &dyn Disk) -> Result<Found, RefError> {
     let unreadable = |reason: String| Found {
         errors: vec![format!("{NAME}: error: {reason}")],
         ..Found::default()
     };
     let bytes = match read_named(disk, Path::new(NAME)) {
         Ok(bytes) => bytes,
-        Err(RefError::Missing) => return Found::default(),
-        Err(error) => return unreadable(crate::error::chain(&error)),
+        Err(RefError::Missing) => return Ok(Found::default()),
+        Err(error) if error.is_of_the_system() => return Err(error),
+        Err(error) => return Ok(unreadable(crate::error::chain(&error))),
     };
     let Ok(text) = String::from_utf8(bytes) else {
-        return unreadable("the file is not UTF-8 text".to_owned());
+        return Ok(unreadable("the file is not UTF-8 text".to_owned()));
     };
     let file = RuntimeFile::parse(&text);
     let told = |level| {
@@ -40,9 +41,9 @@ pub(super) fn read(disk: &dyn Disk) -> Found {
             .map(|problem| problem.display_in(NAME).to_string())
             .collect()
     };
-    Found {
+    Ok(Found {
         errors: told(Level::Error),
         warnings: told(Level::Warning),
         file: Some(file),
-    }
+    })
 }

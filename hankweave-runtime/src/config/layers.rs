@@ -8,6 +8,7 @@ use hankweave_core::cost::Usd;
 use hankweave_core::hank::{Hank, Overrides, Position, Setting, SettingValue};
 
 use super::file::{self, Found};
+use crate::hank_files::RefError;
 use crate::world::disk::Disk;
 use crate::world::environment::Environment;
 
@@ -36,31 +37,37 @@ pub(crate) struct Configuration {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Layers that cannot be used, with every problem on a line of its own.
+/// Why there are no settings.
 #[derive(Debug, thiserror::Error)]
-#[error("the settings cannot be used\n{}", .0.join("\n"))]
-pub(crate) struct BadSettings(Vec<String>);
+pub(crate) enum SettingsError {
+    /// Layers that cannot be used, with every problem on a line of its own.
+    #[error("the settings cannot be used\n{}", .0.join("\n"))]
+    Bad(Vec<String>),
+    /// The system failed to read the file.
+    #[error("failed to read `{}`", file::NAME)]
+    Unreadable(#[source] RefError),
+}
 
 impl Configuration {
     /// Reads hankweave.json and the environment and lays the flags, the hank and the defaults around them.
     ///
     /// # Errors
     ///
-    /// Every problem of the file and of the variables at once.
+    /// Every problem of the file and of the variables at once, or that of a file that the system failed to read.
     pub(crate) fn read(
         disk: &dyn Disk,
         environment: &Environment,
         hank: Option<&Hank>,
         flags: &Flags,
-    ) -> Result<Self, BadSettings> {
+    ) -> Result<Self, SettingsError> {
         let Found {
             file,
             mut errors,
             warnings,
-        } = file::read(disk);
+        } = file::read(disk).map_err(SettingsError::Unreadable)?;
         let variables = variables(environment, &mut errors);
         if !errors.is_empty() {
-            return Err(BadSettings(errors));
+            return Err(SettingsError::Bad(errors));
         }
         let layers = Layers {
             flags,

@@ -6,4 +6,4 @@
 mod file;
 mod layers;
 
-pub(crate) use layers::{Configuration, Flags, Source};
+pub(crate) use layers::{Configuration, Flags, SettingsError, Source};

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use hankweave_core::hank::paths;
+use rustix::io::Errno;
 
 use crate::world::disk::{Disk, FileKind, Folder, Found, OpenFile};
 
@@ -49,6 +50,18 @@ pub enum RefError {
     /// The operating system refused.
     #[error("cannot be read")]
     Io(#[source] io::Error),
+}
+
+impl RefError {
+    /// Whether the system failed to read, so that nothing is known to be wrong with the file.
+    #[must_use]
+    pub fn is_of_the_system(&self) -> bool {
+        let Self::Io(error) = self else { return false };
+        matches!(
+            Errno::from_io_error(error),
+            Some(Errno::IO | Errno::STALE | Errno::NOMEM | Errno::MFILE | Errno::NFILE)
+        )
+    }
 }
 
 impl From<io::Error> for RefError {

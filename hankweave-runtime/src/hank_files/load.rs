@@ -44,8 +44,8 @@ pub enum LoadHankError {
         /// The folder.
         folder: PathBuf,
     },
-    /// The file cannot be read as a file of a reasonable size.
-    #[error("failed to read hank `{path}`")]
+    /// hank.json cannot be read as a file of a reasonable size, or the system failed to read it or a file that it names.
+    #[error("failed to read `{path}`")]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -111,7 +111,11 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
     if let Some(hank) = hank.as_ref().or(draft.as_ref()) {
         let mut sentinel_ids = BTreeMap::new();
         for reference in references(hank) {
-            problems.extend(check(disk, &root, hank, &reference, &mut sentinel_ids));
+            let found = check(disk, &root, hank, &reference, &mut sentinel_ids);
+            problems.extend(found.map_err(|source| LoadHankError::Unreadable {
+                path: root.join(reference.path),
+                source,
+            })?);
         }
         problems.extend(repeated_sentinels(hank, &sentinel_ids));
     }
@@ -200,27 +204,32 @@ pub struct PromptError {
     pub source: RefError,
 }
 
-/// Looks at the file or folder of a reference; adds to `sentinel_ids`, by place, the id of a sentinel that stands there.
+/// Looks at the file or folder of a reference; adds to `sentinel_ids`, by place, the id of a sentinel that stands there. An error is
+/// one of the system's; everything else is a problem of the hank.
 fn check(
     disk: &dyn Disk,
     root: &Path,
     hank: &Hank,
     reference: &Reference<'_>,
     sentinel_ids: &mut BTreeMap<String, String>,
-) -> Vec<Problem> {
+) -> Result<Vec<Problem>, RefError> {
     let error = |message: String| Problem::error(&hank.places, &*reference.place, message);
     let warning = |message: &str| Problem::warning(&hank.places, &*reference.place, message);
     let path = shown(reference.path);
+    let refused = |source: RefError| match source.is_of_the_system() {
+        true => Err(source),
+        false => Ok(vec![error(described(&path, &source))]),
+    };
     if reference.kind == ReferenceKind::CopySource {
         return match find(disk, root, reference.path) {
-            Ok(Entry::File(_)) => Vec::new(),
+            Ok(Entry::File(_)) => Ok(Vec::new()),
             Ok(Entry::Folder(folder)) => {
                 let rules = match disk.open_folder(root).and_then(|root| CopyRules::of(&*root)) {
                     Ok(rules) => rules,
-                    Err(source) => return vec![error(source.to_string())],
+                    Err(source) => return refused(RefError::Io(source)),
                 };
                 let base: PathBuf = reference_names(reference.path).collect();
-                let survey = tree::survey(&*folder, &base, &rules);
+                let survey = tree::survey(&*folder, &base, &rules)?;
                 let obstacles = survey.obstacles.iter().map(|found| {
                     error(format!(
                         "cannot copy `{path}`: `{}` {}",
@@ -231,13 +240,13 @@ fn check(
                 let left_out = survey.left_out.iter();
                 let left_out = left_out
                     .map(|inner| warning(&format!("a copy of `{path}` leaves `{}` out", shown(inner))));
-                obstacles.chain(left_out).collect()
+                Ok(obstacles.chain(left_out).collect())
             }
-            Err(source) => vec![error(described(&path, &source))],
+            Err(source) => refused(source),
         };
     }
-    match read_text(disk, root, reference.path) {
-        Err(source) => vec![error(described(&path, &source))],
+    Ok(match read_text(disk, root, reference.path) {
+        Err(source) => refused(source)?,
         Ok(text) if reference.kind == ReferenceKind::Sentinel => {
             let checked = check_sentinel(&text, reference.path);
             sentinel_ids.extend(checked.id.map(|id| (reference.place.clone(), id)));
@@ -247,7 +256,7 @@ fn check(
         Ok(text) if text.trim().is_empty() => vec![warning("the file is empty")],
         Ok(text) if text.len() > LONG_PROMPT_BYTES => vec![warning("the file is larger than 1 MiB")],
         Ok(_) => Vec::new(),
-    }
+    })
 }
 
 /// The names along a reference that has been found, and so is well spelled.

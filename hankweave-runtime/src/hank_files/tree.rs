@@ -30,14 +30,27 @@ impl Survey {
     fn refuse(&mut self, path: String, reason: String) {
         self.obstacles.push(Obstacle { path, reason });
     }
+
+    fn refuse_unless_of_the_system(
+        &mut self,
+        path: String,
+        reason: String,
+        error: RefError,
+    ) -> Result<(), RefError> {
+        if error.is_of_the_system() {
+            return Err(error);
+        }
+        self.refuse(path, reason);
+        Ok(())
+    }
 }
 
-/// Looks through all of a folder, which is at `base` beneath the hank's own.
-pub(super) fn survey(folder: &dyn Folder, base: &Path, rules: &CopyRules) -> Survey {
+/// Looks through all of a folder, which is at `base` beneath the hank's own. An error is one of the system's.
+pub(super) fn survey(folder: &dyn Folder, base: &Path, rules: &CopyRules) -> Result<Survey, RefError> {
     let mut survey = Survey::default();
     let leave_out = |path: &str, is_folder| rules.leave_out(&base.join(path), is_folder);
-    walk(folder, "", 0, &leave_out, &mut survey);
-    survey
+    walk(folder, "", 0, &leave_out, &mut survey)?;
+    Ok(survey)
 }
 
 fn walk(
@@ -46,13 +59,17 @@ fn walk(
     depth: usize,
     leave_out: &dyn Fn(&str, bool) -> bool,
     survey: &mut Survey,
-) {
+) -> Result<(), RefError> {
     if depth > MAX_DEPTH {
-        return survey.refuse(at.to_owned(), format!("lies deeper than {MAX_DEPTH} folders"));
+        survey.refuse(at.to_owned(), format!("lies deeper than {MAX_DEPTH} folders"));
+        return Ok(());
     }
     let names = match folder.names() {
         Ok(names) => names,
-        Err(error) => return survey.refuse(at.to_owned(), format!("cannot be read: {error}")),
+        Err(error) => {
+            let reason = format!("cannot be read: {error}");
+            return survey.refuse_unless_of_the_system(at.to_owned(), reason, RefError::Io(error));
+        }
     };
     for name in names {
         let path = |name: &str| {
@@ -78,9 +95,10 @@ fn walk(
             ),
             Ok(Entry::File(_)) => {}
             Ok(Entry::Folder(_)) if leave_out(&path(&name), true) => survey.left_out.push(path(&name)),
-            Ok(Entry::Folder(inner)) => walk(&*inner, &path(&name), depth + 1, leave_out, survey),
+            Ok(Entry::Folder(inner)) => walk(&*inner, &path(&name), depth + 1, leave_out, survey)?,
             Err(RefError::Link { .. }) => survey.refuse(path(&name), "is a symbolic link".to_owned()),
-            Err(error) => survey.refuse(path(&name), error.to_string()),
+            Err(error) => survey.refuse_unless_of_the_system(path(&name), error.to_string(), error)?,
         }
     }
+    Ok(())
 }

@@ -269,6 +269,48 @@ fn a_disk_that_is_full_ends_the_run_in_order_and_space_lets_it_go_on() {
     }
 }
 
+/// A disk that gives an error for a file of the user's is not a mistake in that file.
+// covers: F3
+#[test]
+fn input_that_the_disk_does_not_give_is_a_matter_of_the_disk() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("skipped: strace is not installed");
+        return;
+    }
+    let project = TestProject::in_memory("strace");
+    project.write("prompt.md", "hello");
+    project.write("tree/file", "x");
+    project.write("hankweave.json", "{}");
+    project.write_hank(
+        &json!({"hank": [{"id": "one", "name": "One", "agent": "scripted", "continuationMode": "fresh",
+        "promptFile": "prompt.md", "rigSetup": [{"type": "copy", "copy": {"from": "tree", "to": "made"}}]}]}),
+    );
+    for (call, path, command) in [
+        ("openat", "hank.json", "run"),
+        ("read", "hank.json", "validate"),
+        ("read", "hankweave.json", "run"),
+        ("read", "hankweave.json", "config"),
+        ("read", "prompt.md", "run"),
+        ("getdents64", "tree", "validate"),
+    ] {
+        let path = project.directory().join(path);
+        let inject = format!("inject={call}:error=EIO");
+        let path = path.to_string_lossy();
+        let arguments = ["-f", "-qq", "-o", "/dev/null", "-P", &*path, "-e", &*inject];
+        let hit = project.run(
+            arguments
+                .into_iter()
+                .chain([env!("CARGO_BIN_EXE_hankweave"), command]),
+        );
+        assert_eq!(hit.code, Some(74), "{call} {path} {command}: {hit}");
+        assert!(hit.stderr.contains("Input/output error"), "{hit}");
+        assert!(
+            !project.directory().join(".hankweave").exists(),
+            "nothing was written"
+        );
+    }
+}
+
 /// Errors of single system calls on our own files: never a panic, never a hang, and always another start that completes.
 // covers: F3, P5, D5
 #[test]
