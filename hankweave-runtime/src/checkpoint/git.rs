@@ -103,7 +103,10 @@ impl GitCheckpoints {
         let parent = draft.parent.map(name_of);
         base_on(repository, cache, parent.as_ref()).map_err(CheckpointError::Parent)?;
         let next = NextCache::begin(self.history.path())
-            .map_err(|error| CheckpointError::Store(ObjectError::at("begin the stat cache")(error)))?;
+            .inspect_err(|error| {
+                tracing::warn!(%error, "no stat cache can be begun; what is read now is read again");
+            })
+            .ok();
         let selection = Selection {
             patterns,
             tracked: &[&cache.files],
@@ -114,8 +117,8 @@ impl GitCheckpoints {
         let changes = changes(&cache.files, &snapshot.files);
         let (checkpoint, folders) =
             self.commit(repository, cache, objects, &mut snapshot, &changes, draft)?;
-        cache.update(&next, snapshot, folders, &changes);
-        if let Err(error) = next.finish(cache) {
+        cache.update(next.as_ref(), snapshot, folders, &changes);
+        if let Some(Err(error)) = next.map(|next| next.finish(cache)) {
             tracing::warn!(%error, "failed to write the stat cache; the next start reads all files again");
         }
         Ok(checkpoint)

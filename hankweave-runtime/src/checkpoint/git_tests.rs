@@ -116,15 +116,15 @@ fn the_users_git_configuration_and_attributes_do_not_apply() {
     fixture.reads("a.txt", "$Id$\r\nline\r\n");
 }
 
-#[test]
-fn a_second_write_in_the_same_tick_is_not_missed() {
-    let fixture = Fixture::git();
-    for round in 0..50_u32 {
+/// Writes one file and makes a checkpoint, again and again, and asserts that each checkpoint has what was written.
+#[track_caller]
+fn write_and_create(fixture: &Fixture, rounds: std::ops::Range<u32>) {
+    for round in rounds {
         let contents = format!("{round:04}");
         fixture.write("a", &contents);
         let created = fixture.create();
-        let blob = load(&fixture, &created.sha).files.blobs().next().unwrap();
-        let blob = Repository::open_bare(repository(&fixture))
+        let blob = load(fixture, &created.sha).files.blobs().next().unwrap();
+        let blob = Repository::open_bare(repository(fixture))
             .unwrap()
             .find_blob(blob)
             .unwrap()
@@ -132,6 +132,25 @@ fn a_second_write_in_the_same_tick_is_not_missed() {
             .to_vec();
         assert_eq!(blob, contents.as_bytes());
     }
+}
+
+#[test]
+fn a_second_write_in_the_same_tick_is_not_missed() {
+    write_and_create(&Fixture::git(), 0..50);
+}
+
+#[test]
+fn a_stat_cache_that_cannot_be_written_costs_no_checkpoint_and_hides_no_write() {
+    let mut fixture = Fixture::git();
+    write_and_create(&fixture, 0..10);
+    // A folder in its place cannot be removed or replaced like a file, whoever tries.
+    let in_the_way = repository(&fixture).join(stat_cache::TEMPORARY);
+    fs::create_dir(&in_the_way).unwrap();
+    write_and_create(&fixture, 10..50);
+    fs::remove_dir(&in_the_way).unwrap();
+    // The next start knows the cache of long ago.
+    fixture.store = Box::new(open_git(&fixture.workspace).0);
+    write_and_create(&fixture, 50..60);
 }
 
 #[test]

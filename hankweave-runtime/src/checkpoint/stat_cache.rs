@@ -74,15 +74,22 @@ impl StatCache {
         self.durable.extend(objects(&self.files, &self.folders));
     }
 
-    /// Takes over what a checkpoint found: all its files and folders, how those looked that were read, and what is gone.
-    pub(super) fn update(&mut self, next: &NextCache, snapshot: Snapshot, folders: Folders, gone: &[Change]) {
+    /// Takes over what a checkpoint found: all its files and folders, how those looked that were read, and what is gone. Without `next` nobody
+    /// knows when the walk began, and nothing that was read is recognised later.
+    pub(super) fn update(
+        &mut self,
+        next: Option<&NextCache>,
+        snapshot: Snapshot,
+        folders: Folders,
+        gone: &[Change],
+    ) {
         for change in gone.iter().filter(|change| change.kind == ChangeKind::Deleted) {
             self.unwritten += usize::from(self.stats.remove(&change.path).is_some());
         }
         self.durable.extend(snapshot.read.iter().map(|(.., blob)| *blob));
         self.durable.extend(folders.values());
         for (path, stat, blob) in snapshot.read {
-            if next.can_trust(&stat) {
+            if next.is_some_and(|next| next.can_trust(&stat)) {
                 self.stats.insert(path, (stat, blob));
                 self.unwritten += 1;
             } else {
