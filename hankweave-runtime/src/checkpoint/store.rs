@@ -325,6 +325,13 @@ pub enum CheckpointError {
     },
 }
 
+impl CheckpointError {
+    /// Whether the repository could not be written or read. Then the disk is at fault, and neither the hank nor the workspace.
+    pub(crate) fn is_of_the_repository(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Parent(HistoryError::Read(_)))
+    }
+}
+
 /// Why checkpoints could not be looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {

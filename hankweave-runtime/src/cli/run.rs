@@ -246,7 +246,8 @@ async fn watch_signals(shutdown: Shutdown, outlives_terminal: bool) -> std::conv
 fn exit_code(outcome: &RunOutcome) -> u8 {
     match &outcome.result {
         RunResult::Completed | RunResult::NothingToDo => 0,
-        RunResult::Failed(_) | RunResult::OutputFailed(..) => 1,
+        RunResult::Failed(_) | RunResult::OutputFailed(..) => FailureKind::Failed.code(),
+        RunResult::Unsaved(_) => FailureKind::Io.code(),
         RunResult::Stopped(cause) => cause.exit_code(),
     }
 }

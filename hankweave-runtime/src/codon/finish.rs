@@ -7,7 +7,7 @@ use std::time::Duration;
 use hankweave_core::agent::{ExitOutcome, FailureReason, Verdict};
 use hankweave_core::budget::BudgetExceeded;
 use hankweave_core::codon::{
-    Active, Codon, CodonExecution, Complete, Completed, Edge, Fail, Failed, Running, Skip, Skipped,
+    Active, Codon, CodonExecution, Complete, Completed, Edge, Fail, Failed, Preparing, Running, Skip, Skipped,
 };
 use hankweave_core::cost::{UsageTotals, Usd};
 use hankweave_core::event::{CheckpointType, StateEvent};
@@ -29,6 +29,8 @@ pub(crate) enum CodonEnd {
     Completed(Codon<Completed>),
     /// It did not succeed.
     Failed(Codon<Failed>),
+    /// It failed because the disk did not take a checkpoint that it needs.
+    Unsaved(Codon<Failed>),
     /// A person wanted it so.
     Skipped(Codon<Skipped>),
 }
@@ -38,7 +40,7 @@ impl CodonEnd {
     pub(crate) fn into_execution(self) -> CodonExecution {
         match self {
             Self::Completed(codon) => codon.into_execution(),
-            Self::Failed(codon) => codon.into_execution(),
+            Self::Failed(codon) | Self::Unsaved(codon) => codon.into_execution(),
             Self::Skipped(codon) => codon.into_execution(),
         }
     }
@@ -144,12 +146,7 @@ pub(super) async fn complete(
 ) -> Stage<CodonEnd> {
     let completion_checkpoint = match codon.checkpoint(CheckpointType::Completed).await {
         Ok(sha) => sha,
-        Err(error) => {
-            let message = format!("checkpoint failed: {}", crate::error::chain(&error));
-            return Err(codon
-                .fail(running, 0, FailureReason::unknown(false, message))
-                .await);
-        }
+        Err(error) => return Err(codon.fail_unsaved(running, 0, "checkpoint", &error).await),
     };
     let step = running.step(Complete {
         end_time: codon.run.world.clock.now(),
@@ -267,6 +264,29 @@ impl CodonRun<'_> {
             })
             .await;
         Ended::Codon(CodonEnd::Failed(failed))
+    }
+
+    /// Ends the codon because a checkpoint that it needs, of which `what` tells the kind, could not be made.
+    pub(super) async fn fail_unsaved<S: Active>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
+        what: &str,
+        error: &CheckpointError,
+    ) -> Ended
+    where
+        Fail: Edge<S, To = Failed>,
+    {
+        // Nothing is lost when a rig is set up once more; what an agent has done is not done again by itself.
+        let retriable = S::PHASE == Preparing::PHASE;
+        let message = format!("{what} failed: {}", crate::error::chain(error));
+        let reason = FailureReason::unknown(retriable, message);
+        match self.fail(codon, exit_code, reason).await {
+            Ended::Codon(CodonEnd::Failed(failed)) if error.is_of_the_repository() => {
+                Ended::Codon(CodonEnd::Unsaved(failed))
+            }
+            ended => ended,
+        }
     }
 
     /// Ends the codon as skipped, with what it has done in a checkpoint and its costs so far.

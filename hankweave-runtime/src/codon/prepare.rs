@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::budget;
 use super::context::{CodonRun, RigNeed, Stage};
 use super::set_up::run_items;
+use crate::checkpoint::CheckpointError;
 
 pub(super) async fn prepare(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> Stage<Codon<Starting>> {
     let set_up_rig = async {
@@ -22,11 +23,14 @@ pub(super) async fn prepare(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -
     };
     let rig_setup_checkpoint = match set_up_rig.await {
         Ok(checkpoint) => checkpoint,
-        Err(reason) => {
-            return Err(match (codon.interruption(), codon.used_up()) {
-                (Some(why), _) => codon.end_early(preparing, -1, why).await,
-                (None, Some(exceeded)) => budget::end_before_work(codon, preparing, -1, exceeded).await,
-                (None, None) => codon.fail(preparing, -1, reason).await,
+        Err(trouble) => {
+            return Err(match (codon.interruption(), codon.used_up(), trouble) {
+                (Some(why), ..) => codon.end_early(preparing, -1, why).await,
+                (None, Some(exceeded), _) => budget::end_before_work(codon, preparing, -1, exceeded).await,
+                (None, None, Trouble::Items(reason)) => codon.fail(preparing, -1, reason).await,
+                (None, None, Trouble::Checkpoint(error)) => {
+                    codon.fail_unsaved(preparing, -1, "rig checkpoint", &error).await
+                }
             });
         }
     };
@@ -34,14 +38,18 @@ pub(super) async fn prepare(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -
     Ok(starting)
 }
 
+/// Why a rig is not set up.
+enum Trouble {
+    Items(FailureReason),
+    Checkpoint(CheckpointError),
+}
+
 /// Runs the items and checkpoints what they made.
-async fn set_up(codon: &CodonRun<'_>) -> Result<CheckpointSha, FailureReason> {
+async fn set_up(codon: &CodonRun<'_>) -> Result<CheckpointSha, Trouble> {
     let begin = Instant::now();
-    run_items(codon).await?;
-    let sha = codon
-        .checkpoint(CheckpointType::RigSetup)
-        .await
-        .map_err(|error| FailureReason::unknown(true, format!("rig checkpoint failed: {error}")))?;
+    run_items(codon).await.map_err(Trouble::Items)?;
+    let made = codon.checkpoint(CheckpointType::RigSetup).await;
+    let sha = made.map_err(Trouble::Checkpoint)?;
     let count = codon.config.rig_setup.len();
     codon
         .run

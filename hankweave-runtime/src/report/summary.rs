@@ -72,7 +72,10 @@ impl Ending<'_> {
         )?;
         if matches!(
             outcome.result,
-            RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Stopped(_)
+            RunResult::Failed(_)
+                | RunResult::Unsaved(_)
+                | RunResult::OutputFailed(..)
+                | RunResult::Stopped(_)
         ) {
             writeln!(text, "  go on with   {}", self.resume)?;
         }
@@ -93,6 +96,9 @@ fn headline(outcome: &RunOutcome) -> String {
                 .to_owned()
         }
         RunResult::Failed(id) => format!("Failed at {id}; {done} codons completed before it."),
+        RunResult::Unsaved(id) => {
+            format!("Failed at {id}, whose checkpoint could not be stored; {done} codons completed before it.")
+        }
         RunResult::OutputFailed(id, why) => {
             let why = printable(why);
             format!("Failed: {id} completed, but its results were not handed out: {why}")

@@ -241,7 +241,12 @@ async fn close(
         Ok(RunEnd::Over(RunResult::Completed | RunResult::NothingToDo)) => run.step(complete).event,
         // "RunCompleted if all codons were done, else RunFailed" ("WebSocket protocol", shutdown, step 6).
         Ok(RunEnd::Over(RunResult::Stopped(_))) if is_done(context) => run.step(complete).event,
-        Ok(RunEnd::Over(RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Stopped(_)))
+        Ok(RunEnd::Over(
+            RunResult::Failed(_)
+            | RunResult::Unsaved(_)
+            | RunResult::OutputFailed(..)
+            | RunResult::Stopped(_),
+        ))
         | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(fail).event,
         // Superseded by another run: it ends as well as its newest codon did.
         Ok(RunEnd::Again(..) | RunEnd::WentBack { .. }) => {

@@ -19,7 +19,7 @@ use super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
 use super::outcome::RunResult;
 use super::rollback::RollbackTarget;
 use super::run::RunError;
-use crate::codon::{self, CodonRun, Order, Orders, RigNeed, RunContext};
+use crate::codon::{self, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
 use crate::recovery::without_own_files;
 use crate::state_manager::TransitionError;
 
@@ -70,6 +70,8 @@ pub(super) async fn walk(
     go: &mut Go,
     mut chosen: Option<Choice>,
 ) -> Result<WalkEnd, RunError> {
+    // The newest codon, when the disk did not take its checkpoint.
+    let mut unsaved = None;
     loop {
         if let Some(cause) = context.shutdown.cause() {
             return Ok(WalkEnd::Over(RunResult::Stopped(cause)));
@@ -83,6 +85,9 @@ pub(super) async fn walk(
             Some(choice) => choose(&state, choice)?,
             None => match decided(context, &state, &thread)? {
                 Decided::Next(next) => next,
+                Decided::Over(RunResult::Failed(id)) if unsaved.as_ref() == Some(&id) => {
+                    return Ok(WalkEnd::Over(RunResult::Unsaved(id)));
+                }
                 Decided::Over(result) => return Ok(WalkEnd::Over(result)),
                 Decided::Replan(plan) => {
                     context.manager.replace_plan(plan).await.await?;
@@ -131,6 +136,7 @@ pub(super) async fn walk(
             Next::Blocked(_) | Next::Nothing => continue,
         };
         let ran = run_codon(context, inbox, &state, &thread, &entry, rig).await?;
+        unsaved = matches!(ran, Ran::Unsaved).then(|| entry.codon_id.clone());
         let forced = match ran {
             Ran::Unpublished(_) if context.shutdown.cause().is_some() => continue,
             Ran::Unpublished(why) => {
@@ -140,7 +146,7 @@ pub(super) async fn walk(
                 return Ok(WalkEnd::Over(RunResult::Failed(entry.codon_id)));
             }
             Ran::Forced => true,
-            Ran::ToTheEnd => false,
+            Ran::Unsaved | Ran::ToTheEnd => false,
         };
         if forced || !context.options.autostart {
             *go = Go::Wait(IdleReason::CodonCompleted);
@@ -411,12 +417,14 @@ async fn run_codon(
     };
     let aftermath = Aftermath::new(context, entry, config, orders.clone());
     aftermath.announce().await;
-    let (walked, published) = {
+    let (walked, unsaved, published) = {
         let work = async {
-            let walked = codon::execute(&codon).await?.into_execution();
+            let end = codon::execute(&codon).await?;
+            let unsaved = matches!(end, CodonEnd::Unsaved(_));
+            let walked = end.into_execution();
             tell_snapshot(context).await;
             let published = aftermath.run(&walked).await;
-            Ok::<_, RunError>((walked, published))
+            Ok::<_, RunError>((walked, unsaved, published))
         };
         tokio::pin!(work);
         loop {
@@ -439,6 +447,7 @@ async fn run_codon(
     Ok(match published {
         Err(why) => Ran::Unpublished(why),
         Ok(()) if orders.was_forced() => Ran::Forced,
+        Ok(()) if unsaved => Ran::Unsaved,
         Ok(()) => Ran::ToTheEnd,
     })
 }
@@ -457,6 +466,8 @@ enum Ran {
     ToTheEnd,
     /// It was stopped by force.
     Forced,
+    /// The disk did not take its checkpoint.
+    Unsaved,
     /// It completed, and its results were not handed out.
     Unpublished(Unpublished),
 }

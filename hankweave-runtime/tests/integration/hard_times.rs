@@ -10,7 +10,7 @@ use std::time::Duration;
 use hankweave_testing::{Finished, TestProject};
 use serde_json::{Value, json};
 
-use crate::support::{assert_checkpoint, project};
+use crate::support::{assert_checkpoint, codon, project};
 
 /// Far longer than anything here takes; it only turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -267,6 +267,32 @@ fn a_disk_that_is_full_ends_the_run_in_order_and_space_lets_it_go_on() {
         let newest = &state["runs"][0];
         assert_eq!(newest["status"], "completed", "{newest:#}");
     }
+}
+
+/// A checkpoint that does not fit costs its codon and is told as a matter of the disk; a limit of the user's for the length of files does not end us with
+/// its signal.
+// covers: G5, F3
+#[test]
+fn a_checkpoint_that_the_disk_does_not_take_is_a_matter_of_the_disk() {
+    let shell = TestProject::new("/bin/sh");
+    let mut dice = Dice(1);
+    let noise: Vec<u8> = (0..400 << 10).map(|_| dice.below(256) as u8).collect();
+    shell.write("noise.bin", noise);
+    let script = json!({"turns": [{"tools": [{"bash": {"command": "ln -f noise.bin work.bin"}}]}]});
+    shell.write("script.json", script.to_string());
+    shell.write_hank(&json!({"hank": [{"id": "one", "name": "One", "model": "claude-sonnet-4-5", "continuationMode": "fresh",
+        "promptText": "go", "agent": {"script": "script.json"}, "checkpointedFiles": ["work.bin"]}]}));
+    let run = format!("exec '{}' run --headless", env!("CARGO_BIN_EXE_hankweave"));
+    let limited = shell.run(["-c", &format!("ulimit -f 256; {run}")]);
+    limited.expect_code(74);
+    let state = shell.state(&shell.directory());
+    let record = codon(&state["runs"][0], "one");
+    assert_eq!(record["status"], "failed", "{record}");
+    let message = record["failureReason"]["message"].as_str().unwrap();
+    assert!(message.starts_with("checkpoint failed: "), "{message}");
+    shell.run(["-c", &run]).expect_code(0);
+    let healthy = TestProject::new(env!("CARGO_BIN_EXE_hankweave"));
+    assert_in_order(&healthy, &shell.directory());
 }
 
 /// A disk that gives an error for a file of the user's is not a mistake in that file.

@@ -3,26 +3,27 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use hankweave_core::id::CheckpointSha;
+use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::thread::CodonPoint;
 
 use super::commands::{Live, back, live};
 use super::*;
 use crate::checkpoint::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, HistoryError, InitialRequest, KnownCheckpoints,
-    Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest, SkipReason, TreePath,
+    ObjectError, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest, SkipReason, TreePath,
 };
 use crate::runner::{RollbackError, RollbackTarget, RunError, RunResult};
 use crate::shutdown::Shutdown;
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::state::RunStatus;
+use hankweave_core::run::RunStatus;
 use hankweave_core::wire::IdleReason;
 
 /// Checkpoints with which things go wrong.
 #[derive(Debug)]
 struct Troubled {
     store: Arc<dyn CheckpointStore>,
-    /// 1: the next restore breaks off after it has changed files; 2: it refuses before; 3: the next checkpoint fails.
+    /// 1: the next restore breaks off after it has changed files; 2: it refuses before; 3: the next checkpoint fails because of
+    /// the workspace; 4: all of them do because of the disk.
     trouble: AtomicU8,
     /// The checkpoint that cannot be read any more.
     lost: OnceLock<CheckpointSha>,
@@ -43,15 +44,20 @@ impl CheckpointStore for Troubled {
         self.store.initial(request)
     }
     fn create(&self, request: &CheckpointRequest) -> Result<Checkpoint, CheckpointError> {
-        match self
-            .trouble
-            .compare_exchange(3, 0, Ordering::Relaxed, Ordering::Relaxed)
-        {
-            Ok(_) => Err(CheckpointError::Workspace {
-                path: "done.txt".into(),
-                source: std::io::ErrorKind::Other.into(),
-            }),
-            Err(_) => self.store.create(request),
+        let source = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+        match self.trouble.load(Ordering::Relaxed) {
+            3 => {
+                self.trouble.store(0, Ordering::Relaxed);
+                Err(CheckpointError::Workspace {
+                    path: "done.txt".into(),
+                    source: source(),
+                })
+            }
+            4 => Err(CheckpointError::Store(ObjectError {
+                action: "write an object",
+                source: source().into(),
+            })),
+            _ => self.store.create(request),
         }
     }
     fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
@@ -183,21 +189,26 @@ async fn another_way_back_takes_the_place_of_one_that_cannot_be_finished() {
     assert_eq!(stage.done(), "one\ntwo\n");
 }
 
+/// It makes a difference to whoever mends it whether the workspace or the disk is at fault.
 // covers: G5
 #[tokio::test]
 async fn a_codon_without_its_checkpoint_has_failed_and_none_follows() {
-    let mut stage = Stage::new(&["one", "two"]);
-    stage.checkpoints = Troubled::new(&stage.checkpoints, 3);
-    let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
-    assert!(matches!(outcome.result, RunResult::Failed(_)), "{outcome:?}");
-    assert_eq!((outcome.codons.len(), &*stage.done()), (1, "one\n"));
-    let hankweave = stage.open().await;
-    let state = hankweave.state();
-    let CodonExecution::Failed(codon) = &*state.runs[0].codons[0] else {
-        panic!("{state:?}");
-    };
-    let reason = codon.failure_reason.message.as_deref().unwrap();
-    assert!(reason.starts_with("checkpoint failed: "), "{reason}");
+    let id: CodonId = "a".parse().unwrap();
+    for (trouble, result) in [(3, RunResult::Failed(id.clone())), (4, RunResult::Unsaved(id))] {
+        let mut stage = Stage::new(&["one", "two"]);
+        stage.checkpoints = Troubled::new(&stage.checkpoints, trouble);
+        let outcome = stage.open().await.run(Shutdown::new()).await.unwrap();
+        assert_eq!(outcome.result, result);
+        assert_eq!((outcome.codons.len(), &*stage.done()), (1, "one\n"));
+        let hankweave = stage.open().await;
+        let state = hankweave.state();
+        let CodonExecution::Failed(codon) = &*state.runs[0].codons[0] else {
+            panic!("{state:?}");
+        };
+        let reason = codon.failure_reason.message.as_deref().unwrap();
+        assert!(reason.starts_with("checkpoint failed: "), "{reason}");
+        assert_eq!(state.runs[0].status, RunStatus::Failed);
+    }
 }
 
 // covers: G9
