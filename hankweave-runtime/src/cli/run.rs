@@ -106,7 +106,17 @@ async fn serve(
     for warning in &configuration.warnings {
         report.notice(warning);
     }
-    let mut hankweave = builder.open().await.map_err(|error| open_failure(&error))?;
+    let shutdown = Shutdown::new();
+    let outlives_terminal = Environment::of_process().ignores_signal(SignalKind::hangup().as_raw_value());
+    let mut watch = pin!(watch_signals(shutdown.clone(), outlives_terminal));
+    // Whoever asks to stop while the directory is brought in order is heard when that is done, and whoever insists at once.
+    let opened = tokio::select! {
+        biased;
+        never = &mut watch => match never {},
+        () = shutdown.force_token().cancelled() => return Ok(stopped(&shutdown)),
+        opened = builder.open() => opened,
+    };
+    let mut hankweave = opened.map_err(|error| open_failure(&error))?;
     log.open(
         &hankweave.opened.possession.world.disk,
         &hankweave.directory().server_log(),
@@ -118,14 +128,26 @@ async fn serve(
     }
     let may_ask = !args.headless && !global.json() && args.recover.is_none();
     if may_ask && let Some(trouble) = hankweave.trouble().await.map_err(|error| run_failure(&error))? {
-        match question::ask(&trouble) {
+        let ask = hankweave
+            .opened
+            .possession
+            .world
+            .blocking
+            .run(move || question::ask(&trouble));
+        let answer = tokio::select! {
+            biased;
+            never = &mut watch => match never {},
+            () = shutdown.requested() => Answer::Nothing,
+            answer = ask => answer,
+        };
+        match answer {
             Answer::Recover(recovery) => hankweave.recover(recovery),
-            Answer::Nothing => {
-                let closed = hankweave.close().await;
-                closed.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
-                return Ok(ExitCode::from(FailureKind::Failed.code()));
-            }
+            Answer::Nothing if shutdown.cause().is_some() => {}
+            Answer::Nothing => return leave(hankweave, ExitCode::from(FailureKind::Failed.code())).await,
         }
+    }
+    if shutdown.cause().is_some() {
+        return leave(hankweave, stopped(&shutdown)).await;
     }
     let options = ServerOptions {
         address: args.listen,
@@ -136,8 +158,7 @@ async fn serve(
         ..ServerOptions::default()
     };
     if let Err(error) = hankweave.serve(options).await {
-        let closed = hankweave.close().await;
-        closed.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+        leave(hankweave, ExitCode::SUCCESS).await?;
         return Err(serve_failure(&error));
     }
     let mut browser = None;
@@ -151,10 +172,7 @@ async fn serve(
     let commander = waits.then(|| hankweave.commander());
     let execution = hankweave.directory().root().to_owned();
     let events = hankweave.subscribe();
-    let shutdown = Shutdown::new();
     let show = Show::begin(events, report);
-    let outlives_terminal = Environment::of_process().ignores_signal(SignalKind::hangup().as_raw_value());
-    let mut watch = pin!(watch_signals(shutdown.clone(), outlives_terminal));
     let obey = commands::obey(commander, shutdown.clone());
     let outcome = tokio::select! {
         outcome = hankweave.run(shutdown.clone()) => outcome,
@@ -181,6 +199,20 @@ async fn serve(
         );
     }
     Ok(ExitCode::from(exit_code(&outcome)))
+}
+
+/// Gives the directory back without a run.
+async fn leave(hankweave: Hankweave, code: ExitCode) -> Result<ExitCode, Failure> {
+    let closed = hankweave.close().await;
+    closed.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+    Ok(code)
+}
+
+/// The exit code of a program that was asked to stop.
+fn stopped(shutdown: &Shutdown) -> ExitCode {
+    shutdown
+        .cause()
+        .map_or(ExitCode::SUCCESS, |cause| ExitCode::from(cause.exit_code()))
 }
 
 /// Shows the page in a browser. That it cannot be shown is no reason not to run.

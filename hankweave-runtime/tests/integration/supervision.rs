@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hankweave_testing::processes::{Marked, Watched};
@@ -277,6 +278,33 @@ fn a_hang_up_stops_a_run_but_not_under_nohup() {
     running.signal(Signal::HUP);
     shell.write("go", "");
     running.finish_within(DEADLINE).expect_code(0);
+}
+
+/// A start is busy with the directory for as long as that takes; a signal then is heard as well.
+// covers: F19, P9
+#[test]
+fn a_signal_that_comes_during_the_start_leaves_nothing_behind() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("skipped: strace is not installed");
+        return;
+    }
+    let project = TestProject::new("strace");
+    write_hank(&project, "");
+    let lock = project.directory().join(".hankweave/server.lock");
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 143)] {
+        // The first thing that a start does with the directory.
+        let inject = format!("inject=rename:signal=SIG{signal}:when=1");
+        let written = lock.with_extension("lock.tmp");
+        let written = written.to_string_lossy();
+        let strace = ["-f", "-qq", "-o", "/dev/null", "-e", &*inject, "-P", &*written];
+        let program = [env!("CARGO_BIN_EXE_hankweave"), "run", "--headless"];
+        let stopped = project.run(strace.into_iter().chain(program));
+        stopped.expect_code(code);
+        assert!(!lock.exists(), "{stopped}");
+        assert_eq!(project.left_behind(), []);
+        let runs = &project.state(&project.directory())["runs"];
+        assert_eq!(runs, &json!([]), "no run has begun");
+    }
 }
 
 /// Whoever reads our output may stop reading; the work goes on.
