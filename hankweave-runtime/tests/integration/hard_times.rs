@@ -446,6 +446,26 @@ fn a_runtime_whose_threads_cannot_wake_one_another_ends() {
     assert_in_order(&healthy, &execution);
 }
 
+/// Without a thread there is no run, but an orderly word about it.
+// covers: F3
+#[test]
+fn a_system_that_gives_no_threads_is_told_with_an_exit_code() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("skipped: strace is not installed");
+        return;
+    }
+    let project = TestProject::in_memory("strace");
+    write_hank(&project, &json!([]));
+    let inject = "inject=clone,clone3:error=EAGAIN";
+    let program = [env!("CARGO_BIN_EXE_hankweave"), "run", "--headless"];
+    let refused = project.run(
+        ["-f", "-qq", "-o", "/dev/null", "-e", inject]
+            .iter()
+            .chain(&program),
+    );
+    refused.expect_code(70);
+}
+
 /// A line of 50 MB, bytes that are no text, and a hundred thousand lines, with at most 64 MiB of memory over idle.
 // covers: F11, S9
 #[test]
