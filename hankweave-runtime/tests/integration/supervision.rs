@@ -1,12 +1,15 @@
 //! Agents that do not want to end, what they leave behind, and a runtime that is itself killed.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use hankweave_testing::processes::{Marked, Watched};
 use hankweave_testing::{Running, TestProject};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -31,19 +34,36 @@ fn write_hank(project: &TestProject, body: &str) {
     }]}));
 }
 
-/// Waits for a line in a file of the project.
+/// What stands in a file that a process wrote which has ended.
 #[track_caller]
-fn line_of(project: &TestProject, name: &str) -> String {
-    let path = project.directory().join(name);
-    let begin = Instant::now();
-    loop {
-        if let Ok(text) = fs::read_to_string(&path)
-            && text.ends_with('\n')
-        {
-            return text.trim().to_owned();
-        }
-        assert!(begin.elapsed() < DEADLINE, "{name} was not written");
-        std::thread::sleep(Duration::from_millis(5));
+fn text_of(project: &TestProject, name: &str) -> String {
+    let text = fs::read_to_string(project.directory().join(name)).unwrap();
+    text.trim().to_owned()
+}
+
+/// A pipe in the home folder of a project, into which its agent writes one line.
+struct Pipe(Receiver<String>);
+
+impl Pipe {
+    fn new(project: &TestProject) -> Self {
+        let path = project.home().join("pipe");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        // Open at both ends, so that neither opening it here nor writing into it there has to wait.
+        let pipe = File::options().read(true).write(true).open(path).unwrap();
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            BufReader::new(pipe).read_line(&mut line).unwrap();
+            sender.send(line)
+        });
+        Self(lines)
+    }
+
+    /// Waits for the line.
+    #[track_caller]
+    fn line(&self) -> String {
+        let line = self.0.recv_timeout(DEADLINE).expect("a line was written");
+        line.trim().to_owned()
     }
 }
 
@@ -96,23 +116,23 @@ fn agents_and_rigs_inherit_nothing_from_the_shell_that_started_us() {
     );
     project.run(["-c", &line]).expect_code(0);
 
-    assert_eq!(line_of(&project, "umask.txt"), "0077");
-    assert_eq!(line_of(&project, "rig-umask.txt"), "0077");
-    let descriptors = line_of(&project, "fds.txt");
+    assert_eq!(text_of(&project, "umask.txt"), "0077");
+    assert_eq!(text_of(&project, "rig-umask.txt"), "0077");
+    let descriptors = text_of(&project, "fds.txt");
     // The shell itself keeps its script at 10 or so; what was open at 9 is not there.
     assert!(
         !descriptors.lines().any(|descriptor| descriptor == "9"),
         "{descriptors}"
     );
-    let status = line_of(&project, "status.txt");
+    let status = text_of(&project, "status.txt");
     for mask in ["SigIgn:", "SigBlk:"] {
         let line = status.lines().find_map(|line| line.strip_prefix(mask)).unwrap();
         let mask = u64::from_str_radix(line.trim(), 16).unwrap();
         // Those of real time belong to the C library.
         assert_eq!(mask & 0x7fff_ffff, 0, "{line}");
     }
-    let pid = line_of(&project, "pid.txt");
-    let stat = line_of(&project, "stat.txt");
+    let pid = text_of(&project, "pid.txt");
+    let stat = text_of(&project, "stat.txt");
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     assert_eq!(
         (fields[2], fields[3]),
@@ -128,11 +148,12 @@ fn an_agent_does_not_outlive_a_runtime_that_is_killed() {
     let project = project();
     write_hank(
         &project,
-        "trap '' HUP INT TERM\necho $$ > pid.txt\nsleep 600 & wait",
+        "trap '' HUP INT TERM\necho $$ > \"$HOME/pipe\"\nsleep 600 & wait",
     );
+    let pipe = Pipe::new(&project);
     let mut running = project.start(["run", "--headless", "--json"]);
     running.wait_for_line(started);
-    let pid = line_of(&project, "pid.txt");
+    let pid = pipe.line();
     let agent = Watched::new(pid.parse().unwrap()).unwrap();
     assert!(is_there(&pid));
     assert_eq!(running.kill().signal, Some(9));
@@ -159,7 +180,7 @@ fn what_dropped_its_session_its_parent_and_its_environment_is_gone_before_the_ch
         );
         let finished = project.run(["run", "--headless"]);
         finished.expect_code(0);
-        assert!(!is_there(&line_of(&project, "stray.txt")), "it lives on");
+        assert!(!is_there(&text_of(&project, "stray.txt")), "it lives on");
 
         let record = only_codon(&project);
         let sha = record["completionCheckpoint"].as_str().unwrap();
@@ -174,14 +195,15 @@ fn what_dropped_its_session_its_parent_and_its_environment_is_gone_before_the_ch
 #[test]
 fn a_family_that_ignores_sigterm_is_gone_in_ten_seconds() {
     let project = project();
-    let child = "sh -c 'trap \"\" TERM HUP INT; echo up; while :; do sleep 600; done' > child.txt";
+    let pipe = Pipe::new(&project);
+    let child = "sh -c 'trap \"\" TERM HUP INT; echo up; while :; do sleep 600; done' > \"$HOME/pipe\"";
     write_hank(
         &project,
         &format!("trap '' TERM HUP INT\nsetsid {child} &\nwhile :; do sleep 600; done"),
     );
     let mut running = project.start(["run", "--headless", "--json"]);
     running.wait_for_line(started);
-    line_of(&project, "child.txt");
+    assert_eq!(pipe.line(), "up");
     let family = family(&project, &running);
     let begin = Instant::now();
     running.signal(Signal::TERM);
@@ -318,7 +340,7 @@ fn a_reader_that_goes_away_does_not_end_the_run() {
         env!("CARGO_BIN_EXE_hankweave")
     );
     shell.run(["-c", &line]).expect_code(0);
-    assert_eq!(line_of(&shell, "code.txt"), "0");
+    assert_eq!(text_of(&shell, "code.txt"), "0");
     assert_eq!(only_codon(&shell)["status"], "completed");
 }
 
@@ -327,18 +349,21 @@ fn a_reader_that_goes_away_does_not_end_the_run() {
 #[test]
 fn a_reader_that_does_not_read_holds_nothing_up() {
     let shell = TestProject::new("/bin/sh");
+    let said = Pipe::new(&shell);
     let filler = "x".repeat(1_000);
     write_hank(
         &shell,
-        &format!("yes {filler} | head -n 500; echo said > said.txt; while [ ! -e go ]; do sleep 0.01; done"),
+        &format!(
+            "yes {filler} | head -n 500; echo said > \"$HOME/pipe\"; while [ ! -e go ]; do sleep 0.01; done"
+        ),
     );
     // A pipe that the shell itself keeps open, and nobody reads.
     let line = format!(
-        "mkfifo \"$HOME/pipe\"; exec 3<>\"$HOME/pipe\"; exec '{}' run --headless --json >&3",
+        "mkfifo \"$HOME/unread\"; exec 3<>\"$HOME/unread\"; exec '{}' run --headless --json >&3",
         env!("CARGO_BIN_EXE_hankweave")
     );
     let running = shell.start(["-c", &line]);
-    assert_eq!(line_of(&shell, "said.txt"), "said");
+    assert_eq!(said.line(), "said");
     running.signal(Signal::TERM);
     running.finish_within(DEADLINE).expect_code(143);
     assert_eq!(only_codon(&shell)["status"], "failed");
@@ -381,14 +406,15 @@ fn a_second_signal_kills_at_once() {
 #[test]
 fn a_second_signal_ends_the_grace_that_has_begun() {
     let project = project();
+    let pipe = Pipe::new(&project);
     write_hank(
         &project,
-        "trap 'echo heard > heard.txt' TERM\nwhile :; do sleep 600; done",
+        "trap 'echo heard > \"$HOME/pipe\"' TERM\nwhile :; do sleep 600; done",
     );
     let mut running = project.start(["run", "--headless", "--json"]);
     running.wait_for_line(started);
     running.signal(Signal::INT);
-    assert_eq!(line_of(&project, "heard.txt"), "heard");
+    assert_eq!(pipe.line(), "heard");
     let begin = Instant::now();
     running.signal(Signal::INT);
     running.finish_within(DEADLINE).expect_code(130);
@@ -401,7 +427,8 @@ fn a_second_signal_ends_the_grace_that_has_begun() {
 #[test]
 fn a_second_signal_ends_the_grace_of_a_rig() {
     let project = project();
-    let command = "trap 'echo heard > heard.txt' TERM; echo up; while :; do sleep 600; done";
+    let pipe = Pipe::new(&project);
+    let command = "trap 'echo heard > \"$HOME/pipe\"' TERM; echo up; while :; do sleep 600; done";
     project.write_hank(&json!({"hank": [{
         "id": "a", "name": "A", "agent": "scripted", "continuationMode": "fresh", "promptText": "hello",
         "rigSetup": [{"type": "command", "command": {"run": command}}],
@@ -409,7 +436,7 @@ fn a_second_signal_ends_the_grace_of_a_rig() {
     let mut running = project.start(["run", "--headless", "--json"]);
     running.wait_for_line(|line| line.contains("rig.output"));
     running.signal(Signal::TERM);
-    assert_eq!(line_of(&project, "heard.txt"), "heard");
+    assert_eq!(pipe.line(), "heard");
     let begin = Instant::now();
     running.signal(Signal::TERM);
     running.finish_within(DEADLINE).expect_code(143);
