@@ -38,6 +38,8 @@ pub mod hank_files;
 pub mod instance_lock;
 #[cfg(feature = "server")]
 pub mod journal;
+#[cfg(feature = "server")]
+mod json;
 mod paths;
 #[cfg(feature = "server")]
 mod recovery;

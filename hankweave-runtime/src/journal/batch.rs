@@ -3,6 +3,7 @@
 use hankweave_core::wire::JournalEntry;
 
 use super::lines;
+use crate::json::TimeWriter;
 
 /// Entries in the order of their `seq`, written down once for everybody.
 #[derive(Debug, Default, PartialEq)]
@@ -19,10 +20,11 @@ impl Batch {
     #[must_use]
     pub fn new(entries: Vec<JournalEntry>) -> Self {
         let mut text = Vec::with_capacity(entries.len() * LINE_BYTES);
+        let mut times = TimeWriter::default();
         let ends = entries
             .iter()
             .map(|entry| {
-                lines::append(&mut text, entry);
+                lines::append(&mut text, &mut times, entry);
                 text.len()
             })
             .collect();

@@ -13,6 +13,7 @@ use super::lines::{self, Lines};
 use super::retention::{is_forgotten, keep_the_rest, oldest_beyond};
 use super::segment::Segment;
 use super::{Batch, EventJournal, JournalError, Page, PageLimit};
+use crate::json::TimeWriter;
 use crate::world::disk::{self, AppendFile, Disk, SyncFile};
 
 /// A journal of append-only files with one line for each event.
@@ -218,17 +219,17 @@ impl FileJournal {
             .expect("a journal has at least one file")
             .clone();
         let mut restored = entries.into_iter().peekable();
-        let mut content = Vec::new();
+        let (mut content, mut times) = (Vec::new(), TimeWriter::default());
         let mut lines = Lines::new(&*self.disk, &segment.path, 0);
         while let Some(line) = lines.next_line()? {
             let seq = line.bytes.and_then(lines::seq_of);
             while let Some(entry) = restored.next_if(|entry| seq.is_some_and(|seq| entry.seq < seq)) {
-                lines::append(&mut content, &entry);
+                lines::append(&mut content, &mut times, &entry);
             }
             content.extend_from_slice(line.bytes.unwrap_or_default());
             content.push(b'\n');
         }
-        restored.for_each(|entry| lines::append(&mut content, &entry));
+        restored.for_each(|entry| lines::append(&mut content, &mut times, &entry));
         disk::replace(&*self.disk, &segment.path, &content)?;
         writer.file = self.disk.open_append(&segment.path)?;
         writer.index.forget(segment.number);

@@ -9,6 +9,7 @@ use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use crate::json::{TimeWriter, push_text};
 use crate::world::disk::Disk;
 
 /// Bytes that are read from the disk at a time. Memory for more would come from the system anew each time, which takes longer than reading.
@@ -24,15 +25,21 @@ pub(super) fn is_json(line: &[u8]) -> bool {
 }
 
 /// Adds the line of an entry to `content`: the same as its serialisation gives, put together from its parts, which takes half the time.
-pub(super) fn append(content: &mut Vec<u8>, entry: &JournalEntry) {
-    append_members(content, entry).expect("an entry has text keys, and memory takes everything");
+/// `times` is that of the lines before it.
+pub(super) fn append(content: &mut Vec<u8>, times: &mut TimeWriter, entry: &JournalEntry) {
+    append_members(content, times, entry).expect("an entry has text keys, and memory takes everything");
     content.push(b'\n');
 }
 
-fn append_members(line: &mut Vec<u8>, entry: &JournalEntry) -> serde_json::Result<()> {
+fn append_members(
+    line: &mut Vec<u8>,
+    times: &mut TimeWriter,
+    entry: &JournalEntry,
+) -> serde_json::Result<()> {
     append_member(line, b"{\"seq\":", &entry.seq)?;
-    append_member(line, b",\"id\":", &entry.id)?;
-    append_member(line, b",\"timestamp\":", &entry.timestamp)?;
+    append_text(line, b",\"id\":", entry.id.as_str());
+    line.extend_from_slice(b",\"timestamp\":");
+    times.push(line, entry.timestamp);
     match &entry.event {
         Event::StateTransition {
             transition,
@@ -56,12 +63,12 @@ fn append_transition(
     figures: &CurrentFigures,
 ) -> serde_json::Result<()> {
     line.extend_from_slice(b",\"type\":\"state.transition\",\"data\":");
-    append_member(line, b"{\"transitionType\":", event.name())?;
+    append_text(line, b"{\"transitionType\":", event.name());
     if let Some(run) = event.run_id() {
-        append_member(line, b",\"runId\":", run)?;
+        append_text(line, b",\"runId\":", run.as_str());
     }
     if let Some(codon) = event.codon_id() {
-        append_member(line, b",\"codonId\":", codon)?;
+        append_text(line, b",\"codonId\":", codon.as_str());
     }
     line.extend_from_slice(b",\"transition\":");
     line.extend_from_slice(event.json().as_bytes());
@@ -84,6 +91,11 @@ fn append_member(
 ) -> serde_json::Result<()> {
     line.extend_from_slice(name);
     serde_json::to_writer(line, value)
+}
+
+fn append_text(line: &mut Vec<u8>, name: &[u8], text: &str) {
+    line.extend_from_slice(name);
+    push_text(line, text);
 }
 
 /// The entry of a line; `None` when it was not written whole or was damaged.

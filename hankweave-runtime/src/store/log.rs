@@ -10,7 +10,7 @@
 //! Three kinds of JSON occur: a recorded event `{"seq","at","event":{"type","data"}}`, the mark of a snapshot `{"snapshot":{…}}`, and
 //! `{"closed":seq}`, the last line of a clean end with the highest number in use.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 
@@ -19,6 +19,7 @@ use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::SnapshotMark;
+use crate::json::TimeWriter;
 use crate::world::disk::{self, AppendFile, Disk};
 
 /// The log, open for appending.
@@ -118,17 +119,18 @@ impl StateLog {
 #[derive(Debug, Default)]
 pub struct LogBatch {
     bytes: Vec<u8>,
+    times: TimeWriter,
 }
 
 impl LogBatch {
     /// Adds an event that is recorded under the number `seq` at the time `at`.
     pub fn record(&mut self, seq: u64, at: Timestamp, event: &Encoded<StateEvent>) {
         // Put together from its parts, since it is the line that everybody waits for.
-        self.line(|bytes| {
+        self.line(|bytes, times| {
             bytes.extend_from_slice(b"{\"seq\":");
             serde_json::to_writer(&mut *bytes, &seq)?;
             bytes.extend_from_slice(b",\"at\":");
-            serde_json::to_writer(&mut *bytes, &at)?;
+            times.push(bytes, at);
             bytes.extend_from_slice(b",\"event\":");
             bytes.extend_from_slice(event.json().as_bytes());
             bytes.push(b'}');
@@ -139,12 +141,12 @@ impl LogBatch {
     /// Adds the mark of the snapshot that is about to become state.json.
     pub fn mark(&mut self, mark: &SnapshotMark) {
         let snapshot = mark.clone();
-        self.line(|bytes| serde_json::to_writer(bytes, &MarkLine { snapshot }));
+        self.line(|bytes, _| serde_json::to_writer(bytes, &MarkLine { snapshot }));
     }
 
     /// Adds the end of a clean life; `seq` is the highest number in use.
     pub fn closed(&mut self, seq: u64) {
-        self.line(|bytes| serde_json::to_writer(bytes, &ClosedLine { closed: seq }));
+        self.line(|bytes, _| serde_json::to_writer(bytes, &ClosedLine { closed: seq }));
     }
 
     /// Forgets the lines, and keeps the memory unless it is much.
@@ -165,14 +167,17 @@ impl LogBatch {
         &self.bytes
     }
 
-    fn line(&mut self, write_json: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) {
+    fn line(&mut self, write_json: impl FnOnce(&mut Vec<u8>, &mut TimeWriter) -> serde_json::Result<()>) {
         let start = self.bytes.len();
         let separator = if start == 0 { b' ' } else { b'+' };
         self.bytes.extend_from_slice(b"00000000");
         self.bytes.push(separator);
-        write_json(&mut self.bytes).expect("lines have text keys, and memory takes everything");
+        write_json(&mut self.bytes, &mut self.times)
+            .expect("lines have text keys, and memory takes everything");
         let checksum = crc32fast::hash(&self.bytes[start + PREFIX..]);
-        write!(&mut self.bytes[start..start + 8], "{checksum:08x}").expect("eight digits fit");
+        for (place, byte) in self.bytes[start..start + 8].iter_mut().enumerate() {
+            *byte = b"0123456789abcdef"[(checksum >> (28 - 4 * place)) as usize & 0xf];
+        }
         self.bytes.push(b'\n');
     }
 }

@@ -66,8 +66,9 @@ impl IdSource for RandomIds {
         let number = self.next_event.fetch_add(1, Ordering::Relaxed);
         // Put together in place: the id is then the only thing that is allocated.
         let mut text = [0; EVENT_ID_BYTES];
-        let mut rest = &mut text[..];
-        write!(rest, "{}{number}", self.events).expect("the text fits");
+        let (beginning, mut rest) = text.split_at_mut(self.events.len());
+        beginning.copy_from_slice(self.events.as_bytes());
+        write!(rest, "{number}").expect("the text fits");
         let length = EVENT_ID_BYTES - rest.len();
         let text = std::str::from_utf8(&text[..length]).expect("digits and a dash are ASCII");
         EventId::new(text).expect("the text is not empty")
