@@ -14,7 +14,7 @@ use crate::state_manager::Events;
 
 use self::lines::Lines;
 pub(crate) use summary::Ending;
-pub(crate) use words::{budget, codon_line, printable};
+pub(crate) use words::{budget, codon_line, counted, printable};
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use hankweave_core::codon::CodonStatus;
 
-use super::words::{codon_line, duration, printable};
+use super::words::{codon_line, counted, duration, printable};
 use crate::runner::{RunOutcome, RunResult};
 
 /// What the summary needs to know beside the outcome.
@@ -90,19 +90,26 @@ fn headline(outcome: &RunOutcome) -> String {
         .filter(|codon| codon.status == CodonStatus::Completed)
         .count();
     match &outcome.result {
-        RunResult::Completed => format!("Finished: {done} of {} codons completed.", outcome.codons.len()),
+        RunResult::Completed => {
+            let all = counted(outcome.codons.len(), "codon");
+            format!("Finished: {done} of {all} completed.")
+        }
         RunResult::NothingToDo => {
             "Nothing left to do: every codon of the plan has ended. (--new starts over, `hankweave rollback` goes back.)"
                 .to_owned()
         }
-        RunResult::Failed(id) => format!("Failed at {id}; {done} codons completed before it."),
+        RunResult::Failed(id) => format!("Failed at {id}; {} completed before it.", counted(done, "codon")),
         RunResult::Unsaved(id) => {
-            format!("Failed at {id}, whose checkpoint could not be stored; {done} codons completed before it.")
+            let done = counted(done, "codon");
+            format!("Failed at {id}, whose checkpoint could not be stored; {done} completed before it.")
         }
         RunResult::OutputFailed(id, why) => {
             let why = printable(why);
             format!("Failed: {id} completed, but its results were not handed out: {why}")
         }
-        RunResult::Stopped(cause) => format!("Stopped ({}); {done} codons completed.", cause.as_str()),
+        RunResult::Stopped(cause) => {
+            let done = counted(done, "codon");
+            format!("Stopped ({}); {done} completed.", cause.as_str())
+        },
     }
 }

@@ -33,6 +33,14 @@ pub(crate) fn tokens(count: u64) -> String {
     }
 }
 
+/// `1 warning`, `2 warnings`
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
 /// A codon in one line: what it is, how it stands, what it used.
 pub(crate) fn codon_line(status: CodonStatus, elapsed: Duration, token_count: u64, cost: Usd) -> String {
     format!(

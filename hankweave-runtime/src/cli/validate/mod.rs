@@ -15,7 +15,7 @@ use self::view::CodonView;
 use super::args::{Global, ValidateArgs};
 use super::exit::Failure;
 use crate::hank_files::{self, LoadedHank, missing_requirements};
-use crate::report::printable;
+use crate::report::{counted, printable};
 use crate::world::disk::{Disk, RealDisk};
 use crate::world::environment::Environment;
 
@@ -121,19 +121,11 @@ fn as_text(loaded: &LoadedHank, later: &[Problem]) -> String {
 fn verdict(loaded: &LoadedHank, later: &[Problem]) -> String {
     let (errors, warnings) = (loaded.problems.errors(), loaded.problems.warnings());
     match (errors, later.len()) {
-        (0, 0) => format!("valid ({})", count(warnings, "warning")),
+        (0, 0) => format!("valid ({})", counted(warnings, "warning")),
         (0, later) => {
-            let (later, warnings) = (count(later, "thing"), count(warnings, "warning"));
+            let (later, warnings) = (counted(later, "thing"), counted(warnings, "warning"));
             format!("valid, but `run` cannot do {later} yet ({warnings})")
         }
         (1.., _) => loaded.problems.summary(),
-    }
-}
-
-/// `1 warning`, `2 warnings`
-fn count(number: usize, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        _ => format!("{number} {noun}s"),
     }
 }
