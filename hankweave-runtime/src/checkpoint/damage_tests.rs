@@ -1,6 +1,7 @@
 //! What the git store does after crashes and losses: unfinished restores, missing objects, old safety checkpoints.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use git2::Repository;
@@ -64,6 +65,51 @@ fn what_an_unfinished_checkpoint_left_is_not_taken_for_durable() {
     let history = GitHistory::open(&repository(&unfinished)).unwrap().unwrap();
     assert_eq!(history.inspect(std::slice::from_ref(&created.sha)).unwrap(), [[]]);
     assert_eq!(loose_objects(&unfinished).len(), loose_objects(&finished).len());
+}
+
+/// A power loss or a bad disk can leave the beginning of any object.
+// covers: G10, F21
+#[test]
+fn an_object_that_ends_too_early_is_found_and_keeps_nobody_waiting() {
+    let fixture = Fixture::git();
+    fixture.write("folder/a", &"some content ".repeat(500));
+    let (first, second) = two_versions(&fixture);
+    let objects = loose_objects(&fixture);
+    let (done, ended) = std::sync::mpsc::channel();
+    let all = [first.sha.clone(), second.sha.clone()];
+    std::thread::spawn(move || {
+        let mut of_others = 0;
+        for object in objects {
+            let whole = fs::read(&object).unwrap();
+            fs::set_permissions(&object, fs::Permissions::from_mode(0o644)).unwrap();
+            let mut unnoticed = 0;
+            for length in (0..whole.len()).step_by(7) {
+                fs::write(&object, &whole[..length]).unwrap();
+                let history = GitHistory::open(&repository(&fixture)).unwrap().unwrap();
+                history.known().unwrap();
+                history.restorable(&all).unwrap();
+                let good = history.inspect(&all).unwrap().iter().all(Vec::is_empty);
+                unnoticed += usize::from(good);
+                let restored = fixture.store.plan_restore(&restore_request(&first, &second));
+                assert!(restored.is_ok() || !good, "{object:?}");
+            }
+            fs::write(&object, whole).unwrap();
+            // The checkpoint before any run, and its empty folder, belong to none of the two.
+            of_others += usize::from(unnoticed > 0);
+        }
+        // At last the one without which there is no repository.
+        let opened = Repository::open_bare(repository(&fixture)).unwrap();
+        let main = opened.revparse_single("main").unwrap().id().to_string();
+        let main = repository(&fixture)
+            .join("objects")
+            .join(&main[..2])
+            .join(&main[2..]);
+        let half = fs::read(&main).unwrap();
+        fs::write(&main, &half[..half.len() / 2]).unwrap();
+        done.send((of_others, open_git(&fixture.workspace).1.moved_aside.is_some()))
+    });
+    let deadline = std::time::Duration::from_secs(60);
+    assert_eq!(ended.recv_timeout(deadline), Ok((2, true)));
 }
 
 // covers: P8

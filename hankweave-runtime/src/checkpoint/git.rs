@@ -31,7 +31,7 @@ use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
     KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
-    TreePath, message, prune,
+    TreePath, loose, message, prune,
 };
 
 /// Checkpoints in a bare git repository.
@@ -344,7 +344,7 @@ impl CheckpointStore for GitCheckpoints {
         let mut safety = None;
         if !prepared.changes_nothing() {
             let odb = open_objects(&repository)?;
-            check_contents(&odb, &prepared.plan, &prepared.target)?;
+            check_contents(&repository, &odb, &prepared.plan, &prepared.target)?;
             let saved = self.save(&repository, &cache, objects, &mut prepared.current, request);
             safety = Some(saved.map_err(RestoreError::Safety)?);
         }
@@ -365,13 +365,13 @@ impl CheckpointStore for GitCheckpoints {
         let mut safety = None;
         if !prepared.changes_nothing() {
             let odb = open_objects(&repository)?;
-            check_contents(&odb, &prepared.plan, &prepared.target)?;
+            check_contents(&repository, &odb, &prepared.plan, &prepared.target)?;
             if !self.is_saved(&repository, &cache, &prepared, request) {
                 let saved = self.save(&repository, &cache, objects, &mut prepared.current, request);
                 safety = Some(saved.map_err(RestoreError::Safety)?);
             }
             let contents = |blob| {
-                let object = odb.read(blob).map_err(ObjectError::at("read a blob"))?;
+                let object = loose::read(&repository, &odb, blob).map_err(ObjectError::at("read a blob"))?;
                 Ok(object.data().to_vec())
             };
             restore::apply(&workspace, &prepared.plan, &prepared.target, &contents)?;
@@ -528,10 +528,16 @@ fn open_objects(repository: &Repository) -> Result<Odb<'_>, RestoreError> {
 }
 
 /// Fails when contents are missing that the restore needs, before anything is changed.
-fn check_contents(odb: &Odb<'_>, plan: &RestorePlan, target: &Listing) -> Result<(), RestoreError> {
+fn check_contents(
+    repository: &Repository,
+    odb: &Odb<'_>,
+    plan: &RestorePlan,
+    target: &Listing,
+) -> Result<(), RestoreError> {
     for path in &plan.write {
         if let Some(entry) = target.get(path.as_bytes())
-            && let Err(error) = odb.read_header(entry.blob)
+            && let Err(error) =
+                loose::check_end(repository, entry.blob).and_then(|()| odb.read_header(entry.blob))
         {
             return Err(unreadable(ObjectError::at("find the contents of a file")(error)));
         }

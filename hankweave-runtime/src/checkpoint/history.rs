@@ -10,7 +10,9 @@ use hankweave_core::time::Timestamp;
 use super::inspect::Inspector;
 use super::object::ObjectError;
 use super::tree::{Entry, FileMode, Folders, Listing, changes};
-use super::{Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, message, open};
+use super::{
+    Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, loose, message, open,
+};
 
 /// The branch of the checkpoints before any run.
 pub(super) const MAIN: &str = "main";
@@ -197,7 +199,7 @@ pub(super) fn look_up<'a>(
     else {
         return Ok(None);
     };
-    match repository.find_commit(id) {
+    match loose::find_commit(repository, id) {
         Ok(commit) => Ok(Some(commit)),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -216,8 +218,7 @@ pub(super) fn unless_missing<T>(found: Result<T, git2::Error>) -> Result<Option<
 /// The files of the checkpoint `sha`.
 pub(super) fn load(repository: &Repository, sha: &CheckpointSha) -> Result<Loaded, HistoryError> {
     let commit = find(repository, sha)?;
-    let tree = commit
-        .tree()
+    let tree = loose::find_tree(repository, commit.tree_id())
         .map_err(|error| HistoryError::Read(ObjectError::at("read a checkpoint")(error)))?;
     let (mut files, mut folders) = (Vec::new(), Folders::new());
     load_folder(repository, sha, &tree, &[], &mut files, &mut folders)?;
@@ -247,7 +248,7 @@ fn load_folder(
         };
         let checked = TreePath::new(&path).map_err(|_| unusable())?;
         if entry.kind() == Some(ObjectType::Tree) {
-            let tree = repository.find_tree(entry.id());
+            let tree = loose::find_tree(repository, entry.id());
             let tree =
                 tree.map_err(|error| HistoryError::Read(ObjectError::at("read a checkpoint")(error)))?;
             load_folder(repository, sha, &tree, &path, files, folders)?;
@@ -279,7 +280,7 @@ fn add_line(
         if known.contains_key(&sha) {
             return Ok(());
         }
-        let Some(commit) = unless_missing(repository.find_commit(id))? else {
+        let Some(commit) = unless_missing(loose::find_commit(repository, id))? else {
             return Ok(());
         };
         next = commit.parent_ids().next();
@@ -314,7 +315,7 @@ fn is_tree_whole(
     if good.contains(&tree) {
         return Ok(true);
     }
-    let Some(folder) = unless_missing(repository.find_tree(tree))? else {
+    let Some(folder) = unless_missing(loose::find_tree(repository, tree))? else {
         return Ok(false);
     };
     for entry in &folder {

@@ -6,8 +6,8 @@ use git2::{ObjectType, Odb, Oid, Repository, Tree};
 use hankweave_core::id::CheckpointSha;
 use serde::Serialize;
 
-use super::TreePath;
 use super::history::{look_up, unless_missing};
+use super::{TreePath, loose};
 
 /// A part of a checkpoint that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -72,7 +72,7 @@ impl<'a> Inspector<'a> {
         let (before, repository) = (found.len(), self.repository);
         match self.read(id, ObjectType::Tree)? {
             Some(kind) => found.push(describe(path, id, kind)),
-            None => self.entries(&repository.find_tree(id)?, path, found)?,
+            None => self.entries(&loose::find_tree(repository, id)?, path, found)?,
         }
         if found.len() == before {
             self.seen.insert(id, None);
@@ -109,7 +109,7 @@ impl<'a> Inspector<'a> {
         if !self.odb.exists(id) {
             return Ok(Some(DamageKind::Missing));
         }
-        let Some(object) = unless_missing(self.odb.read(id))? else {
+        let Some(object) = unless_missing(loose::read(self.repository, &self.odb, id))? else {
             return Ok(Some(DamageKind::Corrupt));
         };
         let good = object.kind() == wanted && Oid::hash_object(wanted, object.data())? == id;

@@ -9,7 +9,7 @@ use git2::{ConfigLevel, ErrorCode, Repository, RepositoryInitOptions, Signature,
 use hankweave_core::time::Timestamp;
 
 use super::object::ObjectError;
-use super::{git, message, stat_cache};
+use super::{git, loose, message, stat_cache};
 
 /// The configuration of every repository: contents are bytes, nothing is run, nothing is cleaned up behind our back.
 const CONFIG: &str = "\
@@ -148,8 +148,12 @@ fn is_good(path: &Path) -> Result<bool, OpenError> {
 
 fn can_be_used(path: &Path) -> Result<bool, OpenError> {
     let head = Repository::open_bare(path).and_then(|repository| {
-        let tree = repository.head()?.peel_to_commit()?.tree_id();
-        repository.find_tree(tree).map(drop)
+        let head = repository
+            .head()?
+            .target()
+            .ok_or_else(|| git2::Error::from_str("no commit"))?;
+        let tree = loose::find_commit(&repository, head)?.tree_id();
+        loose::find_tree(&repository, tree).map(drop)
     });
     match head {
         Err(error) if error.code() == ErrorCode::Owner => Err(OpenError::ForeignOwner {
