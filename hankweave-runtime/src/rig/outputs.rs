@@ -14,7 +14,7 @@ use crate::world::disk::{Disk, FileKind, Folder, Found};
 pub struct Outputs {
     /// The agent's workspace.
     pub workspace: PathBuf,
-    /// The output directory; it exists.
+    /// The output directory by its real path; it exists.
     pub directory: PathBuf,
     /// Replace what has the same name; otherwise the new file gets another one.
     pub overwrite: bool,
@@ -73,9 +73,8 @@ impl Outputs {
         let workspace = disk.open_folder(&self.workspace).map_err(select)?;
         let paths = files::select(&*workspace, selection).map_err(select)?;
         let copy = |path: PathBuf| {
-            let copied = disk
-                .open_folder(&self.directory)
-                .and_then(|directory| self.copy_one(&*workspace, &path, &*directory));
+            let directory = self.open_directory(disk);
+            let copied = directory.and_then(|directory| self.copy_one(&*workspace, &path, &*directory));
             copied.map_err(|source| OutputError::Copy {
                 path,
                 directory: self.directory.clone(),
@@ -83,6 +82,14 @@ impl Outputs {
             })
         };
         paths.into_iter().map(copy).collect()
+    }
+
+    /// Opens the output directory, unless an agent has put a link in its place or on the way there, which would lead us anywhere.
+    fn open_directory(&self, disk: &dyn Disk) -> io::Result<Box<dyn Folder>> {
+        match disk.real_path(&self.directory)? == self.directory {
+            true => disk.open_folder(&self.directory),
+            false => Err(io::Error::other("it is not where it was: a link is in its place")),
+        }
     }
 
     fn copy_one(&self, workspace: &dyn Folder, path: &Path, directory: &dyn Folder) -> io::Result<PathBuf> {
@@ -165,6 +172,7 @@ mod tests {
     impl Stage {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().canonicalize().unwrap();
             fs::create_dir_all(folder.path().join("work/sub")).unwrap();
             fs::create_dir(folder.path().join("out")).unwrap();
             fs::write(folder.path().join("work/sub/a.txt"), "one").unwrap();
@@ -172,7 +180,7 @@ mod tests {
             symlink("sub/a.txt", folder.path().join("work/link.txt")).unwrap();
             let outputs = Outputs {
                 workspace: folder.path().join("work"),
-                directory: folder.path().join("out"),
+                directory: root.join("out"),
                 overwrite: false,
                 again: false,
                 at: Timestamp::from_millis(17),
@@ -188,6 +196,21 @@ mod tests {
         fn read(&self, path: &str) -> String {
             fs::read_to_string(self.folder.path().join(path)).unwrap()
         }
+    }
+
+    // "Reliability and security", section 1: an agent does not make the runtime write elsewhere.
+    #[test]
+    fn a_link_in_the_place_of_the_output_directory_is_not_followed() {
+        let stage = Stage::new();
+        let (out, elsewhere) = (
+            stage.folder.path().join("out"),
+            stage.folder.path().join("elsewhere"),
+        );
+        fs::create_dir(&elsewhere).unwrap();
+        fs::remove_dir(&out).unwrap();
+        symlink(&elsewhere, &out).unwrap();
+        assert!(matches!(stage.copy(), Err(OutputError::Copy { .. })));
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     }
 
     // Hank configuration, section 4.3: "keeping the relative path", "ignore rules do not apply", "links are kept as links".
