@@ -130,7 +130,8 @@ fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::from_error(exit::FailureKind::Io, &error))
+            let message = format!("failed to write to standard output: {error}");
+            Err(Failure::new(exit::FailureKind::Io, message))
         }
         _ => Ok(()),
     }

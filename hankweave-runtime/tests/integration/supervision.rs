@@ -382,6 +382,21 @@ fn output_that_cannot_be_written_costs_nothing() {
     }
 }
 
+/// A result that does not reach anybody is a failure that says so.
+// covers: F3
+#[test]
+fn a_result_that_cannot_be_written_is_told() {
+    let shell = TestProject::new("/bin/sh");
+    let line = format!(
+        "exec '{}' diagram codon >/dev/full",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let refused = shell.run(["-c", &line]);
+    refused.expect_code(74);
+    let told = "failed to write to standard output: No space left on device";
+    assert!(refused.stderr.contains(told), "{refused}");
+}
+
 /// Two signals: the agent gets no grace.
 // covers: D8, F19
 #[test]
