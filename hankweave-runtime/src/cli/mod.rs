@@ -28,6 +28,7 @@ mod run;
 mod schema;
 mod server_log;
 mod show;
+mod signals;
 #[expect(
     clippy::disallowed_methods,
     reason = "looks at the directory that the user names; nothing runs"

@@ -15,13 +15,14 @@ use super::exit::{Failure, FailureKind};
 use super::run::{SURVIVORS, existing_state_dir, open_failure};
 use super::server_log::ServerLog;
 use super::typed::Typed;
-use super::{logging, state};
+use super::{logging, signals, state};
 use crate::checkpoint::RestoreError;
 use crate::embed::RunOptions;
 use crate::recovery;
 use crate::report::printable;
 use crate::rig::ArchiveError;
 use crate::runner::{Rollback, RollbackError, RollbackTarget, go_back, known_checkpoints, look};
+use crate::shutdown::Shutdown;
 use crate::state_manager::TransitionError;
 use crate::world::World;
 
@@ -36,15 +37,28 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         .enable_all()
         .build()
         .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
-    let rollback = runtime.block_on(perform(global, args, &log))?;
+    let shutdown = Shutdown::new();
+    let performed = runtime.block_on(async {
+        // What was begun is finished, unless somebody insists: then whatever starts next finishes it.
+        tokio::select! {
+            biased;
+            never = signals::watch(shutdown.clone()) => match never {},
+            () = shutdown.force_token().cancelled() => None,
+            performed = perform(global, args, &log) => Some(performed),
+        }
+    });
+    // A thread that is in the middle of it must not keep whoever insists.
+    runtime.shutdown_background();
+    let Some(rollback) = performed.transpose()? else {
+        return Ok(signals::stopped(&shutdown));
+    };
     if global.json() {
-        return state::print_json(&document(&rollback, args.dry_run));
-    }
-    if !global.quiet {
+        state::print_json(&document(&rollback, args.dry_run))?;
+    } else if !global.quiet {
         let typed = Typed::about(&args.execution.execution);
         super::print(&text(&rollback, args.dry_run, Some(typed)))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(signals::stopped(&shutdown))
 }
 
 async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Result<Rollback, Failure> {

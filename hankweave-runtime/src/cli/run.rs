@@ -6,7 +6,6 @@ use std::pin::pin;
 use std::process::ExitCode;
 
 use hankweave_core::hank::Setting;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{Global, Recover, RunArgs};
 use super::browser::Browser;
@@ -14,6 +13,7 @@ use super::exit::{Failure, FailureKind};
 use super::question::{self, Answer};
 use super::server_log::ServerLog;
 use super::show::Show;
+use super::signals::{self, stopped};
 use super::{commands, config, logging, typed};
 use crate::config::Configuration;
 use crate::data::DataError;
@@ -24,10 +24,10 @@ use crate::recovery::{OpenError, PreflightError};
 use crate::report::{Ending, Report};
 use crate::runner::{RunError, RunOutcome, RunResult};
 use crate::server::{ServeError, ServerOptions};
-use crate::shutdown::{Shutdown, StopCause};
+use crate::shutdown::Shutdown;
 use crate::state_manager::TransitionError;
 use crate::world::disk::{Disk, FileKind, RealDisk};
-use crate::world::environment::{Environment, make_new_files_private};
+use crate::world::environment::make_new_files_private;
 
 pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
     let log = logging::install(global);
@@ -107,8 +107,7 @@ async fn serve(
         report.notice(warning);
     }
     let shutdown = Shutdown::new();
-    let outlives_terminal = Environment::of_process().ignores_signal(SignalKind::hangup().as_raw_value());
-    let mut watch = pin!(watch_signals(shutdown.clone(), outlives_terminal));
+    let mut watch = pin!(signals::watch(shutdown.clone()));
     // Whoever asks to stop while the directory is brought in order is heard when that is done, and whoever insists at once.
     let opened = tokio::select! {
         biased;
@@ -208,13 +207,6 @@ async fn leave(hankweave: Hankweave, code: ExitCode) -> Result<ExitCode, Failure
     Ok(code)
 }
 
-/// The exit code of a program that was asked to stop.
-fn stopped(shutdown: &Shutdown) -> ExitCode {
-    shutdown
-        .cause()
-        .map_or(ExitCode::SUCCESS, |cause| ExitCode::from(cause.exit_code()))
-}
-
 /// Shows the page in a browser. That it cannot be shown is no reason not to run.
 fn open_page(hankweave: &Hankweave, address: &str, report: &Report) -> Option<Browser> {
     let world = &hankweave.opened.possession.world;
@@ -243,35 +235,6 @@ fn choose_report(global: &Global, args: &RunArgs) -> Report {
         Report::plain()
     } else {
         Report::live()
-    }
-}
-
-/// The first signal stops in order, the second one forces. A program started with `nohup` outlives its terminal.
-async fn watch_signals(shutdown: Shutdown, outlives_terminal: bool) -> std::convert::Infallible {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        tracing::warn!("signals cannot be caught; the default applies");
-        return std::future::pending().await;
-    };
-    let mut hang_up = if outlives_terminal {
-        None
-    } else {
-        signal(SignalKind::hangup()).ok()
-    };
-    loop {
-        let hung_up = async {
-            match &mut hang_up {
-                Some(hang_up) => hang_up.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        let cause = tokio::select! {
-            _ = interrupt.recv() => StopCause::Interrupt,
-            _ = terminate.recv() => StopCause::Terminate,
-            _ = hung_up => StopCause::Terminate,
-        };
-        shutdown.request(cause);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
 
 use hankweave_testing::TestProject;
 use rustix::process::Signal;
@@ -43,6 +45,37 @@ fn thread(project: &TestProject) -> (Vec<String>, Value) {
 
 fn checkpoint<'s>(state: &'s Value, id: &str, field: &str) -> &'s str {
     codon(&state["runs"][0], id)[field].as_str().unwrap()
+}
+
+/// A signal finds a rollback in the middle of its work: it is finished, and the directory given back.
+// covers: F19, P9
+#[test]
+fn a_rollback_that_is_asked_to_stop_is_finished_first() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("skipped: strace is not installed");
+        return;
+    }
+    let project = TestProject::new("strace");
+    write_hank(&project, ["one", "two", "three"]);
+    let traced = |inject: &str, place: &Path, command: &[&str]| {
+        let place = place.to_string_lossy();
+        let strace = ["-f", "-qq", "-o", "/dev/null", "-e", inject, "-P", &*place];
+        let program = [env!("CARGO_BIN_EXE_hankweave")];
+        project.run(strace.iter().chain(&program).chain(command))
+    };
+    let nowhere = project.directory().join("nowhere");
+    traced("trace=rename", &nowhere, &["run", "--headless"]).expect_code(0);
+    let state_dir = project.directory().join(".hankweave");
+    let lock = state_dir.join("server.lock");
+    for (signal, code, codon) in [("INT", 130, "second"), ("TERM", 143, "first")] {
+        let inject = format!("inject=rename:signal=SIG{signal}:when=1");
+        let written = lock.with_extension("lock.tmp");
+        let stopped = traced(&inject, &written, &["rollback", "--codon", codon]);
+        stopped.expect_code(code);
+        assert!(stopped.stdout.contains("went back to"), "{stopped}");
+        assert!(!lock.exists(), "{stopped}");
+    }
+    assert_eq!(text(&project, "done.txt"), "one\n");
 }
 
 #[test]
