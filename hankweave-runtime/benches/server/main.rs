@@ -15,6 +15,7 @@
 mod bare;
 mod live;
 mod reader;
+mod strangers;
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -39,6 +40,9 @@ const PACED: usize = 2_000;
 
 const HISTORY: u64 = 100_000;
 
+/// Codons of the runs among strangers.
+const CODONS: [usize; 2] = [100, 400];
+
 /// Servers and clients have threads of their own, as programs of their own would.
 static SERVERS: LazyLock<Runtime> = LazyLock::new(|| runtime(2));
 static CLIENTS: LazyLock<Runtime> = LazyLock::new(|| runtime(1));
@@ -59,6 +63,7 @@ fn main() {
     many();
     paced();
     history();
+    company();
 }
 
 /// Events as fast as they go to a hundred clients.
@@ -117,6 +122,21 @@ fn history() {
         );
     }
     live.end();
+}
+
+/// A run of agents that do nothing, among connections that only take time; bare is the same run alone.
+fn company() {
+    use strangers::{DEAF, HALF_OPEN, run};
+    for codons in CODONS {
+        compare(
+            [&format!(
+                "milliseconds for a run of {codons} codons among {HALF_OPEN} half-open connections and {DEAF} deaf clients"
+            )],
+            ("ours / bare", |among, alone| among / alone),
+            || [run(codons, true)],
+            || [run(codons, false)],
+        );
+    }
 }
 
 /// The milliseconds that a client takes to come and to read to the end.
