@@ -19,11 +19,12 @@ const ADAPTERS: [&str; 8] = [
     "rig",
     "store",
 ];
-const FOR_ADAPTERS: &[&str] = &["world"];
+const FOR_ADAPTERS: &[&str] = &["json", "world"];
 
 /// The other modules that are restricted, with all that they may use.
-const OTHERS: [(&str, &[&str]); 10] = [
+const OTHERS: [(&str, &[&str]); 11] = [
     ("world", &[]),
+    ("json", &[]),
     ("config", &["error", "hank_files", "world"]),
     ("client", &["instance_lock", "paths", "world"]),
     ("error", &[]),
