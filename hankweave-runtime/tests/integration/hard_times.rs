@@ -10,7 +10,7 @@ use std::time::Duration;
 use hankweave_testing::{Finished, TestProject};
 use serde_json::{Value, json};
 
-use crate::support::{assert_checkpoint, codon, project};
+use crate::support::{assert_checkpoint, codon, project, strace_is_there};
 
 /// Far longer than anything here takes; it only turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -299,8 +299,7 @@ fn a_checkpoint_that_the_disk_does_not_take_is_a_matter_of_the_disk() {
 // covers: F3
 #[test]
 fn input_that_the_disk_does_not_give_is_a_matter_of_the_disk() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: strace is not installed");
+    if !strace_is_there() {
         return;
     }
     let project = TestProject::in_memory("strace");
@@ -381,14 +380,6 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
     }
 }
 
-fn strace_is_there() -> bool {
-    let there = Command::new("strace").arg("-V").output().is_ok();
-    if !there {
-        println!("skipped: strace is not installed");
-    }
-    there
-}
-
 /// Runs the hank of a project from its beginning with an `injection` of strace on a path beneath the project, or on every one.
 fn run_injected(project: &TestProject, path: Option<&str>, injection: &str) -> Finished {
     let mut arguments: Vec<String> = ["-f", "-qq", "-o", "/dev/null", "-e", injection]
@@ -450,8 +441,7 @@ fn a_runtime_whose_threads_cannot_wake_one_another_ends() {
 // covers: F3
 #[test]
 fn a_system_that_gives_no_threads_is_told_with_an_exit_code() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: strace is not installed");
+    if !strace_is_there() {
         return;
     }
     let project = TestProject::in_memory("strace");

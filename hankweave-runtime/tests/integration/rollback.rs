@@ -3,13 +3,12 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
 use hankweave_testing::TestProject;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{assert_checkpoint, codon, project, shell_agent};
+use crate::support::{assert_checkpoint, codon, project, shell_agent, strace_is_there};
 
 /// Three codons that append their prompts to `done.txt`; the second one has a rig.
 fn write_hank(project: &TestProject, prompts: [&str; 3]) {
@@ -51,8 +50,7 @@ fn checkpoint<'s>(state: &'s Value, id: &str, field: &str) -> &'s str {
 // covers: F19, P9
 #[test]
 fn a_rollback_that_is_asked_to_stop_is_finished_first() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: strace is not installed");
+    if !strace_is_there() {
         return;
     }
     let project = TestProject::new("strace");

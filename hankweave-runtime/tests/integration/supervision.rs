@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{codon, project, shell_agent};
+use crate::support::{codon, project, shell_agent, strace_is_there};
 
 /// Far longer than anything here takes; it only turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -306,8 +305,7 @@ fn a_hang_up_stops_a_run_but_not_under_nohup() {
 // covers: F19, P9
 #[test]
 fn a_signal_that_comes_during_the_start_leaves_nothing_behind() {
-    if Command::new("strace").arg("-V").output().is_err() {
-        println!("skipped: strace is not installed");
+    if !strace_is_there() {
         return;
     }
     let project = TestProject::new("strace");

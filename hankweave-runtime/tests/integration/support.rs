@@ -1,6 +1,7 @@
 //! What several stories need.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hankweave_testing::TestProject;
@@ -81,4 +82,13 @@ pub(crate) fn port(execution: &Path) -> u16 {
         }
         std::thread::yield_now();
     }
+}
+
+/// Whether faults can be injected; says so when not.
+pub(crate) fn strace_is_there() -> bool {
+    let there = Command::new("strace").arg("-V").output().is_ok();
+    if !there {
+        println!("skipped: strace is not installed");
+    }
+    there
 }
