@@ -107,7 +107,21 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
     use super::*;
+
+    /// Counts how often a task is woken.
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 
     fn message(length: usize) -> Utf8Bytes {
         "x".repeat(length).into()
@@ -133,5 +147,21 @@ mod tests {
         assert!(outbox.push(message(10)));
         assert_eq!(outbox.take(), Next::Message(message(10)));
         assert_eq!(outbox.take(), Next::Nothing);
+    }
+
+    // covers: F13
+    #[test]
+    fn a_task_is_woken_for_the_first_that_waits_and_for_what_is_too_much() {
+        let woken = Arc::new(Woken::default());
+        let waker = Arc::clone(&woken).into();
+        let mut context = Context::from_waker(&waker);
+        let outbox = Outbox::new(2, 100);
+        assert_eq!(outbox.poll_changed(&mut context), Poll::Pending);
+        let mut push = || {
+            outbox.push(message(1));
+            let _ = outbox.poll_changed(&mut context);
+            woken.0.swap(0, Ordering::Relaxed)
+        };
+        assert_eq!([push(), push(), push(), push()], [1, 0, 1, 0]);
     }
 }
