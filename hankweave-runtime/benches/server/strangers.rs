@@ -1,7 +1,7 @@
 //! Connections that only take time: a thousand that never finish their request, and forty clients that never read.
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -10,6 +10,9 @@ use crate::millis;
 
 pub(crate) const HALF_OPEN: usize = 1_000;
 pub(crate) const DEAF: usize = 40;
+
+/// As many of them as the server takes.
+const SERVED: usize = 32;
 
 /// The milliseconds of a whole run of so many codons, among strangers or without them. That they come is a part of it, on the same processors.
 pub(crate) fn run(codons: usize, among: bool) -> f64 {
@@ -29,8 +32,21 @@ pub(crate) fn run(codons: usize, among: bool) -> f64 {
     let status = child.wait().expect("it was started");
     let took = millis(begin.elapsed());
     assert!(status.success(), "{status}");
-    drop(strangers);
+    if among {
+        let served = strangers
+            .into_iter()
+            .map(first_words)
+            .filter(|words| words.contains("handshake.response"));
+        assert_eq!(served.count(), SERVED, "as many as there is room for are served");
+    }
     took
+}
+
+/// What a client that has read nothing finds when it reads at last.
+fn first_words(mut stream: TcpStream) -> String {
+    let mut words = vec![0; 4_096];
+    let length = stream.read(&mut words).unwrap_or(0);
+    String::from_utf8_lossy(&words[..length]).into_owned()
 }
 
 fn hank(codons: usize) -> String {
@@ -91,7 +107,7 @@ fn deaf_client(door: &Door) -> TcpStream {
         "GET /ws HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer {token}\r\n\r\n"
     );
-    let handshake = br#"{"type":"handshake","mode":"readonly","afterSeq":0}"#;
+    let handshake = br#"{"type":"handshake","data":{"mode":"readonly","afterSeq":0}}"#;
     // A whole text frame whose mask changes nothing (RFC 6455, section 5.3).
     let mut request = head.into_bytes();
     request.extend([0x81, 0x80 | handshake.len() as u8, 0, 0, 0, 0]);

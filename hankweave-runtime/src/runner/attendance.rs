@@ -39,6 +39,12 @@ impl Attendance {
         let _ = self.0.subscribe().wait_for(|count| *count > 0).await;
     }
 
+    /// Waits until nobody is there.
+    pub(crate) async fn nobody(&self) {
+        // The sender is `self`, so the wait cannot fail.
+        let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
+    }
+
     /// Waits until everybody has been gone for a minute.
     ///
     /// # Cancel safety

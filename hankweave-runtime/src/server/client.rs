@@ -12,13 +12,14 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::Shared;
+use super::attention::{Attention, Look};
 use super::frames::Frames;
 use super::history::{self, Part};
 use super::limits::Rate;
 use super::outbox::Outbox;
 use super::reply::Attempted;
 use super::token::Role;
-use super::wire::{CLOSING, Happened, Leaving, Wire};
+use super::wire::{CLOSING, Happened, Leaving, Wants, Wire};
 use crate::error::chain;
 use crate::journal::JournalError;
 use crate::runner::Attendee;
@@ -39,12 +40,8 @@ pub(super) struct Client {
     /// How far the hub had come when the part of the journal that is being read was asked for.
     known: u64,
     rate: Rate,
-    /// When something was heard of it last.
-    heard: Instant,
-    asked: bool,
+    attention: Attention,
     attendee: Option<Attendee>,
-    /// Since it has said something behind its handshake.
-    listener: Option<Attendee>,
 }
 
 /// Which events a client gets.
@@ -84,10 +81,8 @@ impl Client {
             sync: None,
             known: 0,
             rate: Rate::new(limits.rate),
-            heard: Instant::now(),
-            asked: false,
+            attention: Attention::new(),
             attendee: None,
-            listener: None,
             shared,
         }
     }
@@ -95,9 +90,9 @@ impl Client {
     /// Serves the client until it leaves or is left. `place` is given back as soon as it no longer counts.
     pub(super) async fn serve(mut self, mut wire: Wire, place: OwnedSemaphorePermit) {
         let leaving = self.talk(&mut wire).await;
-        let patience = self.patience();
+        let patience = self.attention.patience(&self.shared.limits);
         self.shared.hub.leave(self.number);
-        (self.attendee, self.listener) = (None, None);
+        (self.attendee, self.attention) = (None, Attention::new());
         let Some(leaving) = leaving else {
             return self.unless_closed(wire.hang_up()).await;
         };
@@ -110,13 +105,17 @@ impl Client {
         let limits = &self.shared.limits;
         match leaving {
             SLOW => {}
-            GOING_AWAY => return wire.leave(leaving, patience).await,
-            _ => return self.unless_closed(wire.leave(leaving, CLOSING)).await,
+            GOING_AWAY => {
+                let sending = self.time_to_take(&wire);
+                return wire.leave(leaving, sending, patience).await;
+            }
+            _ => return self.unless_closed(wire.leave(leaving, CLOSING, CLOSING)).await,
         }
         // It may take long until it reads on: it keeps nobody out meanwhile.
         drop(place);
         if let Ok(_seat) = self.shared.farewells.try_acquire() {
-            self.unless_closed(wire.leave(leaving, limits.farewell)).await;
+            self.unless_closed(wire.leave(leaving, limits.farewell, limits.farewell))
+                .await;
         }
     }
 
@@ -126,14 +125,6 @@ impl Client {
             biased;
             () = farewell => {}
             () = self.shared.closing.cancelled() => {}
-        }
-    }
-
-    /// How long it may take to answer that it is left: nobody waits for one that may never have read anything.
-    fn patience(&self) -> Duration {
-        match self.listener {
-            Some(_) => self.shared.limits.hesitation,
-            None => self.shared.limits.answer,
         }
     }
 
@@ -147,14 +138,19 @@ impl Client {
         let mut end: Option<Instant> = None;
         let begin = Instant::now();
         loop {
-            let wants_idle = !idle && (end.is_some() || self.wants_history());
+            let wants = Wants {
+                idle: !idle && (end.is_some() || self.wants_history()),
+                doubt: end.is_none() && self.attention.is_in_doubt(),
+                lots: end.is_none() && self.attention.is_deaf(),
+            };
+            let next_look = self.next_look(wire, begin, end);
             // Every arm is cancel safe: a part of the journal that was read stays where it is until it is taken.
             tokio::select! {
                 biased;
                 () = shared.closing.cancelled(), if end.is_none() => {
                     end = Some(Instant::now() + shared.limits.last_words);
                 }
-                () = shared.ended.cancelled(), if self.may_be_deaf() => self.ask(wire),
+                () = shared.ended.cancelled(), if self.attention.is_in_doubt() => self.ask_at_the_end(wire),
                 part = read_on(&mut reading), if idle => {
                     idle = false;
                     match part {
@@ -168,7 +164,7 @@ impl Client {
                         }
                     }
                 }
-                happened = wire.happens(&self.outbox, wants_idle) => match happened {
+                happened = wire.happens(&self.outbox, &wants) => match happened {
                     Happened::Heard(message) => {
                         if let Some(leaving) = self.hear(wire, message).await {
                             return leaving;
@@ -179,11 +175,12 @@ impl Client {
                         reading.get_or_insert_with(|| self.read(Frames::default()));
                     }
                     Happened::Idle => return Some(GOING_AWAY),
+                    Happened::Doubted => self.ask(wire),
                     Happened::Overflowed => return Some(SLOW),
                     Happened::Broken(leaving) => return Some(leaving),
                     Happened::Gone => return None,
                 },
-                () = tokio::time::sleep_until(self.next_look(begin, end)) => {
+                () = tokio::time::sleep_until(next_look) => {
                     if end.is_some_and(|end| self.has_had_its_time(wire, end)) {
                         return Some(GOING_AWAY);
                     }
@@ -196,18 +193,18 @@ impl Client {
     }
 
     /// The next moment at which the client may have been silent for too long, or may have had its time before `end`.
-    fn next_look(&self, begin: Instant, end: Option<Instant>) -> Instant {
+    fn next_look(&self, wire: &Wire, begin: Instant, end: Option<Instant>) -> Instant {
         let limits = &self.shared.limits;
-        let silence = match self.asked {
-            false => limits.silence / 2,
-            true => limits.silence,
-        };
-        let mut next = self.heard + silence;
+        let mut next = self.attention.next_look(limits);
+        if self.attention.is_deaf() {
+            next = next.min(Instant::now() + LOT);
+        }
         if self.mode.is_none() {
             next = next.min(begin + limits.handshake);
         }
         // Since when it takes nothing is known only when it is looked at.
-        end.map_or(next, |end| next.min(end).min(Instant::now() + LOOK))
+        let soon = Instant::now() + self.time_to_take(wire).min(LOOK);
+        end.map_or(next, |end| next.min(end).min(soon))
     }
 
     /// Asks a silent client whether it is there, and leaves one that does not answer or never begins.
@@ -216,43 +213,47 @@ impl Client {
         if self.mode.is_none() && begin.elapsed() >= limits.handshake {
             return Some(Leaving::new(CloseCode::Policy, "there was no handshake"));
         }
-        if self.heard.elapsed() >= limits.silence {
-            return Some(Leaving::new(CloseCode::Policy, "silent"));
-        }
-        if !self.asked && self.heard.elapsed() >= limits.silence / 2 {
-            self.ask(wire);
+        match self.attention.look(limits) {
+            Look::Silent => return Some(Leaving::new(CloseCode::Policy, "silent")),
+            Look::Ask => self.ask(wire),
+            Look::Fine => {}
         }
         None
     }
 
-    fn ask(&mut self, wire: &mut Wire) {
-        self.asked = true;
-        wire.ask();
+    /// Asks whether it listens, unless the question would only wait behind what it does not take.
+    fn ask_at_the_end(&mut self, wire: &mut Wire) {
+        let answer = self.shared.limits.answer;
+        match wire
+            .refuses_since()
+            .is_some_and(|since| since.elapsed() >= answer)
+        {
+            true => self.attention.give_up(),
+            false => self.ask(wire),
+        }
     }
 
-    /// Whether nothing has been heard since the handshake, and it was not asked either.
-    fn may_be_deaf(&self) -> bool {
-        self.mode.is_some() && self.listener.is_none() && !self.asked
+    fn ask(&mut self, wire: &mut Wire) {
+        self.attention.ask();
+        wire.ask();
     }
 
     /// Whether the server, which stops, stays no longer for it: whoever takes something of what waits gets all of it before `end`, and one that
     /// takes nothing keeps nobody.
     fn has_had_its_time(&self, wire: &Wire, end: Instant) -> bool {
-        let hesitation = self.shared.limits.hesitation;
-        let hesitates = wire
-            .refuses_since()
-            .is_some_and(|since| since.elapsed() >= hesitation);
-        hesitates || Instant::now() >= end
+        self.time_to_take(wire).is_zero() || Instant::now() >= end
+    }
+
+    /// How long it may still take nothing of what waits.
+    fn time_to_take(&self, wire: &Wire) -> Duration {
+        let refused = wire.refuses_since().map(|since| since.elapsed());
+        let hesitation = self.attention.hesitation(&self.shared.limits);
+        hesitation.saturating_sub(refused.unwrap_or_default())
     }
 
     /// Takes one frame. `Some`: the client is left for this reason, or has gone.
     async fn hear(&mut self, wire: &mut Wire, message: Message) -> Option<Option<Leaving>> {
-        self.heard = Instant::now();
-        self.asked = false;
-        if self.mode.is_some() {
-            self.listener
-                .get_or_insert_with(|| self.shared.listeners.arrive());
-        }
+        self.attention.hear(&self.shared.listeners);
         // Answers to our pings among them: nobody is asked as often as that.
         if !matches!(message, Message::Close(_)) && self.rate.is_exceeded() {
             return Some(Some(Leaving::new(CloseCode::Policy, "too many messages")));
@@ -328,6 +329,7 @@ impl Client {
             Role::ReadOnly => Mode::Readonly,
         };
         self.mode = Some(mode);
+        self.attention.enter(&self.shared.doubtful);
         self.attendee = (mode == Mode::ReadAndWrite).then(|| self.shared.attendance.arrive());
         mode
     }
@@ -375,6 +377,9 @@ impl Client {
 
 /// How often a client is looked at while the server stops.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How long what happens waits for a client that has left a question open: it is sent all of that at once.
+const LOT: Duration = Duration::from_millis(20);
 
 /// A client that did not read.
 const SLOW: Leaving = Leaving::new(CloseCode::Again, "slow");

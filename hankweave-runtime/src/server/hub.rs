@@ -83,11 +83,6 @@ impl Hub {
         self.inner().idle.clone()
     }
 
-    /// Whether anybody listens.
-    pub(super) fn has_members(&self) -> bool {
-        !self.inner().members.is_empty()
-    }
-
     /// Says something to everybody that is no event of the journal.
     pub(super) fn tell_all(&self, text: &Utf8Bytes) {
         for member in self.inner().members.values() {

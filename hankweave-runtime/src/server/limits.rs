@@ -25,6 +25,8 @@ pub struct Limits {
     pub rate: u32,
     /// How long a client may be silent; half-way it is asked whether it is there.
     pub silence: Duration,
+    /// How long a client that has said nothing since its handshake may take to answer, before the end of the run does not wait for it.
+    pub patience: Duration,
     /// How long a client that was too slow may take to read that it was.
     pub farewell: Duration,
     /// How long clients may take to get the rest when the run has ended.
@@ -47,6 +49,7 @@ impl Default for Limits {
             outbound_bytes: 4 << 20,
             rate: 100,
             silence: Duration::from_secs(120),
+            patience: Duration::from_millis(250),
             farewell: Duration::from_secs(30),
             last_words: Duration::from_secs(2),
             hesitation: Duration::from_millis(500),

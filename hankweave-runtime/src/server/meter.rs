@@ -18,7 +18,9 @@ pub(super) struct Meter {
     part: Frames,
     /// How many bytes of it have gone.
     gone: usize,
-    /// When the client took something last.
+    /// How many bytes the client, or the system for it, has taken.
+    sent: u64,
+    /// When it took something last.
     took: Instant,
     /// Whether there is more that it does not take.
     refuses: bool,
@@ -30,6 +32,7 @@ impl Meter {
             connection,
             part: Frames::default(),
             gone: 0,
+            sent: 0,
             took: Instant::now(),
             refuses: false,
         }
@@ -38,6 +41,11 @@ impl Meter {
     /// Since when the client, or the system for it, has taken nothing of what waits; `None` when nothing does.
     pub(super) fn refuses_since(&self) -> Option<Instant> {
         self.refuses.then_some(self.took)
+    }
+
+    /// How many bytes it has taken.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
     }
 
     /// Sends these frames. What was written before must be on its way, or they would stand in the middle of another one.
@@ -66,6 +74,9 @@ impl Meter {
 
     fn look(&mut self, written: &Poll<io::Result<usize>>) {
         self.refuses = written.is_pending();
+        if let Poll::Ready(Ok(length)) = written {
+            self.sent += *length as u64;
+        }
         if !self.refuses {
             self.took = Instant::now();
         }

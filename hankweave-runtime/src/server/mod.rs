@@ -9,6 +9,7 @@
 //! What is refused is refused before the upgrade ("reliability and security", section 5). The hub never waits for a client: what a client
 //! does not read waits in its outbox, which has an end. Connecting starts nothing.
 
+mod attention;
 mod client;
 mod commands;
 mod frames;
@@ -171,6 +172,8 @@ struct Shared {
     attendance: Attendance,
     /// Those who have said something since their handshake, so they read as well.
     listeners: Attendance,
+    /// Those of whom that is not known yet.
+    doubtful: Attendance,
     shutdown: Shutdown,
     ready: Ready,
     limits: Limits,
@@ -258,6 +261,7 @@ impl Bound {
             jobs,
             attendance: stage.attendance,
             listeners: Attendance::new(),
+            doubtful: Attendance::new(),
             shutdown: stage.shutdown,
             ready: ready(&stage.dir, address.port()),
             clients: Arc::new(Semaphore::new(limits.clients)),
@@ -322,12 +326,16 @@ impl Server {
 impl Shared {
     /// Whether a client has said something since its handshake, or says something now that it is asked: the others may be such as never read.
     async fn is_listened_to(&self) -> bool {
-        if !self.hub.has_members() {
-            return false;
-        }
         self.ended.cancel();
-        let answer = tokio::time::timeout(self.limits.answer, self.listeners.somebody());
-        answer.await.is_ok()
+        let decided = async {
+            tokio::select! {
+                biased;
+                () = self.listeners.somebody() => true,
+                () = self.doubtful.nobody() => false,
+            }
+        };
+        let answer = tokio::time::timeout(self.limits.answer, decided);
+        answer.await.unwrap_or(false)
     }
 }
 

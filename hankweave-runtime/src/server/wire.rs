@@ -20,6 +20,9 @@ use crate::world::net::Connection;
 /// How long the two closing frames may take.
 pub(super) const CLOSING: Duration = Duration::from_secs(1);
 
+/// What a client may be sent before it is asked whether it reads.
+const TRUSTED_BYTES: u64 = 32 << 10;
+
 /// What a client may still send while it is left.
 const DRAINED_BYTES: u64 = 1 << 20;
 
@@ -33,6 +36,17 @@ pub(super) struct Wire {
     unflushed: bool,
 }
 
+/// How a socket is looked at.
+#[derive(Debug, Default)]
+pub(super) struct Wants {
+    /// It is told that everything is sent.
+    pub(super) idle: bool,
+    /// It is told that so much has gone to the client that it should have said something.
+    pub(super) doubt: bool,
+    /// What comes is sent only when much of it waits, or the next time.
+    pub(super) lots: bool,
+}
+
 /// What happened on the socket.
 #[derive(Debug)]
 pub(super) enum Happened {
@@ -40,6 +54,8 @@ pub(super) enum Happened {
     Heard(Message),
     /// Everything is sent.
     Idle,
+    /// The client has been sent much without a word of its own.
+    Doubted,
     /// The client does not read.
     Overflowed,
     /// The client broke a rule.
@@ -94,16 +110,16 @@ impl Wire {
         self.urgent.push_back(Message::Ping(Vec::new().into()));
     }
 
-    /// Sends what waits and hears what comes. `Idle` is told only to those who want it.
+    /// Sends what waits and hears what comes.
     ///
     /// # Cancel safety
     ///
     /// Nothing is lost when the future is dropped: a message leaves the outbox when the socket takes it.
-    pub(super) async fn happens(&mut self, outbox: &Outbox, wants_idle: bool) -> Happened {
-        std::future::poll_fn(|context| self.poll(outbox, wants_idle, context)).await
+    pub(super) async fn happens(&mut self, outbox: &Outbox, wants: &Wants) -> Happened {
+        std::future::poll_fn(|context| self.poll(outbox, wants, context)).await
     }
 
-    fn poll(&mut self, outbox: &Outbox, wants_idle: bool, context: &mut Context<'_>) -> Poll<Happened> {
+    fn poll(&mut self, outbox: &Outbox, wants: &Wants, context: &mut Context<'_>) -> Poll<Happened> {
         loop {
             let sent = match self.poll_send(outbox, context) {
                 Ok(sent) => sent,
@@ -115,14 +131,17 @@ impl Wire {
                 Poll::Ready(None) => return Poll::Ready(Happened::Gone),
                 Poll::Pending => {}
             }
-            let more = outbox.poll_changed(context).is_ready();
+            let more = outbox.poll_changed(wants.lots, context).is_ready();
             if outbox.has_overflowed() {
                 return Poll::Ready(Happened::Overflowed);
             }
+            let is_much = self.socket.get_ref().sent() >= TRUSTED_BYTES;
             match (sent, more) {
+                // The question goes out at once.
+                (true, _) if wants.doubt && is_much => return Poll::Ready(Happened::Doubted),
                 // Something came while the socket was read.
                 (true, true) => {}
-                (true, false) if wants_idle => return Poll::Ready(Happened::Idle),
+                (true, false) if wants.idle => return Poll::Ready(Happened::Idle),
                 // A socket that is full wakes the task when it is not.
                 (true, false) | (false, _) => return Poll::Pending,
             }
@@ -174,14 +193,18 @@ impl Wire {
         }
     }
 
-    /// Says good-bye and waits for the answer and the end of the connection, for no longer than `patience`.
-    pub(super) async fn leave(mut self, leaving: Leaving, patience: Duration) {
+    /// Says good-bye, which may take as long as `sending`, and waits for the answer and the end of the connection for no longer than `patience`.
+    pub(super) async fn leave(mut self, leaving: Leaving, sending: Duration, patience: Duration) {
         let frame = CloseFrame {
             code: leaving.code,
             reason: Utf8Bytes::from_static(leaving.reason),
         };
+        let said = self.socket.send(Message::Close(Some(frame)));
+        let Ok(said) = tokio::time::timeout(sending, said).await else {
+            return;
+        };
         let work = async {
-            if self.socket.send(Message::Close(Some(frame))).await.is_ok() {
+            if said.is_ok() {
                 while let Some(Ok(_)) = self.socket.next().await {}
             }
             self.hang_up().await;

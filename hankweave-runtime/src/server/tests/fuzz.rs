@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::super::gate::Admission;
 use super::super::head::{Head, MAX_BYTES, MAX_HEADERS};
 use super::super::outbox::Outbox;
-use super::super::wire::{Happened, Wire};
+use super::super::wire::{Happened, Wants, Wire};
 use super::*;
 use crate::world::environment::Environment;
 
@@ -69,14 +69,16 @@ fn no_damage_to_frames_makes_a_message_of_nothing_or_panics() {
             let outbox = Outbox::new(1, 1);
             let mut heard = 0;
             loop {
-                match wire.happens(&outbox, false).await {
+                match wire.happens(&outbox, &Wants::default()).await {
                     Happened::Heard(Message::Text(text)) => {
                         assert!(text.len() <= limits.inbound_bytes);
                         heard += 1;
                     }
                     Happened::Heard(_) => heard += 1,
                     Happened::Broken(_) | Happened::Gone => break,
-                    Happened::Idle | Happened::Overflowed => panic!("nothing waits, and nobody asked"),
+                    Happened::Idle | Happened::Doubted | Happened::Overflowed => {
+                        panic!("nothing waits, and nobody asked")
+                    }
                 }
                 // A frame with its mask has six bytes at least.
                 assert!(heard * 6 <= bytes.len(), "{heard} messages");
