@@ -2,25 +2,25 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitStatus, Stdio};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use hankweave_core::agent::ProcessExit;
 use rustix::io::Errno;
 use rustix::pipe::fcntl_setpipe_size;
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, set_child_subreaper};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process_group, set_child_subreaper, waitid,
+};
 use tokio::io::AsyncWriteExt;
 use tokio::io::unix::AsyncFd;
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::net::unix::pipe;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::launch::{Launched, launch};
 use super::sweep::{self, Sought};
-use super::{
-    CommandSpec, GroupSignal, MARKER_VARIABLE, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep, launch,
-};
+use super::{CommandSpec, GroupSignal, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep};
 
 /// Starts real processes.
 #[derive(Debug, Clone, Default)]
@@ -57,36 +57,35 @@ impl ChildSpawner {
 
 impl Spawner for ChildSpawner {
     fn spawn(&self, spec: CommandSpec) -> io::Result<SpawnedProcess> {
-        let mut command = command(&spec);
-        let mut child = match &self.orphans {
-            None => command.spawn()?,
-            Some(adoption) => adoption.spawn(&mut command)?,
+        // With a handler children that end wait for us, also where whoever started us ignores them.
+        drop(signal(SignalKind::child())?);
+        unreaped::reap();
+        let launched = match &self.orphans {
+            None => launch(&spec)?,
+            Some(adoption) => adoption.launch(&spec)?,
         };
-        let pid = child.id().expect("a child that was not waited for has an id");
-        let group = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let group = group.expect("the id of a child is positive");
-        let stdout = Box::pin(child.stdout.take().expect("standard output is piped"));
-        // Less is what the system gives to users with many pipes, and it does.
-        let _ = fcntl_setpipe_size(&*stdout, PIPE_BYTES);
-        let stderr = Box::pin(child.stderr.take().expect("standard error is piped"));
-        let stdin = child.stdin.take();
+        // From here on whatever fails ends it.
         let mut control = Box::new(ChildControl {
-            ended: watch(group)?,
-            child,
-            group,
+            group: launched.pid,
+            ended: None,
             marker: spec.marker,
             exit: None,
             writer: None,
             adoption: self.orphans.clone(),
         });
-        if let (Some(stdin), Stdin::Bytes(bytes)) = (stdin, spec.stdin) {
+        control.ended = Some(watch(launched.pidfd)?);
+        // Less is what the system gives to users with many pipes, and it does.
+        let _ = fcntl_setpipe_size(&launched.stdout, PIPE_BYTES);
+        if let (Some(stdin), Stdin::Bytes(bytes)) = (launched.stdin, spec.stdin) {
+            let stdin = pipe::Sender::from_owned_fd(stdin)?;
             control.writer = Some(AbortOnDropHandle::new(tokio::spawn(feed(stdin, bytes))));
         }
+        let pid = launched.pid.as_raw_nonzero().get().unsigned_abs();
         Ok(SpawnedProcess {
             pid,
             start_time: sweep::start_time(pid).unwrap_or_default(),
-            stdout,
-            stderr,
+            stdout: Box::pin(pipe::Receiver::from_owned_fd(launched.stdout)?),
+            stderr: Box::pin(pipe::Receiver::from_owned_fd(launched.stderr)?),
             control,
         })
     }
@@ -98,11 +97,11 @@ impl Spawner for ChildSpawner {
 
 impl Adoption {
     /// Starts a child and notes it in one step, so that nobody takes it for an orphan in between.
-    fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+    fn launch(&self, spec: &CommandSpec) -> io::Result<Launched> {
         let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        let child = command.spawn()?;
-        owned.extend(child.id().and_then(|pid| i32::try_from(pid).ok()));
-        Ok(child)
+        let launched = launch(spec)?;
+        owned.insert(launched.pid.as_raw_nonzero().get());
+        Ok(launched)
     }
 
     fn forget(&self, pid: Pid) {
@@ -117,31 +116,11 @@ impl Adoption {
     }
 }
 
-fn command(spec: &CommandSpec) -> Command {
-    let mut command = Command::new(&spec.program);
-    command
-        .args(&spec.args)
-        .env_clear()
-        .envs(&spec.env)
-        .env(MARKER_VARIABLE, &spec.marker)
-        .current_dir(&spec.work_dir)
-        .stdin(match spec.stdin {
-            Stdin::Closed => Stdio::null(),
-            Stdin::Bytes(_) => Stdio::piped(),
-        })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    launch::prepare(&mut command);
-    command
-}
-
 /// How far ahead of us a child may write: one that says much at once is not woken up for every 64 KiB of it.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// A descriptor that becomes readable when `pid` ends.
-fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
-    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+/// Becomes readable when the process of a pidfd ends.
+fn watch(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     #[expect(
         deprecated,
         reason = "the replacement is unsafe; an owned descriptor is what it asks for"
@@ -149,17 +128,15 @@ fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(pidfd)
 }
 
-async fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) {
+async fn feed(mut stdin: pipe::Sender, bytes: Vec<u8>) {
     // A child that ends without reading everything breaks the pipe; how the child ends tells whether that matters.
     let _ = stdin.write_all(&bytes).await;
-    let _ = stdin.shutdown().await;
 }
 
 struct ChildControl {
-    child: Child,
     group: Pid,
-    /// Readable once the child has ended, even before it is reaped.
-    ended: AsyncFd<OwnedFd>,
+    /// Readable once the child has ended, even before it is reaped; `None` only until it is watched.
+    ended: Option<AsyncFd<OwnedFd>>,
     marker: String,
     exit: Option<ProcessExit>,
     writer: Option<AbortOnDropHandle<()>>,
@@ -172,9 +149,15 @@ impl ProcessControl for ChildControl {
             if let Some(exit) = self.exit {
                 return Ok(exit);
             }
-            drop(self.ended.readable().await?);
+            let ended = self
+                .ended
+                .as_ref()
+                .expect("a child that was given out is watched");
+            drop(ended.readable().await?);
             self.signal_group(GroupSignal::Kill)?;
-            let exit = process_exit(self.child.wait().await?);
+            // It has ended, so this does not wait.
+            let status = waitid(WaitId::PidFd(ended.get_ref().as_fd()), WaitIdOptions::EXITED)?;
+            let exit = process_exit(&status.expect("whoever may wait gets an answer"));
             self.exit = Some(exit);
             self.forget();
             // A descendant may still hold the other end of the pipe and not read it.
@@ -219,7 +202,7 @@ impl ChildControl {
     }
 }
 
-/// Kills everything that is left; tokio reaps the child itself.
+/// Kills everything that is left. The child is reaped by whoever comes next, since nobody can wait here.
 impl Drop for ChildControl {
     fn drop(&mut self) {
         if self.exit.is_none() {
@@ -227,13 +210,39 @@ impl Drop for ChildControl {
             let _ = self.signal_group(GroupSignal::Kill);
             self.find().kill();
             self.forget();
+            if let Some(ended) = self.ended.take() {
+                unreaped::add(ended.into_inner());
+            }
         }
     }
 }
 
-fn process_exit(status: ExitStatus) -> ProcessExit {
-    match status.code() {
+/// Children that were killed when nobody could wait for their end.
+mod unreaped {
+    use super::{AsFd, Mutex, OwnedFd, PoisonError, WaitId, WaitIdOptions, waitid};
+
+    static CHILDREN: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
+
+    /// One more, by its pidfd. Those that have ended by now are reaped.
+    pub(super) fn add(child: OwnedFd) {
+        CHILDREN
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(child);
+        reap();
+    }
+
+    /// Reaps those that have ended. One of which the system knows nothing was reaped as an orphan.
+    pub(super) fn reap() {
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        let mut children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
+        children.retain(|child| matches!(waitid(WaitId::PidFd(child.as_fd()), ended), Ok(None)));
+    }
+}
+
+fn process_exit(status: &WaitIdStatus) -> ProcessExit {
+    match status.exit_status() {
         Some(code) => ProcessExit::Exited(code),
-        None => ProcessExit::Signaled(status.signal().unwrap_or_default()),
+        None => ProcessExit::Signaled(status.terminating_signal().unwrap_or_default()),
     }
 }
