@@ -56,14 +56,22 @@ fn runtime(threads: usize) -> Runtime {
 
 fn main() {
     // `cargo test --benches` passes arguments of the test harness; there is nothing to test here.
-    if std::env::args().any(|argument| argument == "--test") {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--test") {
         return;
     }
     println!("medians of {ROUNDS} rounds (least to most)");
-    many();
-    paced();
-    history();
-    company();
+    let parts: [(&str, fn()); 4] = [
+        ("many", many),
+        ("paced", paced),
+        ("history", history),
+        ("company", company),
+    ];
+    let named = |name: &str| arguments.iter().any(|argument| argument == name);
+    let all = !parts.iter().any(|(name, _)| named(name));
+    for (_, part) in parts.iter().filter(|(name, _)| all || named(name)) {
+        part();
+    }
 }
 
 /// Events as fast as they go to a hundred clients.

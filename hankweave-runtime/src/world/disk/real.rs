@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,19 +30,12 @@ impl Disk for RealDisk {
     }
 
     fn read_at(&self, path: &Path, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        let file = open_regular(path)?;
+        let mut file = open_regular(path)?;
         let left = file.metadata()?.len().saturating_sub(offset);
-        let mut bytes = vec![0; usize::try_from(left).unwrap_or(usize::MAX).min(length)];
-        let mut read = 0;
-        while read < bytes.len() {
-            match file.read_at(&mut bytes[read..], offset + read as u64) {
-                Ok(0) => break,
-                Ok(count) => read += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        bytes.truncate(read);
+        let length = usize::try_from(left).unwrap_or(usize::MAX).min(length);
+        file.seek(SeekFrom::Start(offset))?;
+        let mut bytes = Vec::with_capacity(length);
+        file.take(length as u64).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
