@@ -110,11 +110,6 @@ impl Attention {
         (self.standing, self.counted) = (Standing::Deaf, None);
     }
 
-    /// Whether nobody waits for a word of it.
-    pub(super) fn is_deaf(&self) -> bool {
-        self.standing == Standing::Deaf
-    }
-
     /// How long it may take nothing of what waits when the server stops.
     pub(super) fn hesitation(&self, limits: &Limits) -> Duration {
         match self.standing {

@@ -90,7 +90,10 @@ impl Client {
     /// Serves the client until it leaves or is left. `place` is given back as soon as it no longer counts.
     pub(super) async fn serve(mut self, mut wire: Wire, place: OwnedSemaphorePermit) {
         let leaving = self.talk(&mut wire).await;
-        let patience = self.attention.patience(&self.shared.limits);
+        let (sending, patience) = (
+            self.time_to_take(&wire),
+            self.attention.patience(&self.shared.limits),
+        );
         self.shared.hub.leave(self.number);
         (self.attendee, self.attention) = (None, Attention::new());
         let Some(leaving) = leaving else {
@@ -105,10 +108,7 @@ impl Client {
         let limits = &self.shared.limits;
         match leaving {
             SLOW => {}
-            GOING_AWAY => {
-                let sending = self.time_to_take(&wire);
-                return wire.leave(leaving, sending, patience).await;
-            }
+            GOING_AWAY => return wire.leave(leaving, sending, patience).await,
             _ => return self.unless_closed(wire.leave(leaving, CLOSING, CLOSING)).await,
         }
         // It may take long until it reads on: it keeps nobody out meanwhile.
@@ -141,7 +141,6 @@ impl Client {
             let wants = Wants {
                 idle: !idle && (end.is_some() || self.wants_history()),
                 doubt: end.is_none() && self.attention.is_in_doubt(),
-                lots: end.is_none() && self.attention.is_deaf(),
             };
             let next_look = self.next_look(wire, begin, end);
             // Every arm is cancel safe: a part of the journal that was read stays where it is until it is taken.
@@ -196,9 +195,6 @@ impl Client {
     fn next_look(&self, wire: &Wire, begin: Instant, end: Option<Instant>) -> Instant {
         let limits = &self.shared.limits;
         let mut next = self.attention.next_look(limits);
-        if self.attention.is_deaf() {
-            next = next.min(Instant::now() + LOT);
-        }
         if self.mode.is_none() {
             next = next.min(begin + limits.handshake);
         }
@@ -377,9 +373,6 @@ impl Client {
 
 /// How often a client is looked at while the server stops.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// How long what happens waits for a client that has left a question open: it is sent all of that at once.
-const LOT: Duration = Duration::from_millis(20);
 
 /// A client that did not read.
 const SLOW: Leaving = Leaving::new(CloseCode::Again, "slow");

@@ -21,8 +21,6 @@ struct Queue {
     messages: VecDeque<Utf8Bytes>,
     bytes: usize,
     overflowed: bool,
-    /// The task waits for much.
-    in_lots: bool,
 }
 
 /// What the client's own task finds.
@@ -56,7 +54,6 @@ impl Outbox {
         let full = queue.messages.len() >= self.most_messages || bytes > self.most_bytes;
         let was_empty = queue.messages.is_empty();
         let overflows = full && !was_empty;
-        let was_due = self.is_due(&queue);
         if overflows {
             *queue = Queue {
                 overflowed: true,
@@ -66,10 +63,9 @@ impl Outbox {
             queue.bytes = bytes;
             queue.messages.push_back(message);
         }
-        let wakes = overflows || (!was_due && self.is_due(&queue));
         drop(queue);
-        // Where enough waits already, the task has been woken for it, or waits for the client to read.
-        if wakes {
+        // Where something waits already, the task has been woken for it, or waits for the client to read.
+        if was_empty || overflows {
             self.changed.wake();
         }
         !overflows
@@ -93,22 +89,13 @@ impl Outbox {
         self.queue().overflowed
     }
 
-    /// Ready when something is there, or much when the task takes it in lots; wakes the task when it changes. Nothing is taken.
-    pub(super) fn poll_changed(&self, in_lots: bool, context: &mut Context<'_>) -> Poll<()> {
+    /// Ready when something is there; wakes the task when it changes. Nothing is taken.
+    pub(super) fn poll_changed(&self, context: &mut Context<'_>) -> Poll<()> {
         self.changed.register(context.waker());
-        let mut queue = self.queue();
-        queue.in_lots = in_lots;
-        match self.is_due(&queue) || queue.overflowed {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
-    }
-
-    /// Whether as much waits as the task waits for.
-    fn is_due(&self, queue: &Queue) -> bool {
-        match queue.in_lots {
-            true => queue.messages.len() > self.most_messages / 2 || queue.bytes > self.most_bytes / 2,
-            false => !queue.messages.is_empty(),
+        let queue = self.queue();
+        match queue.messages.is_empty() && !queue.overflowed {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
         }
     }
 
@@ -169,29 +156,12 @@ mod tests {
         let waker = Arc::clone(&woken).into();
         let mut context = Context::from_waker(&waker);
         let outbox = Outbox::new(2, 100);
-        assert_eq!(outbox.poll_changed(false, &mut context), Poll::Pending);
+        assert_eq!(outbox.poll_changed(&mut context), Poll::Pending);
         let mut push = || {
             outbox.push(message(1));
-            let _ = outbox.poll_changed(false, &mut context);
+            let _ = outbox.poll_changed(&mut context);
             woken.0.swap(0, Ordering::Relaxed)
         };
         assert_eq!([push(), push(), push(), push()], [1, 0, 1, 0]);
-    }
-
-    // covers: F13
-    #[test]
-    fn a_task_that_takes_lots_is_woken_when_half_of_what_may_wait_does() {
-        let woken = Arc::new(Woken::default());
-        let waker = Arc::clone(&woken).into();
-        let mut context = Context::from_waker(&waker);
-        for (outbox, bytes) in [(Outbox::new(6, 100), 1), (Outbox::new(100, 6), 1)] {
-            assert_eq!(outbox.poll_changed(true, &mut context), Poll::Pending);
-            let push = || {
-                outbox.push(message(bytes));
-                woken.0.swap(0, Ordering::Relaxed)
-            };
-            assert_eq!([push(), push(), push(), push(), push()], [0, 0, 0, 1, 0]);
-            assert!(outbox.poll_changed(true, &mut context).is_ready());
-        }
     }
 }

@@ -36,15 +36,13 @@ pub(super) struct Wire {
     unflushed: bool,
 }
 
-/// How a socket is looked at.
+/// What is told only to those who want it.
 #[derive(Debug, Default)]
 pub(super) struct Wants {
-    /// It is told that everything is sent.
+    /// That everything is sent.
     pub(super) idle: bool,
-    /// It is told that so much has gone to the client that it should have said something.
+    /// That so much has gone to the client that it should have said something.
     pub(super) doubt: bool,
-    /// What comes is sent only when much of it waits, or the next time.
-    pub(super) lots: bool,
 }
 
 /// What happened on the socket.
@@ -131,7 +129,7 @@ impl Wire {
                 Poll::Ready(None) => return Poll::Ready(Happened::Gone),
                 Poll::Pending => {}
             }
-            let more = outbox.poll_changed(wants.lots, context).is_ready();
+            let more = outbox.poll_changed(context).is_ready();
             if outbox.has_overflowed() {
                 return Poll::Ready(Happened::Overflowed);
             }
