@@ -185,7 +185,7 @@ impl FileJournal {
                 }
                 Ok(Some((segment, offset))) if writer.segments.contains(segment) => {
                     // The next part of the history begins here.
-                    writer.index.note(segment.number, shown, offset);
+                    writer.index.stop(segment.number, shown, offset);
                     return Ok(());
                 }
                 end => return end.map(|_| ()),
