@@ -58,10 +58,14 @@ fn main() {
     for waiting in WAITING {
         let rounds: Vec<Round> = (0..ROUNDS)
             .map(|_| Round {
-                bare: turn(|events| bare(&mut file, waiting, events)),
+                bare: turn(waiting, |events| bare(&mut file, waiting, events)),
                 ours: servers
                     .iter()
-                    .map(|server| turn(|events| runtime.block_on(record(&server.manager, waiting, events))))
+                    .map(|server| {
+                        turn(waiting, |events| {
+                            runtime.block_on(record(&server.manager, waiting, events))
+                        })
+                    })
                     .collect(),
             })
             .collect();
@@ -100,15 +104,16 @@ fn spread(rounds: &[Round], figure: impl Fn(&Round) -> f64) -> String {
     )
 }
 
-/// Lets `work` do so many events at a time until the turn is over; the result is the microseconds that one took.
-fn turn(mut work: impl FnMut(usize)) -> f64 {
-    const AT_A_TIME: usize = 1_024;
+/// Lets `work` do events until the turn is over, each time for many rounds of those that wait, since nothing waits at the end of each time; the
+/// result is the microseconds that one event took.
+fn turn(waiting: usize, mut work: impl FnMut(usize)) -> f64 {
+    let at_a_time = 64 * waiting;
     std::thread::sleep(REST);
     let begin = Instant::now();
     let mut events = 0;
     while begin.elapsed() < TURN {
-        work(AT_A_TIME);
-        events += AT_A_TIME;
+        work(at_a_time);
+        events += at_a_time;
     }
     begin.elapsed().as_secs_f64() * 1e6 / events as f64
 }

@@ -135,14 +135,15 @@ fn history() {
 /// A run of agents that do nothing, among connections that only take time; bare is the same run alone.
 fn company() {
     use strangers::{DEAF, HALF_OPEN, run};
+    let folder = tempfile::tempdir().expect("the system has room for a temporary folder");
     for codons in CODONS {
         compare(
             [&format!(
                 "milliseconds for a run of {codons} codons among {HALF_OPEN} half-open connections and {DEAF} deaf clients"
             )],
             ("ours / bare", |among, alone| among / alone),
-            || [run(codons, true)],
-            || [run(codons, false)],
+            || [run(folder.path(), codons, true)],
+            || [run(folder.path(), codons, false)],
         );
     }
 }

@@ -246,3 +246,46 @@ fn process_exit(status: &WaitIdStatus) -> ProcessExit {
         None => ProcessExit::Signaled(status.terminating_signal().unwrap_or_default()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use rustix::process::{PidfdFlags, pidfd_open};
+
+    use super::*;
+
+    fn spawn(program: &str, argument: &str) -> SpawnedProcess {
+        let spec = CommandSpec {
+            program: program.into(),
+            args: vec![argument.into()],
+            env: BTreeMap::new(),
+            work_dir: "/".into(),
+            stdin: Stdin::Closed,
+            marker: format!("reaped {}", std::process::id()),
+        };
+        ChildSpawner::new().spawn(spec).unwrap()
+    }
+
+    // covers: S2
+    #[tokio::test]
+    async fn a_child_that_was_dropped_is_killed_and_reaped_by_the_next_one() {
+        let dropped = spawn("sleep", "600");
+        let pid = Pid::from_raw(i32::try_from(dropped.pid).unwrap()).unwrap();
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+        drop(dropped);
+        // Another test may have reaped it already.
+        let ended = waitid(
+            WaitId::PidFd(pidfd.as_fd()),
+            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+        );
+        assert!(matches!(ended, Ok(Some(_)) | Err(Errno::CHILD)), "{ended:?}");
+        let mut next = spawn("true", "");
+        assert_eq!(next.control.wait().await.unwrap(), ProcessExit::Exited(0));
+        let left = waitid(
+            WaitId::PidFd(pidfd.as_fd()),
+            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+        );
+        assert!(matches!(left, Err(Errno::CHILD)), "{left:?}");
+    }
+}

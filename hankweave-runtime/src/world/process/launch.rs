@@ -19,7 +19,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, Signal, WaitOptions, chdir, getpid, getppid, set_parent_process_death_signal, setsid, umask, waitpid,
+    Pid, Signal, WaitOptions, chdir, getpid, getppid, kill_process, set_parent_process_death_signal, setsid,
+    umask, waitpid,
 };
 
 use super::{CommandSpec, MARKER_VARIABLE, Stdin};
@@ -219,6 +220,12 @@ fn start(plan: &Plan) -> io::Result<(Pid, OwnedFd)> {
         return Err(io::Error::last_os_error());
     }
     let pid = Pid::from_raw(pid).expect("the system gives positive numbers");
+    if pidfd < 0 {
+        // A kernel before 5.2 does not know what it is asked for.
+        let _ = kill_process(pid, Signal::KILL);
+        let _ = waitpid(Some(pid), WaitOptions::empty());
+        return Err(io::ErrorKind::Unsupported.into());
+    }
     // SAFETY: the system has opened it for us, and nobody else knows of it.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     match plan.failure.load(Ordering::Relaxed) {
