@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use libc::{c_char, c_int, c_uint, c_void};
 use rustix::fs::{Mode, OFlags};
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, retry_on_intr};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, Signal, WaitOptions, chdir, getpid, getppid, kill_process, set_parent_process_death_signal, setsid,
@@ -223,7 +223,7 @@ fn start(plan: &Plan) -> io::Result<(Pid, OwnedFd)> {
     if pidfd < 0 {
         // A kernel before 5.2 does not know what it is asked for.
         let _ = kill_process(pid, Signal::KILL);
-        let _ = waitpid(Some(pid), WaitOptions::empty());
+        reap(pid);
         return Err(io::ErrorKind::Unsupported.into());
     }
     // SAFETY: the system has opened it for us, and nobody else knows of it.
@@ -232,10 +232,15 @@ fn start(plan: &Plan) -> io::Result<(Pid, OwnedFd)> {
         0 => Ok((pid, pidfd)),
         failure => {
             // It has ended or is about to.
-            let _ = waitpid(Some(pid), WaitOptions::empty());
+            reap(pid);
             Err(io::Error::from_raw_os_error(failure))
         }
     }
+}
+
+fn reap(child: Pid) {
+    // It is ours, so nothing else can be wrong.
+    let _ = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
 }
 
 /// As long as it lives, this thread gets no signals.
