@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn a_child_has_its_arguments_its_environment_and_its_folder_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        let script = r#"pwd; echo "$0" "$@"; /usr/bin/env | sort; ls /proc/$$/fd; umask; ps -o sid= -p $$ | tr -d ' '; echo $$; cat"#;
+        let script = r#"pwd; echo "$0" "$@"; /usr/bin/env | sort; ls /proc/$$/fd; umask; read -r _ _ _ _ _ session _ < /proc/$$/stat; echo $session; echo $$; cat"#;
         let said = printed(&spec("sh", &["-c", script, "a", "b c", ""], folder.path()));
         let lines: Vec<_> = said.lines().collect();
         let work_dir = folder.path().canonicalize().unwrap();
