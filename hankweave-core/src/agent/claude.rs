@@ -4,6 +4,7 @@
 //! and which of its numbers can be trusted, was measured; the source of every rule is "agent streams", section claude.
 //! Lines, fields and values that are not known are passed over: the program is newer than this code.
 
+use std::borrow::Cow;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use super::classify::{classify, is_context_exceeded};
 use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 use super::failure::FailureReason;
-use super::json::{Document, Json};
+use super::json::{Json, Tape};
 use super::outcome::{ExitOutcome, ProcessExit, Verdict};
 use crate::cost::{ModelUsage, ProcessUsage, ReportedUsage, TokenUsage, Usd, pricing};
 use crate::id::SessionId;
@@ -38,6 +39,7 @@ pub struct ClaudeDecoder {
     usage: ProcessUsage,
     /// The result that decides: the last success, else the last error.
     deciding: Option<AgentResult>,
+    tape: Tape,
 }
 
 impl ClaudeDecoder {
@@ -52,6 +54,7 @@ impl ClaudeDecoder {
             counted: HashSet::new(),
             usage: ProcessUsage::default(),
             deciding: None,
+            tape: Tape::default(),
         }
     }
 
@@ -61,21 +64,24 @@ impl ClaudeDecoder {
         if line.is_empty() {
             return Vec::new();
         }
-        let document = Document::parse(line);
-        let Some(said) = document
-            .as_ref()
-            .ok()
-            .map(Document::root)
-            .filter(|said| said.is_object())
-        else {
-            let start = line.chars().take(UNPARSED_CHARS).collect();
-            return vec![AgentEvent::Unparsed { start }];
+        let mut tape = std::mem::take(&mut self.tape);
+        let said = tape.read(line).filter(|said| said.is_object());
+        let events = match said {
+            Some(said) => self.said(said),
+            None => vec![AgentEvent::Unparsed {
+                start: line.chars().take(UNPARSED_CHARS).collect(),
+            }],
         };
-        match text(said, "type") {
-            Some("system") => self.system(said),
-            Some("assistant") => self.assistant(said),
-            Some("user") => self.user(said),
-            Some("result") => vec![AgentEvent::Result(self.result(said))],
+        self.tape = tape.kept();
+        events
+    }
+
+    fn said(&mut self, line: Json<'_>) -> Vec<AgentEvent> {
+        match text(line, "type").as_deref() {
+            Some("system") => self.system(line),
+            Some("assistant") => self.assistant(line),
+            Some("user") => self.user(line),
+            Some("result") => vec![AgentEvent::Result(self.result(line))],
             _ => Vec::new(),
         }
     }
@@ -132,7 +138,7 @@ impl ClaudeDecoder {
     }
 
     fn system(&mut self, line: Json<'_>) -> Vec<AgentEvent> {
-        match text(line, "subtype") {
+        match text(line, "subtype").as_deref() {
             Some("init") => self.init(line).into_iter().collect(),
             Some("compact_boundary") => vec![AgentEvent::Compacted],
             Some("api_retry") => vec![AgentEvent::Retrying {
@@ -140,7 +146,7 @@ impl ClaudeDecoder {
                 max_retries: line.field("max_retries").and_then(whole_number),
                 delay_ms: line.field("retry_delay_ms").and_then(whole_number),
                 status: status(line, "error_status"),
-                error: text(line, "error").map(str::to_owned),
+                error: text(line, "error").map(Cow::into_owned),
             }],
             _ => Vec::new(),
         }
@@ -150,7 +156,7 @@ impl ClaudeDecoder {
     fn init(&mut self, line: Json<'_>) -> Option<AgentEvent> {
         let session_id = SessionId::new(text(line, "session_id")?).ok()?;
         self.had_session = true;
-        self.model = text(line, "model").map(str::to_owned);
+        self.model = text(line, "model").map(Cow::into_owned);
         Some(AgentEvent::SessionStarted {
             session_id,
             model: self.model.clone(),
@@ -161,35 +167,34 @@ impl ClaudeDecoder {
         let Some(message) = line.field("message") else {
             return Vec::new();
         };
-        let parent = text(line, "parent_tool_use_id").map(str::to_owned);
+        let parent = text(line, "parent_tool_use_id");
+        let parent = parent.as_deref();
         let blocks = objects(message.field("content"));
-        let mut events: Vec<_> = blocks
-            .filter_map(|block| self.block(block, parent.clone()))
-            .collect();
+        let mut events: Vec<_> = blocks.filter_map(|block| self.block(block, parent)).collect();
         events.extend(self.message_usage(message, parent));
         events
     }
 
-    fn block(&mut self, block: Json<'_>, parent: Option<String>) -> Option<AgentEvent> {
-        match text(block, "type")? {
+    fn block(&mut self, block: Json<'_>, parent: Option<&str>) -> Option<AgentEvent> {
+        match &*text(block, "type")? {
             "text" => Some(AgentEvent::Message {
-                text: text(block, "text")?.to_owned(),
-                parent_tool_use_id: parent,
+                text: text(block, "text")?.into_owned(),
+                parent_tool_use_id: parent.map(str::to_owned),
             }),
             "thinking" => Some(AgentEvent::Thinking {
-                text: text(block, "thinking")?.to_owned(),
-                parent_tool_use_id: parent,
+                text: text(block, "thinking")?.into_owned(),
+                parent_tool_use_id: parent.map(str::to_owned),
             }),
             "tool_use" => {
                 let (id, name) = (text(block, "id")?, text(block, "name")?);
-                self.remember_tool(id, name);
+                self.remember_tool(&id, &name);
                 Some(AgentEvent::ToolUse {
-                    id: id.to_owned(),
-                    name: name.to_owned(),
+                    id: id.into_owned(),
+                    name: name.into_owned(),
                     input: block
                         .field("input")
                         .map_or(serde_json::Value::Null, Json::to_value),
-                    parent_tool_use_id: parent,
+                    parent_tool_use_id: parent.map(str::to_owned),
                 })
             }
             _ => None,
@@ -204,42 +209,48 @@ impl ClaudeDecoder {
     }
 
     /// Usage stands on every line of a message, so it counts with the first line only.
-    fn message_usage(&mut self, message: Json<'_>, parent: Option<String>) -> Option<AgentEvent> {
+    fn message_usage(&mut self, message: Json<'_>, parent: Option<&str>) -> Option<AgentEvent> {
         let id = text(message, "id")?;
         let model = text(message, "model")?;
         let tokens = api_tokens(message.field("usage")?);
-        if tokens == TokenUsage::ZERO || !self.counted.insert(hash(id)) {
+        if tokens == TokenUsage::ZERO || !self.counted.insert(hash(&id)) {
             return None;
         }
         Some(AgentEvent::Usage(MessageUsage {
-            message_id: id.to_owned(),
-            model: model.to_owned(),
-            usage: self.usage.message(model, tokens),
-            parent_tool_use_id: parent,
+            usage: self.usage.message(&model, tokens),
+            message_id: id.into_owned(),
+            model: model.into_owned(),
+            parent_tool_use_id: parent.map(str::to_owned),
         }))
     }
 
     fn user(&mut self, line: Json<'_>) -> Vec<AgentEvent> {
-        let parent = text(line, "parent_tool_use_id").map(str::to_owned);
+        let parent = text(line, "parent_tool_use_id");
+        let parent = parent.as_deref();
         let content = line.field("message").and_then(|message| message.field("content"));
         objects(content)
-            .filter(|block| text(*block, "type") == Some("tool_result"))
-            .filter_map(|block| self.tool_result(block, parent.clone()))
+            .filter(|block| text(*block, "type").as_deref() == Some("tool_result"))
+            .filter_map(|block| self.tool_result(block, parent))
             .collect()
     }
 
-    fn tool_result(&mut self, block: Json<'_>, parent: Option<String>) -> Option<AgentEvent> {
+    fn tool_result(&mut self, block: Json<'_>, parent: Option<&str>) -> Option<AgentEvent> {
         let id = text(block, "tool_use_id")?;
         let whole = block.field("content").map(content_text).unwrap_or_default();
-        let cut = whole.char_indices().nth(ToolResult::MAX_CHARS).map(|(at, _)| at);
+        let original_length = whole.chars().count();
+        let truncated = original_length > ToolResult::MAX_CHARS;
         Some(AgentEvent::ToolResult(ToolResult {
-            tool_use_id: id.to_owned(),
-            tool_name: self.open_tools.remove(id),
-            truncated: cut.is_some(),
-            original_length: whole.chars().count(),
-            text: cut.map_or_else(|| whole.clone(), |at| format!("{}...", &whole[..at])),
+            tool_name: self.open_tools.remove(&*id),
+            tool_use_id: id.into_owned(),
+            text: if truncated {
+                cut(&whole)
+            } else {
+                whole.into_owned()
+            },
+            truncated,
+            original_length,
             is_error: flag(block, "is_error"),
-            parent_tool_use_id: parent,
+            parent_tool_use_id: parent.map(str::to_owned),
         }))
     }
 
@@ -247,7 +258,7 @@ impl ClaudeDecoder {
         self.usage.result(self.reported_usage(line));
         let said = result_text(line);
         let success = !flag(line, "is_error");
-        let terminal_reason = text(line, "terminal_reason").map(str::to_owned);
+        let terminal_reason = text(line, "terminal_reason").map(Cow::into_owned);
         let result = AgentResult {
             success,
             context_exceeded: !success
@@ -299,9 +310,9 @@ fn result_text(line: Json<'_>) -> String {
         let errors = line.field("errors").into_iter().flat_map(Json::entries);
         errors.filter_map(Json::as_str).collect::<Vec<_>>().join("; ")
     };
-    let said = text(line, "result").map_or_else(errors, str::to_owned);
+    let said = text(line, "result").map_or_else(errors, Cow::into_owned);
     if said.is_empty() && flag(line, "is_error") {
-        let subtype = text(line, "subtype").unwrap_or("unknown");
+        let subtype = text(line, "subtype").unwrap_or("unknown".into());
         return format!("the agent reported an error ({subtype})");
     }
     said
@@ -309,8 +320,8 @@ fn result_text(line: Json<'_>) -> String {
 
 fn denial(entry: Json<'_>) -> Option<PermissionDenial> {
     Some(PermissionDenial {
-        tool_name: text(entry, "tool_name")?.to_owned(),
-        tool_use_id: text(entry, "tool_use_id").unwrap_or_default().to_owned(),
+        tool_name: text(entry, "tool_name")?.into_owned(),
+        tool_use_id: text(entry, "tool_use_id").unwrap_or_default().into_owned(),
     })
 }
 
@@ -329,7 +340,10 @@ fn model_usages(models: Json<'_>) -> BTreeMap<String, ModelUsage> {
     models
         .members()
         .filter(|(_, usage)| usage.is_object())
-        .map(|(model, usage)| (model.to_owned(), model_usage(model, usage)))
+        .map(|(model, usage)| {
+            let usage = model_usage(&model, usage);
+            (model.into_owned(), usage)
+        })
         .collect()
 }
 
@@ -349,18 +363,25 @@ fn model_usage(model: &str, usage: Json<'_>) -> ModelUsage {
 }
 
 /// A tool's answer is a string or a list of blocks; images and the like leave their type.
-fn content_text(content: Json<'_>) -> String {
+fn content_text(content: Json<'_>) -> Cow<'_, str> {
     if let Some(text) = content.as_str() {
-        return text.to_owned();
+        return text;
     }
     if !content.is_list() {
-        return content.to_value().to_string();
+        return content.to_value().to_string().into();
     }
     let blocks = objects(Some(content)).map(|block| match text(block, "text") {
-        Some(text) => text.to_owned(),
-        None => format!("[{}]", text(block, "type").unwrap_or("unknown")),
+        Some(text) => text,
+        None => format!("[{}]", text(block, "type").unwrap_or("unknown".into())).into(),
     });
-    blocks.collect::<Vec<_>>().join("\n")
+    blocks.collect::<Vec<_>>().join("\n").into()
+}
+
+/// As much of a tool's answer as travels in events.
+fn cut(whole: &str) -> String {
+    let end = whole.char_indices().nth(ToolResult::MAX_CHARS);
+    let end = end.map_or(whole.len(), |(at, _)| at);
+    format!("{}...", &whole[..end])
 }
 
 fn objects<'d>(list: Option<Json<'d>>) -> impl Iterator<Item = Json<'d>> {
@@ -368,7 +389,7 @@ fn objects<'d>(list: Option<Json<'d>>) -> impl Iterator<Item = Json<'d>> {
     entries.filter(|entry| entry.is_object())
 }
 
-fn text<'d>(object: Json<'d>, key: &str) -> Option<&'d str> {
+fn text<'d>(object: Json<'d>, key: &str) -> Option<Cow<'d, str>> {
     object.field(key)?.as_str()
 }
 
