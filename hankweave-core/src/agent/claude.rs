@@ -60,29 +60,34 @@ impl ClaudeDecoder {
 
     /// Translates one line, given without its line break.
     pub fn line(&mut self, line: &str) -> Vec<AgentEvent> {
-        let line = line.trim();
-        if line.is_empty() {
-            return Vec::new();
-        }
-        let mut tape = std::mem::take(&mut self.tape);
-        let said = tape.read(line).filter(|said| said.is_object());
-        let events = match said {
-            Some(said) => self.said(said),
-            None => vec![AgentEvent::Unparsed {
-                start: line.chars().take(UNPARSED_CHARS).collect(),
-            }],
-        };
-        self.tape = tape.kept();
+        let mut events = Vec::new();
+        self.read(line, &mut events);
         events
     }
 
-    fn said(&mut self, line: Json<'_>) -> Vec<AgentEvent> {
+    /// [`line`](Self::line) for many lines in a row, whose events are collected.
+    pub fn read(&mut self, line: &str, events: &mut Vec<AgentEvent>) {
+        let line = line.trim();
+        if line.is_empty() {
+            return;
+        }
+        let mut tape = std::mem::take(&mut self.tape);
+        match tape.read(line).filter(|said| said.is_object()) {
+            Some(said) => self.said(said, events),
+            None => events.push(AgentEvent::Unparsed {
+                start: line.chars().take(UNPARSED_CHARS).collect(),
+            }),
+        }
+        self.tape = tape.kept();
+    }
+
+    fn said(&mut self, line: Json<'_>, events: &mut Vec<AgentEvent>) {
         match text(line, "type").as_deref() {
-            Some("system") => self.system(line),
-            Some("assistant") => self.assistant(line),
-            Some("user") => self.user(line),
-            Some("result") => vec![AgentEvent::Result(self.result(line))],
-            _ => Vec::new(),
+            Some("system") => events.extend(self.system(line)),
+            Some("assistant") => self.assistant(line, events),
+            Some("user") => self.user(line, events),
+            Some("result") => events.push(AgentEvent::Result(self.result(line))),
+            _ => {}
         }
     }
 
@@ -137,18 +142,18 @@ impl ClaudeDecoder {
         }
     }
 
-    fn system(&mut self, line: Json<'_>) -> Vec<AgentEvent> {
-        match text(line, "subtype").as_deref() {
-            Some("init") => self.init(line).into_iter().collect(),
-            Some("compact_boundary") => vec![AgentEvent::Compacted],
-            Some("api_retry") => vec![AgentEvent::Retrying {
+    fn system(&mut self, line: Json<'_>) -> Option<AgentEvent> {
+        match &*text(line, "subtype")? {
+            "init" => self.init(line),
+            "compact_boundary" => Some(AgentEvent::Compacted),
+            "api_retry" => Some(AgentEvent::Retrying {
                 attempt: count(line, "attempt"),
                 max_retries: line.field("max_retries").and_then(whole_number),
                 delay_ms: line.field("retry_delay_ms").and_then(whole_number),
                 status: status(line, "error_status"),
                 error: text(line, "error").map(Cow::into_owned),
-            }],
-            _ => Vec::new(),
+            }),
+            _ => None,
         }
     }
 
@@ -163,16 +168,15 @@ impl ClaudeDecoder {
         })
     }
 
-    fn assistant(&mut self, line: Json<'_>) -> Vec<AgentEvent> {
+    fn assistant(&mut self, line: Json<'_>, events: &mut Vec<AgentEvent>) {
         let Some(message) = line.field("message") else {
-            return Vec::new();
+            return;
         };
         let parent = text(line, "parent_tool_use_id");
         let parent = parent.as_deref();
         let blocks = objects(message.field("content"));
-        let mut events: Vec<_> = blocks.filter_map(|block| self.block(block, parent)).collect();
+        events.extend(blocks.filter_map(|block| self.block(block, parent)));
         events.extend(self.message_usage(message, parent));
-        events
     }
 
     fn block(&mut self, block: Json<'_>, parent: Option<&str>) -> Option<AgentEvent> {
@@ -212,10 +216,15 @@ impl ClaudeDecoder {
     fn message_usage(&mut self, message: Json<'_>, parent: Option<&str>) -> Option<AgentEvent> {
         let id = text(message, "id")?;
         let model = text(message, "model")?;
-        let tokens = api_tokens(message.field("usage")?);
-        if tokens == TokenUsage::ZERO || !self.counted.insert(hash(&id)) {
+        let hash = hash(&id);
+        if self.counted.contains(&hash) {
             return None;
         }
+        let tokens = api_tokens(message.field("usage")?);
+        if tokens == TokenUsage::ZERO {
+            return None;
+        }
+        self.counted.insert(hash);
         Some(AgentEvent::Usage(MessageUsage {
             usage: self.usage.message(&model, tokens),
             message_id: id.into_owned(),
@@ -224,14 +233,12 @@ impl ClaudeDecoder {
         }))
     }
 
-    fn user(&mut self, line: Json<'_>) -> Vec<AgentEvent> {
+    fn user(&mut self, line: Json<'_>, events: &mut Vec<AgentEvent>) {
         let parent = text(line, "parent_tool_use_id");
         let parent = parent.as_deref();
         let content = line.field("message").and_then(|message| message.field("content"));
-        objects(content)
-            .filter(|block| text(*block, "type").as_deref() == Some("tool_result"))
-            .filter_map(|block| self.tool_result(block, parent))
-            .collect()
+        let results = objects(content).filter(|block| text(*block, "type").as_deref() == Some("tool_result"));
+        events.extend(results.filter_map(|block| self.tool_result(block, parent)));
     }
 
     fn tool_result(&mut self, block: Json<'_>, parent: Option<&str>) -> Option<AgentEvent> {

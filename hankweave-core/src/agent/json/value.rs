@@ -61,7 +61,10 @@ impl<'d> Json<'d> {
     }
 
     pub(in crate::agent) fn as_u64(self) -> Option<u64> {
-        self.as_number()?.as_u64()
+        match self.kind() {
+            Kind::Number => self.written().parse().ok(),
+            _ => None,
+        }
     }
 
     /// The number, which may lose digits; `None` for what is no number.

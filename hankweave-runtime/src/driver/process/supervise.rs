@@ -219,7 +219,7 @@ impl Scribe {
     async fn hear(&mut self, mut chunk: &[u8]) {
         let mut events = Vec::new();
         while let Some(line) = self.framer.next(&mut chunk) {
-            events.extend(self.events_of(line));
+            self.read(line, &mut events);
             if events.len() >= AT_ONCE {
                 self.tell(std::mem::take(&mut events)).await;
             }
@@ -230,7 +230,8 @@ impl Scribe {
     /// Tells what the last line says, which has no end.
     async fn hear_the_rest(&mut self) {
         if let Some(line) = self.framer.finish() {
-            let events = self.events_of(line);
+            let mut events = Vec::new();
+            self.read(line, &mut events);
             self.tell(events).await;
         }
     }
@@ -242,10 +243,10 @@ impl Scribe {
         }
     }
 
-    fn events_of(&mut self, line: Line<'_>) -> Vec<AgentEvent> {
+    fn read(&mut self, line: Line<'_>, events: &mut Vec<AgentEvent>) {
         match line {
-            Line::Text(text) => self.decoder.line(&text),
-            Line::TooLong { bytes, sha256 } => vec![AgentEvent::OutputTruncated { bytes, sha256 }],
+            Line::Text(text) => self.decoder.read(&text, events),
+            Line::TooLong { bytes, sha256 } => events.push(AgentEvent::OutputTruncated { bytes, sha256 }),
         }
     }
 }
