@@ -29,7 +29,7 @@ impl Attendance {
     }
 
     /// Whether somebody is there.
-    pub(super) fn is_anybody_there(&self) -> bool {
+    pub(crate) fn is_anybody_there(&self) -> bool {
         *self.0.borrow() > 0
     }
 

@@ -128,3 +128,91 @@ impl Attention {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Room {
+        limits: Limits,
+        doubtful: Attendance,
+        listeners: Attendance,
+        client: Attention,
+    }
+
+    impl Room {
+        /// One client that has shaken hands and is asked.
+        fn new() -> Self {
+            let mut room = Self {
+                limits: Limits::default(),
+                doubtful: Attendance::new(),
+                listeners: Attendance::new(),
+                client: Attention::new(),
+            };
+            room.client.enter(&room.doubtful);
+            room.client.ask();
+            room
+        }
+
+        async fn look_after(&mut self, time: Duration) -> Look {
+            tokio::time::sleep(time).await;
+            self.client.look(&self.limits)
+        }
+
+        /// Whether it is among the doubtful, and among the listeners.
+        fn counts(&self) -> (bool, bool) {
+            (
+                self.doubtful.is_anybody_there(),
+                self.listeners.is_anybody_there(),
+            )
+        }
+    }
+
+    const MOMENT: Duration = Duration::from_millis(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_answer_is_doubted_for_its_patience_and_not_a_moment_longer() {
+        let mut room = Room::new();
+        let patience = room.limits.patience;
+        assert_eq!(room.client.next_look(&room.limits), Instant::now() + patience);
+        assert_eq!(
+            room.look_after(patience.checked_sub(MOMENT).unwrap()).await,
+            Look::Fine
+        );
+        assert_eq!(room.counts(), (true, false));
+        assert_eq!(room.client.hesitation(&room.limits), patience);
+        assert_eq!(room.look_after(MOMENT).await, Look::Fine);
+        assert_eq!(room.counts(), (false, false));
+        assert_eq!(room.client.hesitation(&room.limits), room.limits.answer);
+        assert_eq!(room.client.patience(&room.limits), Duration::ZERO);
+        let rest = room.limits.silence.checked_sub(patience).unwrap();
+        assert_eq!(room.client.next_look(&room.limits), Instant::now() + rest);
+        assert_eq!(room.look_after(rest).await, Look::Silent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_answers_listens_however_late() {
+        let mut room = Room::new();
+        let patience = room.limits.patience;
+        room.look_after(patience).await;
+        room.client.hear(&room.listeners);
+        assert_eq!(room.counts(), (false, true));
+        assert_eq!(room.client.hesitation(&room.limits), room.limits.hesitation);
+        assert!(!room.client.is_in_doubt());
+        room.client.ask();
+        assert_eq!(room.look_after(patience).await, Look::Fine);
+        assert_eq!(room.counts(), (false, true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_is_not_asked_is_asked_half_way_to_its_silence() {
+        let mut client = Attention::new();
+        let limits = Limits::default();
+        let half = limits.silence / 2;
+        assert_eq!(client.next_look(&limits), Instant::now() + half);
+        tokio::time::sleep(half.checked_sub(MOMENT).unwrap()).await;
+        assert_eq!(client.look(&limits), Look::Fine);
+        tokio::time::sleep(MOMENT).await;
+        assert_eq!(client.look(&limits), Look::Ask);
+    }
+}
