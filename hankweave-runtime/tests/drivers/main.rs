@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, Launch, ProcessExit, Verdict};
@@ -39,12 +39,18 @@ static HOST: LazyLock<ProcessHost> = LazyLock::new(|| ProcessHost::new(&WORLD));
 
 struct Stage {
     folder: TempDir,
+    _turn: MutexGuard<'static, ()>,
 }
+
+/// One agent at a time, as in a run: who sweeps behind one takes every orphan that this process has adopted for its own.
+static TURN: Mutex<()> = Mutex::new(());
 
 impl Stage {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("the temporary folder is writable"),
+            // A test that failed leaves nothing in there.
+            _turn: TURN.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 
