@@ -65,7 +65,7 @@ impl ClaudeDecoder {
         events
     }
 
-    /// [`line`](Self::line) for many lines in a row, whose events are collected.
+    /// [`line`](Self::line) for many lines in a row: adds what one says to the events of those before it.
     pub fn read(&mut self, line: &str, events: &mut Vec<AgentEvent>) {
         let line = line.trim();
         if line.is_empty() {
