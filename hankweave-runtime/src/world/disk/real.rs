@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{Advice, FileType, FlockOperation, Mode, OFlags, fadvise};
 use rustix::io::Errno;
 
 use super::real_folder::RealFolder;
@@ -134,16 +135,32 @@ impl Disk for RealDisk {
     }
 }
 
+/// How much is written before the system is asked to begin bringing it to the disk, in bytes. It would do so after seconds; until then a
+/// sync, even one of something else, finds everything still to be done.
+const SENT_AT_ONCE: u64 = 4 << 20;
+
 #[derive(Debug)]
 struct RealAppendFile {
     file: Arc<RealSyncFile>,
     length: u64,
+    /// What is in front of this is on its way to the disk, or there already.
+    sent: u64,
 }
 
 impl RealAppendFile {
     fn boxed(file: File, length: u64) -> Box<dyn AppendFile> {
         let file = Arc::new(RealSyncFile(file));
-        Box::new(Self { file, length })
+        let sent = length;
+        Box::new(Self { file, length, sent })
+    }
+
+    fn send_on(&mut self) {
+        let unsent = self.length.saturating_sub(self.sent);
+        if unsent >= SENT_AT_ONCE {
+            // Advice: a system that does not take it does the same later.
+            let _ = fadvise(&self.file.0, self.sent, NonZeroU64::new(unsent), Advice::DontNeed);
+            self.sent = self.length;
+        }
     }
 }
 
@@ -151,6 +168,7 @@ impl AppendFile for RealAppendFile {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         (&self.file.0).write_all(bytes)?;
         self.length += bytes.len() as u64;
+        self.send_on();
         Ok(())
     }
 
@@ -161,6 +179,7 @@ impl AppendFile for RealAppendFile {
     fn rewind(&mut self, length: u64) -> io::Result<()> {
         (&self.file.0).seek(SeekFrom::Start(length))?;
         self.length = length;
+        self.sent = self.sent.min(length);
         Ok(())
     }
 
