@@ -496,7 +496,7 @@ mod tests {
         let is_idle = |event: &Event| matches!(event, Event::ServerIdle { .. });
         while let Some(delivery) = events.next().await.unwrap() {
             if let Delivery::Events(events) = delivery
-                && events.entries().iter().any(|entry| is_idle(&entry.event))
+                && events.entries().any(|entry| is_idle(&entry.event))
             {
                 break;
             }

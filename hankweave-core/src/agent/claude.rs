@@ -13,7 +13,8 @@ use std::time::Duration;
 use super::classify::{classify, is_context_exceeded};
 use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 use super::failure::FailureReason;
-use super::json::{Json, Tape};
+use super::json::Json;
+use super::lines::{AgentLines, Said};
 use super::outcome::{ExitOutcome, ProcessExit, Verdict};
 use crate::cost::{ModelUsage, ProcessUsage, ReportedUsage, TokenUsage, Usd, pricing};
 use crate::id::SessionId;
@@ -36,10 +37,11 @@ pub struct ClaudeDecoder {
     open_tools: HashMap<String, String>,
     /// Hashes of the ids of counted messages: an id may be as long as a line, a hash is not.
     counted: HashSet<u64>,
+    /// The message that was counted last, of which the next lines are as a rule.
+    last_counted: String,
     usage: ProcessUsage,
     /// The result that decides: the last success, else the last error.
     deciding: Option<AgentResult>,
-    tape: Tape,
 }
 
 impl ClaudeDecoder {
@@ -52,40 +54,43 @@ impl ClaudeDecoder {
             had_session: false,
             open_tools: HashMap::new(),
             counted: HashSet::new(),
+            last_counted: String::new(),
             usage: ProcessUsage::default(),
             deciding: None,
-            tape: Tape::default(),
         }
     }
 
     /// Translates one line, given without its line break.
     pub fn line(&mut self, line: &str) -> Vec<AgentEvent> {
+        let mut lines = AgentLines::default();
+        lines.push(line);
         let mut events = Vec::new();
-        self.read(line, &mut events);
+        self.hear(&lines, 0, &mut events);
         events
     }
 
-    /// [`line`](Self::line) for many lines in a row: adds what one says to the events of those before it.
-    pub fn read(&mut self, line: &str, events: &mut Vec<AgentEvent>) {
-        let line = line.trim();
-        if line.is_empty() {
-            return;
-        }
-        let mut tape = std::mem::take(&mut self.tape);
-        match tape.read(line).filter(|said| said.is_object()) {
-            Some(said) => self.said(said, events),
-            None => events.push(AgentEvent::Unparsed {
+    /// Adds what line number `index` of `lines`, counted from 0, says; nothing when there is no such line.
+    pub fn hear(&mut self, lines: &AgentLines, index: usize, events: &mut Vec<AgentEvent>) {
+        match lines.get(index) {
+            Some(Said::Object(line)) => self.said(line, events),
+            Some(Said::Unparsed(line)) => events.push(AgentEvent::Unparsed {
                 start: line.chars().take(UNPARSED_CHARS).collect(),
             }),
+            Some(Said::TooLong { bytes, sha256 }) => events.push(AgentEvent::OutputTruncated {
+                bytes,
+                sha256: sha256.to_owned(),
+            }),
+            None => {}
         }
-        self.tape = tape.kept();
     }
 
     fn said(&mut self, line: Json<'_>, events: &mut Vec<AgentEvent>) {
-        match text(line, "type").as_deref() {
+        let [kind, message, parent] = line.fields(["type", "message", "parent_tool_use_id"]);
+        let parent = parent.and_then(Json::as_str);
+        match kind.and_then(Json::as_str).as_deref() {
             Some("system") => events.extend(self.system(line)),
-            Some("assistant") => self.assistant(line, events),
-            Some("user") => self.user(line, events),
+            Some("assistant") => self.assistant(message, parent.as_deref(), events),
+            Some("user") => self.user(message, parent.as_deref(), events),
             Some("result") => events.push(AgentEvent::Result(self.result(line))),
             _ => {}
         }
@@ -96,7 +101,7 @@ impl ClaudeDecoder {
     /// `stderr_tail` is the end of standard error; its words count when there is no result. `leftovers` is how many
     /// descendants had to be killed.
     #[must_use]
-    pub fn finish(self, exit: ProcessExit, stderr_tail: String, leftovers: usize) -> ExitOutcome {
+    pub fn finish(&self, exit: ProcessExit, stderr_tail: String, leftovers: usize) -> ExitOutcome {
         ExitOutcome {
             exit,
             verdict: self.verdict(exit, &stderr_tail),
@@ -168,36 +173,36 @@ impl ClaudeDecoder {
         })
     }
 
-    fn assistant(&mut self, line: Json<'_>, events: &mut Vec<AgentEvent>) {
-        let Some(message) = line.field("message") else {
+    fn assistant(&mut self, message: Option<Json<'_>>, parent: Option<&str>, events: &mut Vec<AgentEvent>) {
+        let Some(message) = message else {
             return;
         };
-        let parent = text(line, "parent_tool_use_id");
-        let parent = parent.as_deref();
-        let blocks = objects(message.field("content"));
-        events.extend(blocks.filter_map(|block| self.block(block, parent)));
-        events.extend(self.message_usage(message, parent));
+        let [id, model, usage, content] = message.fields(["id", "model", "usage", "content"]);
+        events.extend(objects(content).filter_map(|block| self.block(block, parent)));
+        if let (Some(id), Some(model), Some(usage)) = (id, model, usage) {
+            events.extend(self.message_usage(id, model, usage, parent));
+        }
     }
 
     fn block(&mut self, block: Json<'_>, parent: Option<&str>) -> Option<AgentEvent> {
-        match &*text(block, "type")? {
+        let [kind, said, thought, id, name, input] =
+            block.fields(["type", "text", "thinking", "id", "name", "input"]);
+        match &*kind?.as_str()? {
             "text" => Some(AgentEvent::Message {
-                text: text(block, "text")?.into_owned(),
+                text: said?.as_str()?.into_owned(),
                 parent_tool_use_id: parent.map(str::to_owned),
             }),
             "thinking" => Some(AgentEvent::Thinking {
-                text: text(block, "thinking")?.into_owned(),
+                text: thought?.as_str()?.into_owned(),
                 parent_tool_use_id: parent.map(str::to_owned),
             }),
             "tool_use" => {
-                let (id, name) = (text(block, "id")?, text(block, "name")?);
+                let (id, name) = (id?.as_str()?, name?.as_str()?);
                 self.remember_tool(&id, &name);
                 Some(AgentEvent::ToolUse {
                     id: id.into_owned(),
                     name: name.into_owned(),
-                    input: block
-                        .field("input")
-                        .map_or(serde_json::Value::Null, Json::to_value),
+                    input: input.map_or(serde_json::Value::Null, Json::to_value),
                     parent_tool_use_id: parent.map(str::to_owned),
                 })
             }
@@ -213,18 +218,29 @@ impl ClaudeDecoder {
     }
 
     /// Usage stands on every line of a message, so it counts with the first line only.
-    fn message_usage(&mut self, message: Json<'_>, parent: Option<&str>) -> Option<AgentEvent> {
-        let id = text(message, "id")?;
-        let model = text(message, "model")?;
+    fn message_usage(
+        &mut self,
+        id: Json<'_>,
+        model: Json<'_>,
+        usage: Json<'_>,
+        parent: Option<&str>,
+    ) -> Option<AgentEvent> {
+        let (id, model) = (id.as_str()?, model.as_str()?);
+        if id == self.last_counted {
+            return None;
+        }
         let hash = hash(&id);
         if self.counted.contains(&hash) {
             return None;
         }
-        let tokens = api_tokens(message.field("usage")?);
+        let tokens = api_tokens(usage);
         if tokens == TokenUsage::ZERO {
             return None;
         }
         self.counted.insert(hash);
+        if id.len() <= MAX_REMEMBERED_BYTES {
+            (*id).clone_into(&mut self.last_counted);
+        }
         Some(AgentEvent::Usage(MessageUsage {
             usage: self.usage.message(&model, tokens),
             message_id: id.into_owned(),
@@ -233,17 +249,16 @@ impl ClaudeDecoder {
         }))
     }
 
-    fn user(&mut self, line: Json<'_>, events: &mut Vec<AgentEvent>) {
-        let parent = text(line, "parent_tool_use_id");
-        let parent = parent.as_deref();
-        let content = line.field("message").and_then(|message| message.field("content"));
-        let results = objects(content).filter(|block| text(*block, "type").as_deref() == Some("tool_result"));
-        events.extend(results.filter_map(|block| self.tool_result(block, parent)));
+    fn user(&mut self, message: Option<Json<'_>>, parent: Option<&str>, events: &mut Vec<AgentEvent>) {
+        let content = message.and_then(|message| message.field("content"));
+        events.extend(objects(content).filter_map(|block| self.tool_result(block, parent)));
     }
 
     fn tool_result(&mut self, block: Json<'_>, parent: Option<&str>) -> Option<AgentEvent> {
-        let id = text(block, "tool_use_id")?;
-        let whole = block.field("content").map(content_text).unwrap_or_default();
+        let [kind, id, content, is_error] = block.fields(["type", "tool_use_id", "content", "is_error"]);
+        kind?.as_str().filter(|kind| kind == "tool_result")?;
+        let id = id?.as_str()?;
+        let whole = content.map(content_text).unwrap_or_default();
         let original_length = whole.chars().count();
         let truncated = original_length > ToolResult::MAX_CHARS;
         Some(AgentEvent::ToolResult(ToolResult {
@@ -256,7 +271,7 @@ impl ClaudeDecoder {
             },
             truncated,
             original_length,
-            is_error: flag(block, "is_error"),
+            is_error: is_error.and_then(Json::as_bool).unwrap_or(false),
             parent_tool_use_id: parent.map(str::to_owned),
         }))
     }

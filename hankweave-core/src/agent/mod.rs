@@ -9,10 +9,12 @@ mod event;
 mod failure;
 mod json;
 mod launch;
+mod lines;
 mod outcome;
 
 pub use claude::ClaudeDecoder;
 pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 pub use failure::{FailureKind, FailureReason};
 pub use launch::Launch;
+pub use lines::AgentLines;
 pub use outcome::{ExitOutcome, ProcessExit, Verdict};

@@ -503,6 +503,18 @@ pub enum AgentAction {
     ToolUse,
 }
 
+impl AgentAction {
+    /// The name that stands in the `action` field.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Thinking => "thinking",
+            Self::Message => "message",
+            Self::ToolUse => "tool_use",
+        }
+    }
+}
+
 /// Where a rig command printed a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -603,11 +615,17 @@ pub enum IdleReason {
 }
 
 impl Event {
+    /// The [`name`](Self::name) of a change of the state document.
+    pub const STATE_TRANSITION: &'static str = "state.transition";
+
+    /// The [`name`](Self::name) of the news that nothing runs.
+    pub const SERVER_IDLE: &'static str = "server.idle";
+
     /// The name that stands in the `type` field.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::StateTransition { .. } => "state.transition",
+            Self::StateTransition { .. } => Self::STATE_TRANSITION,
             Self::CodonStarted { .. } => "codon.started",
             Self::CodonCompleted { .. } => "codon.completed",
             Self::CodonExtended { .. } => "codon.extended",
@@ -633,7 +651,7 @@ impl Event {
             Self::CheckpointList { .. } => "checkpoint.list",
             Self::RollbackStarted { .. } => "rollback.started",
             Self::RollbackCompleted { .. } => "rollback.completed",
-            Self::ServerIdle { .. } => "server.idle",
+            Self::ServerIdle { .. } => Self::SERVER_IDLE,
             Self::Info { .. } => "info",
             Self::Error { .. } => "error",
         }

@@ -58,7 +58,7 @@ impl Live {
             // The agent speaks once everything about its start has been told.
             let started = |event: &Event| matches!(event, Event::CodonStarted { .. });
             while let Ok(Some(delivery)) = events.next().await {
-                if matches!(&delivery, Delivery::Events(events) if events.entries().iter().any(|entry| started(&entry.event))) {
+                if matches!(&delivery, Delivery::Events(events) if events.entries().any(|entry| started(&entry.event))) {
                     break;
                 }
             }

@@ -188,7 +188,7 @@ async fn listen(mut subscription: Subscription, witness: Witness) {
     while let Ok(Some(delivery)) = subscription.next().await {
         if let Delivery::Events(events) = delivery {
             for entry in events.entries() {
-                let heard = witness.notes().told.hear(entry.clone());
+                let heard = witness.notes().told.hear(entry);
                 witness.check(heard);
             }
         }
@@ -215,7 +215,7 @@ async fn skip(plan: &LifePlan, mut events: Subscription, commander: Commander) {
             continue;
         };
         let works = |event: &Event| matches!(event, Event::CodonStarted { codon_id, .. } if codon_id.as_str() == skipped);
-        for _ in events.entries().iter().filter(|entry| works(&entry.event)) {
+        for _ in events.entries().filter(|entry| works(&entry.event)) {
             // A run that ends at the same moment refuses, and then it is skipped the next time.
             let _ = commander.send(Command::Skip).await;
         }
@@ -237,7 +237,7 @@ async fn go_back_in_run(
             continue;
         };
         let idles = |event: &Event| matches!(event, Event::ServerIdle { .. });
-        if events.entries().iter().any(|entry| idles(&entry.event)) {
+        if events.entries().any(|entry| idles(&entry.event)) {
             let (target, restart) = (end_of(id), false);
             // What became of it is in the records.
             let _ = commander.send(Command::RollBack { target, restart }).await;

@@ -215,7 +215,7 @@ fn a_start_reads_no_more_of_a_longer_journal() {
             },
         };
         open_journal(&disk.begin_life(Plan::default()))
-            .append(&Batch::new((1..=events).map(entry).collect()))
+            .append(&Batch::new(&(1..=events).map(entry).collect::<Vec<_>>()))
             .unwrap();
         let life = disk.begin_life(Plan::default());
         assert_eq!(open_journal(&life).last_seq(), events);

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::error::chain;
+use crate::journal::BatchLine;
 use crate::report::Report;
 use crate::state_manager::{Delivery, Subscription};
 use crate::world::blocking::Blocking;
@@ -47,19 +48,31 @@ impl Show {
 
 /// Shows everything. A reader that has gone away ends the showing, not the run.
 async fn show(mut events: Subscription, mut report: Report) -> Report {
+    show_all(&mut events, &mut report).await;
+    // The end may have come before there was a pause to write out what was said last.
+    let _ = report.flush();
+    report
+}
+
+async fn show_all(events: &mut Subscription, report: &mut Report) {
     loop {
-        match next(&mut events, &mut report).await {
+        match next(events, report).await {
             Ok(Some(Delivery::Events(events))) => {
-                events.entries().iter().for_each(log_transition);
+                let transitions = events
+                    .lines()
+                    .filter(|line| line.kind() == Event::STATE_TRANSITION);
+                transitions
+                    .filter_map(BatchLine::entry)
+                    .for_each(|entry| log_transition(&entry));
                 if report.events(&events).is_err() {
-                    report = Report::Quiet;
+                    *report = Report::Quiet;
                 }
             }
             Ok(Some(Delivery::Lagged)) => tracing::debug!("the report is behind and reads the journal"),
-            Ok(None) => return report,
+            Ok(None) => return,
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "events are missing from the report");
-                return report;
+                return;
             }
         }
     }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::context::CodonRun;
 use crate::driver::EventReceiver;
-use crate::state_manager::Incoming;
+use crate::state_manager::Parcel;
 
 /// Listens to the agent of one codon.
 pub(super) struct Listener<'a> {
@@ -23,8 +23,10 @@ pub(super) struct Listener<'a> {
     pub(super) meter: Meter,
     /// The agent shortened its conversation because its context was full.
     pub(super) compacted: bool,
+    /// When the words that are being heard had arrived.
+    now: Instant,
     /// What follows from the words that were heard, in order, and was not handed on yet.
-    news: Vec<Incoming>,
+    news: Parcel,
 }
 
 /// What an agent has said without a pause.
@@ -45,7 +47,8 @@ impl<'a> Listener<'a> {
             open_tools: HashMap::new(),
             meter,
             compacted: false,
-            news: Vec::new(),
+            now: Instant::now(),
+            news: Parcel::default(),
         }
     }
 
@@ -67,6 +70,7 @@ impl<'a> Listener<'a> {
     }
 
     fn hear_all(&mut self, first: AgentEvent, more: &mut EventReceiver) -> Heard {
+        self.now = Instant::now();
         let mut next = Some(first);
         while let Some(event) = next {
             let spends = matches!(event, AgentEvent::Usage(_));
@@ -118,12 +122,12 @@ impl<'a> Listener<'a> {
                     length: bytes,
                     sha256,
                 };
-                self.tell(event);
+                self.tell(&event);
             }
             AgentEvent::Unparsed { start } => {
                 let codon_id = self.codon.entry.codon_id.clone();
                 let event = wire::Event::OutputUnparsed { codon_id, start };
-                self.tell(event);
+                self.tell(&event);
             }
             // An agent that has answered is about to end: what it reports is compared with its limits when it goes on, or has ended.
             AgentEvent::Result(result) => self.meter.settle(result.usage.cost, result.usage.tokens),
@@ -141,7 +145,7 @@ impl<'a> Listener<'a> {
             tool_input: None,
             tool_use_id: None,
         };
-        self.tell(event);
+        self.tell(&event);
     }
 
     fn use_tool(&mut self, id: String, name: String, input: serde_json::Value) {
@@ -153,13 +157,13 @@ impl<'a> Listener<'a> {
             tool_input: Some(input),
             tool_use_id: Some(id.clone()),
         };
-        self.open_tools.insert(id, (name, Instant::now()));
-        self.tell(event);
+        self.open_tools.insert(id, (name, self.now));
+        self.tell(&event);
     }
 
     fn answer(&mut self, result: ToolResult) {
         let (name, begin) = self.open_tools.remove(&result.tool_use_id).unzip();
-        let elapsed = begin.map_or(Duration::ZERO, |begin| begin.elapsed());
+        let elapsed = begin.map_or(Duration::ZERO, |begin| self.now - begin);
         let event = wire::Event::ToolResult {
             codon_id: self.codon.entry.codon_id.clone(),
             tool_use_id: result.tool_use_id,
@@ -170,7 +174,7 @@ impl<'a> Listener<'a> {
             execution_time_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             is_error: result.is_error,
         };
-        self.tell(event);
+        self.tell(&event);
     }
 
     /// One model message: its tokens and its price come on top, and it counts as a message of the main conversation.
@@ -187,7 +191,7 @@ impl<'a> Listener<'a> {
             cost_delta: usage.usage.cost,
             tokens_delta: usage.usage.tokens,
         };
-        self.news.push(Incoming::Transition(costs));
+        self.news.transition(costs);
         if !from_sub_agent {
             let new_count = self.running.assistant_message_count + 1;
             self.running.set_assistant_message_count(new_count);
@@ -196,7 +200,7 @@ impl<'a> Listener<'a> {
                 codon_id: codon_id.clone(),
                 new_count,
             };
-            self.news.push(Incoming::Transition(count));
+            self.news.transition(count);
         }
         let tokens = usage.usage.tokens;
         let event = wire::Event::TokenUsage {
@@ -208,14 +212,14 @@ impl<'a> Listener<'a> {
             total_cost: self.running.current_cost,
             model_id: Some(usage.model),
         };
-        self.tell(event);
+        self.tell(&event);
     }
 
     fn info(&mut self, message: String) {
-        self.tell(wire::Event::Info { message });
+        self.tell(&wire::Event::Info { message });
     }
 
-    fn tell(&mut self, event: wire::Event) {
-        self.news.push(Incoming::Record(event));
+    fn tell(&mut self, event: &wire::Event) {
+        self.news.record(event);
     }
 }

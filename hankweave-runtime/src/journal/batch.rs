@@ -1,92 +1,174 @@
-//! Events that are told together, and the lines that the journal has of them.
+//! Events that are told together, as the lines that the journal has of them.
 
 use hankweave_core::wire::JournalEntry;
 
-use super::lines;
-use crate::json::TimeWriter;
+use super::batch_writer::BatchWriter;
 
-/// Entries in the order of their `seq`, written down once for everybody.
-#[derive(Debug, Default, PartialEq)]
+/// Lines in the order of their `seq`, written down once for everybody. Whoever wants to know more than a line says at its beginning reads it:
+/// most lines are only passed on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    entries: Vec<JournalEntry>,
-    /// Their lines, each with its newline.
+    /// The lines, each with its newline.
     text: String,
-    /// Where the line of each entry ends in `text`, behind its newline.
-    ends: Vec<usize>,
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) seq: u64,
+    /// The type of its event.
+    pub(super) kind: &'static str,
+    /// Where it ends in the text, behind its newline.
+    pub(super) end: usize,
 }
 
 impl Batch {
     /// Writes the lines of `entries`, which are in the order of their `seq`.
     #[must_use]
-    pub fn new(entries: Vec<JournalEntry>) -> Self {
-        let mut text = Vec::with_capacity(entries.len() * LINE_BYTES);
-        let mut times = TimeWriter::default();
-        let ends = entries
-            .iter()
-            .map(|entry| {
-                lines::append(&mut text, &mut times, entry);
-                text.len()
-            })
-            .collect();
-        let text = String::from_utf8(text).expect("JSON is text");
-        Self { entries, text, ends }
+    pub fn new(entries: &[JournalEntry]) -> Self {
+        let mut writer = BatchWriter::with_room_for(0, entries.len());
+        entries.iter().for_each(|entry| writer.entry(entry));
+        writer.finish()
     }
 
-    /// The entries, oldest first.
-    #[must_use]
-    pub fn entries(&self) -> &[JournalEntry] {
-        &self.entries
+    /// `lines` as they stand in `text`.
+    pub(super) fn of(text: String, lines: Vec<Line>) -> Self {
+        Self { text, lines }
     }
 
-    /// Their lines, one behind the other, each with its newline: what stands in the journal.
+    /// The lines, one behind the other, each with its newline: what stands in the journal.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The `seq` of the last entry; 0 when there is none.
-    pub(crate) fn last_seq(&self) -> u64 {
-        self.entries.last().map_or(0, |entry| entry.seq)
+    /// How many events there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lines.len()
     }
 
-    /// The lines from entry number `from` on, one behind the other, each with its newline.
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// The `seq` of the first event.
+    pub(super) fn first_seq(&self) -> Option<u64> {
+        self.lines.first().map(|line| line.seq)
+    }
+
+    /// The `seq` of the last event; 0 when there is none.
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.lines.last().map_or(0, |line| line.seq)
+    }
+
+    /// How many of the events have a number up to `seq`.
+    pub(crate) fn count_until(&self, seq: u64) -> usize {
+        self.lines.partition_point(|line| line.seq <= seq)
+    }
+
+    /// The lines from number `from` on, counted from 0, one behind the other, each with its newline.
     pub(crate) fn text_from(&self, from: usize) -> &str {
         &self.text[self.begin_of_line(from)..]
     }
 
-    /// The line of entry number `index`, one JSON object without a newline.
-    pub(crate) fn line(&self, index: usize) -> &str {
-        &self.text[self.begin_of_line(index)..self.ends[index] - 1]
+    /// Its lines, oldest first.
+    pub fn lines(&self) -> impl Iterator<Item = BatchLine<'_>> {
+        (0..self.len()).map(|index| self.line(index))
     }
 
-    /// About how much memory it takes, in bytes; what the entries hold besides is a part of their lines.
+    /// Line number `index`, counted from 0.
+    pub(crate) fn line(&self, index: usize) -> BatchLine<'_> {
+        BatchLine { batch: self, index }
+    }
+
+    /// About how much memory it takes, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        2 * self.text.len() + self.entries.len() * size_of::<JournalEntry>()
+        self.text.len() + size_of_val(&*self.lines)
     }
 
     fn begin_of_line(&self, index: usize) -> usize {
-        index.checked_sub(1).map_or(0, |before| self.ends[before])
+        index.checked_sub(1).map_or(0, |before| self.lines[before].end)
     }
 }
 
-/// What most lines need at most.
-const LINE_BYTES: usize = 256;
+/// One line of a [`Batch`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchLine<'b> {
+    batch: &'b Batch,
+    index: usize,
+}
+
+impl<'b> BatchLine<'b> {
+    /// The number of the event.
+    #[must_use]
+    pub fn seq(self) -> u64 {
+        self.batch.lines[self.index].seq
+    }
+
+    /// Its type, as in the line.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        self.batch.lines[self.index].kind
+    }
+
+    /// The line, one JSON object without a newline.
+    #[must_use]
+    pub fn text(self) -> &'b str {
+        let end = self.batch.lines[self.index].end;
+        &self.batch.text[self.batch.begin_of_line(self.index)..end - 1]
+    }
+
+    /// What the line says; `None` for one that nests too deep to be read, which only a driver of somebody else can bring about.
+    #[must_use]
+    pub fn entry(self) -> Option<JournalEntry> {
+        JournalEntry::from_json(self.text().as_bytes()).ok()
+    }
+}
 
 #[cfg(test)]
 mod tests {
-    use super::super::contract::entries;
+    use super::super::contract::{entries, entry};
+    use super::*;
 
     #[test]
     fn each_entry_has_the_line_that_its_serialisation_gives() {
-        let batch = entries([1, 3, 4]);
-        let expected: Vec<_> = batch
-            .entries()
-            .iter()
-            .map(|entry| serde_json::to_string(entry).unwrap())
-            .collect();
-        assert_eq!([0, 1, 2].map(|index| batch.line(index)), *expected);
+        let (all, batch) = ([1, 3, 4].map(entry), entries([1, 3, 4]));
+        let expected = all.each_ref().map(|entry| serde_json::to_string(entry).unwrap());
+        let lines = [0, 1, 2].map(|index| batch.line(index));
+        assert_eq!(
+            lines.map(|line| line.text()),
+            expected.each_ref().map(String::as_str)
+        );
+        assert_eq!(
+            lines.map(|line| (line.seq(), line.kind())),
+            [1, 3, 4].map(|seq| (seq, "info"))
+        );
+        assert_eq!(lines.map(|line| line.entry()), all.map(Some));
         assert_eq!(batch.text().lines().collect::<Vec<_>>(), expected);
         assert_eq!(batch.text_from(2), format!("{}\n", expected[2]));
-        assert_eq!(batch.last_seq(), 4);
+        assert_eq!((batch.last_seq(), batch.count_until(3)), (4, 2));
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_no_entry_again() {
+        let mut input = serde_json::Value::Null;
+        for _ in 0..200 {
+            input = serde_json::json!([input]);
+        }
+        let deep = JournalEntry {
+            event: hankweave_core::wire::Event::AssistantAction {
+                codon_id: hankweave_core::id::CodonId::new("a").unwrap(),
+                action: hankweave_core::wire::AgentAction::ToolUse,
+                content: String::new(),
+                tool_name: None,
+                tool_input: Some(input),
+                tool_use_id: None,
+            },
+            ..entry(1)
+        };
+        assert_eq!(Batch::new(&[deep]).line(0).entry(), None);
     }
 }

@@ -13,7 +13,6 @@ use super::lines::{self, Lines};
 use super::retention::{is_forgotten, keep_the_rest, oldest_beyond};
 use super::segment::Segment;
 use super::{Batch, EventJournal, JournalError, Page, PageLimit};
-use crate::json::TimeWriter;
 use crate::world::disk::{self, AppendFile, Disk, SyncFile};
 
 /// A journal of append-only files with one line for each event.
@@ -211,25 +210,28 @@ impl FileJournal {
         Ok(None)
     }
 
-    /// Writes the last file anew with `entries` among its lines.
-    fn rewrite_last(&self, writer: &mut Writer, entries: Vec<JournalEntry>) -> io::Result<()> {
+    /// Writes the last file anew with those of `restored` among its lines.
+    fn rewrite_last(&self, writer: &mut Writer, restored: &Batch) -> io::Result<()> {
         let segment = writer
             .segments
             .last()
             .expect("a journal has at least one file")
             .clone();
-        let mut restored = entries.into_iter().peekable();
-        let (mut content, mut times) = (Vec::new(), TimeWriter::default());
+        let mut restored = restored.lines().peekable();
+        let mut content = Vec::new();
+        let mut add = |line: &[u8]| {
+            content.extend_from_slice(line);
+            content.push(b'\n');
+        };
         let mut lines = Lines::new(&*self.disk, &segment.path, 0);
         while let Some(line) = lines.next_line()? {
             let seq = line.bytes.and_then(lines::seq_of);
-            while let Some(entry) = restored.next_if(|entry| seq.is_some_and(|seq| entry.seq < seq)) {
-                lines::append(&mut content, &mut times, &entry);
+            while let Some(line) = restored.next_if(|line| seq.is_some_and(|seq| line.seq() < seq)) {
+                add(line.text().as_bytes());
             }
-            content.extend_from_slice(line.bytes.unwrap_or_default());
-            content.push(b'\n');
+            add(line.bytes.unwrap_or_default());
         }
-        restored.for_each(|entry| lines::append(&mut content, &mut times, &entry));
+        restored.for_each(|line| add(line.text().as_bytes()));
         disk::replace(&*self.disk, &segment.path, &content)?;
         writer.file = self.disk.open_append(&segment.path)?;
         writer.index.forget(segment.number);
@@ -263,8 +265,7 @@ impl Writer {
             self.index.note(last.number, self.last_seq, begin);
         }
         self.unsynced = true;
-        let mut entries = batch.entries().iter();
-        self.has_output |= entries.any(|entry| is_forgotten(entry.event.name()));
+        self.has_output |= batch.lines().any(|line| is_forgotten(line.kind()));
         Ok(())
     }
 
@@ -283,19 +284,19 @@ impl Writer {
 
 impl EventJournal for FileJournal {
     fn append(&self, batch: &Batch) -> Result<(), JournalError> {
-        let Some(first) = batch.entries().first() else {
+        let Some(first) = batch.first_seq() else {
             return Ok(());
         };
         let is_full = self.writer().file.length() >= self.limits.segment_bytes;
         if is_full {
-            self.roll(first.seq)?;
+            self.roll(first)?;
         }
         let mut writer = self.writer();
         writer
             .append(batch)
             .map_err(failed("append to the journal in", &self.dir))?;
         writer.last_seq = batch.last_seq();
-        writer.count = writer.count.map(|count| count + batch.entries().len() as u64);
+        writer.count = writer.count.map(|count| count + batch.len() as u64);
         Ok(())
     }
 
@@ -334,17 +335,17 @@ impl EventJournal for FileJournal {
 
     fn restore(&self, mut entries: Vec<JournalEntry>) -> Result<(), JournalError> {
         entries.sort_by_key(|entry| entry.seq);
-        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+        let restored = Batch::new(&entries);
+        let Some(first) = restored.first_seq() else {
             return Ok(());
         };
-        let (first, last) = (first.seq, last.seq);
         if first > self.last_seq() {
-            self.append(&Batch::new(entries))?;
+            self.append(&restored)?;
         } else {
             let mut writer = self.writer();
-            self.rewrite_last(&mut writer, entries)
+            self.rewrite_last(&mut writer, &restored)
                 .map_err(failed("restore events in", &self.dir))?;
-            writer.last_seq = writer.last_seq.max(last);
+            writer.last_seq = writer.last_seq.max(restored.last_seq());
             writer.count = None;
         }
         self.sync()
@@ -553,7 +554,7 @@ mod tests {
     fn a_line_has_the_documented_fields() {
         let batch = entries([3]);
         insta::assert_snapshot!(
-            batch.line(0),
+            batch.line(0).text(),
             @r#"{"seq":3,"id":"event-3","timestamp":"1970-01-01T00:00:00.000Z","type":"info","data":{"message":"number 3"}}"#
         );
     }

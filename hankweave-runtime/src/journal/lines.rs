@@ -1,15 +1,13 @@
-//! Journal lines, and reading them from a file of any size with little memory.
+//! Reading journal lines from a file of any size with little memory.
 
 use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use hankweave_core::event::{Encoded, StateEvent};
-use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
+use hankweave_core::wire::JournalEntry;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
 
-use crate::json::{TimeWriter, push_text};
 use crate::world::disk::Disk;
 
 /// Bytes that are read from the disk at a time. Memory for more would come from the system anew each time, which takes longer than reading.
@@ -22,80 +20,6 @@ const MAX_LINE: usize = 16 << 20;
 pub(super) fn is_json(line: &[u8]) -> bool {
     let text = std::str::from_utf8(line);
     text.is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
-}
-
-/// Adds the line of an entry to `content`: the same as its serialisation gives, put together from its parts, which takes half the time.
-/// `times` is that of the lines before it.
-pub(super) fn append(content: &mut Vec<u8>, times: &mut TimeWriter, entry: &JournalEntry) {
-    append_members(content, times, entry).expect("an entry has text keys, and memory takes everything");
-    content.push(b'\n');
-}
-
-fn append_members(
-    line: &mut Vec<u8>,
-    times: &mut TimeWriter,
-    entry: &JournalEntry,
-) -> serde_json::Result<()> {
-    append_member(line, b"{\"seq\":", &entry.seq)?;
-    append_text(line, b",\"id\":", entry.id.as_str());
-    line.extend_from_slice(b",\"timestamp\":");
-    times.push(line, entry.timestamp);
-    match &entry.event {
-        Event::StateTransition {
-            transition,
-            resulting_state,
-            ..
-        } => append_transition(line, transition, resulting_state),
-        event => {
-            let begin = line.len();
-            serde_json::to_writer(&mut *line, event)?;
-            // The members of the event go on where those of the entry ended.
-            line[begin] = b',';
-            Ok(())
-        }
-    }
-}
-
-/// Takes the text that the event has already.
-fn append_transition(
-    line: &mut Vec<u8>,
-    event: &Encoded<StateEvent>,
-    figures: &CurrentFigures,
-) -> serde_json::Result<()> {
-    line.extend_from_slice(b",\"type\":\"state.transition\",\"data\":");
-    append_text(line, b"{\"transitionType\":", event.name());
-    if let Some(run) = event.run_id() {
-        append_text(line, b",\"runId\":", run.as_str());
-    }
-    if let Some(codon) = event.codon_id() {
-        append_text(line, b",\"codonId\":", codon.as_str());
-    }
-    line.extend_from_slice(b",\"transition\":");
-    line.extend_from_slice(event.json().as_bytes());
-    append_member(
-        line,
-        b",\"resultingState\":{\"currentRunId\":",
-        &figures.current_run_id,
-    )?;
-    append_member(line, b",\"runCount\":", &figures.run_count)?;
-    append_member(line, b",\"totalCost\":", &figures.total_cost)?;
-    append_member(line, b",\"currentRunCost\":", &figures.current_run_cost)?;
-    line.extend_from_slice(b"}}}");
-    Ok(())
-}
-
-fn append_member(
-    line: &mut Vec<u8>,
-    name: &[u8],
-    value: &(impl Serialize + ?Sized),
-) -> serde_json::Result<()> {
-    line.extend_from_slice(name);
-    serde_json::to_writer(line, value)
-}
-
-fn append_text(line: &mut Vec<u8>, name: &[u8], text: &str) {
-    line.extend_from_slice(name);
-    push_text(line, text);
 }
 
 /// The entry of a line; `None` when it was not written whole or was damaged.
@@ -213,11 +137,6 @@ impl<'a> Lines<'a> {
 
 #[cfg(test)]
 mod tests {
-    use hankweave_core::cost::Usd;
-    use hankweave_core::id::{CheckpointSha, CodonId, EventId, RunId};
-    use hankweave_core::time::Timestamp;
-
-    use super::super::Batch;
     use super::*;
     use crate::world::disk::RealDisk;
 
@@ -243,43 +162,6 @@ mod tests {
             [(0, Some(CHUNK + 5)), (first + 1, Some(0)), (first + 2, Some(2))]
         );
         assert_eq!(lines_of(b""), []);
-    }
-
-    #[test]
-    fn the_line_of_a_state_event_is_its_serialisation() {
-        let run_id = RunId::new("a").unwrap();
-        let codon_id = CodonId::new("write#1").unwrap();
-        let about_nothing = StateEvent::InitialCheckpointSet {
-            sha: CheckpointSha::new("0"),
-        };
-        let about_a_run = StateEvent::RunCompleted {
-            run_id: run_id.clone(),
-        };
-        let about_a_codon = StateEvent::CodonStarted {
-            run_id: run_id.clone(),
-            codon_id,
-            loop_context: None,
-        };
-        for (event, current) in [
-            (about_nothing, None),
-            (about_a_run, Some(run_id)),
-            (about_a_codon, None),
-        ] {
-            let figures = CurrentFigures {
-                current_run_id: current,
-                run_count: 2,
-                total_cost: Usd::from_micros(1_500),
-                current_run_cost: Usd::ZERO,
-            };
-            let entry = JournalEntry {
-                seq: 12,
-                id: EventId::new("a \"name\"").unwrap(),
-                timestamp: Timestamp::UNIX_EPOCH,
-                event: Event::state_transition(Box::new(Encoded::new(event).unwrap()), figures),
-            };
-            let expected = serde_json::to_string(&entry).unwrap();
-            assert_eq!(Batch::new(vec![entry]).line(0), expected);
-        }
     }
 
     // covers: F5

@@ -4,27 +4,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::wire::JournalEntry;
 
+use super::lines::decode;
 use super::{Batch, EventJournal, JournalError, Page, PageLimit};
 
-/// Keeps the entries in memory, for tests and for programs that embed hankweave.
+/// Keeps the lines in memory, for tests and for programs that embed hankweave.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
-    entries: Mutex<Vec<Written>>,
+    lines: Mutex<Vec<Written>>,
 }
 
-/// An entry with its line.
-type Written = (JournalEntry, String);
+/// The number of an event, and its line.
+type Written = (u64, String);
 
 impl MemoryJournal {
-    fn entries(&self) -> MutexGuard<'_, Vec<Written>> {
+    fn lines(&self) -> MutexGuard<'_, Vec<Written>> {
         // Every change of the list is a single call, so a panic elsewhere leaves it whole.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EventJournal for MemoryJournal {
     fn append(&self, batch: &Batch) -> Result<(), JournalError> {
-        self.entries().extend(written(batch));
+        self.lines().extend(written(batch));
         Ok(())
     }
 
@@ -37,50 +38,53 @@ impl EventJournal for MemoryJournal {
     }
 
     fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), JournalError> {
-        let mut all = self.entries();
-        all.extend(written(&Batch::new(entries)));
-        all.sort_by_key(|(entry, _)| entry.seq);
+        let mut all = self.lines();
+        all.extend(written(&Batch::new(&entries)));
+        all.sort_by_key(|(seq, _)| *seq);
         Ok(())
     }
 
     fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError> {
-        let all = self.entries();
+        let all = self.lines();
         let mut page = Page::default();
         let mut bytes = 0;
-        for (entry, line) in behind(&all, after) {
+        for (_, line) in behind(&all, after) {
+            let Some(entry) = decode(line.as_bytes()) else {
+                page.corrupt_lines += 1;
+                continue;
+            };
             bytes += line.len() + 1;
             if page.is_full(bytes, limit) {
                 page.more = true;
                 break;
             }
-            page.entries.push(entry.clone());
+            page.entries.push(entry);
         }
         Ok(page)
     }
 
     fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), JournalError> {
-        let all = self.entries();
+        let all = self.lines();
         let mut behind = behind(&all, after).iter();
-        let _ = behind.all(|(entry, line)| show(entry.seq, line.as_bytes()));
+        let _ = behind.all(|(seq, line)| show(*seq, line.as_bytes()));
         Ok(())
     }
 
     fn count(&self) -> Result<u64, JournalError> {
-        Ok(self.entries().len() as u64)
+        Ok(self.lines().len() as u64)
     }
 
     fn last_seq(&self) -> u64 {
-        self.entries().last().map_or(0, |(entry, _)| entry.seq)
+        self.lines().last().map_or(0, |(seq, _)| *seq)
     }
 }
 
 fn written(batch: &Batch) -> impl Iterator<Item = Written> {
-    let lines = (0..).map(|index| batch.line(index).to_owned());
-    batch.entries().iter().cloned().zip(lines)
+    batch.lines().map(|line| (line.seq(), line.text().to_owned()))
 }
 
 fn behind(all: &[Written], after: u64) -> &[Written] {
-    &all[all.partition_point(|(entry, _)| entry.seq <= after)..]
+    &all[all.partition_point(|(seq, _)| *seq <= after)..]
 }
 
 impl Page {

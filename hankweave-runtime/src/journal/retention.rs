@@ -123,7 +123,7 @@ mod tests {
 
     /// As the one who writes the journal does it, only not beside what follows.
     fn append(journal: &FileJournal, entry: JournalEntry) -> Result<(), JournalError> {
-        journal.append(&Batch::new(vec![entry]))?;
+        journal.append(&Batch::new(&[entry]))?;
         if journal.is_untidy() {
             journal.tidy();
         }

@@ -46,7 +46,7 @@ impl Report {
     pub(crate) fn events(&mut self, events: &Events) -> std::io::Result<()> {
         match self {
             Self::Json(lines) => lines.pass_on(events.text()),
-            _ => events.entries().iter().try_for_each(|entry| self.event(entry)),
+            _ => events.entries().try_for_each(|entry| self.event(&entry)),
         }
     }
 

@@ -187,7 +187,7 @@ mod tests {
                 message: String::new(),
             },
         };
-        let batch = Batch::new(seqs.into_iter().map(entry).collect());
+        let batch = Batch::new(&seqs.into_iter().map(entry).collect::<Vec<_>>());
         journal.append(&batch).unwrap();
         journal
     }

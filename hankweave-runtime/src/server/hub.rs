@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hankweave_core::wire::{Event, IdleReason, JournalEntry};
+use hankweave_core::wire::{Event, IdleReason};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::outbox::Outbox;
-use crate::journal::JournalError;
+use crate::journal::{BatchLine, JournalError};
 use crate::state_manager::{Delivery, Events, Subscription};
 
 /// The clients that get what happens as it happens.
@@ -107,15 +107,15 @@ impl Hub {
 
     fn hand_out(&self, events: &Events) {
         let mut inner = self.inner();
-        for entry in events.entries() {
-            inner.note(entry);
+        for line in events.lines() {
+            inner.note(line);
         }
         if inner.members.is_empty() {
             return;
         }
-        for (entry, line) in events.entries().iter().zip(events.lines()) {
-            let text = Utf8Bytes::from(line);
-            for member in inner.members.values().filter(|member| member.after < entry.seq) {
+        for line in events.lines() {
+            let text = Utf8Bytes::from(line.text());
+            for member in inner.members.values().filter(|member| member.after < line.seq()) {
                 // A client that does not read finds out by itself.
                 member.outbox.push(text.clone());
             }
@@ -130,14 +130,15 @@ impl Hub {
 
 impl Inner {
     /// Remembers what the event says about where things stand.
-    fn note(&mut self, entry: &JournalEntry) {
-        self.position = entry.seq;
-        match &entry.event {
-            Event::ServerIdle { reason, message } => {
-                let (reason, message) = (*reason, message.clone());
-                self.idle = Some(Idle { reason, message });
+    fn note(&mut self, line: BatchLine<'_>) {
+        self.position = line.seq();
+        match line.kind() {
+            Event::STATE_TRANSITION => self.idle = None,
+            Event::SERVER_IDLE => {
+                if let Some(Event::ServerIdle { reason, message }) = line.entry().map(|entry| entry.event) {
+                    self.idle = Some(Idle { reason, message });
+                }
             }
-            Event::StateTransition { .. } => self.idle = None,
             _ => {}
         }
     }
@@ -147,6 +148,7 @@ impl Inner {
 mod tests {
     use hankweave_core::id::EventId;
     use hankweave_core::time::Timestamp;
+    use hankweave_core::wire::JournalEntry;
 
     use super::super::outbox::Next;
     use super::*;
@@ -161,7 +163,7 @@ mod tests {
                 message: String::new(),
             },
         };
-        Events::behind(Arc::new(Batch::new(vec![entry])), 0)
+        Events::behind(Arc::new(Batch::new(&[entry])), 0)
     }
 
     fn numbers(outbox: &Outbox) -> Vec<u64> {

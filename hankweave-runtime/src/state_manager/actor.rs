@@ -7,7 +7,7 @@ use std::time::Duration;
 use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::state::{HankweaveState, LiveState};
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::{CurrentFigures, Event};
+use hankweave_core::wire::CurrentFigures;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -16,6 +16,7 @@ use super::degraded::Degraded;
 use super::journaling::{Content, Journalist, Letters, News, waiting};
 use super::snapshots::{Snapshots, Step};
 use super::{Loaded, Parts, PersistenceError, Receipt, TransitionError};
+use crate::journal::EventTexts;
 use crate::store::{LogBatch, StateLog};
 
 /// Events that share one sync at most.
@@ -31,7 +32,7 @@ type ShutdownReply = oneshot::Sender<Result<(), Arc<PersistenceError>>>;
 #[derive(Debug)]
 pub(super) enum Request {
     Transition(Box<Encoded<StateEvent>>, Option<Reply>),
-    Record(Event, Option<Reply>),
+    Record(EventTexts, Option<Reply>),
     /// Several of them, and their places among those that may wait.
     Several(Vec<Request>, OwnedSemaphorePermit),
     Shutdown(ShutdownReply),
@@ -217,7 +218,7 @@ impl StateManagerTask {
     ) -> Option<ShutdownReply> {
         match request {
             Request::Transition(event, reply) => self.judge(event, at, reply, accepted),
-            Request::Record(event, reply) => self.take(event, at, reply, accepted),
+            Request::Record(texts, reply) => self.take(texts, at, reply, accepted),
             Request::Several(requests, _places) => {
                 return requests
                     .into_iter()
@@ -241,7 +242,7 @@ impl StateManagerTask {
         }
         match self.live.apply_event(&event, at) {
             Ok(applied) => {
-                let seq = self.take_number();
+                let seq = self.take_numbers(1);
                 self.lines.record(seq, at, &event);
                 accepted
                     .recorded
@@ -257,19 +258,21 @@ impl StateManagerTask {
         }
     }
 
-    /// Gives an event that changes no state its place in history.
-    fn take(&mut self, event: Event, at: Timestamp, reply: Option<Reply>, accepted: &mut Accepted) {
+    /// Gives events that change no state their places in history.
+    fn take(&mut self, texts: EventTexts, at: Timestamp, reply: Option<Reply>, accepted: &mut Accepted) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
-        let (seq, content) = (self.take_number(), Content::Other(event, reply));
+        let seq = self.take_numbers(texts.len() as u64);
+        let content = Content::Others(texts, reply);
         accepted.news.push(News { seq, at, content });
     }
 
-    fn take_number(&mut self) -> u64 {
-        let seq = self.next_seq;
-        self.next_seq += 1;
-        seq
+    /// Gives out `count` numbers in a row; returns the first one.
+    fn take_numbers(&mut self, count: u64) -> u64 {
+        let first = self.next_seq;
+        self.next_seq += count;
+        first
     }
 
     /// Makes the accepted events durable, then visible, then known to those who wait; then everybody else is told.

@@ -18,7 +18,7 @@ use super::degraded::Degraded;
 use super::journaling::Journalist;
 use super::publish::Recent;
 use super::{Loaded, Parts, PersistenceError, StateManagerTask, Subscription, TransitionError};
-use crate::journal::EventJournal;
+use crate::journal::{EventJournal, EventTexts};
 use crate::world::blocking::Blocking;
 
 /// Events that may wait. The actor takes up to 1,024 at a time, so this is a few syncs ahead of the disk; whoever sends
@@ -56,27 +56,40 @@ pub struct Receipt {
     pub at: Timestamp,
 }
 
-/// One of several events that are sent together.
-#[derive(Debug)]
-pub enum Incoming {
-    /// A change of the document, as for [`StateManager::transition`].
-    Transition(StateEvent),
-    /// Another event, as for [`StateManager::record`].
-    Record(Event),
+/// Events that are sent together, in order. Each is written down when it is added, so that what it holds stays with whoever tells it.
+#[derive(Debug, Default)]
+pub struct Parcel {
+    requests: Vec<Request>,
+    /// What was added last, as long as no change of the document follows it.
+    texts: EventTexts,
+    count: usize,
 }
 
-impl Incoming {
-    /// `None` for what cannot be written down.
-    fn into_request(self) -> Option<Request> {
-        match self {
-            Self::Transition(event) => match Encoded::new(event) {
-                Ok(event) => Some(Request::Transition(Box::new(event), None)),
-                Err(error) => {
-                    tracing::error!(%error, "a state event is no text; please report this bug");
-                    None
-                }
-            },
-            Self::Record(event) => Some(Request::Record(event, None)),
+impl Parcel {
+    /// Adds a change of the document, as for [`StateManager::transition`].
+    pub fn transition(&mut self, event: StateEvent) {
+        match Encoded::new(event) {
+            Ok(event) => {
+                self.end_of_texts();
+                self.requests.push(Request::Transition(Box::new(event), None));
+                self.count += 1;
+            }
+            Err(error) => tracing::error!(%error, "a state event is no text; please report this bug"),
+        }
+    }
+
+    /// Adds another event, as for [`StateManager::record`].
+    pub fn record(&mut self, event: &Event) {
+        match self.texts.push(event) {
+            Ok(()) => self.count += 1,
+            Err(error) => tracing::error!(%error, "an event is no text; please report this bug"),
+        }
+    }
+
+    fn end_of_texts(&mut self) {
+        if !self.texts.is_empty() {
+            let texts = std::mem::take(&mut self.texts);
+            self.requests.push(Request::Record(texts, None));
         }
     }
 }
@@ -129,26 +142,28 @@ impl StateManager {
     ///
     /// Its ticket resolves when it is in the journal, which is synced at least every 200 ms ("reliability and security", rule D5).
     pub async fn record(&self, event: Event) -> Ticket {
-        self.send(|reply| Request::Record(event, Some(reply))).await
+        let mut texts = EventTexts::default();
+        match texts.push(&event) {
+            Ok(()) => self.send(|reply| Request::Record(texts, Some(reply))).await,
+            Err(error) => Ticket::refused(TransitionError::NotText(Arc::new(error))),
+        }
     }
 
     /// The same for many events at a time, which wakes the writer once. Nobody hears what becomes of each.
     ///
     /// # Cancel safety
     ///
-    /// Either all of them are in the queue or none, unless there are more than fit into it.
-    pub async fn send_all(&self, mut incoming: Vec<Incoming>) {
-        while !incoming.is_empty() {
-            let rest = incoming.split_off(incoming.len().min(QUEUE));
-            // At most QUEUE, which is a small number.
-            let count = u32::try_from(incoming.len()).unwrap_or(u32::MAX);
-            let places = Arc::clone(&self.places).acquire_many_owned(count).await;
-            let requests = incoming.into_iter().filter_map(Incoming::into_request).collect();
-            // Places are never taken away.
-            if let Ok(places) = places {
-                let _ = self.queue.send(Request::Several(requests, places)).await;
-            }
-            incoming = rest;
+    /// Either all of them are in the queue or none.
+    pub async fn send_all(&self, mut parcel: Parcel) {
+        if parcel.count == 0 {
+            return;
+        }
+        parcel.end_of_texts();
+        // More than may wait wait alone. QUEUE is a small number.
+        let count = u32::try_from(parcel.count.min(QUEUE)).unwrap_or(u32::MAX);
+        // Places are never taken away.
+        if let Ok(places) = Arc::clone(&self.places).acquire_many_owned(count).await {
+            let _ = self.queue.send(Request::Several(parcel.requests, places)).await;
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use hankweave_core::event::{Encoded, StateEvent};
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
+use hankweave_core::wire::CurrentFigures;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -16,7 +16,7 @@ use super::degraded::Degraded;
 use super::load::SEQ_GAP;
 use super::publish::Recent;
 use super::{Parts, PersistenceError, Receipt};
-use crate::journal::{Batch, JournalError};
+use crate::journal::{Batch, BatchWriter, EventTexts, JournalError};
 
 /// How long the journal may lack the sync ("reliability and security", rule D5).
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -113,12 +113,10 @@ impl Journalist {
             // State events among them are durable in the log; the next start brings them into the journal.
             return refuse(waiting(news), &error);
         }
-        let last = news.last().map(|news| news.seq);
         let told = self.journaling.tell(news);
-        if let (Ok(()), Some(last)) = (&told, last) {
+        self.heed(told.map(|last| {
             self.told.send_replace(last);
-        }
-        self.heed(told);
+        }));
         self.tidying.begin(&self.journaling.parts);
     }
 
@@ -173,7 +171,7 @@ impl fmt::Debug for Tidying {
 pub(super) fn waiting(news: Vec<News>) -> impl Iterator<Item = Reply> {
     news.into_iter().filter_map(|news| match news.content {
         Content::Transition(..) => None,
-        Content::Other(_, reply) => reply,
+        Content::Others(_, reply) => reply,
     })
 }
 
@@ -194,8 +192,9 @@ struct Sync {
     covers: u64,
 }
 
-/// An accepted event on its way into the journal.
+/// Accepted events on their way into the journal.
 pub(super) struct News {
+    /// The number of the first one.
     pub(super) seq: u64,
     pub(super) at: Timestamp,
     pub(super) content: Content,
@@ -206,7 +205,7 @@ pub(super) enum Content {
     /// The document changed: the event, durable in the log, and the figures after it.
     Transition(Box<Encoded<StateEvent>>, CurrentFigures),
     /// Something else, and who waits until it is in the journal.
-    Other(Event, Option<Reply>),
+    Others(EventTexts, Option<Reply>),
 }
 
 impl Journaling {
@@ -220,35 +219,30 @@ impl Journaling {
         }
     }
 
-    /// Journals and publishes; whoever waits for the journal is told.
+    /// Journals and publishes, and returns the last number; whoever waits for the journal is told.
     ///
     /// # Errors
     ///
     /// [`PersistenceError::Journal`]: nothing was published. State events are durable in the log and reach the journal at
     /// the next start.
-    fn tell(&mut self, news: Vec<News>) -> Result<(), Arc<PersistenceError>> {
-        let mut entries = Vec::with_capacity(news.len());
+    fn tell(&mut self, news: Vec<News>) -> Result<u64, Arc<PersistenceError>> {
+        let (bytes, events) = size(&news);
+        let mut writer = BatchWriter::with_room_for(bytes, events);
         let mut replies = Vec::new();
         for News { seq, at, content } in news {
-            let event = match content {
+            match content {
                 Content::Transition(event, figures) => {
                     self.unsynced = 0;
-                    Event::state_transition(event, figures)
+                    writer.transition(seq, &self.parts.ids.event_id(), at, &event, &figures);
                 }
-                Content::Other(event, reply) => {
-                    self.unsynced += 1;
+                Content::Others(texts, reply) => {
+                    self.unsynced += texts.len() as u64;
                     replies.extend(reply.map(|reply| (reply, Receipt { seq, at })));
-                    event
+                    writer.others(seq, || self.parts.ids.event_id(), at, &texts);
                 }
-            };
-            entries.push(JournalEntry {
-                seq,
-                id: self.parts.ids.event_id(),
-                timestamp: at,
-                event,
-            });
+            }
         }
-        let batch = Batch::new(entries);
+        let batch = writer.finish();
         if let Err(error) = self.append(&batch) {
             let error = failed(error);
             refuse(replies.into_iter().map(|(reply, _)| reply), &error);
@@ -257,8 +251,9 @@ impl Journaling {
         for (reply, receipt) in replies.into_iter().rev() {
             answer(reply, Ok(receipt));
         }
+        let last = batch.last_seq();
         self.recent.push(Arc::new(batch));
-        Ok(())
+        Ok(last)
     }
 
     fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
@@ -320,6 +315,17 @@ impl fmt::Debug for Journaling {
             .field("unsynced", &self.unsynced)
             .finish_non_exhaustive()
     }
+}
+
+/// How many bytes the texts of the events have, and how many events there are.
+fn size(news: &[News]) -> (usize, usize) {
+    let each = news.iter().map(|news| match &news.content {
+        Content::Transition(event, _) => (event.json().len(), 1),
+        Content::Others(texts, _) => (texts.bytes(), texts.len()),
+    });
+    each.fold((0, 0), |(bytes, events), (more_bytes, more_events)| {
+        (bytes + more_bytes, events + more_events)
+    })
 }
 
 fn failed(error: JournalError) -> Arc<PersistenceError> {

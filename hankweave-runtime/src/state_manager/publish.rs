@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hankweave_core::wire::JournalEntry;
 use tokio::sync::watch;
 
-use crate::journal::{Batch, EventJournal, JournalError, PageLimit};
+use crate::journal::{Batch, BatchLine, EventJournal, JournalError, PageLimit};
 use crate::world::blocking::Blocking;
 
 /// So many bytes of published events stay in memory for subscribers; whoever is further behind reads the journal.
@@ -103,19 +103,18 @@ pub struct Events {
 impl Events {
     /// What is behind number `after`.
     pub(crate) fn behind(batch: Arc<Batch>, after: u64) -> Self {
-        let from = batch.entries().partition_point(|entry| entry.seq <= after);
+        let from = batch.count_until(after);
         Self { batch, from }
     }
 
-    /// The events, oldest first.
-    #[must_use]
-    pub fn entries(&self) -> &[JournalEntry] {
-        &self.batch.entries()[self.from..]
+    /// The events, oldest first, as they are read from their lines. Whoever wants a few of many looks at [`lines`](Self::lines) first.
+    pub fn entries(&self) -> impl Iterator<Item = JournalEntry> {
+        self.lines().filter_map(BatchLine::entry)
     }
 
-    /// The line of each, one JSON object without a newline.
-    pub fn lines(&self) -> impl Iterator<Item = &str> {
-        (self.from..self.batch.entries().len()).map(|index| self.batch.line(index))
+    /// The line of each.
+    pub fn lines(&self) -> impl Iterator<Item = BatchLine<'_>> {
+        (self.from..self.batch.len()).map(|index| self.batch.line(index))
     }
 
     /// All lines, each with its newline.
@@ -184,9 +183,7 @@ impl Subscription {
     }
 
     fn deliver(&mut self, events: Events) -> Delivery {
-        if let Some(last) = events.entries().last() {
-            self.position = last.seq;
-        }
+        self.position = events.batch.last_seq();
         Delivery::Events(events)
     }
 
@@ -199,7 +196,7 @@ impl Subscription {
             .await?;
         self.behind = page.more;
         let found = !page.entries.is_empty();
-        Ok(found.then(|| Events::behind(Arc::new(Batch::new(page.entries)), position)))
+        Ok(found.then(|| Events::behind(Arc::new(Batch::new(&page.entries)), position)))
     }
 }
 
@@ -220,7 +217,7 @@ mod tests {
                 message: "x".repeat(bytes),
             },
         };
-        Arc::new(Batch::new(vec![entry]))
+        Arc::new(Batch::new(&[entry]))
     }
 
     #[test]
@@ -230,7 +227,9 @@ mod tests {
         assert!(matches!(recent.after(0), Found::Events(_)));
         recent.push(batch(2, RECENT_BYTES));
         assert!(matches!(recent.after(0), Found::Forgotten));
-        assert!(matches!(recent.after(1), Found::Events(events) if events.entries()[0].seq == 2));
+        assert!(
+            matches!(recent.after(1), Found::Events(events) if events.lines().next().is_some_and(|line| line.seq() == 2))
+        );
         recent.push(batch(3, 10));
         assert!(matches!(recent.after(1), Found::Forgotten));
         assert!(matches!(recent.after(2), Found::Events(_)));

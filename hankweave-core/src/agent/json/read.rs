@@ -1,7 +1,10 @@
-//! Reads a text onto a [`Tape`].
+//! Reads texts onto a [`Tape`].
 
-use super::text::{end_of_plain, length_of_escape};
+use std::ops::Range;
+
+use super::text::length_of_escape;
 use super::value::Json;
+use crate::json::end_of_plain;
 
 /// What is nested deeper is refused, as serde_json does.
 const DEEPEST: usize = 127;
@@ -9,10 +12,7 @@ const DEEPEST: usize = 127;
 /// A number without exponent that is no longer than this is finite.
 const SURELY_FINITE: usize = 308;
 
-/// A tape with room for more values is not kept; usual lines have some dozens.
-const MOST_KEPT: usize = 64 << 10;
-
-/// The values of a text, each before what is within it. It is used for one text after the other, so that reading allocates nothing.
+/// The values of texts, each before what is within it.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct Tape(Vec<Node>);
 
@@ -68,33 +68,40 @@ impl Place {
 }
 
 impl Tape {
-    /// Reads a whole text; `None` for everything that `serde_json::from_str` refuses, and for texts of 4 GiB and more.
-    pub(in crate::agent) fn read<'d>(&'d mut self, text: &'d str) -> Option<Json<'d>> {
-        u32::try_from(text.len()).ok()?;
-        self.0.clear();
+    /// Reads what stands in `text` from `begin` on, and returns where on the tape its values are; `None` for everything that
+    /// `serde_json::from_str` refuses, and for texts of 4 GiB and more.
+    pub(in crate::agent) fn read(&mut self, text: &str, begin: usize) -> Option<Range<usize>> {
+        let nodes = self.0.len();
+        u32::try_from(text.len().max(nodes)).ok()?;
         let mut reader = Reader {
             text,
             nodes: &mut self.0,
-            at: 0,
+            at: begin,
             depth: 0,
             open: 0,
             closing: b']',
         };
-        reader.document()?;
-        Some(Json::new(text, &self.0))
-    }
-
-    /// The tape for the next text: itself, or a new one if it has become huge.
-    pub(in crate::agent) fn kept(self) -> Self {
-        match self.0.capacity() {
-            ..=MOST_KEPT => self,
-            _ => Self::default(),
+        if reader.document().is_none() {
+            self.0.truncate(nodes);
+            return None;
         }
+        Some(nodes..self.0.len())
     }
 
-    #[cfg(test)]
-    pub(super) fn room(&self) -> usize {
-        self.0.capacity()
+    /// How many values are on it.
+    pub(in crate::agent) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Forgets everything, and keeps the memory of up to `values` values.
+    pub(in crate::agent) fn clear(&mut self, values: usize) {
+        self.0.clear();
+        self.0.shrink_to(values);
+    }
+
+    /// What was read of `text`, at a place that [`read`](Self::read) has returned.
+    pub(in crate::agent) fn value<'d>(&'d self, text: &'d str, place: Range<usize>) -> Json<'d> {
+        Json::new(text, &self.0[place])
     }
 }
 

@@ -1,38 +1,6 @@
-//! The characters of a text: which ones stand for themselves, and what escapes mean.
+//! What the escapes of a text mean.
 
-/// As many bytes as are looked at together. Most texts are short, and 16 bytes at once gained nothing.
-const STEP: usize = 8;
-
-/// The place of the first byte of `bytes` from `at` on that ends a text, begins an escape or is a control character; the end if there is none.
-#[inline]
-pub(super) fn end_of_plain(bytes: &[u8], mut at: usize) -> usize {
-    let mut rest = bytes.get(at..).unwrap_or_default();
-    while let Some((step, behind)) = rest.split_first_chunk::<STEP>() {
-        let marks = marks(*step);
-        if marks != 0 {
-            return at + marks.trailing_zeros() as usize / 8;
-        }
-        at += STEP;
-        rest = behind;
-    }
-    at + rest.iter().take_while(|byte| !is_special(**byte)).count()
-}
-
-/// Sets the high bit of each byte that is special. The lowest of these bits is right; those above it may be wrong, as a
-/// subtraction borrows from the next byte.
-#[inline]
-fn marks(step: [u8; STEP]) -> u64 {
-    const ONES: u64 = u64::MAX / 0xff;
-    let bytes = u64::from_le_bytes(step);
-    let below = |bytes: u64, limit: u8| bytes.wrapping_sub(ONES * u64::from(limit)) & !bytes;
-    let equal = |byte: u8| below(bytes ^ (ONES * u64::from(byte)), 1);
-    (below(bytes, 0x20) | equal(b'"') | equal(b'\\')) & (ONES << 7)
-}
-
-#[inline]
-fn is_special(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
-}
+use crate::json::end_of_plain;
 
 /// How many bytes of `rest` the escape takes whose backslash is before it; `None` if it is none.
 #[inline]

@@ -26,6 +26,17 @@ impl<'d> Json<'d> {
         parts.filter(|part| part.is_called(name)).last()
     }
 
+    /// [`field`](Self::field) for several names in one pass.
+    pub(in crate::agent) fn fields<const N: usize>(self, names: [&str; N]) -> [Option<Self>; N] {
+        let mut found = [None; N];
+        for part in self.within(Kind::Object) {
+            if let Some(wanted) = names.iter().position(|name| part.is_called(name)) {
+                found[wanted] = Some(part);
+            }
+        }
+        found
+    }
+
     /// The members of an object with their names; nothing for what is none.
     pub(in crate::agent) fn members(self) -> impl Iterator<Item = (Cow<'d, str>, Self)> {
         self.within(Kind::Object).map(|part| (part.name(), part))

@@ -9,15 +9,16 @@ use std::time::Duration;
 use hankweave_core::agent::{ClaudeDecoder, Launch};
 
 use super::log::Log;
+use super::reader::OutputReader;
 use super::supervise::{Supervisor, supervise};
-use crate::driver::{RunningAgent, StartError, event_channel};
+use crate::driver::{RunningAgent, StartError};
 use crate::world::World;
 use crate::world::disk::{FileKind, parent, remove_if_present};
 use crate::world::environment;
 use crate::world::process::{self, CommandSpec, Stdin};
 
-/// Lists of events that may wait for a slow reader. Few, because a line may be long; the agent waits in its pipe.
-const WAITING: usize = 4;
+/// Pieces of output that may wait for a slow listener; then the agent waits in its pipe.
+const WAITING: usize = 2;
 
 /// What drivers of agent processes share: how processes are started, what they inherit, and their limits.
 #[derive(Debug, Clone)]
@@ -143,13 +144,12 @@ impl ProcessHost {
             .spawner
             .spawn(spec)
             .map_err(|source| StartError::Spawn { program, source })?;
-        let (sender, events) = event_channel(WAITING);
+        let (listener, reader) = OutputReader::new(decoder, WAITING);
         let pid = process.pid;
         let control = supervise(Supervisor {
             process,
             log,
-            decoder,
-            events: sender,
+            listener,
             limits: self.limits,
             blocking: *blocking,
             grace,
@@ -157,7 +157,7 @@ impl ProcessHost {
         Ok(RunningAgent {
             pid: Some(pid),
             log_path,
-            events,
+            events: reader.into(),
             control: Box::new(control),
         })
     }

@@ -1,12 +1,14 @@
 //! Agents that are processes: the part all of them share.
 //!
-//! [`ProcessHost::run`] starts the process and one task that owns it. The task reads standard output into lines, copies it
-//! raw into the log file, watches for the end and for a stop, and cleans up.
+//! [`ProcessHost::run`] starts the process and one task that owns it. The task copies standard output raw into
+//! the log file, watches for the end and for a stop, and cleans up. Whoever receives the events reads the lines.
 
 mod host;
 mod lines;
 mod log;
+mod reader;
 mod supervise;
 
 pub(super) use host::Invocation;
 pub use host::{ProcessHost, ProcessLimits};
+pub(super) use reader::OutputReader;

@@ -1,15 +1,14 @@
 //! The task that owns one agent process.
 //!
-//! Three things happen side by side: the *pump* reads the output; the *scribe*, on a thread of its own, writes it into the log, turns it into
-//! events, and may wait for a slow reader of them, and then the pump waits as well; the *watch* waits for the end or a stop and never
-//! waits for a reader. The end of the process, not of its output, is the end of the
-//! agent ("reliability and security", rule S4).
+//! Three things happen side by side: the *pump* reads the output; the *scribe*, on a thread of its own, writes it into the log, reads its lines
+//! for whoever listens, and may wait for both, and then the pump waits as well; the *watch* waits for the end or a stop and never waits for a
+//! listener. The end of the process, not of its output, is the end of the agent ("reliability and security", rule S4).
 
 use std::io;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hankweave_core::agent::{AgentEvent, ClaudeDecoder, ProcessExit};
+use hankweave_core::agent::{AgentLines, ProcessExit};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout_at};
@@ -18,18 +17,16 @@ use tokio_util::task::AbortOnDropHandle;
 use super::host::ProcessLimits;
 use super::lines::{Line, LineFramer};
 use super::log::Log;
-use crate::driver::{AgentControl, EventSender};
+use super::reader::{Listener, Output};
+use crate::driver::AgentControl;
 use crate::world::blocking::Blocking;
 use crate::world::process::{ProcessControl, SpawnedProcess, Sweep, stop};
 
-/// Size of one read at most.
+/// Size of one read, at most.
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// What was read and not written down yet, in reads.
 const UNWRITTEN: usize = 4;
-
-/// Events that are told together at most.
-const AT_ONCE: usize = 1_024;
 
 /// How much is read after the drain time, when an endless writer that nobody could kill holds the pipe.
 const LATE_BYTES: usize = 1 << 20;
@@ -40,11 +37,10 @@ const STDERR_TAIL_BYTES: usize = 16 << 10;
 pub(super) struct Supervisor {
     pub(super) process: SpawnedProcess,
     pub(super) log: Log,
-    pub(super) decoder: ClaudeDecoder,
-    pub(super) events: EventSender,
+    pub(super) listener: Listener,
     pub(super) limits: ProcessLimits,
     pub(super) blocking: Blocking,
-    /// Used when the reader of the events goes away without a stop.
+    /// Used when the listener goes away without a stop.
     pub(super) grace: Duration,
 }
 
@@ -86,40 +82,46 @@ async fn run(
     let Supervisor {
         process,
         log,
-        decoder,
-        events,
+        listener,
         limits,
         blocking,
         grace,
     } = supervisor;
+    let (chunks, unwritten) = mpsc::channel(UNWRITTEN);
+    let (used, use_again) = mpsc::channel(UNWRITTEN);
+    let output = listener.output.clone();
     let scribe = Scribe {
         log,
-        decoder,
-        events: events.clone(),
         framer: LineFramer::new(limits.line_bytes),
+        listener,
+        used,
     };
-    let (chunks, unwritten) = mpsc::channel(UNWRITTEN);
     let scribe = blocking.spawn(scribe.run(unwritten));
     let stdout = Drain::new(process.stdout, &ended, limits.drain);
     let stderr = Drain::new(process.stderr, &ended, limits.drain);
     let mut control = process.control;
-    let watched = watch_process(&mut *control, asked, &ended, &events, grace);
-    let ((), stderr_tail, (exit, sweep)) = tokio::join!(pump(stdout, chunks), tail(stderr), watched);
-    let decoder = match scribe.await {
-        Ok(decoder) => decoder,
+    let watched = watch_process(&mut *control, asked, &ended, &output, grace);
+    let ((), stderr_tail, (exit, sweep)) =
+        tokio::join!(pump(stdout, chunks, use_again), tail(stderr), watched);
+    match scribe.await {
+        Ok(()) => {}
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         // Only a tokio runtime that is going away cancels the scribe, and then it drops this task as well.
         Err(_) => std::future::pending().await,
-    };
+    }
     if sweep.survivors > 0 {
         tracing::warn!(
             survivors = sweep.survivors,
             "descendants of the agent could not be killed"
         );
     }
-    let outcome = decoder.finish(exit, stderr_tail, sweep.killed);
-    // A reader that went away does not need to be told.
-    let _ = events.send(vec![AgentEvent::Finished(outcome)]).await;
+    let end = Output::End {
+        exit,
+        stderr_tail,
+        leftovers: sweep.killed,
+    };
+    // A listener that went away does not need to be told.
+    let _ = output.send(end).await;
 }
 
 /// Waits for the end of the process, helps it along when asked, and cleans up. Then tells the readers of its pipes.
@@ -127,7 +129,7 @@ async fn watch_process(
     control: &mut dyn ProcessControl,
     mut asked: watch::Receiver<Option<Duration>>,
     ended: &watch::Sender<Option<Instant>>,
-    events: &EventSender,
+    output: &mpsc::Sender<Output>,
     grace: Duration,
 ) -> (ProcessExit, Sweep) {
     // Both other arms only look: losing them loses nothing.
@@ -135,7 +137,7 @@ async fn watch_process(
         biased;
         exit = control.wait() => exit,
         grace = asked_to_stop(&mut asked) => end(control, grace, &mut asked).await,
-        () = events.closed() => stop(control, grace).await,
+        () = output.closed() => stop(control, grace).await,
     };
     let exit = exit.unwrap_or_else(|error| {
         tracing::error!(%error, "failed to wait for the agent");
@@ -184,85 +186,84 @@ async fn asked_to_stop(asked: &mut watch::Receiver<Option<Duration>>) -> Duratio
 }
 
 /// Hands the output over to the scribe.
-async fn pump(mut output: Drain<impl AsyncRead + Unpin>, chunks: mpsc::Sender<Vec<u8>>) {
-    let mut chunk = vec![0; CHUNK_BYTES];
+async fn pump(
+    mut output: Drain<impl AsyncRead + Unpin>,
+    chunks: mpsc::Sender<Vec<u8>>,
+    mut used: mpsc::Receiver<Vec<u8>>,
+) {
     loop {
-        let length = output.read(&mut chunk).await;
-        if length == 0 {
+        let mut chunk = used
+            .try_recv()
+            .unwrap_or_else(|_| Vec::with_capacity(CHUNK_BYTES));
+        if output.read(&mut chunk).await == 0 {
             return;
         }
         // The scribe goes away before only by a panic, which is passed on when it is awaited.
-        let _ = chunks.send(chunk[..length].to_vec()).await;
+        let _ = chunks.send(chunk).await;
     }
 }
 
-/// Turns output into log and events.
+/// Copies output into the log and reads its lines.
 struct Scribe {
     log: Log,
-    decoder: ClaudeDecoder,
-    events: EventSender,
     framer: LineFramer,
+    listener: Listener,
+    /// Chunks that were written down, whose memory can be used again.
+    used: mpsc::Sender<Vec<u8>>,
 }
 
 impl Scribe {
-    /// Works until nothing more can come; returns what it knows about the agent then.
-    async fn run(mut self, mut chunks: mpsc::Receiver<Vec<u8>>) -> ClaudeDecoder {
-        while let Some(chunk) = chunks.recv().await {
+    /// Works until nothing more can come.
+    async fn run(mut self, mut chunks: mpsc::Receiver<Vec<u8>>) {
+        while let Some(mut chunk) = chunks.recv().await {
             self.log.append(&chunk);
-            self.hear(&chunk).await;
+            self.read(&chunk).await;
+            chunk.clear();
+            // One that nobody can take is let go.
+            let _ = self.used.try_send(chunk);
         }
-        self.hear_the_rest().await;
-        self.decoder
+        if let Some(last) = self.framer.finish() {
+            let mut lines = AgentLines::default();
+            add(&mut lines, last);
+            self.tell(lines).await;
+        }
     }
 
-    /// Tells what the lines of `chunk` say, many at a time.
-    async fn hear(&mut self, mut chunk: &[u8]) {
-        let mut events = Vec::new();
+    async fn read(&mut self, mut chunk: &[u8]) {
+        let mut lines = self.listener.used.try_recv().unwrap_or_default();
         while let Some(line) = self.framer.next(&mut chunk) {
-            self.read(line, &mut events);
-            if events.len() >= AT_ONCE {
-                self.tell(std::mem::take(&mut events)).await;
+            add(&mut lines, line);
+            if lines.is_full() {
+                self.tell(std::mem::take(&mut lines)).await;
             }
         }
-        self.tell(events).await;
+        self.tell(lines).await;
     }
 
-    /// Tells what the last line says, which has no end.
-    async fn hear_the_rest(&mut self) {
-        if let Some(line) = self.framer.finish() {
-            let mut events = Vec::new();
-            self.read(line, &mut events);
-            self.tell(events).await;
+    async fn tell(&mut self, lines: AgentLines) {
+        if !lines.is_empty() {
+            // A listener that went away makes the watch stop the process; until then the output goes on into the log.
+            let _ = self.listener.output.send(Output::Lines(lines)).await;
         }
     }
+}
 
-    async fn tell(&mut self, events: Vec<AgentEvent>) {
-        if !events.is_empty() {
-            // A reader that went away makes the watch stop the process; until then the output goes on into the log.
-            let _ = self.events.send(events).await;
-        }
-    }
-
-    fn read(&mut self, line: Line<'_>, events: &mut Vec<AgentEvent>) {
-        match line {
-            Line::Text(text) => self.decoder.read(&text, events),
-            Line::TooLong { bytes, sha256 } => events.push(AgentEvent::OutputTruncated { bytes, sha256 }),
-        }
+fn add(lines: &mut AgentLines, line: Line<'_>) {
+    match line {
+        Line::Text(text) => lines.push(&text),
+        Line::TooLong { bytes, sha256 } => lines.push_too_long(bytes, sha256),
     }
 }
 
 /// The last bytes of `output`.
 async fn tail(mut output: Drain<impl AsyncRead + Unpin>) -> String {
     let mut tail = Vec::new();
-    let mut chunk = vec![0; STDERR_TAIL_BYTES];
-    loop {
-        let length = output.read(&mut chunk).await;
-        if length == 0 {
-            return String::from_utf8_lossy(&tail).into_owned();
-        }
-        tail.extend_from_slice(&chunk[..length]);
+    let mut chunk = Vec::with_capacity(STDERR_TAIL_BYTES);
+    while output.read(&mut chunk).await > 0 {
+        tail.append(&mut chunk);
         tail.drain(..tail.len().saturating_sub(STDERR_TAIL_BYTES));
     }
+    String::from_utf8_lossy(&tail).into_owned()
 }
 
 /// A pipe that is read to its end, or until some time after the end of the process when something holds it open.
@@ -283,14 +284,14 @@ impl<R: AsyncRead + Unpin> Drain<R> {
         }
     }
 
-    /// The number of bytes read, 0 at the end. What already waits in the pipe is read even when the time is over, so
+    /// Fills the room of `chunk`, and returns the number of bytes read, 0 at the end. What already waits in the pipe is read even when the time is over, so
     /// that a slow reader of the events loses nothing.
-    async fn read(&mut self, chunk: &mut [u8]) -> usize {
+    async fn read(&mut self, chunk: &mut Vec<u8>) -> usize {
         // Both arms are cancel safe: a read that was not finished has taken nothing.
         let early = tokio::select! {
             biased;
             deadline = deadline(&mut self.ended, self.patience) => Err(deadline),
-            read = self.pipe.read(chunk) => Ok(read),
+            read = self.pipe.read_buf(chunk) => Ok(read),
         };
         let read = match early {
             Ok(read) => read,
@@ -302,11 +303,11 @@ impl<R: AsyncRead + Unpin> Drain<R> {
         })
     }
 
-    async fn read_late(&mut self, chunk: &mut [u8], deadline: Instant) -> io::Result<usize> {
+    async fn read_late(&mut self, chunk: &mut Vec<u8>, deadline: Instant) -> io::Result<usize> {
         if self.late_bytes > LATE_BYTES {
             return Ok(0);
         }
-        match timeout_at(deadline, self.pipe.read(chunk)).await {
+        match timeout_at(deadline, self.pipe.read_buf(chunk)).await {
             Ok(read) => {
                 if Instant::now() >= deadline {
                     self.late_bytes += read.as_ref().copied().unwrap_or(0);

@@ -51,7 +51,7 @@ impl Live {
                 }
             }
             match self.events.next().await.unwrap() {
-                Some(Delivery::Events(events)) => self.arrived.extend(events.entries().iter().cloned()),
+                Some(Delivery::Events(events)) => self.arrived.extend(events.entries()),
                 Some(Delivery::Lagged) => {}
                 None => panic!("the run ended first"),
             }
