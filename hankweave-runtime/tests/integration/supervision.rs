@@ -367,6 +367,26 @@ fn a_reader_that_does_not_read_holds_nothing_up() {
     assert_eq!(only_codon(&shell)["status"], "failed");
 }
 
+/// Whoever reads our output may be slow: what was said when the run was over already is told as well.
+// covers: F19
+#[test]
+fn a_reader_that_begins_when_everything_is_over_misses_nothing() {
+    let shell = TestProject::new("/bin/sh");
+    let filler = "x".repeat(1_000);
+    write_hank(&shell, &format!("yes {filler} | head -n 500"));
+    // The last save of the state comes behind the last event.
+    let line = format!(
+        "'{}' run --headless --json | (until grep -q endTime .hankweave/state.json; do sleep 0.01; done; cat > told)",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    shell.run(["-c", &line]).expect_code(0);
+    let journal = text_of(&shell, ".hankweave/events/000001.jsonl");
+    let told = text_of(&shell, "told");
+    let last = told.lines().last();
+    assert!(told.lines().count() > 500, "{last:?}");
+    assert!(journal.ends_with(&told), "{last:?}");
+}
+
 /// Our own output may go to a full disk, and nobody misses it.
 // covers: F3, F19
 #[test]
