@@ -11,8 +11,8 @@ const FULL_VALUES: usize = 32 << 10;
 /// More bytes of text are not kept for other lines, nor the memory of more values than are enough.
 const MOST_KEPT: usize = 1 << 20;
 
-/// Lines of an agent that were read as JSON. What they mean, a decoder such as [`ClaudeDecoder`](super::ClaudeDecoder) says: reading needs nothing
-/// but the line, so that one thread can read what another one understands, and takes as long.
+/// Lines of an agent that were read as JSON. What they mean, a decoder such as [`ClaudeDecoder`](super::ClaudeDecoder) says. To read a line
+/// takes nothing but the line, and about as long as to understand it, so that two threads can share the work.
 #[derive(Debug, Default)]
 pub struct AgentLines {
     /// The lines, one behind the other.

@@ -1,7 +1,8 @@
 //! Agents that are processes: the part all of them share.
 //!
 //! [`ProcessHost::run`] starts the process and one task that owns it. The task copies standard output raw into
-//! the log file, watches for the end and for a stop, and cleans up. Whoever receives the events reads the lines.
+//! the log file and reads its lines, watches for the end and for a stop, and cleans up. What the lines mean is found out where the events are
+//! received.
 
 mod host;
 mod lines;
