@@ -43,15 +43,8 @@ impl Batch {
     }
 
     /// How many events there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lines.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
     }
 
     /// The `seq` of the first event.

@@ -31,28 +31,10 @@ impl BatchWriter {
         }
     }
 
-    /// Adds a whole entry.
+    /// Adds a whole entry, which is seldom done.
     pub(super) fn entry(&mut self, entry: &JournalEntry) {
-        let JournalEntry {
-            seq,
-            id,
-            timestamp,
-            event,
-        } = entry;
-        match event {
-            Event::StateTransition {
-                transition,
-                resulting_state,
-                ..
-            } => self.transition(*seq, id, *timestamp, transition, resulting_state),
-            event => {
-                self.begin_line(*seq, id, *timestamp);
-                let begin = self.text.len();
-                self.value(event);
-                self.go_on_at(begin);
-                self.end_line(*seq, event.name());
-            }
-        }
+        self.value(entry);
+        self.end_line(entry.seq, entry.event.name());
     }
 
     /// Adds what tells clients of an accepted state event; `figures` are those after it.
@@ -97,7 +79,8 @@ impl BatchWriter {
             self.begin_line(seq, &id(), at);
             let begin = self.text.len();
             self.put(text);
-            self.go_on_at(begin);
+            // The members of the event go on where those of the entry ended.
+            self.text[begin] = b',';
             self.end_line(seq, kind);
         }
     }
@@ -115,11 +98,6 @@ impl BatchWriter {
         self.string(id.as_str());
         self.put(b",\"timestamp\":");
         self.times.push(&mut self.text, at);
-    }
-
-    /// The members of the event whose text begins here go on where those of the entry ended.
-    fn go_on_at(&mut self, begin: usize) {
-        self.text[begin] = b',';
     }
 
     fn end_line(&mut self, seq: u64, kind: &'static str) {
@@ -175,14 +153,16 @@ mod tests {
                 total_cost: Usd::from_micros(1_500),
                 current_run_cost: Usd::ZERO,
             };
+            let (event, id) = (Encoded::new(event).unwrap(), EventId::new("a \"name\"").unwrap());
+            let mut writer = BatchWriter::with_room_for(0, 1);
+            writer.transition(12, &id, Timestamp::UNIX_EPOCH, &event, &figures);
             let entry = JournalEntry {
                 seq: 12,
-                id: EventId::new("a \"name\"").unwrap(),
+                id,
                 timestamp: Timestamp::UNIX_EPOCH,
-                event: Event::state_transition(Box::new(Encoded::new(event).unwrap()), figures),
+                event: Event::state_transition(Box::new(event), figures),
             };
-            let expected = serde_json::to_string(&entry).unwrap();
-            assert_eq!(Batch::new(&[entry]).line(0).text(), expected);
+            assert_eq!(writer.finish(), Batch::new(&[entry]));
         }
     }
 
