@@ -1,5 +1,7 @@
 //! The texts of JSON, for whoever reads or writes millions of them and looks at many bytes at once.
 
+use serde::Serialize;
+
 /// As many bytes as are looked at together. Most texts are short, and 16 bytes at once gained nothing.
 const STEP: usize = 8;
 
@@ -49,6 +51,26 @@ pub fn push_text(json: &mut Vec<u8>, text: &str) {
         push_escape(json, *special);
         begin = end + 1;
     }
+}
+
+/// Adds `before` as it is, and `value` as its serialisation writes it.
+///
+/// # Errors
+///
+/// What the serialisation says; a part of it may have been added then.
+pub fn push_member(
+    json: &mut Vec<u8>,
+    before: &str,
+    value: &(impl Serialize + ?Sized),
+) -> serde_json::Result<()> {
+    json.extend_from_slice(before.as_bytes());
+    value.serialize(&mut serde_json::Serializer::new(json))
+}
+
+/// Adds `before` as it is, and `text` in quotes.
+pub fn push_text_member(json: &mut Vec<u8>, before: &str, text: &str) {
+    json.extend_from_slice(before.as_bytes());
+    push_text(json, text);
 }
 
 fn push_escape(json: &mut Vec<u8>, special: u8) {

@@ -88,6 +88,19 @@ proptest! {
         }
     }
 
+    /// Architecture, publish after durable: what is shown is the document, whichever events it follows at once.
+    #[test]
+    fn a_document_that_follows_another_becomes_equal_to_it(events in histories(80), pace in 1..9usize) {
+        let (mut live, mut seen) = (LiveState::default(), HankweaveState::default());
+        for some in events.chunks(pace) {
+            for event in some {
+                let _ = live.apply(event);
+            }
+            seen.follow(live.document());
+            prop_assert_eq!(&seen, live.document());
+        }
+    }
+
     /// State model, section 4: a terminal record is never changed.
     #[test]
     fn what_has_ended_stays_as_it_is(events in histories(80)) {

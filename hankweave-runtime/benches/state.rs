@@ -1,10 +1,12 @@
 //! How long events take until they are durable, beside bare appends and syncs of the same lines.
 //!
-//! `ours` goes through the whole state manager while so many events always wait for their tickets. `bare` appends as many lines to a file and
-//! syncs it once. The two take turns, since the speed of a disk changes from minute to minute, and the ratio is that of neighbours. Each turn
-//! is followed by a rest in which what it left to do in the background comes to its end. The history should make no difference.
+//! `ours` goes through the whole state manager while so many events always wait for their tickets. An event leaves two lines: one in the log,
+//! which is synced before the ticket resolves, and one in the journal, which is synced within 200 ms ("reliability and security", rule D5).
+//! `bare` writes the same lines, made before, with the same syncs; `log` leaves those of the journal out. They take turns, since the speed of a
+//! disk changes from minute to minute, and a ratio is that of neighbours. Each turn is followed by a rest in which what it left to do in the
+//! background comes to its end. The history should make no difference.
 //!
-//! `cargo bench -p hankweave-runtime --bench state` takes two minutes.
+//! `cargo bench -p hankweave-runtime --bench state` takes three minutes.
 
 #![expect(
     clippy::disallowed_methods,
@@ -20,17 +22,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::event::{Encoded, Recorded, StateEvent};
+use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::id::{CodonId, Pid, RunId};
 use hankweave_core::state::{HankweaveState, LiveState, StartingConditions, render};
 use hankweave_core::time::Timestamp;
-use hankweave_runtime::journal::{FileJournal, JournalLimits};
+use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
+use hankweave_runtime::journal::{Batch, FileJournal, JournalLimits};
 use hankweave_runtime::state_manager::{Parts, StateManager, Strictness, Ticket, load};
 use hankweave_runtime::store::{LogBatch, StateFiles};
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::clock::SystemClock;
 use hankweave_runtime::world::disk::RealDisk;
-use hankweave_runtime::world::ids::RandomIds;
+use hankweave_runtime::world::ids::{IdSource as _, RandomIds};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -44,6 +47,9 @@ const ROUNDS: usize = 9;
 const TURN: Duration = Duration::from_millis(600);
 const REST: Duration = Duration::from_millis(300);
 
+/// How long the journal may lack the sync.
+const PATIENCE: Duration = Duration::from_millis(200);
+
 fn main() {
     let runtime = Runtime::new().expect("threads can be started");
     let servers: Vec<Server> = HISTORY
@@ -51,14 +57,16 @@ fn main() {
         .map(|codons| Server::start(&runtime, *codons))
         .collect();
     let folder = tempfile::tempdir().expect("there is a place for temporary files");
-    let mut file = File::create(folder.path().join("bare.log")).expect("the file can be made");
     println!(
         "medians of {ROUNDS} rounds (least to most); microseconds for an event, or the ratio of two turns of one round"
     );
     for waiting in WAITING {
+        let mut log = Bare::new(folder.path(), "log", waiting, false);
+        let mut bare = Bare::new(folder.path(), "bare", waiting, true);
         let rounds: Vec<Round> = (0..ROUNDS)
             .map(|_| Round {
-                bare: turn(waiting, |events| bare(&mut file, waiting, events)),
+                log: turn(waiting, |events| log.write(events)),
+                bare: turn(waiting, |events| bare.write(events)),
                 ours: servers
                     .iter()
                     .map(|server| {
@@ -74,19 +82,25 @@ fn main() {
     servers.into_iter().for_each(|server| server.stop(&runtime));
 }
 
-/// Microseconds for an event: bare, and for each history.
+/// Microseconds for an event: bare without and with the journal's lines, and for each history.
 struct Round {
+    log: f64,
     bare: f64,
     ours: Vec<f64>,
 }
 
 fn report(waiting: usize, rounds: &[Round]) {
-    println!("{waiting} waiting: bare {}", spread(rounds, |round| round.bare));
+    println!(
+        "{waiting} waiting: bare {}, log {}",
+        spread(rounds, |round| round.bare),
+        spread(rounds, |round| round.log)
+    );
     for (index, codons) in HISTORY.iter().enumerate() {
         println!(
-            "  {codons} codons of history: {}, bare/ours {}, rate of that with {} codons {}",
+            "  {codons} codons of history: {}, bare/ours {}, log/ours {}, rate of that with {} codons {}",
             spread(rounds, |round| round.ours[index]),
             spread(rounds, |round| round.bare / round.ours[index]),
+            spread(rounds, |round| round.log / round.ours[index]),
             HISTORY[0],
             spread(rounds, |round| round.ours[0] / round.ours[index]),
         );
@@ -118,14 +132,89 @@ fn turn(waiting: usize, mut work: impl FnMut(usize)) -> f64 {
     begin.elapsed().as_secs_f64() * 1e6 / events as f64
 }
 
-fn bare(file: &mut File, waiting: usize, events: usize) {
-    let event = Encoded::new(cost_event()).expect("a cost is text");
-    let mut lines = LogBatch::default();
-    (1..=waiting as u64).for_each(|seq| lines.record(seq, Timestamp::UNIX_EPOCH, &event));
-    for _ in 0..events / waiting {
-        file.write_all(lines.as_bytes()).expect("the disk has space");
-        file.sync_data().expect("the disk has space");
+/// The lines of as many events as wait, and the files that they are written to.
+struct Bare {
+    log: File,
+    log_lines: LogBatch,
+    journal: Option<Journal>,
+    waiting: usize,
+}
+
+struct Journal {
+    file: File,
+    lines: Batch,
+    synced: Instant,
+}
+
+impl Bare {
+    fn new(folder: &Path, name: &str, waiting: usize, with_journal: bool) -> Self {
+        let file = |kind: &str| {
+            File::create(folder.join(format!("{name}-{waiting}.{kind}"))).expect("the file can be made")
+        };
+        let event = cost_event();
+        let mut log_lines = LogBatch::default();
+        for seq in numbers(waiting) {
+            log_lines
+                .record(seq, Timestamp::UNIX_EPOCH, &event)
+                .expect("a cost is text");
+        }
+        Self {
+            log: file("log"),
+            log_lines,
+            journal: with_journal.then(|| Journal {
+                file: file("journal"),
+                lines: journal_lines(waiting, &event),
+                synced: Instant::now(),
+            }),
+            waiting,
+        }
     }
+
+    fn write(&mut self, events: usize) {
+        for _ in 0..events / self.waiting {
+            self.log
+                .write_all(self.log_lines.as_bytes())
+                .expect("the disk has space");
+            self.log.sync_data().expect("the disk has space");
+            if let Some(journal) = &mut self.journal {
+                journal.write();
+            }
+        }
+    }
+}
+
+impl Journal {
+    fn write(&mut self) {
+        self.file
+            .write_all(self.lines.text().as_bytes())
+            .expect("the disk has space");
+        if self.synced.elapsed() > PATIENCE {
+            self.file.sync_data().expect("the disk has space");
+            self.synced = Instant::now();
+        }
+    }
+}
+
+/// As long as those of the events that are recorded meanwhile.
+fn numbers(waiting: usize) -> impl Iterator<Item = u64> {
+    (1_000_000..).take(waiting)
+}
+
+fn journal_lines(waiting: usize, event: &StateEvent) -> Batch {
+    let ids = RandomIds::new();
+    let figures = CurrentFigures {
+        current_run_id: Some(run_id(OPEN_RUN)),
+        run_count: 2,
+        total_cost: Usd::from_micros(1_000_001),
+        current_run_cost: Usd::from_micros(1_000_001),
+    };
+    let entries = numbers(waiting).map(|seq| JournalEntry {
+        seq,
+        id: ids.event_id(),
+        timestamp: Timestamp::UNIX_EPOCH,
+        event: Event::state_transition(Box::new(event.clone()), figures.clone()),
+    });
+    Batch::new(&entries.collect::<Vec<_>>())
 }
 
 /// Records events so that as many always wait: the next one is sent once the oldest is durable.

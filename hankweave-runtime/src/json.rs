@@ -7,17 +7,19 @@ use hankweave_core::time::Timestamp;
 #[derive(Debug, Default)]
 pub(crate) struct TimeWriter {
     last: Option<Timestamp>,
-    text: String,
+    /// Its text in quotes.
+    text: Vec<u8>,
 }
 
 impl TimeWriter {
     /// Adds the text of a time.
     pub(crate) fn push(&mut self, json: &mut Vec<u8>, time: Timestamp) {
         if self.last != Some(time) {
-            self.text = time.to_string();
+            self.text.clear();
+            push_text(&mut self.text, &time.to_string());
             self.last = Some(time);
         }
-        push_text(json, &self.text);
+        json.extend_from_slice(&self.text);
     }
 }
 

@@ -1,13 +1,12 @@
 //! The facts that change the state document, and the envelope in which they are recorded.
 
 mod check;
-mod encoded;
 mod metadata;
 mod read;
 mod recorded;
 mod state_event;
+mod write;
 
-pub use encoded::Encoded;
 pub use metadata::{MetadataError, decode_metadata, encode_metadata};
 pub use read::{InvalidEvent, InvalidEventKind};
 pub use recorded::Recorded;

@@ -15,7 +15,7 @@ pub(super) struct Index {
     /// The ages of the runs that are recorded as running.
     running: BTreeSet<usize>,
     /// By age; made when the first event is about a codon of the run.
-    codons: HashMap<usize, Codons>,
+    codons: Vec<Option<Codons>>,
 }
 
 /// The codons of one run.
@@ -46,6 +46,10 @@ impl Index {
 
     /// The position of the run with this id.
     pub(super) fn run(&self, state: &HankweaveState, id: &RunId) -> Option<usize> {
+        // Nearly all events are about the newest one.
+        if state.runs.front().is_some_and(|newest| newest.run_id == *id) {
+            return Some(0);
+        }
         Some(position(state, *self.ages.get(id)?))
     }
 
@@ -115,9 +119,11 @@ impl Index {
     }
 
     fn codons_of(&mut self, state: &HankweaveState, run: usize) -> &mut Codons {
-        self.codons
-            .entry(position(state, run))
-            .or_insert_with(|| Codons::of(&state.runs[run]))
+        let age = position(state, run);
+        if self.codons.len() <= age {
+            self.codons.resize_with(age + 1, || None);
+        }
+        self.codons[age].get_or_insert_with(|| Codons::of(&state.runs[run]))
     }
 }
 

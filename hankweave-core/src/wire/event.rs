@@ -11,9 +11,10 @@ use crate::agent::FailureReason;
 use crate::budget::BudgetExceeded;
 use crate::codon::CodonExecution;
 use crate::cost::{TokenUsage, Usd};
-use crate::event::{CheckpointType, Encoded, StateEvent};
+use crate::event::{CheckpointType, StateEvent};
 use crate::hank::Allocation;
 use crate::id::{CheckpointSha, CodonId, EventId, LoopId, RunId, SessionId};
+use crate::json::push_member;
 use crate::state::LiveState;
 use crate::time::Timestamp;
 
@@ -62,8 +63,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         codon_id: Option<CodonId>,
         /// The state event itself.
-        #[cfg_attr(feature = "schema", schemars(with = "StateEvent"))]
-        transition: Box<Encoded<StateEvent>>,
+        transition: Box<StateEvent>,
         /// The figures of the document after it.
         resulting_state: CurrentFigures,
     },
@@ -659,7 +659,7 @@ impl Event {
 
     /// The event that tells clients of an accepted state event; `figures` are those after it.
     #[must_use]
-    pub fn state_transition(event: Box<Encoded<StateEvent>>, figures: CurrentFigures) -> Self {
+    pub fn state_transition(event: Box<StateEvent>, figures: CurrentFigures) -> Self {
         Self::StateTransition {
             transition_type: Cow::Borrowed(event.name()),
             run_id: event.run_id().cloned(),
@@ -681,5 +681,21 @@ impl CurrentFigures {
             total_cost: totals.total,
             current_run_cost: totals.current_run,
         }
+    }
+
+    /// Adds the JSON text of the figures, what their serialisation gives, put together from its parts, which is quicker: each state event has one.
+    ///
+    /// # Errors
+    ///
+    /// None that is known: an id and numbers are text.
+    pub fn write_json(&self, json: &mut Vec<u8>) -> serde_json::Result<()> {
+        push_member(json, "{\"currentRunId\":", &self.current_run_id)?;
+        push_member(json, ",\"runCount\":", &self.run_count)?;
+        json.extend_from_slice(b",\"totalCost\":");
+        self.total_cost.write_json(json)?;
+        json.extend_from_slice(b",\"currentRunCost\":");
+        self.current_run_cost.write_json(json)?;
+        json.push(b'}');
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! What is durable when a step on the state files returns, and what a start reads of them ("reliability and security", sections 2 and 3).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::ids::RandomIds;
 use hankweave_simulation::disk::{Crash, Plan, SimDisk, Trouble, TroubleKind};
 use hankweave_simulation::rng::Rng;
+use tokio::task::JoinHandle;
 
 const STATE_DIR: &str = "/state";
 
@@ -145,6 +147,78 @@ fn what_a_start_has_read_is_durable_although_an_earlier_sync_failed() {
     }
 }
 
+/// Events come faster than they are recorded, so that snapshots are saved while some of them wait to be told; and the power goes again and again.
+// covers: P7, F2
+#[test]
+fn what_a_snapshot_contains_is_durable_in_the_journal_however_busy_the_writer_is() {
+    // So many at a time that the writer waits for the journal while more events wait for it. A sender sends no more than 128 without a pause.
+    const SENDERS: u64 = 40;
+    const EVENTS: u64 = 384;
+    let disk = disk();
+    let saved = runtime().block_on(async {
+        let (parts, loaded) = start(&disk);
+        let (manager, task) = StateManager::start(parts, loaded);
+        let task = task.spawn();
+        let senders: Vec<_> = (0..SENDERS)
+            .map(|sender| flood(manager.clone(), sender, EVENTS))
+            .collect();
+        let mut saved = BTreeSet::new();
+        while !senders.iter().all(JoinHandle::is_finished) {
+            tokio::time::advance(Duration::from_millis(120)).await;
+            let left = disk.durable();
+            let file = |name: &str| left.read(&Path::new(STATE_DIR).join(name), 1 << 30);
+            let log = read_log(&file("state.log").expect("there is a log"));
+            let state = file("state.json").expect("there is a document");
+            if log.mark_of(&state).is_some_and(|mark| saved.insert(mark.seq)) {
+                let (parts, _) = start(&left);
+                assert_eq!(
+                    numbers(&*parts.journal),
+                    (1..=log.last_seq()).collect::<Vec<_>>(),
+                    "of {saved:?}"
+                );
+            }
+        }
+        task.abort();
+        saved.len()
+    });
+    assert!(saved >= 2, "no snapshot was saved meanwhile");
+}
+
+/// Sends events of which nobody waits for any.
+fn flood(manager: StateManager, sender: u64, events: u64) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        for number in 0..events {
+            let sha = CheckpointSha::new(format!("{sender:020}{number:020}"));
+            drop(manager.transition(StateEvent::InitialCheckpointSet { sha }).await);
+        }
+    })
+}
+
+/// The numbers of everything in a journal.
+fn numbers(journal: &dyn EventJournal) -> Vec<u64> {
+    let mut numbers: Vec<u64> = Vec::new();
+    loop {
+        let after = numbers.last().copied().unwrap_or(0);
+        let page = journal
+            .read_after(after, PageLimit::CLIENT)
+            .expect("the virtual disk works");
+        numbers.extend(page.entries.iter().map(|entry| entry.seq));
+        if !page.more {
+            return numbers;
+        }
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        // Timers are looked at however much else there is to do.
+        .event_interval(1)
+        .build()
+        .expect("a runtime on this thread needs nothing")
+}
+
 /// The smallest history that a start takes for one: something that is saved at once, and something that has time.
 fn history() -> Vec<StateEvent> {
     vec![
@@ -163,12 +237,7 @@ fn history() -> Vec<StateEvent> {
 
 /// A life in which the events happen, as far as the disk lets them, and which then rests; how many were acknowledged.
 fn live(disk: &SimDisk, plan: Plan, events: Vec<StateEvent>, rest: Duration) -> usize {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime on this thread needs nothing");
-    runtime.block_on(async {
+    runtime().block_on(async {
         let Ok((parts, loaded)) = try_start(disk, plan) else {
             return 0;
         };

@@ -110,7 +110,7 @@ fn log_transition(entry: &JournalEntry) {
     else {
         return;
     };
-    let to = match &***transition {
+    let to = match &**transition {
         StateEvent::CodonTransitioned { to, .. } => Some(tracing::field::display(to)),
         _ => None,
     };

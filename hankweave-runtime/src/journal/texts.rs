@@ -1,8 +1,7 @@
 //! Events as the journal will have them, before anybody knows their numbers.
 
-use hankweave_core::json::push_text;
+use hankweave_core::json::{push_member, push_text_member};
 use hankweave_core::wire::Event;
-use serde::Serialize;
 
 /// Events that happened one after the other, each written down as the journal's line will say it: whoever sends them does that, and what
 /// they hold need not go from thread to thread.
@@ -76,21 +75,21 @@ fn write(json: &mut Vec<u8>, event: &Event) -> serde_json::Result<()> {
             tool_input,
             tool_use_id,
         } => {
-            text(
+            push_text_member(
                 json,
                 "{\"type\":\"assistant.action\",\"data\":{\"codonId\":",
                 codon_id.as_str(),
             );
-            text(json, ",\"action\":", action.name());
-            text(json, ",\"content\":", content);
+            push_text_member(json, ",\"action\":", action.name());
+            push_text_member(json, ",\"content\":", content);
             if let Some(tool_name) = tool_name {
-                text(json, ",\"toolName\":", tool_name);
+                push_text_member(json, ",\"toolName\":", tool_name);
             }
             if let Some(tool_input) = tool_input {
-                value(json, ",\"toolInput\":", tool_input)?;
+                push_member(json, ",\"toolInput\":", tool_input)?;
             }
             if let Some(tool_use_id) = tool_use_id {
-                text(json, ",\"toolUseId\":", tool_use_id);
+                push_text_member(json, ",\"toolUseId\":", tool_use_id);
             }
         }
         Event::ToolResult {
@@ -103,33 +102,23 @@ fn write(json: &mut Vec<u8>, event: &Event) -> serde_json::Result<()> {
             execution_time_ms,
             is_error,
         } => {
-            text(
+            push_text_member(
                 json,
                 "{\"type\":\"tool.result\",\"data\":{\"codonId\":",
                 codon_id.as_str(),
             );
-            text(json, ",\"toolUseId\":", tool_use_id);
-            text(json, ",\"toolName\":", tool_name);
-            text(json, ",\"result\":", result);
-            value(json, ",\"truncated\":", truncated)?;
-            value(json, ",\"originalLength\":", original_length)?;
-            value(json, ",\"executionTimeMs\":", execution_time_ms)?;
-            value(json, ",\"isError\":", is_error)?;
+            push_text_member(json, ",\"toolUseId\":", tool_use_id);
+            push_text_member(json, ",\"toolName\":", tool_name);
+            push_text_member(json, ",\"result\":", result);
+            push_member(json, ",\"truncated\":", truncated)?;
+            push_member(json, ",\"originalLength\":", original_length)?;
+            push_member(json, ",\"executionTimeMs\":", execution_time_ms)?;
+            push_member(json, ",\"isError\":", is_error)?;
         }
         other => return serde_json::to_writer(json, other),
     }
     json.extend_from_slice(b"}}");
     Ok(())
-}
-
-fn text(json: &mut Vec<u8>, before: &str, text: &str) {
-    json.extend_from_slice(before.as_bytes());
-    push_text(json, text);
-}
-
-fn value(json: &mut Vec<u8>, before: &str, value: &impl Serialize) -> serde_json::Result<()> {
-    json.extend_from_slice(before.as_bytes());
-    serde_json::to_writer(json, value)
 }
 
 #[cfg(test)]

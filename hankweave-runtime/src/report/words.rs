@@ -53,7 +53,7 @@ pub(crate) fn codon_line(status: CodonStatus, elapsed: Duration, token_count: u6
 /// What an event says to a person; `None` for events that only programs need.
 pub(super) fn say(event: &Event) -> Option<String> {
     match event {
-        Event::StateTransition { transition, .. } => match &***transition {
+        Event::StateTransition { transition, .. } => match &**transition {
             StateEvent::CodonStarted { codon_id, .. } => Some(format!("{codon_id}: preparing")),
             StateEvent::CheckpointCreated { codon_id, sha, .. } => {
                 Some(format!("{codon_id}: rig is set up, checkpoint {}", sha.short()))

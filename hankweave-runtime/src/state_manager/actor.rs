@@ -1,11 +1,12 @@
 //! The task that owns the document.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hankweave_core::event::{Encoded, StateEvent};
-use hankweave_core::state::{HankweaveState, LiveState};
+use hankweave_core::event::StateEvent;
+use hankweave_core::state::{Applied, HankweaveState, LiveState};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::CurrentFigures;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
@@ -13,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::degraded::Degraded;
-use super::journaling::{Content, Journalist, Letters, News, waiting};
+use super::journaling::{Content, Item, Journalist, Letters, News};
 use super::snapshots::{Snapshots, Step};
 use super::{Loaded, Parts, PersistenceError, Receipt, TransitionError};
 use crate::journal::EventTexts;
@@ -31,7 +32,7 @@ type ShutdownReply = oneshot::Sender<Result<(), Arc<PersistenceError>>>;
 /// What the handle asks for.
 #[derive(Debug)]
 pub(super) enum Request {
-    Transition(Box<Encoded<StateEvent>>, Option<Reply>),
+    Transition(StateEvent, Option<Reply>),
     Record(EventTexts, Option<Reply>),
     /// Several of them, and their places among those that may wait.
     Several(Vec<Request>, OwnedSemaphorePermit),
@@ -53,35 +54,48 @@ pub struct StateManagerTask {
     requests: mpsc::Receiver<Request>,
     /// Requests that were taken from the queue together.
     waiting: Vec<Request>,
-    /// The log's lines of the accepted requests.
-    lines: LogBatch,
+    /// What has been recorded and nobody has been told yet.
+    news: News,
     visible: watch::Sender<Arc<HankweaveState>>,
     degraded: Degraded,
-    /// How many were answered at once, and how long their events took to become durable.
-    last: (usize, Duration),
+    /// Until the next requests are carried out.
+    last: LastSync,
+}
+
+/// What the last sync tells of the next one.
+#[derive(Debug, Default)]
+struct LastSync {
+    /// How many were answered at once.
+    answered: usize,
+    /// How many requests there will be if each of them sends again, with those that came meanwhile.
+    expected: usize,
+    took: Duration,
 }
 
 /// The accepted part of a batch, in queue order.
 struct Accepted {
+    /// When it was accepted.
+    at: Timestamp,
     recorded: Vec<(Reply, Receipt)>,
-    news: Vec<News>,
+    news: News,
     /// Whether a run or a codon changed its state.
     transition: bool,
 }
 
 impl Accepted {
     /// Room for `requests`.
-    fn of(requests: usize) -> Self {
+    fn of(requests: usize, at: Timestamp) -> Self {
         Self {
+            at,
             recorded: Vec::with_capacity(requests),
-            news: Vec::with_capacity(requests),
+            news: News::with_room_for(requests),
             transition: false,
         }
     }
 
     fn refuse(self, error: &Arc<PersistenceError>) {
         let recorded = self.recorded.into_iter().map(|(reply, _)| reply);
-        refuse(recorded.chain(waiting(self.news)), error);
+        refuse(recorded.chain(self.news.waiting()), error);
     }
 }
 
@@ -109,10 +123,10 @@ impl StateManagerTask {
             log: loaded.log,
             requests,
             waiting: Vec::with_capacity(MAX_BATCH),
-            lines: LogBatch::default(),
+            news: News::default(),
             visible,
             degraded,
-            last: (0, Duration::ZERO),
+            last: LastSync::default(),
         }
     }
 
@@ -164,9 +178,12 @@ impl StateManagerTask {
             // Short work first: a busy queue must not keep a snapshot from its time.
             tokio::select! {
                 biased;
-                step = self.snapshots.step() => self.advance(step),
+                step = self.snapshots.step() => {
+                    // What a snapshot holds must be in the journal first.
+                    self.tell().await;
+                    self.advance(step);
+                }
                 count = self.requests.recv_many(&mut self.waiting, MAX_BATCH) => {
-                    self.gather();
                     let shutdown = self.commit().await;
                     if count == 0 || shutdown.is_some() {
                         return shutdown;
@@ -176,53 +193,70 @@ impl StateManagerTask {
         }
     }
 
-    /// Lets those who were just answered send again before the next sync begins, so that one sync serves them all: while requests keep
-    /// arriving, and for half as long as the last sync took at most.
-    fn gather(&mut self) {
-        let (answered, sync) = std::mem::take(&mut self.last);
-        if answered < 2 {
-            return;
-        }
-        let expected = self.waiting.len() + answered;
-        let (requests, waiting) = (&mut self.requests, &mut self.waiting);
-        self.parts.blocking.linger(sync / 2, || {
-            while waiting.len() < MAX_BATCH
-                && let Ok(request) = requests.try_recv()
-            {
-                waiting.push(request);
-            }
-            waiting.len() >= expected
-        });
-    }
-
     /// Carries out the waiting requests up to a shutdown, which it returns.
     async fn commit(&mut self) -> Option<ShutdownReply> {
-        let mut accepted = Accepted::of(self.waiting.len());
-        let at = self.parts.clock.now();
+        let last = std::mem::take(&mut self.last);
+        let mut accepted = Accepted::of(self.waiting.len().max(last.expected), self.parts.clock.now());
         let mut waiting = std::mem::take(&mut self.waiting);
         // Behind a shutdown nothing is taken: the dropped reply says so.
-        let shutdown = waiting
+        let taken = waiting.len();
+        let mut shutdown = waiting
             .drain(..)
-            .find_map(|request| self.carry_out(request, at, &mut accepted));
+            .find_map(|request| self.carry_out(request, &mut accepted));
         self.waiting = waiting;
-        self.persist(accepted).await;
+        if shutdown.is_none() && last.answered >= 2 {
+            shutdown = self.gather(taken, &last, &mut accepted);
+        }
+        self.tell().await;
+        self.persist(accepted);
+        if shutdown.is_some() || !self.somebody_goes_on() {
+            self.tell().await;
+        }
         shutdown
     }
 
-    /// Carries out one request, or returns it when it is the last one.
-    fn carry_out(
+    /// Lets those who were just answered send again before the next sync begins, so that one sync serves them all: while requests keep
+    /// arriving, and for half as long as the last sync took at most. `taken` have arrived already.
+    fn gather(
         &mut self,
-        request: Request,
-        at: Timestamp,
+        mut taken: usize,
+        last: &LastSync,
         accepted: &mut Accepted,
     ) -> Option<ShutdownReply> {
+        let enough = last.expected.min(MAX_BATCH);
+        let mut shutdown = None;
+        self.parts.blocking.linger(last.took / 2, || {
+            while taken < enough
+                && shutdown.is_none()
+                && let Ok(request) = self.requests.try_recv()
+            {
+                taken += 1;
+                shutdown = self.carry_out(request, accepted);
+            }
+            taken >= enough || shutdown.is_some()
+        });
+        shutdown
+    }
+
+    /// Whether one of those who were just answered sends again at once. What was recorded is then told while the next sync is in progress,
+    /// when there is nothing else to do.
+    fn somebody_goes_on(&self) -> bool {
+        let sent = || !self.requests.is_empty();
+        if self.last.answered >= 2 {
+            self.parts.blocking.linger(self.last.took / 2, sent);
+        }
+        sent()
+    }
+
+    /// Carries out one request, or returns it when it is the last one.
+    fn carry_out(&mut self, request: Request, accepted: &mut Accepted) -> Option<ShutdownReply> {
         match request {
-            Request::Transition(event, reply) => self.judge(event, at, reply, accepted),
-            Request::Record(texts, reply) => self.take(texts, at, reply, accepted),
+            Request::Transition(event, reply) => self.judge(event, reply, accepted),
+            Request::Record(texts, reply) => self.take(texts, reply, accepted),
             Request::Several(requests, _places) => {
                 return requests
                     .into_iter()
-                    .find_map(|request| self.carry_out(request, at, accepted));
+                    .find_map(|request| self.carry_out(request, accepted));
             }
             Request::Shutdown(reply) => return Some(reply),
         }
@@ -230,68 +264,96 @@ impl StateManagerTask {
     }
 
     /// Lets the reducer judge one state event; a rejected one concerns nobody else.
-    fn judge(
-        &mut self,
-        event: Box<Encoded<StateEvent>>,
-        at: Timestamp,
-        reply: Option<Reply>,
-        accepted: &mut Accepted,
-    ) {
+    fn judge(&mut self, event: StateEvent, reply: Option<Reply>, accepted: &mut Accepted) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
-        match self.live.apply_event(&event, at) {
-            Ok(applied) => {
-                let seq = self.take_numbers(1);
-                self.lines.record(seq, at, &event);
-                accepted
-                    .recorded
-                    .extend(reply.map(|reply| (reply, Receipt { seq, at })));
-                let content = Content::Transition(event, CurrentFigures::of(&self.live));
-                accepted.news.push(News { seq, at, content });
+        match self.apply(&event, accepted) {
+            Ok((seq, json, applied)) => {
+                let at = accepted.at;
+                let receipt = Receipt { seq, at };
+                accepted.recorded.extend(reply.map(|reply| (reply, receipt)));
+                let figures = CurrentFigures::of(&self.live);
+                let content = Content::Transition(event, json, figures);
+                accepted.news.items.push(Item { seq, at, content });
                 accepted.transition |= applied.transition;
             }
-            Err(rejected) => {
-                tracing::error!(error = %rejected, ?event, "a state event was rejected; please report this bug");
-                answer(reply, Err(TransitionError::Rejected(rejected)));
+            Err(error) => {
+                tracing::error!(%error, ?event, "a state event was refused; please report this bug");
+                answer(reply, Err(error));
             }
         }
+    }
+
+    /// Adds an event to the document and to the lines of the log, or to neither. Returns its number, where its text stands in the lines, and
+    /// what it changed.
+    fn apply(
+        &mut self,
+        event: &StateEvent,
+        accepted: &mut Accepted,
+    ) -> Result<(u64, Range<usize>, Applied), TransitionError> {
+        let (seq, lines) = (self.next_seq, &mut accepted.news.lines);
+        let begin = lines.as_bytes().len();
+        let json = lines
+            .record(seq, accepted.at, event)
+            .map_err(|error| TransitionError::NotText(Arc::new(error)))?;
+        let applied = self.live.apply_event(event, accepted.at).map_err(|rejected| {
+            lines.truncate(begin);
+            TransitionError::Rejected(rejected)
+        })?;
+        self.next_seq += 1;
+        Ok((seq, json, applied))
     }
 
     /// Gives events that change no state their places in history.
-    fn take(&mut self, texts: EventTexts, at: Timestamp, reply: Option<Reply>, accepted: &mut Accepted) {
+    fn take(&mut self, texts: EventTexts, reply: Option<Reply>, accepted: &mut Accepted) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
-        let seq = self.take_numbers(texts.len() as u64);
+        let (seq, at) = (self.next_seq, accepted.at);
+        self.next_seq += texts.len() as u64;
         let content = Content::Others(texts, reply);
-        accepted.news.push(News { seq, at, content });
+        accepted.news.items.push(Item { seq, at, content });
     }
 
-    /// Gives out `count` numbers in a row; returns the first one.
-    fn take_numbers(&mut self, count: u64) -> u64 {
-        let first = self.next_seq;
-        self.next_seq += count;
-        first
-    }
-
-    /// Makes the accepted events durable, then visible, then known to those who wait; then everybody else is told.
-    async fn persist(&mut self, accepted: Accepted) {
-        if !self.lines.is_empty() {
+    /// Makes the accepted events durable, then visible, then known to those who wait. Everybody else is to be told.
+    fn persist(&mut self, accepted: Accepted) {
+        if !accepted.news.lines.is_empty() {
             let begun = Instant::now();
-            if let Err(error) = self.append_lines() {
+            if let Err(error) = self.append(&accepted.news.lines) {
                 return accepted.refuse(&error);
             }
-            self.last = (accepted.recorded.len(), begun.elapsed());
+            let answered = accepted.recorded.len();
+            self.last = LastSync {
+                answered,
+                expected: self.requests.len() + answered,
+                took: begun.elapsed(),
+            };
             self.snapshots.changed(accepted.transition);
-            self.visible.send_replace(Arc::new(self.live.document().clone()));
+            self.show();
         }
         // The newest first: whoever awaits several tickets in order is woken once, by the last reply, and not for each of them.
         for (reply, receipt) in accepted.recorded.into_iter().rev() {
             answer(reply, Ok(receipt));
         }
-        if !accepted.news.is_empty() {
-            self.letters.tell(accepted.news).await;
+        self.news = accepted.news;
+    }
+
+    /// Makes what is durable visible.
+    fn show(&self) {
+        let durable = self.live.document();
+        self.visible.send_modify(|visible| match Arc::get_mut(visible) {
+            Some(visible) => visible.follow(durable),
+            // Somebody keeps what he saw.
+            None => *visible = Arc::new(durable.clone()),
+        });
+    }
+
+    /// Hands over what has been recorded.
+    async fn tell(&mut self) {
+        let news = std::mem::take(&mut self.news);
+        if !news.items.is_empty() {
+            self.letters.tell(news).await;
         }
     }
 
@@ -316,6 +378,9 @@ impl StateManagerTask {
             Step::Saved(cut, Ok(())) => {
                 self.snapshots.cuts().saved(cut, true);
                 self.trim_log();
+                if self.snapshots.cuts().wait_for_the_next() {
+                    self.snapshots.hurry();
+                }
             }
             Step::Saved(_, Err(error)) => self.degraded.note(error),
         }
@@ -330,15 +395,6 @@ impl StateManagerTask {
             Ok(trimmed) => self.log = trimmed,
             Err(error) => self.degraded.note(Arc::new(PersistenceError::Files(error))),
         }
-    }
-
-    /// Makes the lines of the accepted requests durable.
-    fn append_lines(&mut self) -> Result<(), Arc<PersistenceError>> {
-        let mut lines = std::mem::take(&mut self.lines);
-        let appended = self.append(&lines);
-        lines.clear();
-        self.lines = lines;
-        appended
     }
 
     /// Makes lines of the log durable; a failure is noted before it is returned.

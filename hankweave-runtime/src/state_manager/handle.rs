@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hankweave_core::event::{Encoded, StateEvent};
+use hankweave_core::event::StateEvent;
 use hankweave_core::plan::PlanEntry;
 use hankweave_core::state::HankweaveState;
 use hankweave_core::time::Timestamp;
@@ -68,14 +68,9 @@ pub struct Parcel {
 impl Parcel {
     /// Adds a change of the document, as for [`StateManager::transition`].
     pub fn transition(&mut self, event: StateEvent) {
-        match Encoded::new(event) {
-            Ok(event) => {
-                self.end_of_texts();
-                self.requests.push(Request::Transition(Box::new(event), None));
-                self.count += 1;
-            }
-            Err(error) => tracing::error!(%error, "a state event is no text; please report this bug"),
-        }
+        self.end_of_texts();
+        self.requests.push(Request::Transition(event, None));
+        self.count += 1;
     }
 
     /// Adds another event, as for [`StateManager::record`].
@@ -123,14 +118,7 @@ impl StateManager {
     ///
     /// A call that is dropped before it returns has put nothing in the queue.
     pub async fn transition(&self, event: StateEvent) -> Ticket {
-        // Encoded here, on the thread of the sender, because the single writer is what everybody waits for.
-        match Encoded::new(event) {
-            Ok(event) => {
-                self.send(|reply| Request::Transition(Box::new(event), Some(reply)))
-                    .await
-            }
-            Err(error) => Ticket::refused(TransitionError::NotText(Arc::new(error))),
-        }
+        self.send(|reply| Request::Transition(event, Some(reply))).await
     }
 
     /// Replaces the execution plan, in order with the transitions.

@@ -1,11 +1,12 @@
 //! From the log into the journal and to the subscribers, beside the writer: it hands over what it accepted and goes on.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hankweave_core::event::{Encoded, StateEvent};
+use hankweave_core::event::StateEvent;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::CurrentFigures;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -17,6 +18,7 @@ use super::load::SEQ_GAP;
 use super::publish::Recent;
 use super::{Parts, PersistenceError, Receipt};
 use crate::journal::{Batch, BatchWriter, EventTexts, JournalError};
+use crate::store::LogBatch;
 
 /// How long the journal may lack the sync ("reliability and security", rule D5).
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -24,10 +26,16 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Batches that may wait for the journal before the writer waits as well.
 const LETTERS: usize = 2;
 
+/// Bytes of most lines of the log.
+const USUAL_LINE: usize = 256;
+
+/// How many items are worked on before others may go first: some microseconds.
+const AT_A_STRETCH: usize = 16;
+
 /// What the writer sends.
 pub(super) enum Letter {
     /// Accepted events, in the order of their numbers.
-    News(Vec<News>),
+    News(News),
     /// Asks for the journal to be durable up to here.
     Sync(oneshot::Sender<Result<(), Arc<PersistenceError>>>),
 }
@@ -38,7 +46,7 @@ pub(super) struct Letters(mpsc::Sender<Letter>);
 
 impl Letters {
     /// Hands over accepted events; waits while too many are on their way.
-    pub(super) async fn tell(&self, news: Vec<News>) {
+    pub(super) async fn tell(&self, news: News) {
         // The journalist outlives the writer unless it has panicked, which the writer passes on when it ends.
         let _ = self.0.send(Letter::News(news)).await;
     }
@@ -108,10 +116,10 @@ impl Journalist {
         }
     }
 
-    fn tell(&mut self, news: Vec<News>) {
+    fn tell(&mut self, news: News) {
         if let Some(error) = self.degraded.failure() {
             // State events among them are durable in the log; the next start brings them into the journal.
-            return refuse(waiting(news), &error);
+            return refuse(news.waiting(), &error);
         }
         let told = self.journaling.tell(news);
         self.heed(told.map(|last| {
@@ -167,14 +175,6 @@ impl fmt::Debug for Tidying {
     }
 }
 
-/// Those who wait until their event is in the journal.
-pub(super) fn waiting(news: Vec<News>) -> impl Iterator<Item = Reply> {
-    news.into_iter().filter_map(|news| match news.content {
-        Content::Transition(..) => None,
-        Content::Others(_, reply) => reply,
-    })
-}
-
 /// Brings accepted events into the journal in the order of their numbers, then publishes them.
 struct Journaling {
     parts: Parts,
@@ -193,7 +193,17 @@ struct Sync {
 }
 
 /// Accepted events on their way into the journal.
+#[derive(Debug, Default)]
 pub(super) struct News {
+    /// In the order of their numbers.
+    pub(super) items: Vec<Item>,
+    /// The log's lines of the state events among them, which hold their texts.
+    pub(super) lines: LogBatch,
+}
+
+/// One or more events of the same time.
+#[derive(Debug)]
+pub(super) struct Item {
     /// The number of the first one.
     pub(super) seq: u64,
     pub(super) at: Timestamp,
@@ -201,11 +211,41 @@ pub(super) struct News {
 }
 
 /// What happened.
+#[derive(Debug)]
 pub(super) enum Content {
-    /// The document changed: the event, durable in the log, and the figures after it.
-    Transition(Box<Encoded<StateEvent>>, CurrentFigures),
+    /// The document changed: the event, durable in the log, the place of its text in the log's lines, and the figures after it.
+    Transition(StateEvent, Range<usize>, CurrentFigures),
     /// Something else, and who waits until it is in the journal.
     Others(EventTexts, Option<Reply>),
+}
+
+impl News {
+    /// Room for `items`.
+    pub(super) fn with_room_for(items: usize) -> Self {
+        Self {
+            items: Vec::with_capacity(items),
+            lines: LogBatch::with_capacity(items * USUAL_LINE),
+        }
+    }
+
+    /// Those who wait until their event is in the journal.
+    pub(super) fn waiting(self) -> impl Iterator<Item = Reply> {
+        self.items.into_iter().filter_map(|item| match item.content {
+            Content::Transition(..) => None,
+            Content::Others(_, reply) => reply,
+        })
+    }
+
+    /// How many bytes the texts of the events have, and how many events there are.
+    fn size(&self) -> (usize, usize) {
+        let each = self.items.iter().map(|item| match &item.content {
+            Content::Transition(_, json, _) => (json.len(), 1),
+            Content::Others(texts, _) => (texts.bytes(), texts.len()),
+        });
+        each.fold((0, 0), |(bytes, events), (more_bytes, more_events)| {
+            (bytes + more_bytes, events + more_events)
+        })
+    }
 }
 
 impl Journaling {
@@ -225,20 +265,27 @@ impl Journaling {
     ///
     /// [`PersistenceError::Journal`]: nothing was published. State events are durable in the log and reach the journal at
     /// the next start.
-    fn tell(&mut self, news: Vec<News>) -> Result<u64, Arc<PersistenceError>> {
-        let (bytes, events) = size(&news);
+    fn tell(&mut self, mut news: News) -> Result<u64, Arc<PersistenceError>> {
+        let (bytes, events) = news.size();
         let mut writer = BatchWriter::with_room_for(bytes, events);
+        let push_id = |text: &mut Vec<u8>| self.parts.ids.push_event_id(text);
         let mut replies = Vec::new();
-        for News { seq, at, content } in news {
-            match content {
-                Content::Transition(event, figures) => {
+        for (index, item) in news.items.iter_mut().enumerate() {
+            let (seq, at) = (item.seq, item.at);
+            if index % AT_A_STRETCH == 0 {
+                // Those who were answered meanwhile send again.
+                self.parts.blocking.give_way();
+            }
+            match &mut item.content {
+                Content::Transition(event, json, figures) => {
                     self.unsynced = 0;
-                    writer.transition(seq, &self.parts.ids.event_id(), at, &event, &figures);
+                    let json = &news.lines.as_bytes()[json.clone()];
+                    writer.transition(seq, push_id, at, event, json, figures);
                 }
                 Content::Others(texts, reply) => {
                     self.unsynced += texts.len() as u64;
-                    replies.extend(reply.map(|reply| (reply, Receipt { seq, at })));
-                    writer.others(seq, || self.parts.ids.event_id(), at, &texts);
+                    replies.extend(reply.take().map(|reply| (reply, Receipt { seq, at })));
+                    writer.others(seq, push_id, at, texts);
                 }
             }
         }
@@ -315,17 +362,6 @@ impl fmt::Debug for Journaling {
             .field("unsynced", &self.unsynced)
             .finish_non_exhaustive()
     }
-}
-
-/// How many bytes the texts of the events have, and how many events there are.
-fn size(news: &[News]) -> (usize, usize) {
-    let each = news.iter().map(|news| match &news.content {
-        Content::Transition(event, _) => (event.json().len(), 1),
-        Content::Others(texts, _) => (texts.bytes(), texts.len()),
-    });
-    each.fold((0, 0), |(bytes, events), (more_bytes, more_events)| {
-        (bytes + more_bytes, events + more_events)
-    })
 }
 
 fn failed(error: JournalError) -> Arc<PersistenceError> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hankweave_core::event::{Encoded, Recorded, StateEvent};
+use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::state::{
     Candidate, HankweaveState, LiveState, RecoverError, Recovered, Source, StateProblem, foreign_version,
     parse, recover,
@@ -263,13 +263,11 @@ fn complete_journal(
 
 /// The entry that tells of an event that was read from the log; `live` is the state after it.
 fn journal_entry(recorded: &Recorded<StateEvent>, live: &LiveState, ids: &dyn IdSource) -> JournalEntry {
-    let event =
-        Encoded::new(recorded.event.clone()).expect("an event that was read as JSON can be written as JSON");
     JournalEntry {
         seq: recorded.seq,
         id: ids.event_id(),
         timestamp: recorded.at,
-        event: Event::state_transition(Box::new(event), CurrentFigures::of(live)),
+        event: Event::state_transition(Box::new(recorded.event.clone()), CurrentFigures::of(live)),
     }
 }
 

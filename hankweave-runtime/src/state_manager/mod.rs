@@ -6,9 +6,9 @@
 //! beside both.
 //!
 //! ```text
-//! handle: encode ── queue ──► actor: judge ──► log + sync ──► state visible ──► tickets
-//!                               ├── letters ──► journalist: journal ──► subscribers
-//!                               └── snapshots: render ──► mark in the log ──► state.json
+//! handle ── queue ──► actor: encode, judge ──► log + sync ──► state visible ──► tickets
+//!                                         ├── letters ──► journalist: journal ──► subscribers
+//!                                         └── snapshots: render ──► mark in the log ──► state.json
 //! ```
 
 mod actor;

@@ -77,6 +77,12 @@ impl Cuts {
         self.primary = cut;
     }
 
+    /// Whether the next snapshot makes something worth cutting off, which this one did not. Cutting copies what was recorded since the one before, so
+    /// the sooner the next one comes, the less is copied.
+    pub(super) fn wait_for_the_next(&self) -> bool {
+        self.primary >= WORTH_CUTTING && self.backup < WORTH_CUTTING
+    }
+
     /// What neither document needs, once that is worth a copy of a log of `length` bytes; it is taken to be cut off.
     ///
     /// No less is cut off than is copied, so that each record is copied once at most.
@@ -205,5 +211,27 @@ impl fmt::Debug for Snapshots {
             .field("due", &self.due)
             .field("cuts", &self.cuts)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_is_copied_when_the_log_is_cut() {
+        let mut cuts = Cuts::default();
+        cuts.saved(WORTH_CUTTING / 2, true);
+        assert!(!cuts.wait_for_the_next());
+        cuts.saved(WORTH_CUTTING * 3 / 2, true);
+        assert_eq!(cuts.take_unneeded(WORTH_CUTTING * 3 / 2), None);
+        assert!(
+            cuts.wait_for_the_next(),
+            "what the backup needs is worth cutting soon"
+        );
+        let length = WORTH_CUTTING * 3 / 2 + 100;
+        cuts.saved(length, true);
+        assert_eq!(cuts.take_unneeded(length), Some(WORTH_CUTTING * 3 / 2));
+        assert!(!cuts.wait_for_the_next());
     }
 }

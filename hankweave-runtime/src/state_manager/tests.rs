@@ -1,3 +1,5 @@
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
@@ -12,6 +14,7 @@ use tokio::task::JoinHandle;
 use super::load::SEQ_GAP;
 use super::*;
 use crate::journal::{Batch, BatchLine, FileJournal, JournalLimits, PageLimit};
+use crate::store::read_log;
 use crate::world::disk::{Disk, Fault, FaultyDisk, RealDisk};
 use crate::world::ids::RandomIds;
 
@@ -229,6 +232,37 @@ async fn a_rejected_event_does_not_block_the_next() {
         fold(&[run_started("a"), run_completed("a")])
     );
     life.end().await;
+}
+
+#[tokio::test]
+async fn a_refused_event_leaves_nothing_in_the_log() {
+    let folder = folder();
+    let life = start(folder.path());
+    let no_text = StateEvent::RunStarted {
+        run_id: run_id("b"),
+        run_folder: OsString::from_vec(vec![0xff]).into(),
+        git_branch: String::new(),
+        starting_conditions: StartingConditions::fresh(None),
+        server_pid: Pid(1),
+    };
+    let tickets = [
+        life.manager.transition(run_completed("nobody")).await,
+        life.manager.transition(run_started("a")).await,
+        life.manager.transition(no_text).await,
+        life.manager.transition(run_completed("a")).await,
+    ];
+    let answers = join_all(tickets).await;
+    assert!(matches!(answers[0], Err(TransitionError::Rejected(_))));
+    assert!(matches!(answers[2], Err(TransitionError::NotText(_))));
+    life.kill().await;
+    let log = read_log(&std::fs::read(folder.path().join("state.log")).unwrap());
+    let recorded: Vec<_> = log
+        .records
+        .into_iter()
+        .map(|record| (record.seq, record.event))
+        .collect();
+    assert_eq!(recorded, [(1, run_started("a")), (2, run_completed("a"))]);
+    assert_eq!(log.damaged_lines, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,8 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use hankweave_core::event::{Encoded, Recorded, StateEvent};
+use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::json::push_member;
 use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,9 @@ pub const NOTHING_IN_DOUBT: Range<u64> = u64::MAX..u64::MAX;
 /// How much room is made at a time: as much as there are lines, within these borders, in bytes.
 const LEAST_ROOM: u64 = 16 << 10;
 const MOST_ROOM: u64 = 1 << 20;
+
+/// What room is made of, some at a time.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl StateLog {
     /// Opens the log, making it when there is none, and cuts off what is behind its last write, which is durable then: a killed life may
@@ -91,18 +95,25 @@ impl StateLog {
             self.room = left;
             return self.file.append(lines);
         }
+        if lines.len() >= 32 << 10 {
+            self.room = 0;
+            return self.file.append(lines);
+        }
         self.write_with_room(lines)
     }
 
     /// Writes the lines over the end of the room and more room behind them.
     fn write_with_room(&mut self, lines: &[u8]) -> io::Result<()> {
         self.room = 0;
-        let end = self.file.length() + lines.len() as u64;
+        self.file.append(lines)?;
+        let end = self.file.length();
         let room = end.clamp(LEAST_ROOM, MOST_ROOM) as usize;
-        let mut content = Vec::with_capacity(lines.len() + room);
-        content.extend_from_slice(lines);
-        content.resize(lines.len() + room, 0);
-        self.file.append(&content)?;
+        let mut left = room;
+        while left > 0 {
+            let zeros = &ZEROS[..left.min(ZEROS.len())];
+            self.file.append(zeros)?;
+            left -= zeros.len();
+        }
         self.file.rewind(end)?;
         self.room = room;
         Ok(())
@@ -123,36 +134,57 @@ pub struct LogBatch {
 }
 
 impl LogBatch {
-    /// Adds an event that is recorded under the number `seq` at the time `at`.
-    pub fn record(&mut self, seq: u64, at: Timestamp, event: &Encoded<StateEvent>) {
+    /// With room for so many bytes.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(bytes),
+            times: TimeWriter::default(),
+        }
+    }
+
+    /// Adds an event that is recorded under the number `seq` at the time `at`, and returns where among the [bytes](Self::as_bytes) its own
+    /// text stands.
+    ///
+    /// # Errors
+    ///
+    /// What its serialisation says, as for a path that is not UTF-8; nothing is added then.
+    pub fn record(
+        &mut self,
+        seq: u64,
+        at: Timestamp,
+        event: &StateEvent,
+    ) -> serde_json::Result<Range<usize>> {
         // Put together from its parts, since it is the line that everybody waits for.
         self.line(|bytes, times| {
-            bytes.extend_from_slice(b"{\"seq\":");
-            serde_json::to_writer(&mut *bytes, &seq)?;
+            push_member(bytes, "{\"seq\":", &seq)?;
             bytes.extend_from_slice(b",\"at\":");
             times.push(bytes, at);
             bytes.extend_from_slice(b",\"event\":");
-            bytes.extend_from_slice(event.json().as_bytes());
+            let begin = bytes.len();
+            event.write_json(bytes)?;
+            let end = bytes.len();
             bytes.push(b'}');
-            Ok(())
-        });
+            Ok(begin..end)
+        })
     }
 
     /// Adds the mark of the snapshot that is about to become state.json.
     pub fn mark(&mut self, mark: &SnapshotMark) {
         let snapshot = mark.clone();
-        self.line(|bytes, _| serde_json::to_writer(bytes, &MarkLine { snapshot }));
+        self.line(|bytes, _| serde_json::to_writer(bytes, &MarkLine { snapshot }))
+            .expect("a mark is text");
     }
 
     /// Adds the end of a clean life; `seq` is the highest number in use.
     pub fn closed(&mut self, seq: u64) {
-        self.line(|bytes, _| serde_json::to_writer(bytes, &ClosedLine { closed: seq }));
+        self.line(|bytes, _| serde_json::to_writer(bytes, &ClosedLine { closed: seq }))
+            .expect("a number is text");
     }
 
-    /// Forgets the lines, and keeps the memory unless it is much.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.bytes.shrink_to(KEPT_BYTES);
+    /// Forgets everything behind the first `length` bytes, where a line ended.
+    pub fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
     }
 
     /// Whether there is nothing to write.
@@ -167,18 +199,22 @@ impl LogBatch {
         &self.bytes
     }
 
-    fn line(&mut self, write_json: impl FnOnce(&mut Vec<u8>, &mut TimeWriter) -> serde_json::Result<()>) {
+    fn line<T>(
+        &mut self,
+        write_json: impl FnOnce(&mut Vec<u8>, &mut TimeWriter) -> serde_json::Result<T>,
+    ) -> serde_json::Result<T> {
         let start = self.bytes.len();
         let separator = if start == 0 { b' ' } else { b'+' };
         self.bytes.extend_from_slice(b"00000000");
         self.bytes.push(separator);
-        write_json(&mut self.bytes, &mut self.times)
-            .expect("lines have text keys, and memory takes everything");
+        let written =
+            write_json(&mut self.bytes, &mut self.times).inspect_err(|_| self.bytes.truncate(start))?;
         let checksum = crc32fast::hash(&self.bytes[start + PREFIX..]);
         for (place, byte) in self.bytes[start..start + 8].iter_mut().enumerate() {
             *byte = b"0123456789abcdef"[(checksum >> (28 - 4 * place)) as usize & 0xf];
         }
         self.bytes.push(b'\n');
+        Ok(written)
     }
 }
 
@@ -234,8 +270,9 @@ impl LogContents {
     pub fn to_batch(&self) -> LogBatch {
         let mut batch = LogBatch::default();
         for Recorded { seq, at, event } in &self.records {
-            let event = Encoded::new(event.clone()).expect("what was read as JSON can be written as JSON");
-            batch.record(*seq, *at, &event);
+            batch
+                .record(*seq, *at, event)
+                .expect("what was read as JSON can be written as JSON");
         }
         self.marks.iter().for_each(|mark| batch.mark(mark));
         batch
@@ -313,9 +350,6 @@ impl LogContents {
     }
 }
 
-/// What a batch keeps of its memory when it is cleared.
-const KEPT_BYTES: usize = 1 << 20;
-
 /// Bytes in front of the JSON: eight digits and a separator.
 const PREFIX: usize = 9;
 
@@ -389,9 +423,40 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_no_text_leaves_no_part_of_a_line() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let mut batch = LogBatch::default();
+        add(&mut batch, 1);
+        let one = batch.as_bytes().to_vec();
+        let no_text = StateEvent::RunStarted {
+            run_id: hankweave_core::id::RunId::new("a").unwrap(),
+            run_folder: std::ffi::OsString::from_vec(vec![0xff]).into(),
+            git_branch: String::new(),
+            starting_conditions: hankweave_core::state::StartingConditions::fresh(None),
+            server_pid: hankweave_core::id::Pid(1),
+        };
+        assert!(batch.record(2, Timestamp::UNIX_EPOCH, &no_text).is_err());
+        assert_eq!(batch.as_bytes(), one);
+    }
+
+    #[test]
+    fn a_line_holds_the_text_of_its_event() {
+        let mut batch = LogBatch::default();
+        add(&mut batch, 1);
+        let Recorded { seq, at, event } = record(2);
+        let place = batch.record(seq, at, &event).unwrap();
+        assert_eq!(&batch.as_bytes()[place], serde_json::to_vec(&event).unwrap());
+        let length = batch.as_bytes().len();
+        add(&mut batch, 3);
+        batch.truncate(length);
+        let read = read_log(batch.as_bytes());
+        assert_eq!((read.records.len(), read.damaged_lines), (2, 0));
+    }
+
     fn add(batch: &mut LogBatch, seq: u64) {
         let Recorded { seq, at, event } = record(seq);
-        batch.record(seq, at, &Encoded::new(event).unwrap());
+        batch.record(seq, at, &event).unwrap();
     }
 
     fn batch(seqs: impl IntoIterator<Item = u64>) -> Vec<u8> {

@@ -52,6 +52,14 @@ impl Blocking {
         }
     }
 
+    /// Lets a thread go first that waits for this processor. For work that nobody waits for: a scheduler may leave the one behind the other for
+    /// longer than a sync takes.
+    pub fn give_way(self) {
+        if self == Self::Threads {
+            std::thread::yield_now();
+        }
+    }
+
     /// Starts a task that waits for the disk itself: on a thread of its own, where that delays nobody else, or, in a
     /// simulation, beside the calling task.
     ///

@@ -1,9 +1,9 @@
 //! Where new identifiers come from.
 
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hankweave_core::id::{EventId, RunId};
+use hankweave_core::json::push_member;
 use hankweave_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -15,7 +15,15 @@ pub trait IdSource: Send + Sync + std::fmt::Debug {
     fn run_id(&self, now: Timestamp) -> RunId;
 
     /// A new event id.
-    fn event_id(&self) -> EventId;
+    fn event_id(&self) -> EventId {
+        let mut text = Vec::new();
+        self.push_event_id(&mut text);
+        let text = String::from_utf8(text).expect("an id is text");
+        EventId::new(text).expect("an id is not empty")
+    }
+
+    /// Adds the text of a new event id, which needs no escape in JSON: lines with ids are written by the million.
+    fn push_event_id(&self, text: &mut Vec<u8>);
 
     /// Random text for names of temporary files and for lock ids.
     fn nonce(&self) -> String;
@@ -23,9 +31,6 @@ pub trait IdSource: Send + Sync + std::fmt::Debug {
     /// 256 bits that nobody can guess ("reliability and security", section 5).
     fn secret(&self) -> [u8; 32];
 }
-
-/// 32 digits, a dash, and the digits of the largest number.
-const EVENT_ID_BYTES: usize = 32 + 1 + 20;
 
 /// Identifiers from the random generator of the operating system.
 ///
@@ -62,16 +67,9 @@ impl IdSource for RandomIds {
             .expect("digits and dashes are a folder name")
     }
 
-    fn event_id(&self) -> EventId {
+    fn push_event_id(&self, text: &mut Vec<u8>) {
         let number = self.next_event.fetch_add(1, Ordering::Relaxed);
-        // Put together in place: the id is then the only thing that is allocated.
-        let mut text = [0; EVENT_ID_BYTES];
-        let (beginning, mut rest) = text.split_at_mut(self.events.len());
-        beginning.copy_from_slice(self.events.as_bytes());
-        write!(rest, "{number}").expect("the text fits");
-        let length = EVENT_ID_BYTES - rest.len();
-        let text = std::str::from_utf8(&text[..length]).expect("digits and a dash are ASCII");
-        EventId::new(text).expect("the text is not empty")
+        push_member(text, &self.events, &number).expect("a number is text");
     }
 
     fn nonce(&self) -> String {

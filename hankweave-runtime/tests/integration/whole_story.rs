@@ -153,7 +153,7 @@ fn check_journal(project: &TestProject, cost: f64) {
             let recorded = Recorded {
                 seq: entry.seq,
                 at: entry.timestamp,
-                event: (***transition).clone(),
+                event: (**transition).clone(),
             };
             live.apply(&recorded).unwrap();
             told = resulting_state.total_cost.as_dollars();

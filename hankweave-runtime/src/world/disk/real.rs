@@ -137,7 +137,7 @@ impl Disk for RealDisk {
 
 /// How much is written before the system is asked to begin bringing it to the disk, in bytes. It would do so after seconds; until then a
 /// sync, even one of something else, finds everything still to be done.
-const SENT_AT_ONCE: u64 = 4 << 20;
+const SENT_AT_ONCE: u64 = 256 << 10;
 
 #[derive(Debug)]
 struct RealAppendFile {
