@@ -97,8 +97,9 @@ const WORDS: [&str; 30] = [
 fn token() -> impl Strategy<Value = TokenTree> {
     let word = proptest::sample::select(&WORDS[..]).prop_map(|word| ident(word).into());
     let raw = Just(TokenTree::from(Ident::new_raw("type", Span::call_site())));
-    let punct = proptest::sample::select(&['=', '>', ',', ':', '#', '<', '\'', '-', '&', '!'][..])
+    let punct = proptest::sample::select(&['=', '>', ',', ':', '#', '<', '-', '&', '!'][..])
         .prop_map(|sign| Punct::new(sign, Spacing::Alone).into());
+    let lifetime = Just(Punct::new('\'', Spacing::Joint).into());
     let literal = prop_oneof![
         Just(Literal::string("kebab-case")),
         Just(Literal::string("")),
@@ -107,7 +108,7 @@ fn token() -> impl Strategy<Value = TokenTree> {
         Just(Literal::character('"')),
     ]
     .prop_map(TokenTree::from);
-    prop_oneof![4 => word, 1 => raw, 2 => punct, 1 => literal]
+    prop_oneof![8 => word, 2 => raw, 4 => punct, 1 => lifetime, 2 => literal]
 }
 
 fn ident(word: &str) -> Ident {
@@ -162,7 +163,8 @@ pub(super) fn damages() -> impl Strategy<Value = Damages> {
         .prop_map(|(tokens, of_arguments)| Damages { tokens, of_arguments })
 }
 
-/// The damaged arguments and the damaged item.
+/// The damaged arguments and the damaged item. What could stand in no file, such as a `'` before a comma, reaches no macro: a damage that
+/// would leave that is left out.
 pub(super) fn with_damages(
     (mut arguments, mut item): (TokenStream, TokenStream),
     damages: &Damages,
@@ -174,7 +176,8 @@ pub(super) fn with_damages(
     };
     for (place, how) in &damages.tokens {
         let place = place.index(size(target.clone()));
-        *target = damaged(std::mem::take(target), &mut Some(place), how);
+        let text = damaged(target.clone(), &mut Some(place), how).to_string();
+        *target = text.parse().unwrap_or_else(|_| std::mem::take(target));
     }
     (arguments, item)
 }
