@@ -95,10 +95,6 @@ impl StateLog {
             self.room = left;
             return self.file.append(lines);
         }
-        if lines.len() >= 32 << 10 {
-            self.room = 0;
-            return self.file.append(lines);
-        }
         self.write_with_room(lines)
     }
 
