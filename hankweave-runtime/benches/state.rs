@@ -91,9 +91,10 @@ struct Round {
 
 fn report(waiting: usize, rounds: &[Round]) {
     println!(
-        "{waiting} waiting: bare {}, log {}",
+        "{waiting} waiting: bare {}, log {}, log/bare {}",
         spread(rounds, |round| round.bare),
-        spread(rounds, |round| round.log)
+        spread(rounds, |round| round.log),
+        spread(rounds, |round| round.log / round.bare)
     );
     for (index, codons) in HISTORY.iter().enumerate() {
         println!(
