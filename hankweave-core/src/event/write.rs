@@ -103,7 +103,7 @@ mod tests {
     proptest! {
         #[test]
         fn events_are_written_as_their_serialisation_writes_them(
-            (run, codon) in ("[a-z0-9][a-z0-9-]{0,9}", "[a-z0-9][a-zA-Z0-9_.-]{0,9}(#[0-9])?"),
+            (run, codon) in ("w[a-z0-9-]{0,9}", "w[a-zA-Z0-9_.-]{0,9}(#[0-9])?"),
             nanos in any::<u64>(),
             counts in any::<[u64; 4]>(),
         ) {
