@@ -2,11 +2,12 @@
 //!
 //! `ours` goes through the whole state manager while so many events always wait for their tickets. An event leaves two lines: one in the log,
 //! which is synced before the ticket resolves, and one in the journal, which is synced within 200 ms ("reliability and security", rule D5).
-//! `bare` writes the same lines, made before, with the same syncs; `log` leaves those of the journal out. They take turns, since the speed of a
-//! disk changes from minute to minute, and a ratio is that of neighbours. Each turn is followed by a rest in which what it left to do in the
-//! background comes to its end. The history should make no difference.
+//! `bare` writes the same lines, made before, with the same syncs; `log` leaves those of the journal out; `saves` writes the whole document for
+//! each event as the founding documents publish it, without a sync. They take turns, since the speed of a disk changes from minute to minute, and
+//! a ratio is that of neighbours. Each turn is followed by a rest in which what it left to do in the background comes to its end. The history
+//! should make no difference to ours.
 //!
-//! `cargo bench -p hankweave-runtime --bench state` takes three minutes.
+//! `cargo bench -p hankweave-runtime --bench state` takes four minutes.
 
 #![expect(
     clippy::disallowed_methods,
@@ -39,8 +40,12 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 const WAITING: [usize; 4] = [1, 16, 64, 256];
-const HISTORY: [usize; 3] = [10, 10_000, 100_000];
+const HISTORY: [usize; 4] = [10, SAVED, 10_000, 100_000];
 const CODONS_IN_A_RUN: usize = 100;
+
+/// Codons of the document that is saved whole.
+const SAVED: usize = 1_000;
+
 const OPEN_RUN: &str = "open";
 
 const ROUNDS: usize = 9;
@@ -60,11 +65,13 @@ fn main() {
     println!(
         "medians of {ROUNDS} rounds (least to most); microseconds for an event, or the ratio of two turns of one round"
     );
+    let mut saves = WholeSaves::new();
     for waiting in WAITING {
         let mut log = Bare::new(folder.path(), "log", waiting, false);
         let mut bare = Bare::new(folder.path(), "bare", waiting, true);
         let rounds: Vec<Round> = (0..ROUNDS)
             .map(|_| Round {
+                saves: turn(1, |events| saves.write(events)),
                 log: turn(waiting, |events| log.write(events)),
                 bare: turn(waiting, |events| bare.write(events)),
                 ours: servers
@@ -82,8 +89,9 @@ fn main() {
     servers.into_iter().for_each(|server| server.stop(&runtime));
 }
 
-/// Microseconds for an event: bare without and with the journal's lines, and for each history.
+/// Microseconds for an event: saved whole, bare without and with the journal's lines, and for each history.
 struct Round {
+    saves: f64,
     log: f64,
     bare: f64,
     ours: Vec<f64>,
@@ -105,6 +113,13 @@ fn report(waiting: usize, rounds: &[Round]) {
             HISTORY[0],
             spread(rounds, |round| round.ours[0] / round.ours[index]),
         );
+        if *codons == SAVED {
+            println!(
+                "  the same saved whole: {}, saves/ours {}",
+                spread(rounds, |round| round.saves),
+                spread(rounds, |round| round.saves / round.ours[index])
+            );
+        }
     }
 }
 
@@ -196,6 +211,46 @@ impl Journal {
     }
 }
 
+/// The document, saved for each event as the first founding document publishes it ("State Persistence"): the file is copied, the whole document
+/// written as indented text, and renamed into its place. Nothing is synced.
+struct WholeSaves {
+    folder: TempDir,
+    live: LiveState,
+}
+
+impl WholeSaves {
+    fn new() -> Self {
+        let saves = Self {
+            folder: tempfile::tempdir().expect("there is a place for temporary files"),
+            live: history(SAVED),
+        };
+        saves.save();
+        saves
+    }
+
+    fn write(&mut self, events: usize) {
+        for _ in 0..events {
+            self.live
+                .apply_event(&cost_event(), Timestamp::UNIX_EPOCH)
+                .expect("a running codon takes costs");
+            let [current, backup, _] = self.paths();
+            std::fs::copy(current, backup).expect("the disk has space");
+            self.save();
+        }
+    }
+
+    fn save(&self) {
+        let [current, _, temporary] = self.paths();
+        let text = serde_json::to_string_pretty(self.live.document()).expect("a document is text");
+        std::fs::write(&temporary, text).expect("the disk has space");
+        std::fs::rename(temporary, current).expect("the disk works");
+    }
+
+    fn paths(&self) -> [PathBuf; 3] {
+        ["state.json", "state.backup.json", "state.json.tmp"].map(|name| self.folder.path().join(name))
+    }
+}
+
 /// As long as those of the events that are recorded meanwhile.
 fn numbers(waiting: usize) -> impl Iterator<Item = u64> {
     (1_000_000..).take(waiting)
@@ -249,7 +304,7 @@ struct Server {
 impl Server {
     fn start(runtime: &Runtime, codons: usize) -> Self {
         let folder = tempfile::tempdir().expect("there is a place for temporary files");
-        let (manager, task) = start(runtime, folder.path(), &document(codons));
+        let (manager, task) = start(runtime, folder.path(), history(codons).document());
         Self {
             _folder: folder,
             manager,
@@ -282,7 +337,7 @@ fn start(runtime: &Runtime, dir: &Path, state: &HankweaveState) -> (StateManager
 }
 
 /// Runs with `codons` skipped codons between them, and an open run with one running codon.
-fn document(codons: usize) -> HankweaveState {
+fn history(codons: usize) -> LiveState {
     let mut live = LiveState::default();
     let mut events = Vec::new();
     for first in (0..codons).step_by(CODONS_IN_A_RUN) {
@@ -322,7 +377,7 @@ fn document(codons: usize) -> HankweaveState {
         })
         .expect("the story is legal");
     }
-    live.document().clone()
+    live
 }
 
 fn run_id(name: &str) -> RunId {
