@@ -290,6 +290,11 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
             .hint("use a local disk (-e DIR), or --allow-no-lock when no other instance uses the directory"),
         OpenError::Lock(LockError::NotPrivate { .. }) => Failure::from_error(FailureKind::Io, error)
             .hint("it holds prompts and everything that agents print, so it must be yours alone"),
+        OpenError::Lock(LockError::OpenToAll { state_dir }) => {
+            let close = format!("chmod 700 {}", typed::word(state_dir));
+            Failure::from_error(FailureKind::Io, error)
+                .hint(format!("look at what is in it, then take it from others with `{close}`"))
+        }
         OpenError::Data(DataError::Changed { .. }) => Failure::from_error(FailureKind::Input, error)
             .hint("--new starts over with it and keeps the history; without --data the runs go on as they are linked"),
         OpenError::Data(DataError::InTheWay { .. }) => Failure::from_error(FailureKind::Input, error)

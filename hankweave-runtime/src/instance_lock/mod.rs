@@ -23,12 +23,20 @@ pub use record::{LockRecord, read_record};
 /// Name of the information file in the state directory.
 pub const LOCK_FILE: &str = "server.lock";
 
+/// Name of the file that keeps the state directory out of a git repository of the user's.
+const GIT_IGNORE: &str = ".gitignore";
+
+/// Everything, this file among it.
+const IGNORE_ALL: &[u8] = b"# written by hankweave: nothing in here belongs into a repository\n*\n";
+
 /// The right to be the only server of an execution directory; given back when dropped.
 #[derive(Debug)]
 pub struct InstanceLock {
     world: LockWorld,
     state_dir: PathBuf,
     guard: Option<Arc<dyn HeldLock>>,
+    /// The permissions of a directory that was open to others.
+    tightened: Option<u32>,
     /// What we wrote last. Held while the file is written, so that a release waits for a heartbeat that is under way.
     record: Mutex<LockRecord>,
 }
@@ -79,8 +87,14 @@ pub enum LockError {
     NotPrivate {
         /// The refused directory.
         state_dir: PathBuf,
-        /// What is wrong and how to mend it.
+        /// What is wrong.
         reason: &'static str,
+    },
+    /// Everybody may write to the state directory, so what is in it may be anybody's.
+    #[error("`{}` cannot hold the state: everybody may write to it", state_dir.display())]
+    OpenToAll {
+        /// The refused directory.
+        state_dir: PathBuf,
     },
     /// The information file names another lock, which only happens without a kernel lock.
     #[error("`{}` was taken over by another server", path.display())]
@@ -108,7 +122,7 @@ impl InstanceLock {
     ///
     /// Returns [`LockError`]; a refused start has changed nothing in an existing directory.
     pub fn acquire(world: LockWorld, state_dir: &Path, exclusion: Exclusion) -> Result<Self, LockError> {
-        ensure_private(&world, state_dir)?;
+        let open_to_others = ensure_ours(&world, state_dir)?;
         let guard = take_kernel_lock(&*world.disk, state_dir, exclusion)?;
         if let Some(pid) = foreign::live_holder(&world, state_dir) {
             let (state_dir, port) = (state_dir.to_owned(), None);
@@ -118,11 +132,17 @@ impl InstanceLock {
                 port,
             });
         }
+        if open_to_others.is_some() {
+            let tightened = world.disk.make_dir_private(state_dir);
+            tightened.map_err(failed("change the permissions of", state_dir))?;
+        }
+        keep_out_of_git(&*world.disk, state_dir)?;
         let record = LockRecord::of_this_process(&world);
         let lock = Self {
             world,
             state_dir: state_dir.to_owned(),
             guard,
+            tightened: open_to_others,
             record: Mutex::new(record),
         };
         lock.write(&lock.locked_record())?;
@@ -178,6 +198,16 @@ impl InstanceLock {
     #[must_use]
     pub fn guard(&self) -> Option<Arc<dyn HeldLock>> {
         self.guard.clone()
+    }
+
+    /// What a person should know about the directory: that others could read it until now.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        let mode = self.tightened?;
+        let state_dir = self.state_dir.display();
+        Some(format!(
+            "`{state_dir}` was open to other users (mode {mode:03o}); now it is yours alone (mode 700)"
+        ))
     }
 
     /// What we wrote into the information file last.
@@ -242,44 +272,54 @@ fn take_kernel_lock(
     }
 }
 
-/// Makes the state directory, or checks that the existing one is ours alone.
-fn ensure_private(world: &LockWorld, state_dir: &Path) -> Result<(), LockError> {
-    let io = |action| {
-        move |source| LockError::Io {
-            action,
-            path: state_dir.to_owned(),
-            source,
-        }
+/// Makes the state directory, or looks whether the existing one is ours; returns the permissions of one that is open to others.
+fn ensure_ours(world: &LockWorld, state_dir: &Path) -> Result<Option<u32>, LockError> {
+    let open_to_others = match world.disk.create_dir_private(state_dir) {
+        Ok(()) => None,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_ours(world, state_dir)?,
+        Err(error) => return Err(failed("create", state_dir)(error)),
     };
-    match world.disk.create_dir_private(state_dir) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_private(world, state_dir)?,
-        Err(error) => return Err(io("create")(error)),
-    }
     // Also of one that was there: a killed life may have made it a moment ago.
     let parent = disk::parent(state_dir);
-    world.disk.sync_dir(parent).map_err(io("sync the parent of"))
+    let synced = world.disk.sync_dir(parent);
+    synced.map_err(failed("sync the parent of", state_dir))?;
+    Ok(open_to_others)
 }
 
-fn check_private(world: &LockWorld, state_dir: &Path) -> Result<(), LockError> {
-    let metadata = world.disk.metadata(state_dir).map_err(|source| LockError::Io {
-        action: "inspect",
-        path: state_dir.to_owned(),
-        source,
-    })?;
+fn check_ours(world: &LockWorld, state_dir: &Path) -> Result<Option<u32>, LockError> {
+    let metadata = world.disk.metadata(state_dir);
+    let metadata = metadata.map_err(failed("inspect", state_dir))?;
     let reason = if metadata.kind != FileKind::Directory {
         "it is not a directory"
     } else if metadata.owner != world.identity.user_id() {
         "it belongs to another user"
-    } else if metadata.mode & 0o077 != 0 {
-        "other users have access to it; run `chmod 700` on it"
+    } else if metadata.mode & 0o002 != 0 {
+        let state_dir = state_dir.to_owned();
+        return Err(LockError::OpenToAll { state_dir });
     } else {
-        return Ok(());
+        return Ok((metadata.mode & 0o077 != 0).then_some(metadata.mode));
     };
     Err(LockError::NotPrivate {
         state_dir: state_dir.to_owned(),
         reason,
     })
+}
+
+/// Lets git pass over the state directory, which lies in a project that may be a repository: it holds prompts, what agents print, and tokens.
+/// What a user has put there instead stays.
+fn keep_out_of_git(disk: &dyn Disk, state_dir: &Path) -> Result<(), LockError> {
+    let file = state_dir.join(GIT_IGNORE);
+    match disk.metadata(&file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            disk::replace(disk, &file, IGNORE_ALL).map_err(failed("write", &file))
+        }
+        found => found.map(drop).map_err(failed("inspect", &file)),
+    }
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LockError {
+    let path = path.to_owned();
+    move |source| LockError::Io { action, path, source }
 }
 
 /// " (pid 12, port 4000)", as far as it is known.

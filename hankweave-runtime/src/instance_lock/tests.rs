@@ -85,7 +85,10 @@ fn the_second_start_is_refused_with_the_holder_and_changes_nothing() {
             .ends_with(&format!("(pid {}, port 4000)", std::process::id()))
     );
     assert_eq!(fs::read(folder.state_dir.join(LOCK_FILE)).unwrap(), before);
-    assert_eq!(RealDisk.list_dir(&folder.state_dir).unwrap(), [LOCK_FILE]);
+    assert_eq!(
+        RealDisk.list_dir(&folder.state_dir).unwrap(),
+        [GIT_IGNORE, LOCK_FILE]
+    );
 }
 
 // covers: L1
@@ -143,7 +146,7 @@ fn a_start_that_fails_behind_its_lock_leaves_no_file_whatever_it_says_by_then() 
             fs::write(folder.state_dir.join(LOCK_FILE), content).unwrap();
         }
         drop(lock);
-        assert!(RealDisk.list_dir(&folder.state_dir).unwrap().is_empty());
+        assert_eq!(RealDisk.list_dir(&folder.state_dir).unwrap(), [GIT_IGNORE]);
     }
 }
 
@@ -157,7 +160,7 @@ fn releasing_removes_the_file_and_admits_the_next() {
         "the lock itself is still held"
     );
     drop(lock);
-    assert!(RealDisk.list_dir(&folder.state_dir).unwrap().is_empty());
+    assert_eq!(RealDisk.list_dir(&folder.state_dir).unwrap(), [GIT_IGNORE]);
     assert!(acquire(&folder.state_dir).is_ok());
 }
 
@@ -179,17 +182,73 @@ fn a_file_that_is_not_ours_is_neither_overwritten_nor_removed() {
     );
 }
 
-// covers: X5
-#[test]
-fn a_directory_that_others_can_enter_is_refused() {
+fn folder_of_mode(mode: u32) -> Folder {
     let folder = folder();
     RealDisk.create_dir_private(&folder.state_dir).unwrap();
-    fs::set_permissions(&folder.state_dir, fs::Permissions::from_mode(0o750)).unwrap();
+    fs::set_permissions(&folder.state_dir, fs::Permissions::from_mode(mode)).unwrap();
+    folder
+}
+
+// covers: X5
+#[test]
+fn a_directory_of_ours_that_others_can_enter_is_closed_to_them_and_that_is_said() {
+    for mode in [0o755, 0o775, 0o701] {
+        let folder = folder_of_mode(mode);
+        let lock = acquire(&folder.state_dir).unwrap();
+        assert_eq!(RealDisk.metadata(&folder.state_dir).unwrap().mode, 0o700);
+        let notice = lock.notice().unwrap();
+        assert!(notice.contains(&format!("(mode {mode:o})")), "{notice}");
+        drop(lock);
+        assert_eq!(acquire(&folder.state_dir).unwrap().notice(), None);
+    }
+}
+
+#[test]
+fn a_refused_start_changes_no_permissions() {
+    let folder = folder_of_mode(0o700);
+    let _holder = acquire(&folder.state_dir).unwrap();
+    fs::set_permissions(&folder.state_dir, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(matches!(acquire(&folder.state_dir), Err(LockError::Held { .. })));
+    assert_eq!(RealDisk.metadata(&folder.state_dir).unwrap().mode, 0o755);
+}
+
+// covers: X5
+#[test]
+fn a_directory_that_everybody_can_write_to_is_refused() {
+    let folder = folder_of_mode(0o777);
     assert!(matches!(
         acquire(&folder.state_dir),
-        Err(LockError::NotPrivate { .. })
+        Err(LockError::OpenToAll { .. })
     ));
     assert!(RealDisk.list_dir(&folder.state_dir).unwrap().is_empty());
+}
+
+#[test]
+fn git_is_kept_out_before_there_is_anything_else_and_what_the_user_wrote_stays() {
+    for n in 0.. {
+        let folder = folder();
+        let faulty = FaultyDisk::new(Arc::new(RealDisk), Fault::CrashAt(n));
+        let world = LockWorld {
+            disk: Arc::new(faulty),
+            ..world()
+        };
+        let acquired = InstanceLock::acquire(world, &folder.state_dir, Exclusion::Required);
+        let names = RealDisk.list_dir(&folder.state_dir).unwrap_or_default();
+        let ours = names.iter().any(|name| name == LOCK_FILE);
+        assert!(
+            !ours || names.iter().any(|name| name == GIT_IGNORE),
+            "crash at {n}: {names:?}"
+        );
+        if acquired.is_ok() {
+            break;
+        }
+    }
+    let folder = folder_with(GIT_IGNORE, "!runs\n");
+    drop(acquire(&folder.state_dir).unwrap());
+    assert_eq!(
+        fs::read_to_string(folder.state_dir.join(GIT_IGNORE)).unwrap(),
+        "!runs\n"
+    );
 }
 
 // covers: X5
@@ -213,7 +272,7 @@ fn check_foreign(content: &str, admitted: bool) {
     let files = RealDisk.list_dir(&folder.state_dir).unwrap().len();
     assert_eq!(
         files,
-        if admitted { 2 } else { 1 },
+        if admitted { 3 } else { 1 },
         "a refused start writes nothing"
     );
 }

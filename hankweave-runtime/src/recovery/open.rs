@@ -328,7 +328,8 @@ async fn possess(
             opened => break opened?,
         }
     };
-    let mut notices = describe(&records.loaded);
+    let mut notices: Vec<String> = records.lock.notice().into_iter().collect();
+    notices.extend(describe(&records.loaded));
     notices.extend(records.report.moved_aside.iter().map(|path| {
         format!(
             "the checkpoint repository could not be read and is kept as {}; its checkpoints are out of reach",

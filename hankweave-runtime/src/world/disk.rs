@@ -103,6 +103,13 @@ pub trait Disk: Send + Sync + Debug {
     /// What the system says, also when it exists.
     fn create_dir_private(&self, path: &Path) -> io::Result<()>;
 
+    /// Takes the rights of everybody else away from a directory of this user; a link is not followed.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn make_dir_private(&self, path: &Path) -> io::Result<()>;
+
     /// Makes a directory and the parents that it lacks, all for their owner only, unless it is there.
     ///
     /// # Errors

@@ -39,6 +39,7 @@ mod rollback;
 mod socket;
 mod state_commands;
 mod steering;
+mod strangers;
 mod supervision;
 mod support;
 mod whole_story;

@@ -129,6 +129,11 @@ impl Files {
         }
     }
 
+    /// The permissions, which are durable at once: nothing here depends on when.
+    pub(super) fn set_mode(&mut self, id: Id, mode: u32) {
+        self.inode_mut(id).mode = mode;
+    }
+
     /// The entry `name` of a directory.
     pub(super) fn entry(&self, directory: Id, name: &OsStr) -> io::Result<Id> {
         let found = self.directory(directory)?.get(name);

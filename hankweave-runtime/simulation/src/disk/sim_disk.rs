@@ -546,6 +546,15 @@ impl Disk for SimDisk {
         })
     }
 
+    fn make_dir_private(&self, path: &Path) -> io::Result<()> {
+        self.step(Need::Device, |shared| {
+            let id = shared.files.find(path)?;
+            shared.files.directory(id)?;
+            shared.files.set_mode(id, 0o700);
+            Ok(())
+        })
+    }
+
     fn make_private_dirs(&self, path: &Path) -> io::Result<()> {
         let mut shared = self.shared();
         shared.alive(self.life)?;

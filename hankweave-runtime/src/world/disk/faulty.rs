@@ -165,6 +165,11 @@ impl Disk for FaultyDisk {
         self.inner.create_dir_private(path)
     }
 
+    fn make_dir_private(&self, path: &Path) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.make_dir_private(path)
+    }
+
     fn make_private_dirs(&self, path: &Path) -> io::Result<()> {
         self.faults.step()?;
         self.inner.make_private_dirs(path)

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -84,6 +84,10 @@ impl Disk for RealDisk {
 
     fn create_dir_private(&self, path: &Path) -> io::Result<()> {
         fs::DirBuilder::new().mode(0o700).create(path)
+    }
+
+    fn make_dir_private(&self, path: &Path) -> io::Result<()> {
+        open_dir(path)?.set_permissions(fs::Permissions::from_mode(0o700))
     }
 
     fn make_private_dirs(&self, path: &Path) -> io::Result<()> {
