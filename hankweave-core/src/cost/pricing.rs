@@ -1,89 +1,253 @@
-//! List prices of models: a small table that is checked in, for agents that report tokens but no money.
+//! Prices of models, for agents that report tokens but no money.
+//!
+//! The list prices stand in one dated file, `prices.json` of this crate. A user can lay prices of single models over it, which win.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use serde::{Deserialize, Serialize};
 
 use super::{TokenUsage, Usd};
 
-/// What `tokens` cost at the list price of `model`, or `None` for a model that the table does not know.
+/// What `tokens` cost at the list price of `model`, or `None` for a model that the list does not know.
 ///
-/// `model` is the name an agent reports: a family such as `claude-sonnet-4-5`, with or without a provider before a
-/// slash, a release date, `-latest` or a note in brackets behind it (`anthropic/claude-sonnet-4-5-20250929[1m]`).
+/// `model` is the name an agent reports, see [`Prices::find`]. `tokens` are those of one request: some models charge more for a long prompt.
 #[must_use]
 pub fn price(model: &str, tokens: &TokenUsage) -> Option<Usd> {
-    Some(rate_of(model)?.price(tokens))
+    LISTED.price(model, tokens)
 }
 
-/// Whether the price of `model` is known, as an agent reports it or by the short name that claude takes for its newest model of a family.
+/// Names that claude takes for a model of its choice; it says which one at its start, and that one is priced.
+pub const ALIASES: [&str; 7] = ["best", "default", "fable", "haiku", "opus", "opusplan", "sonnet"];
+
+/// Whether `model` is a name that claude resolves itself, with or without a note in brackets (`opus[1m]`).
 #[must_use]
-pub fn is_known(model: &str) -> bool {
-    let short = model.split('[').next().unwrap_or(model);
-    ["opus", "sonnet", "haiku"].contains(&short) || rate_of(model).is_some()
+pub fn is_alias(model: &str) -> bool {
+    ALIASES.contains(&without_note(model))
 }
 
-/// Prices of one family in billionths of a dollar per token; 1000 of them are one dollar per million tokens.
-struct Rate {
-    family: &'static str,
-    input: u64,
-    output: u64,
-    cache_write: u64,
-    cache_read: u64,
+/// What tokens cost, in dollars per million of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenRates {
+    /// What the model reads.
+    pub input: Usd,
+    /// What the model writes.
+    pub output: Usd,
+    /// What is put into a cache that lives five minutes. A provider that does not charge for it has its input price there.
+    pub cache_write: Usd,
+    /// What is put into a cache that lives one hour.
+    pub cache_write_1h: Usd,
+    /// What is read from a cache.
+    pub cache_read: Usd,
+}
+
+/// What a request costs whose prompt is long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LongPrompt {
+    /// A prompt of more tokens than this, caches included, is a long one.
+    pub above_tokens: u64,
+    /// What every token of such a request costs.
+    #[serde(flatten)]
+    pub rates: TokenRates,
+}
+
+/// What a model costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rate {
+    /// What its tokens cost.
+    #[serde(flatten)]
+    pub rates: TokenRates,
+    /// What 1,000 searches in the web cost that the provider does for it.
+    #[serde(default)]
+    pub web_search: Usd,
+    /// Other prices for long prompts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_prompt: Option<LongPrompt>,
+}
+
+/// What the four counts of [`TokenUsage`] do not tell, and what is paid for nevertheless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extras {
+    /// How many of the tokens that were put into a cache were put into one of an hour.
+    pub one_hour_cache_writes: u64,
+    /// Searches in the web that the provider did.
+    pub web_searches: u64,
 }
 
 impl Rate {
-    fn price(&self, tokens: &TokenUsage) -> Usd {
-        Usd::from_nanos(self.input).times(tokens.input_tokens)
-            + Usd::from_nanos(self.output).times(tokens.output_tokens)
-            + Usd::from_nanos(self.cache_write).times(tokens.cache_creation_tokens)
-            + Usd::from_nanos(self.cache_read).times(tokens.cache_read_tokens)
+    /// What one request costs that used `tokens`.
+    #[must_use]
+    pub fn price(&self, tokens: &TokenUsage) -> Usd {
+        self.price_with(tokens, Extras::default())
+    }
+
+    /// What one request costs that used `tokens` and `extras`.
+    #[must_use]
+    pub fn price_with(&self, tokens: &TokenUsage, extras: Extras) -> Usd {
+        let prompt = tokens
+            .input_tokens
+            .saturating_add(tokens.cache_creation_tokens)
+            .saturating_add(tokens.cache_read_tokens);
+        let rates = match &self.long_prompt {
+            Some(long) if prompt > long.above_tokens => &long.rates,
+            _ => &self.rates,
+        };
+        let one_hour = extras.one_hour_cache_writes.min(tokens.cache_creation_tokens);
+        let parts = [
+            (rates.input, tokens.input_tokens),
+            (rates.output, tokens.output_tokens),
+            (rates.cache_write, tokens.cache_creation_tokens - one_hour),
+            (rates.cache_write_1h, one_hour),
+            (rates.cache_read, tokens.cache_read_tokens),
+            // A search costs a thousandth of its price, a token a millionth.
+            (self.web_search, extras.web_searches.saturating_mul(1_000)),
+        ];
+        per_million(parts)
     }
 }
 
-const fn rate(family: &'static str, input: u64, output: u64, cache_write: u64, cache_read: u64) -> Rate {
-    Rate {
-        family,
-        input,
-        output,
-        cache_write,
-        cache_read,
+/// The sum of all parts at their prices per million, rounded once to the nearest billionth of a dollar.
+fn per_million(parts: impl IntoIterator<Item = (Usd, u64)>) -> Usd {
+    const MILLION: u128 = 1_000_000;
+    let product = |(price, count): (Usd, u64)| u128::from(price.as_nanos()) * u128::from(count);
+    let sum = parts.into_iter().map(product).fold(0_u128, u128::saturating_add);
+    let nanos = sum.saturating_add(MILLION / 2) / MILLION;
+    Usd::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// The price of a model, and who says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Price {
+    /// What it costs.
+    pub rate: Rate,
+    /// Who laid it over the list; `None` for a list price.
+    pub given_by: Option<Arc<str>>,
+}
+
+/// All prices that are known, by the name of the model's family, such as `claude-sonnet-4-5`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prices {
+    as_of: Arc<str>,
+    models: BTreeMap<String, Price>,
+}
+
+/// The file with the list prices.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct List {
+    as_of: Arc<str>,
+    models: BTreeMap<String, Rate>,
+}
+
+static LISTED: LazyLock<Arc<Prices>> = LazyLock::new(|| {
+    // A test reads the file, which is part of the program.
+    let list = serde_json::from_str(include_str!("../../prices.json")).unwrap_or(List {
+        as_of: "".into(),
+        models: BTreeMap::new(),
+    });
+    let listed = |rate| Price { rate, given_by: None };
+    Arc::new(Prices {
+        as_of: list.as_of,
+        models: list
+            .models
+            .into_iter()
+            .map(|(model, rate)| (model, listed(rate)))
+            .collect(),
+    })
+});
+
+impl Default for Prices {
+    fn default() -> Self {
+        (**LISTED).clone()
     }
 }
 
-/// Cache writes are those that live five minutes. A provider that does not charge for them has its input price there.
-const RATES: &[Rate] = &[
-    rate("claude-opus-4-6", 5_000, 25_000, 6_250, 500),
-    rate("claude-opus-4-5", 5_000, 25_000, 6_250, 500),
-    rate("claude-opus-4-1", 15_000, 75_000, 18_750, 1_500),
-    rate("claude-opus-4", 15_000, 75_000, 18_750, 1_500),
-    rate("claude-sonnet-4-6", 3_000, 15_000, 3_750, 300),
-    rate("claude-sonnet-4-5", 3_000, 15_000, 3_750, 300),
-    rate("claude-sonnet-4", 3_000, 15_000, 3_750, 300),
-    rate("claude-3-7-sonnet", 3_000, 15_000, 3_750, 300),
-    rate("claude-3-5-sonnet", 3_000, 15_000, 3_750, 300),
-    rate("claude-haiku-4-5", 1_000, 5_000, 1_250, 100),
-    rate("claude-3-5-haiku", 800, 4_000, 1_000, 80),
-    rate("claude-3-haiku", 250, 1_250, 300, 30),
-    rate("gpt-5.1-codex", 1_250, 10_000, 1_250, 125),
-    rate("gpt-5.1", 1_250, 10_000, 1_250, 125),
-    rate("gpt-5-codex", 1_250, 10_000, 1_250, 125),
-    rate("gpt-5-mini", 250, 2_000, 250, 25),
-    rate("gpt-5", 1_250, 10_000, 1_250, 125),
-    rate("gemini-2.5-pro", 1_250, 10_000, 1_250, 125),
-    rate("gemini-2.5-flash", 300, 2_500, 300, 30),
-];
+impl Prices {
+    /// The list prices.
+    #[must_use]
+    pub fn listed() -> Arc<Self> {
+        LISTED.clone()
+    }
 
-fn rate_of(model: &str) -> Option<&'static Rate> {
-    let name = model.rsplit('/').next().unwrap_or(model);
-    let name = name.split('[').next().unwrap_or(name);
-    RATES
-        .iter()
-        .find(|rate| name.strip_prefix(rate.family).is_some_and(is_release))
+    /// The same with the prices of `models` laid over it, which `given_by` says.
+    #[must_use]
+    pub fn with(mut self, models: impl IntoIterator<Item = (String, Rate)>, given_by: &str) -> Self {
+        let given_by: Arc<str> = given_by.into();
+        self.models.extend(models.into_iter().map(|(model, rate)| {
+            let given_by = Some(given_by.clone());
+            (model, Price { rate, given_by })
+        }));
+        self
+    }
+
+    /// The day on which the list prices were looked up, such as `2026-11-23`.
+    #[must_use]
+    pub fn as_of(&self) -> &str {
+        &self.as_of
+    }
+
+    /// All families with their prices, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Price)> {
+        self.models.iter().map(|(family, price)| (family.as_str(), price))
+    }
+
+    /// The price of `model`, and the name under which it stands here.
+    ///
+    /// `model` is the name an agent reports: as it stands here, or with a provider before a slash or dot, a release behind it, or a note in
+    /// brackets (`anthropic/claude-sonnet-4-5-20250929[1m]`, `us.anthropic.claude-haiku-4-5-20251001-v1:0`).
+    #[must_use]
+    pub fn find(&self, model: &str) -> Option<(&str, &Price)> {
+        let unnoted = without_note(model);
+        let own = unnoted.rsplit('/').next().unwrap_or(unnoted);
+        let own = own.rsplit_once("anthropic.").map_or(own, |(_, own)| own);
+        let names = [model, unnoted, own, family(own)];
+        let found = names.iter().find_map(|name| self.models.get_key_value(*name))?;
+        Some((found.0, found.1))
+    }
+
+    /// What one request of `model` costs, or `None` for a model that is not known.
+    #[must_use]
+    pub fn price(&self, model: &str, tokens: &TokenUsage) -> Option<Usd> {
+        self.price_with(model, tokens, Extras::default())
+    }
+
+    /// What one request of `model` costs with all that it used, or `None` for a model that is not known.
+    #[must_use]
+    pub fn price_with(&self, model: &str, tokens: &TokenUsage, extras: Extras) -> Option<Usd> {
+        let (_, price) = self.find(model)?;
+        Some(price.rate.price_with(tokens, extras))
+    }
+
+    /// Whether what `model` uses can be counted: its price is known, or claude names a model of its choice for it.
+    #[must_use]
+    pub fn is_known(&self, model: &str) -> bool {
+        is_alias(model) || self.find(model).is_some()
+    }
 }
 
-/// Whether `rest`, the part behind a family, names a release of that family and not another family.
-fn is_release(rest: &str) -> bool {
-    let date = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
-    rest.is_empty()
-        || rest == "-latest"
-        || rest.strip_prefix('-').is_some_and(date)
-        || rest.strip_prefix('@').is_some_and(date)
+/// The name in front of a note in brackets, which tells a size of context and no other price.
+fn without_note(model: &str) -> &str {
+    model.split('[').next().unwrap_or(model)
+}
+
+/// The name without the release behind it: `-20250929`, `@20250929`, `-latest`, each with or without `-v1:0`.
+fn family(name: &str) -> &str {
+    let digits = |text: &str, count| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_version = |text: &str| {
+        let parts = text.split_once(':').unwrap_or((text, "0"));
+        digits(parts.0, 1) && digits(parts.1, 1)
+    };
+    let unversioned = match name.rsplit_once("-v") {
+        Some((before, version)) if is_version(version) => before,
+        _ => name,
+    };
+    match unversioned.rsplit_once(['-', '@']) {
+        Some((family, release)) if release == "latest" || digits(release, 8) => family,
+        _ => unversioned,
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +264,32 @@ mod tests {
     #[test]
     fn the_list_price_is_the_one_that_claude_itself_computes() {
         assert_eq!(price("claude-sonnet-4-5", &TOKENS), Some(Usd::from_micros(6_930)));
+        assert_eq!(price("claude-opus-5", &TOKENS), Some(Usd::from_micros(11_550)));
+        assert_eq!(price("claude-sonnet-5", &TOKENS), Some(Usd::from_micros(4_620)));
+        assert_eq!(price("claude-opus-4-7", &TOKENS), price("claude-opus-5", &TOKENS));
+    }
+
+    #[test]
+    fn the_list_is_dated_and_complete() {
+        let prices = Prices::listed();
+        assert_eq!((prices.as_of().len(), prices.iter().count()), (10, 34));
+        for (family, Price { rate, given_by }) in prices.iter() {
+            let rates = rate.rates;
+            let in_order = [
+                Usd::ZERO,
+                rates.cache_read,
+                rates.input,
+                rates.cache_write,
+                rates.cache_write_1h,
+                rates.output,
+            ];
+            assert!(in_order.is_sorted() && rates.cache_read < rates.input, "{family}");
+            assert!(given_by.is_none());
+            if family.starts_with("claude-") {
+                assert_eq!(rates.cache_write_1h, rates.input.times(2), "{family}");
+                assert_eq!(rate.web_search, Usd::from_micros(10_000_000), "{family}");
+            }
+        }
     }
 
     #[test]
@@ -107,10 +297,17 @@ mod tests {
         for name in [
             "claude-sonnet-4-5-20250929",
             "anthropic/claude-sonnet-4-5",
+            "anthropic/claude-sonnet-4-5-20250929[1m]",
             "claude-sonnet-4-5[1m]",
             "claude-sonnet-4-5@20250929",
+            "claude-sonnet-4-5-latest",
+            "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
         ] {
             assert_eq!(price(name, &TOKENS), Some(Usd::from_micros(6_930)), "{name}");
+            assert_eq!(
+                Prices::listed().find(name).map(|found| found.0),
+                Some("claude-sonnet-4-5")
+            );
         }
         assert_ne!(
             price("claude-opus-4-5", &TOKENS),
@@ -126,8 +323,70 @@ mod tests {
             "claude-sonnet-9",
             "gpt-5-nano",
             "claude-sonnet-4-5-mini",
+            "claude-sonnet-4-5-v12",
         ] {
             assert_eq!(price(name, &TOKENS), None, "{name}");
         }
+    }
+
+    #[test]
+    fn an_alias_is_known_and_has_no_price_of_its_own() {
+        let prices = Prices::listed();
+        for name in ["opus", "sonnet[1m]", "default", "haiku"] {
+            assert!(prices.is_known(name) && prices.find(name).is_none(), "{name}");
+        }
+        assert!(!prices.is_known("opusculum"));
+    }
+
+    #[test]
+    fn caches_of_an_hour_and_searches_have_their_own_prices() {
+        let (_, opus) = LISTED.find("claude-opus-5").unwrap();
+        let extras = Extras {
+            one_hour_cache_writes: 200,
+            web_searches: 3,
+        };
+        // 200 tokens at $10 instead of $6.25 a million, and three searches at a cent.
+        let more = Usd::from_nanos(750_000) + Usd::from_micros(30_000);
+        let price = opus.rate.price(&TOKENS) + more;
+        assert_eq!(opus.rate.price_with(&TOKENS, extras), price);
+        let absurd = Extras {
+            one_hour_cache_writes: u64::MAX,
+            web_searches: u64::MAX,
+        };
+        assert!(opus.rate.price_with(&TOKENS, absurd) > price);
+    }
+
+    #[test]
+    fn a_long_prompt_costs_more_with_all_its_tokens() {
+        let tokens = |cached| TokenUsage {
+            input_tokens: 60_000,
+            output_tokens: 1_000,
+            cache_read_tokens: cached,
+            ..TokenUsage::ZERO
+        };
+        let short = Usd::from_micros(6_000 + 500 + 400);
+        assert_eq!(price("claude-haiku-5-5", &tokens(40_000)), Some(short));
+        let long = Usd::from_micros(30_000 + 2_500 + 2_000) + Usd::from_nanos(50);
+        assert_eq!(price("claude-haiku-5-5", &tokens(40_001)), Some(long));
+    }
+
+    #[test]
+    fn a_price_that_is_laid_over_the_list_wins_for_its_model_alone() {
+        let (_, sonnet) = LISTED.find("claude-sonnet-5").unwrap();
+        let models = ["house-model", "claude-opus-5"].map(|model| (model.to_owned(), sonnet.rate));
+        let prices = Prices::default().with(models, "prices.json");
+        for name in ["house-model", "house-model-20260101", "claude-opus-5[1m]"] {
+            let (_, price) = prices.find(name).unwrap();
+            assert_eq!(price.given_by.as_deref(), Some("prices.json"), "{name}");
+            assert_eq!(prices.price(name, &TOKENS), price_of_sonnet(), "{name}");
+        }
+        assert_eq!(
+            prices.price("claude-opus-4-7", &TOKENS),
+            price("claude-opus-4-7", &TOKENS)
+        );
+    }
+
+    fn price_of_sonnet() -> Option<Usd> {
+        price("claude-sonnet-5", &TOKENS)
     }
 }

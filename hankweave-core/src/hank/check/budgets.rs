@@ -1,6 +1,6 @@
 //! Budgets that contradict themselves or one another ("hank configuration", section 6.2).
 
-use crate::cost::pricing;
+use crate::cost::pricing::Prices;
 use crate::hank::budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
 use crate::hank::document::{CodonConfig, Hank, HankItem, OnFailure};
 use crate::hank::problem::{Places, Problem, quoted};
@@ -57,7 +57,7 @@ fn price_doubt(
     let model = codon
         .model
         .as_deref()
-        .filter(|model| limited.is_some() && !pricing::is_known(model))?;
+        .filter(|model| limited.is_some() && !Prices::listed().is_known(model))?;
     let message = format!(
         "the price of {} is not known, so its dollars count only when the agent reports them",
         quoted(model)
