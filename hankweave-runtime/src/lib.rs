@@ -50,6 +50,8 @@ pub mod rig;
 #[cfg(feature = "server")]
 mod runner;
 #[cfg(feature = "server")]
+mod screen;
+#[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "server")]
 mod shutdown;

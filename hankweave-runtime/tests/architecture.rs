@@ -22,7 +22,7 @@ const ADAPTERS: [&str; 8] = [
 const FOR_ADAPTERS: &[&str] = &["json", "world"];
 
 /// The other modules that are restricted, with all that they may use.
-const OTHERS: [(&str, &[&str]); 11] = [
+const OTHERS: [(&str, &[&str]); 12] = [
     ("world", &[]),
     ("json", &[]),
     ("config", &["error", "hank_files", "world"]),
@@ -31,7 +31,8 @@ const OTHERS: [(&str, &[&str]); 11] = [
     ("paths", &[]),
     ("shutdown", &[]),
     ("state_manager", &["journal", "store", "world"]),
-    ("report", &["runner", "state_manager"]),
+    ("report", &["runner", "screen", "state_manager"]),
+    ("screen", &[]),
     (
         "server",
         &[
@@ -71,6 +72,47 @@ fn every_module_imports_only_what_it_may() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is printed is made harmless in `screen`, so nothing else may print ("reliability and security", rule S9). The scripted agent is a program of its own
+/// that we read.
+#[test]
+fn nothing_but_the_border_prints() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut wrong = Vec::new();
+    for path in sources_below(&src) {
+        let text = fs::read_to_string(&path).expect("sources are text");
+        let place = path
+            .strip_prefix(&src)
+            .expect("it was found there")
+            .display()
+            .to_string();
+        let is_test =
+            ["tests.rs", "contract.rs"].iter().any(|end| place.ends_with(end)) || place.contains("/tests/");
+        if is_test || place.starts_with("screen/") || place.starts_with("driver/scripted/") {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in (1..).zip(code.lines()) {
+            let prints = [
+                "println!",
+                "print!(",
+                "dbg!(",
+                "indicatif",
+                "anstream::std",
+                "AutoStream",
+            ];
+            let opens = ["stdout()", "stderr()"].iter().any(|stream| {
+                let not_asked = line.replace(&format!("{stream}.is_terminal()"), "");
+                not_asked.contains(&format!("io::{stream}"))
+            });
+            let is_comment = line.trim_start().starts_with("//");
+            if !is_comment && (opens || prints.iter().any(|macros| line.contains(macros))) {
+                wrong.push(format!("{place}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "use crate::screen: {}", wrong.join("\n"));
 }
 
 /// `docs/reliability.md` shows each fault by tests, `docs/steering.md` each rule, `docs/protocol.md` each event and command: each link is a name in backticks and the file that must have

@@ -13,6 +13,8 @@ use hankweave_core::cost::Usd;
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::Timestamp;
 
+use crate::screen::tell;
+
 /// Runs AI coding agents one after another: durable, checkpointed, resumable.
 ///
 /// A hank (hank.json) is a sequence of codons; each codon is one run of a coding agent. hankweave takes them through set-up, agent and
@@ -31,13 +33,24 @@ impl Cli {
     /// Reads the command line; ends the program when it is wrong.
     pub(super) fn read() -> Self {
         let mut command = Self::command();
-        let matches = command.get_matches_mut();
+        command.build();
+        let matches = command.clone().try_get_matches();
+        let matches = matches.unwrap_or_else(|error| refuse(&error));
         if let Some(other) = beside_execution(&matches) {
             let message = format!("the argument '--execution <DIR>' cannot be used with '--{other}'");
-            command.error(ErrorKind::ArgumentConflict, message).exit();
+            refuse(&command.error(ErrorKind::ArgumentConflict, message));
         }
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error.format(&mut command)))
     }
+}
+
+/// Ends the program with what is wrong with what was typed. Help is ours to the last letter; a complaint quotes what may have been pasted.
+fn refuse(error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    tell(error.render().to_string());
+    std::process::exit(error.exit_code())
 }
 
 /// What was typed beside an execution directory and stands in for one. A variable that is always set contradicts nobody, which

@@ -7,8 +7,8 @@ use hankweave_core::thread::CodonPoint;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::error::chain;
-use crate::report::printable;
 use crate::runner::{Accepted, Command, Commander, RollbackTarget};
+use crate::screen::tell;
 use crate::shutdown::{Shutdown, StopCause};
 
 const HELP: &str = "next | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
@@ -32,17 +32,20 @@ pub(super) async fn obey(commander: Option<Commander>, shutdown: Shutdown) -> In
     while let Ok(Some(line)) = lines.next_line().await {
         match read(&line) {
             Typed::Nothing => {}
-            Typed::Unknown => anstream::eprintln!("commands: {HELP}"),
+            Typed::Unknown => tell(format!("commands: {HELP}\n")),
             Typed::Quit => shutdown.request(StopCause::Request),
             Typed::Command(command) => match commander.send(command).await {
-                Ok(Accepted::Starting(codon)) => anstream::eprintln!("starting {codon}"),
-                Ok(Accepted::Stopping(codon)) => anstream::eprintln!("stopping {codon}"),
+                Ok(Accepted::Starting(codon)) => tell(format!("starting {codon}\n")),
+                Ok(Accepted::Stopping(codon)) => tell(format!("stopping {codon}\n")),
                 Ok(Accepted::RolledBack(rollback)) => {
-                    anstream::eprint!("{}", super::rollback::text(&rollback, false, None));
+                    tell(super::rollback::text(&rollback, false, None));
                 }
                 Err(refusal) => {
-                    let why = chain(&refusal);
-                    anstream::eprintln!("refused: {}\n  hint: {}", printable(&why), refusal.hint());
+                    tell(format!(
+                        "refused: {}\n  hint: {}\n",
+                        chain(&refusal),
+                        refusal.hint()
+                    ));
                 }
             },
         }

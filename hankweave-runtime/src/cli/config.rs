@@ -12,7 +12,7 @@ use super::args::{ConfigArgs, Global, SettingArgs};
 use super::exit::{Failure, FailureKind};
 use crate::config::{Configuration, Flags, SettingsError, Source};
 use crate::hank_files::{self, LoadHankError};
-use crate::report::{printable, tell};
+use crate::screen::tell;
 use crate::world::World;
 use crate::world::disk::RealDisk;
 use crate::world::environment::Environment;
@@ -39,7 +39,7 @@ pub(super) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Fai
         return super::state::print_json(&as_json(&configuration, hank_file.as_deref()));
     }
     for warning in &configuration.warnings {
-        tell(&format!("{}\n", printable(warning)));
+        tell(format!("{warning}\n"));
     }
     super::print(&as_text(&configuration, hank_file.as_deref().unwrap_or_default()))?;
     Ok(ExitCode::SUCCESS)
@@ -143,11 +143,7 @@ fn as_text(configuration: &Configuration, hank: &str) -> String {
             Source::Default => "default".to_owned(),
         };
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "{}",
-            printable(&format!("{name:<22}  {value:<24}  {source}"))
-        );
+        let _ = writeln!(text, "{name:<22}  {value:<24}  {source}");
     }
     text
 }

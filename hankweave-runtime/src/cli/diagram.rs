@@ -23,6 +23,6 @@ pub(super) fn diagram(args: &DiagramArgs) -> Result<ExitCode, Failure> {
         DiagramFormat::Plantuml => machine.to_plantuml(),
         DiagramFormat::Json => machine.to_json(),
     };
-    super::print(&format!("{}\n", text.trim_end()))?;
+    super::print(format!("{}\n", text.trim_end()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,12 +1,12 @@
 //! Exit codes ("command line and on-disk contract", "General").
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 
 use crate::error::chain;
-use crate::report::{printable, tell};
+use crate::screen::{Text, tell};
 use crate::world::environment::Environment;
 use crate::world::secrets::Secrets;
 
@@ -69,23 +69,34 @@ impl Failure {
 
     /// Prints the message to standard error, without secrets, and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        let secrets = Secrets::of(Environment::of_process().iter());
-        tell(&secrets.redact(&format!("{self}\n")));
+        tell(self.text());
         ExitCode::from(self.kind.code())
+    }
+
+    /// The message for people, without secrets.
+    pub(crate) fn text(&self) -> Text {
+        let mut text = Text::default();
+        // Writing to a text cannot fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, text: &mut Text) -> fmt::Result {
+        let secrets = Secrets::of(Environment::of_process().iter());
+        text.styled(style(AnsiColor::Red).bold(), "error:")?;
+        write!(text, " {}", secrets.redact(&self.message))?;
+        if let Some(hint) = &self.hint {
+            write!(text, "\n  ")?;
+            text.styled(style(AnsiColor::Cyan), "hint:")?;
+            write!(text, " {}", secrets.redact(hint))?;
+        }
+        if self.kind == FailureKind::Bug {
+            write!(text, "\n  this is a bug in hankweave; please report it")?;
+        }
+        writeln!(text)
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-        let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
-        write!(f, "{red}error:{red:#} {}", printable(&self.message))?;
-        if let Some(hint) = &self.hint {
-            write!(f, "\n  {cyan}hint:{cyan:#} {}", printable(hint))?;
-        }
-        if self.kind == FailureKind::Bug {
-            write!(f, "\n  this is a bug in hankweave; please report it")?;
-        }
-        Ok(())
-    }
+fn style(color: AnsiColor) -> Style {
+    Style::new().fg_color(Some(color.into()))
 }

@@ -1,7 +1,7 @@
 //! `hankweave journal`
 
 use std::convert::Infallible;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,12 +11,13 @@ use super::args::{Global, JournalArgs};
 use super::exit::{Failure, FailureKind};
 use crate::journal::{JournalTail, Passed, TailLine};
 use crate::paths::ExecutionDir;
+use crate::screen::{JsonLines, tell};
 use crate::world::disk::RealDisk;
 
 /// How often a journal that is followed is looked at: as often as it is synced ("reliability and security", rule D5).
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Prints the lines of the journal as they stand there. It takes no lock and writes nothing, so a live run goes on undisturbed.
+/// Prints the lines of the journal, what is hidden in their texts as escapes. It takes no lock and writes nothing, so a live run goes on undisturbed.
 pub(super) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, Failure> {
     let execution = &args.execution.execution;
     super::run::existing_state_dir(execution)?;
@@ -24,7 +25,7 @@ pub(super) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, F
     let mut printer = Printer {
         tail: JournalTail::new(Arc::new(RealDisk), dir, args.after),
         kinds: &args.kinds,
-        out: BufWriter::new(io::stdout().lock()),
+        out: JsonLines::default(),
         quiet: global.quiet,
     };
     let result = match args.follow {
@@ -41,7 +42,7 @@ struct Printer<'a> {
     tail: JournalTail,
     /// Empty for all.
     kinds: &'a [String],
-    out: BufWriter<StdoutLock<'static>>,
+    out: JsonLines,
     quiet: bool,
 }
 
@@ -57,8 +58,8 @@ impl Printer<'_> {
         let passed = self.print()?;
         self.tell_corrupt(passed);
         if passed.unfinished_bytes > 0 && !self.quiet {
-            anstream::eprintln!(
-                "the last line is not whole and was left out; it is being written, or the next run counts it as damaged"
+            tell(
+                "the last line is not whole and was left out; it is being written, or the next run counts it as damaged\n",
             );
         }
         Ok(())
@@ -86,7 +87,7 @@ impl Printer<'_> {
         let (kinds, out) = (self.kinds, &mut self.out);
         let passed = self.tail.read(|line: TailLine<'_>| {
             if kinds.is_empty() || kinds.iter().any(|kind| kind == line.kind) {
-                written = out.write_all(line.bytes).and_then(|()| out.write_all(b"\n"));
+                written = out.line(line.bytes);
             }
             match written {
                 Ok(()) => ControlFlow::Continue(()),
@@ -103,7 +104,7 @@ impl Printer<'_> {
 
     fn tell_corrupt(&self, passed: Passed) {
         if passed.corrupt_lines > 0 && !self.quiet {
-            anstream::eprintln!("{} damaged lines were left out", passed.corrupt_lines);
+            tell(format!("{} damaged lines were left out\n", passed.corrupt_lines));
         }
     }
 }

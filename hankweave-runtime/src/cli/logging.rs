@@ -10,6 +10,7 @@ use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
 
 use super::args::Global;
 use super::server_log::ServerLog;
+use crate::screen::{LogLines, log_line};
 use crate::world::environment::Environment;
 use crate::world::secrets::Secrets;
 
@@ -33,14 +34,13 @@ pub(super) fn install(global: &Global) -> ServerLog {
             .is_none_or(|level| level >= LevelFilter::TRACE)
     });
     let secrets = Secrets::of(Environment::of_process().iter());
-    let ansi = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let (log, own) = (ServerLog::new(), secrets.clone());
     let to_file = log.clone();
     let terminal = fmt::layer()
-        .with_writer(move || Redacting(own.clone(), io::stderr()))
-        .with_ansi(ansi);
+        .with_writer(move || Redacting(own.clone(), LogLines))
+        .with_ansi(false);
     let file = fmt::layer()
-        .with_writer(move || Redacting(secrets.clone(), Lines(to_file.clone())))
+        .with_writer(move || Redacting(secrets.clone(), InFile(to_file.clone())))
         .with_ansi(false);
     // What cannot be written to standard error cannot be complained about there either.
     let terminal = terminal.log_internal_errors(false).with_target(false);
@@ -73,11 +73,11 @@ impl<W: Write> Write for Redacting<W> {
 }
 
 /// The log in the execution directory.
-struct Lines(ServerLog);
+struct InFile(ServerLog);
 
-impl Write for Lines {
+impl Write for InFile {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-        self.0.append(lines);
+        self.0.append(log_line(lines).as_bytes());
         Ok(lines.len())
     }
 

@@ -44,6 +44,7 @@ use std::time::Duration;
 
 use self::args::{Cli, Color, Command};
 use self::exit::Failure;
+use crate::screen::{self, Text};
 use crate::world::environment::outlive_file_limits;
 
 /// Runs the program and returns its exit code.
@@ -125,11 +126,19 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Prints a result; a reader that has gone away is no failure of ours ("reliability and security", row F19).
-fn print(text: &str) -> Result<(), Failure> {
-    use std::io::Write;
-    let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+/// Prints a result for people.
+fn print(text: impl Into<Text>) -> Result<(), Failure> {
+    printed(screen::print(text))
+}
+
+/// Prints a result for programs.
+fn print_json(document: &str) -> Result<(), Failure> {
+    printed(screen::print_json(document))
+}
+
+/// A reader that has gone away is no failure of ours ("reliability and security", row F19).
+fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             let message = format!("failed to write to standard output: {error}");
             Err(Failure::new(exit::FailureKind::Io, message))

@@ -1,10 +1,10 @@
 //! The question after a failure or a crash: where to go on.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 
 use crate::embed::Recovery;
-use crate::report::printable;
 use crate::runner::Trouble;
+use crate::screen;
 
 /// What a person wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,20 +17,23 @@ pub(super) enum Answer {
 
 /// Asks on a terminal. Where nobody can be asked, the answer is the last success, which loses nothing.
 pub(super) fn ask(trouble: &Trouble) -> Answer {
-    let (input, output) = (std::io::stdin(), std::io::stderr());
-    if !input.is_terminal() || !output.is_terminal() {
+    let input = io::stdin();
+    if !input.is_terminal() || !io::stderr().is_terminal() {
         return Answer::Recover(Recovery::LastSuccess);
     }
-    answer(trouble, &mut input.lock(), &mut output.lock())
+    answer(trouble, &mut input.lock(), &mut |question| screen::ask(question))
 }
 
 /// Repeats the question until the answer is one of the three; no answer at all means to do nothing.
-fn answer(trouble: &Trouble, input: &mut dyn BufRead, output: &mut dyn Write) -> Answer {
+fn answer(
+    trouble: &Trouble,
+    input: &mut dyn BufRead,
+    put: &mut dyn FnMut(String) -> io::Result<()>,
+) -> Answer {
     loop {
         let mut line = String::new();
-        let asked = output.write_all(question(trouble).as_bytes());
         // Who cannot read the question or answer it does not want anything to happen.
-        if asked.and_then(|()| output.flush()).is_err() || !matches!(input.read_line(&mut line), Ok(1..)) {
+        if put(question(trouble)).is_err() || !matches!(input.read_line(&mut line), Ok(1..)) {
             return Answer::Nothing;
         }
         match line.trim() {
@@ -46,7 +49,7 @@ fn question(trouble: &Trouble) -> String {
     let codon = &trouble.codon;
     let what = match (trouble.crashed, &trouble.reason) {
         (true, _) => "was cut off when its run crashed".to_owned(),
-        (false, Some(reason)) => format!("failed: {}", printable(reason)),
+        (false, Some(reason)) => format!("failed: {reason}"),
         (false, None) => "failed".to_owned(),
     };
     let last = match &trouble.last_success {
@@ -67,18 +70,17 @@ mod tests {
     fn answers(typed: &str, expected: Answer, questions: usize) {
         let trouble = Trouble {
             codon: "b".parse().unwrap(),
-            reason: Some("oh \u{1b}[2J no".to_owned()),
+            reason: Some("oh no".to_owned()),
             crashed: false,
             last_success: Some("a".parse().unwrap()),
         };
-        let mut output = Vec::new();
-        assert_eq!(answer(&trouble, &mut typed.as_bytes(), &mut output), expected);
-        let text = String::from_utf8(output).unwrap();
-        assert_eq!(
-            text.matches("b failed: oh \\u{1b}[2J no").count(),
-            questions,
-            "{text}"
-        );
+        let mut text = String::new();
+        let mut put = |question: String| {
+            text.push_str(&question);
+            Ok(())
+        };
+        assert_eq!(answer(&trouble, &mut typed.as_bytes(), &mut put), expected);
+        assert_eq!(text.matches("b failed: oh no").count(), questions, "{text}");
         assert!(text.contains("the last success, a"));
     }
 

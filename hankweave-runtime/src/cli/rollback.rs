@@ -19,9 +19,9 @@ use super::{logging, signals, state};
 use crate::checkpoint::RestoreError;
 use crate::embed::RunOptions;
 use crate::recovery;
-use crate::report::printable;
 use crate::rig::ArchiveError;
 use crate::runner::{Rollback, RollbackError, RollbackTarget, go_back, known_checkpoints, look};
+use crate::screen::{one_line, tell};
 use crate::shutdown::Shutdown;
 use crate::state_manager::TransitionError;
 use crate::world::World;
@@ -75,7 +75,7 @@ async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Resul
         tracing::info!("{notice}");
     }
     for notice in possession.notices.iter().filter(|_| !global.quiet) {
-        anstream::eprintln!("note: {}", printable(notice));
+        tell(format!("note: {notice}\n"));
     }
     let target = target(args);
     let result = match args.dry_run {
@@ -158,16 +158,16 @@ fn write(
     writeln!(text, "{would} back to the {kind} checkpoint {sha} of {codon}")?;
     if dry_run {
         for path in &files.write {
-            writeln!(text, "  would write   {path}")?;
+            writeln!(text, "  would write   {}", one_line(path))?;
         }
         for path in &files.delete {
-            writeln!(text, "  would delete  {path}")?;
+            writeln!(text, "  would delete  {}", one_line(path))?;
         }
         for path in &rollback.unarchived {
-            writeln!(text, "  would come back from the archive  {}", printable(path))?;
+            writeln!(text, "  would come back from the archive  {}", one_line(path))?;
         }
         for path in &rollback.rig_copies {
-            writeln!(text, "  would take out the copy of a rig  {}", printable(path))?;
+            writeln!(text, "  would take out the copy of a rig  {}", one_line(path))?;
         }
         let nothing = files.write.is_empty() && files.delete.is_empty();
         if nothing && rollback.unarchived.is_empty() && rollback.rig_copies.is_empty() {
@@ -188,7 +188,7 @@ fn write(
             writeln!(
                 text,
                 "  untouched copies of rigs were taken out: {}",
-                printable(&copies)
+                one_line(&copies)
             )?;
         }
         if let Some(safety) = &rollback.safety {

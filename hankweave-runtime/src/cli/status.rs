@@ -14,7 +14,7 @@ use super::args::{Execution, Global};
 use super::exit::Failure;
 use super::typed::Typed;
 use crate::paths::ExecutionDir;
-use crate::report::{self, codon_line, printable};
+use crate::report::{self, codon_line};
 use crate::runner::{self, CodonSummary};
 use crate::world::disk::RealDisk;
 
@@ -28,7 +28,7 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
         unfinished: unfinished(execution, &thread),
         budget: super::state::budget_summary(&execution.execution)?,
     };
-    let text = if global.json() {
+    if global.json() {
         let document = json!({
             "currentRunId": state.current_run_id,
             "run": state.runs.front().map(|run| json!({
@@ -50,16 +50,11 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
         });
-        format!(
-            "{}\n",
-            serde_json::to_string_pretty(&document).unwrap_or_default()
-        )
-    } else {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = look.write(&mut text);
-        text
-    };
+        return super::state::print_json(&document);
+    }
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = look.write(&mut text);
     super::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -94,7 +89,7 @@ impl Look<'_> {
                     let line = codon_line(codon.status, codon.duration, codon.tokens.total(), codon.cost);
                     writeln!(text, "  {:<24} {line}", id.as_str())?;
                     if let Some(message) = codon.failure.and_then(|failure| failure.message) {
-                        writeln!(text, "    {}", printable(&message))?;
+                        writeln!(text, "    {message}")?;
                     } else if let Some(exceeded) = codon.budget_exceeded {
                         writeln!(text, "    its budget is used up: {exceeded}")?;
                     }

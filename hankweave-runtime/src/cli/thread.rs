@@ -15,6 +15,7 @@ use super::state;
 use super::typed::Typed;
 use crate::report::codon_line;
 use crate::runner::CodonSummary;
+use crate::screen::tell;
 
 pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Failure> {
     let document = state::read(&args.document)?;
@@ -26,9 +27,9 @@ pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
     if let Some(run) = args.run.as_ref().filter(|run| document.run(run).is_none()) {
         let typed = Typed::about(&args.document.execution.execution);
         let hint = typed.command("state history");
-        anstream::eprintln!(
-            "note: no run `{run}` is recorded, so its thread is empty\n  hint: `{hint}` lists the runs"
-        );
+        tell(format!(
+            "note: no run `{run}` is recorded, so its thread is empty\n  hint: `{hint}` lists the runs\n"
+        ));
     }
     let sessions = thread.continuation_sessions(&document.execution_plan);
     if global.json() {

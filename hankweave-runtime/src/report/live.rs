@@ -9,9 +9,9 @@ use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::wire::{Event, JournalEntry};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::words::{budget, say, tokens};
+use crate::screen::{Area, Bar};
 
 /// How often the running line is drawn anew.
 const TICK: Duration = Duration::from_millis(120);
@@ -19,14 +19,14 @@ const TICK: Duration = Duration::from_millis(120);
 /// One line for each codon, the agent's actions below the running one.
 #[derive(Debug)]
 pub(crate) struct LiveView {
-    area: MultiProgress,
-    action: ProgressBar,
+    area: Area,
+    action: Bar,
     codons: HashMap<CodonId, Line>,
 }
 
 #[derive(Debug)]
 struct Line {
-    bar: ProgressBar,
+    bar: Bar,
     status: CodonStatus,
     cost: Usd,
     usage: TokenUsage,
@@ -34,8 +34,8 @@ struct Line {
 
 impl LiveView {
     pub(super) fn new() -> Self {
-        let area = MultiProgress::new();
-        let action = area.add(ProgressBar::new_spinner().with_style(style("    {wide_msg:.dim}")));
+        let area = Area::default();
+        let action = area.add("    {wide_msg:.dim}");
         Self {
             area,
             action,
@@ -55,12 +55,10 @@ impl LiveView {
                 }
             }
             Event::BudgetSummary { ceiling, totals, .. } => {
-                self.area.println(format!("  {}", budget(ceiling, totals)))?;
+                self.area.say(format!("  {}", budget(ceiling, totals)))?;
             }
-            Event::Info { message } => self.area.println(format!("  {}", super::printable(message)))?,
-            Event::Error { message, .. } => self
-                .area
-                .println(format!("  error: {}", super::printable(message)))?,
+            Event::Info { message } => self.area.say(format!("  {message}"))?,
+            Event::Error { message, .. } => self.area.say(format!("  error: {message}"))?,
             other => {
                 if let Some(text) = say(other) {
                     self.action.set_message(text);
@@ -74,11 +72,8 @@ impl LiveView {
         match event {
             StateEvent::CodonStarted { codon_id, .. } => {
                 let template = format!("{{spinner:.cyan}} {codon_id:<24} {{msg}} {{elapsed:>8}}");
-                let bar = self.area.insert_before(
-                    &self.action,
-                    ProgressBar::new_spinner().with_style(style(&template)),
-                );
-                bar.enable_steady_tick(TICK);
+                let bar = self.area.insert_before(&self.action, &template);
+                bar.tick_every(TICK);
                 let line = Line {
                     bar,
                     status: CodonStatus::Preparing,
@@ -126,9 +121,9 @@ impl LiveView {
 
     /// Takes the moving parts away; the lines of ended codons stay.
     pub(super) fn clear(&mut self) {
-        self.action.finish_and_clear();
+        self.action.clear();
         for line in self.codons.values().filter(|line| !line.status.is_terminal()) {
-            line.bar.abandon();
+            line.bar.leave();
         }
     }
 }
@@ -155,13 +150,8 @@ impl Line {
             "✗"
         };
         self.bar
-            .set_style(style(&format!("{mark} {id:<24} {{msg}} {{elapsed:>8}}")));
+            .set_template(&format!("{mark} {id:<24} {{msg}} {{elapsed:>8}}"));
         self.bar.set_prefix(sign);
-        self.bar.abandon();
+        self.bar.leave();
     }
-}
-
-/// The templates are constants of this file; ids are letters, digits, `.`, `_`, `-` and `#`, so none can break one.
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

@@ -2,8 +2,8 @@
 //!
 //! Reports only listen: they get the published events and never ask for anything.
 
-mod lines;
 mod live;
+mod plain;
 mod summary;
 mod words;
 
@@ -12,9 +12,10 @@ use hankweave_core::wire::JournalEntry;
 use crate::runner::RunOutcome;
 use crate::state_manager::Events;
 
-use self::lines::Lines;
+use self::plain::Plain;
+use crate::screen::{JsonLines, tell};
 pub(crate) use summary::Ending;
-pub(crate) use words::{budget, codon_line, counted, printable};
+pub(crate) use words::{budget, codon_line, counted};
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]
@@ -22,9 +23,9 @@ pub(crate) enum Report {
     /// A view that is redrawn, for terminals.
     Live(live::LiveView),
     /// One line for each thing that happens, for logs and pipes.
-    Plain(Lines),
+    Plain(Plain),
     /// Every event as one line of JSON.
-    Json(Lines),
+    Json(JsonLines),
     /// Nothing.
     Quiet,
 }
@@ -35,17 +36,17 @@ impl Report {
     }
 
     pub(crate) fn plain() -> Self {
-        Self::Plain(Lines::default())
+        Self::Plain(Plain::default())
     }
 
     pub(crate) fn json() -> Self {
-        Self::Json(Lines::default())
+        Self::Json(JsonLines::default())
     }
 
     /// Shows events, or keeps them for the next [`flush`](Self::flush). `Err` means that the reader of standard output has gone away.
     pub(crate) fn events(&mut self, events: &Events) -> std::io::Result<()> {
         match self {
-            Self::Json(lines) => lines.pass_on(events.text()),
+            Self::Json(lines) => lines.lines(events.text()),
             _ => events.entries().try_for_each(|entry| self.event(&entry)),
         }
     }
@@ -71,7 +72,8 @@ impl Report {
     /// Shows what was kept.
     pub(crate) fn flush(&mut self) -> std::io::Result<()> {
         match self {
-            Self::Plain(lines) | Self::Json(lines) => lines.flush(),
+            Self::Plain(lines) => lines.flush(),
+            Self::Json(lines) => lines.flush(),
             Self::Live(_) | Self::Quiet => Ok(()),
         }
     }
@@ -79,14 +81,14 @@ impl Report {
     /// Says something that is no event, before the run begins.
     pub(crate) fn notice(&self, text: &str) {
         if !matches!(self, Self::Quiet) {
-            tell(&format!("note: {}\n", printable(text)));
+            tell(format!("note: {text}\n"));
         }
     }
 
     /// Says where the run can be watched. The address holds a secret, so it goes to people and into no record.
     pub(crate) fn page(&self, address: &str) {
         if !matches!(self, Self::Quiet) {
-            tell(&format!("page: {address}\n"));
+            tell(format!("page: {address}\n"));
         }
     }
 
@@ -101,13 +103,7 @@ impl Report {
     pub(crate) fn close(&mut self, outcome: &RunOutcome, ending: &Ending<'_>) {
         self.clear();
         if matches!(self, Self::Live(_) | Self::Plain(_)) {
-            tell(&ending.text(outcome).to_string());
+            tell(ending.text(outcome));
         }
     }
-}
-
-/// Writes to standard error, for people. That nobody can read it, because it goes to a full disk for example, is no reason to fail.
-pub(crate) fn tell(text: &str) {
-    use std::io::Write;
-    let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }

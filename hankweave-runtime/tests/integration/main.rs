@@ -21,6 +21,7 @@ mod extensions;
 mod first_hank;
 mod guest;
 mod hard_times;
+mod harmless;
 mod inherited;
 mod inputs;
 mod journal;

@@ -9,7 +9,7 @@ use super::catalogue::{Catalogue, Row};
 use crate::cli::args::Global;
 use crate::cli::exit::Failure;
 use crate::cli::state;
-use crate::report::printable;
+use crate::screen::one_line;
 
 pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, Failure> {
     if global.json() {
@@ -32,12 +32,12 @@ pub(super) fn line(row: &Row) -> String {
     let time = row
         .timestamp
         .map_or_else(|| "-".to_owned(), |time| time.to_string());
-    let text = |text: &Option<String>| printable(text.as_deref().unwrap_or("-"));
+    let text = |text: &Option<String>| one_line(text.as_deref().unwrap_or("-"));
     let missing = if row.missing { "  MISSING" } else { "" };
     format!(
         "{}  {time:<24}  {:<9}  {:<16}  {}{missing}",
         row.sha.short(),
-        printable(&row.kind),
+        one_line(&row.kind),
         text(&row.codon_id),
         text(&row.run_id),
     )

@@ -11,6 +11,7 @@ use crate::checkpoint::{Change, ChangeKind};
 use crate::cli::args::Global;
 use crate::cli::exit::Failure;
 use crate::cli::state;
+use crate::screen::one_line;
 
 pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result<ExitCode, Failure> {
     let row = catalogue.find(name)?;
@@ -69,6 +70,6 @@ fn write_changes(text: &mut String, changes: &[Change]) {
             ChangeKind::Deleted => 'D',
         };
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{letter} {path}");
+        let _ = writeln!(text, "{letter} {}", one_line(path));
     }
 }

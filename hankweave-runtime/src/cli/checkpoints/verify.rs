@@ -12,6 +12,7 @@ use crate::checkpoint::{Damage, DamageKind, GitHistory};
 use crate::cli::args::Global;
 use crate::cli::exit::{Failure, FailureKind};
 use crate::cli::state;
+use crate::screen::one_line;
 
 /// Damaged parts of one checkpoint that a person is shown.
 const SHOWN: usize = 10;
@@ -76,7 +77,7 @@ fn text(verdicts: &[Verdict<'_>], damaged: usize) -> String {
                 DamageKind::Corrupt => "corrupt",
             };
             let _ = match path {
-                Some(path) => writeln!(text, "  {kind} {path} (object {object})"),
+                Some(path) => writeln!(text, "  {kind} {} (object {object})", one_line(path)),
                 None => writeln!(text, "  {kind} (object {object})"),
             };
         }

@@ -13,7 +13,8 @@ use super::{command_failure, connect_failure, ended_failure, is_interactive, run
 use crate::cli::args::{AttachArgs, Global};
 use crate::cli::exit::Failure;
 use crate::client::{Client, Commands, Endpoint, Message, Options, Target};
-use crate::report::{Report, printable};
+use crate::report::Report;
+use crate::screen::tell;
 use crate::world::blocking::Blocking;
 use crate::world::terminal::{self, Keyboard};
 
@@ -124,12 +125,12 @@ async fn press(commands: &Commands, mut places: watch::Receiver<Vec<ListedCheckp
         };
         match pressed {
             Pressed::Nothing => {}
-            Pressed::Say(text) => anstream::eprintln!("{text}"),
+            Pressed::Say(text) => tell(format!("{text}\n")),
             Pressed::Send(command) => send(commands, command).await,
             Pressed::Detach => return,
             Pressed::List => match list(commands, &mut places).await {
-                Some(found) => anstream::eprintln!("{}", keys.offer(found)),
-                None => anstream::eprintln!("the checkpoints were not told"),
+                Some(found) => tell(format!("{}\n", keys.offer(found))),
+                None => tell("the checkpoints were not told\n"),
             },
         }
     }
@@ -155,7 +156,7 @@ async fn obey(commands: &Commands) {
     while let Ok(Some(line)) = lines.next_line().await {
         match words::read(&line) {
             Typed::Nothing => {}
-            Typed::Unknown => anstream::eprintln!("commands: {}", words::HELP),
+            Typed::Unknown => tell(format!("commands: {}\n", words::HELP)),
             Typed::Detach => return,
             Typed::Command(command) => send(commands, command).await,
             Typed::Careful(command) => {
@@ -170,18 +171,18 @@ async fn obey(commands: &Commands) {
 
 /// Asks once more before files change.
 async fn is_meant(lines: &mut Lines<BufReader<Stdin>>) -> bool {
-    anstream::eprintln!("the files of the project are taken back; type yes to go on");
+    tell("the files of the project are taken back; type yes to go on\n");
     let answer = lines.next_line().await.ok().flatten();
     let meant = answer.is_some_and(|answer| answer.trim() == "yes");
     if !meant {
-        anstream::eprintln!("nothing was changed");
+        tell("nothing was changed\n");
     }
     meant
 }
 
 async fn send(commands: &Commands, command: Command) {
     match commands.send(command).await {
-        Ok(answer) => anstream::eprintln!("{}", words::of_answer(&answer)),
-        Err(error) => anstream::eprintln!("{}", printable(&command_failure(&error).to_string())),
+        Ok(answer) => tell(format!("{}\n", words::of_answer(&answer))),
+        Err(error) => tell(command_failure(&error).text()),
     }
 }

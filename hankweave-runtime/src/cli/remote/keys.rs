@@ -2,8 +2,6 @@
 
 use hankweave_core::wire::{Command, ListedCheckpoint, ShaPrefix};
 
-use crate::report::printable;
-
 pub(super) const HELP: &str =
     "n next | s skip | x stop by force | r go back … | q end the run | d detach | ? this";
 
@@ -62,7 +60,7 @@ impl Keys {
         for (number, place) in (1..).zip(&places) {
             let kind = place.checkpoint_type;
             let line = format!("{} {kind} at {}", place.codon_id, place.timestamp);
-            text.push_str(&format!("\n  {number}  {}", printable(&line)));
+            text.push_str(&format!("\n  {number}  {line}"));
         }
         *self = Self::Places(places);
         text
@@ -97,7 +95,7 @@ impl Keys {
             "the files of the project are taken back to the end of {}; y means it",
             place.codon_id
         );
-        Pressed::Say(printable(&question))
+        Pressed::Say(question)
     }
 }
 

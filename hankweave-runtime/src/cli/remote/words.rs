@@ -3,8 +3,6 @@
 use hankweave_core::id::CodonId;
 use hankweave_core::wire::{Answer, Command, Outcome, Point, ShaPrefix};
 
-use crate::report::printable;
-
 pub(super) const HELP: &str = "next | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
                                rollback codon ID | quit (ends the run) | detach";
 
@@ -98,7 +96,7 @@ pub(super) fn of_answer(answer: &Answer) -> String {
         }
     };
     let again = if *repeated { " (was done before)" } else { "" };
-    printable(&format!("{text}{again}"))
+    format!("{text}{again}")
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::look;
 use crate::cli::args::{Global, StateApplyArgs};
 use crate::cli::exit::{Failure, FailureKind};
-use crate::report::printable;
 use crate::world::clock::{Clock, SystemClock};
 
 pub(super) fn apply(global: &Global, args: &StateApplyArgs) -> Result<ExitCode, Failure> {
@@ -131,7 +130,7 @@ impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "event {}: {}", self.index, self.outcome)?;
         if let (Some(kind), Some(message)) = (self.kind, &self.message) {
-            write!(f, " ({kind}): {}", printable(message))?;
+            write!(f, " ({kind}): {message}")?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::look;
 use crate::cli::args::{Document, Global};
 use crate::cli::exit::Failure;
-use crate::report::{codon_line, printable};
+use crate::report::codon_line;
 use crate::runner::CodonSummary;
 
 pub(super) fn history(global: &Global, document: &Document) -> Result<ExitCode, Failure> {
@@ -135,7 +135,7 @@ fn write(text: &mut String, state: &HankweaveState) -> std::fmt::Result {
             let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);
             writeln!(text, "  {:<24} {line}   {checkpoint}", summary.codon_id.as_str())?;
             if let Some(message) = summary.failure.and_then(|failure| failure.message) {
-                writeln!(text, "    {}", printable(&message))?;
+                writeln!(text, "    {message}")?;
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::cli::exit::{Failure, FailureKind};
 use crate::cli::run::existing_state_dir;
 use crate::error::chain;
 use crate::paths::ExecutionDir;
-use crate::report::tell;
+use crate::screen::tell;
 use crate::state_manager::peek;
 use crate::store::StateFiles;
 use crate::world::disk::{Disk, RealDisk};
@@ -124,7 +124,7 @@ fn repository(execution: &Path) -> Option<CheckpointTable> {
                 .collect()
         }),
         Err(error) => {
-            tell(&format!("note: checkpoints are not checked: {}\n", chain(&error)));
+            tell(format!("note: checkpoints are not checked: {}\n", chain(&error)));
             None
         }
     }

@@ -27,7 +27,7 @@ pub(super) fn state(global: &Global, command: &StateCommand) -> Result<ExitCode,
 }
 
 fn show(document: &Document) -> Result<ExitCode, Failure> {
-    super::print(&render(&read(document)?))?;
+    super::print_json(&render(&read(document)?))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -39,6 +39,6 @@ pub(super) fn print_json(document: &impl serde::Serialize) -> Result<ExitCode, F
             format!("failed to write a result as JSON: {error}"),
         )
     })?;
-    super::print(&format!("{text}\n"))?;
+    super::print_json(&format!("{text}\n"))?;
     Ok(ExitCode::SUCCESS)
 }

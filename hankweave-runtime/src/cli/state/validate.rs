@@ -17,7 +17,6 @@ use crate::cli::args::{Global, StateValidateArgs};
 use crate::cli::exit::{Failure, FailureKind};
 use crate::instance_lock::{Exclusion, InstanceLock, LockError, LockWorld};
 use crate::journal::{FileJournal, JournalLimits};
-use crate::report::printable;
 use crate::state_manager::{self, Parts, Strictness};
 use crate::store::StateFiles;
 use crate::world::World;
@@ -97,18 +96,10 @@ impl<'a> Report<'a> {
 
     fn write(&self, text: &mut String) -> std::fmt::Result {
         for StateProblem { kind, path, message } in &self.errors {
-            writeln!(
-                text,
-                "error   {kind:<18} {}",
-                printable(&format!("{path}: {message}"))
-            )?;
+            writeln!(text, "error   {kind:<18} {path}: {message}")?;
         }
         for StateWarning { kind, path, message } in &self.warnings {
-            writeln!(
-                text,
-                "warning {kind:<18} {}",
-                printable(&format!("{path}: {message}"))
-            )?;
+            writeln!(text, "warning {kind:<18} {path}: {message}")?;
         }
         let loaded = match self.source {
             Source::Primary => "state.json",

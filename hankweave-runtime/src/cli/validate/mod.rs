@@ -15,7 +15,7 @@ use self::view::CodonView;
 use super::args::{Global, ValidateArgs};
 use super::exit::Failure;
 use crate::hank_files::{self, LoadedHank, missing_requirements};
-use crate::report::{counted, printable};
+use crate::report::counted;
 use crate::world::disk::{Disk, RealDisk};
 use crate::world::environment::Environment;
 
@@ -28,13 +28,11 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     loaded.problems.extend(missing.into_iter().flatten());
     let later = loaded.hank.as_ref().map(unsupported).unwrap_or_default();
     let valid = !loaded.problems.has_errors();
-    let text = if global.json() {
-        let document = serde_json::to_string_pretty(&as_json(&loaded, &later)).unwrap_or_default();
-        format!("{document}\n")
+    if global.json() {
+        super::state::print_json(&as_json(&loaded, &later))?;
     } else {
-        as_text(&loaded, &later)
-    };
-    super::print(&text)?;
+        super::print(as_text(&loaded, &later))?;
+    }
     Ok(if valid {
         ExitCode::SUCCESS
     } else {
@@ -105,14 +103,10 @@ fn as_text(loaded: &LoadedHank, later: &[Problem]) -> String {
         let _ = tree::write(&mut text, hank, &CodonView::all(loaded, hank));
     }
     if !loaded.problems.is_empty() {
-        let _ = writeln!(
-            text,
-            "{}",
-            printable(&loaded.problems.display_in(&file).to_string())
-        );
+        let _ = writeln!(text, "{}", loaded.problems.display_in(&file));
     }
     for problem in later {
-        let _ = writeln!(text, "{}", printable(&problem.display_in(&file).to_string()));
+        let _ = writeln!(text, "{}", problem.display_in(&file));
     }
     let _ = writeln!(text, "{file}: {}", verdict(loaded, later));
     text

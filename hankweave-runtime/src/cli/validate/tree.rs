@@ -6,16 +6,15 @@ use hankweave_core::hank::{Hank, HankItem, OnFailure, TerminateOn};
 
 use super::budgets;
 use super::view::CodonView;
-use crate::report::printable;
 
 /// Draws the hank; `codons` are its codons in the order in which they are written.
 pub(super) fn write(text: &mut String, hank: &Hank, codons: &[CodonView<'_>]) -> Result {
     match &hank.meta {
-        Some(meta) => writeln!(text, "{} {}", printable(&meta.name), printable(&meta.version))?,
+        Some(meta) => writeln!(text, "{} {}", meta.name, meta.version)?,
         None => writeln!(text, "hank")?,
     }
     if let Some(limits) = budgets::of_hank(hank).and_then(budgets::of_container) {
-        writeln!(text, "│  {}", printable(&limits))?;
+        writeln!(text, "│  {limits}")?;
     }
     let mut codons = codons.iter();
     for (index, item) in hank.items.iter().enumerate() {
@@ -30,7 +29,7 @@ pub(super) fn write(text: &mut String, hank: &Hank, codons: &[CodonView<'_>]) ->
                 };
                 writeln!(text, "{} {}  loop, {until}", fork(last), found.id)?;
                 if let Some(limits) = found.budget.as_ref().and_then(budgets::of_container) {
-                    writeln!(text, "{}│  {}", stem(last), printable(&limits))?;
+                    writeln!(text, "{}│  {limits}", stem(last))?;
                 }
                 branch(text, stem(last), true, codons.by_ref().take(count))?;
             }
@@ -51,7 +50,7 @@ fn branch<'v, 'a: 'v>(
         let last = last && codons.peek().is_none();
         writeln!(text, "{indent}{} {}", fork(last), headline(codon))?;
         for line in details(codon) {
-            writeln!(text, "{indent}{}   {}", stem(last), printable(&line))?;
+            writeln!(text, "{indent}{}   {line}", stem(last))?;
         }
     }
     Ok(())
@@ -79,10 +78,10 @@ fn headline(codon: &CodonView<'_>) -> String {
         [] => "fresh".to_owned(),
         ids => format!("continues {}", ids.join(", then ")),
     };
-    printable(&format!(
+    format!(
         "{}  {}{model}, {prompt}, {conversation}",
         codon.codon_id, codon.agent
-    ))
+    )
 }
 
 fn details(codon: &CodonView<'_>) -> Vec<String> {

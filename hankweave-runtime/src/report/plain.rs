@@ -1,0 +1,37 @@
+//! Events as lines for people on standard output.
+
+use std::fmt::Write;
+use std::io;
+
+use hankweave_core::wire::JournalEntry;
+
+use super::words::say;
+use crate::screen::{Text, print};
+
+/// Lines that were not written yet fill at most a little more than this.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// Writes lines to standard output, many at a time while they come quickly.
+#[derive(Debug, Default)]
+pub(crate) struct Plain {
+    kept: Text,
+}
+
+impl Plain {
+    /// A line, when the event is one that people want to know of.
+    pub(super) fn say(&mut self, entry: &JournalEntry) -> io::Result<()> {
+        let Some(line) = say(&entry.event) else {
+            return Ok(());
+        };
+        // Writing to a text cannot fail.
+        let _ = writeln!(self.kept, "{line}");
+        match self.kept.as_str().len() < KEPT_BYTES {
+            true => Ok(()),
+            false => self.flush(),
+        }
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        print(std::mem::take(&mut self.kept))
+    }
+}

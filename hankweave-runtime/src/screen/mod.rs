@@ -1,0 +1,58 @@
+//! The border to terminals: all that people and scripts read of us goes out here, and nothing in it can steer a terminal or deceive who reads
+//! ("reliability and security", rule S9).
+//!
+//! No other module opens standard output or standard error for text; `tests/architecture.rs` holds the sources against that. So no printer has to
+//! think of it: what it writes is made visible here, but for the styles that it asks for ([`Text::styled`]).
+
+mod area;
+mod harmless;
+mod json;
+mod text;
+
+use std::io::{self, Write};
+
+pub(crate) use area::{Area, Bar};
+pub(crate) use harmless::one_line;
+pub(crate) use json::{JsonLines, print_json};
+pub(crate) use text::Text;
+
+/// Prints a result to standard output.
+pub(crate) fn print(text: impl Into<Text>) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.into().as_str().as_bytes())?;
+    out.flush()
+}
+
+/// Writes to standard error, for people. That nobody can read it, because it goes to a full disk for example, is no reason to fail.
+pub(crate) fn tell(text: impl Into<Text>) {
+    // See above.
+    let _ = ask(text);
+}
+
+/// The same for a question, to which nobody can answer who does not see it.
+pub(crate) fn ask(text: impl Into<Text>) -> io::Result<()> {
+    let mut out = anstream::stderr().lock();
+    out.write_all(text.into().as_str().as_bytes())?;
+    out.flush()
+}
+
+/// A message of our own log, which is one line whatever it tells of.
+pub(crate) fn log_line(message: &[u8]) -> String {
+    let text = String::from_utf8_lossy(message);
+    format!("{}\n", one_line(text.trim_end()))
+}
+
+/// Standard error for the messages of our own log, which go there one at a time.
+#[derive(Debug, Default)]
+pub(crate) struct LogLines;
+
+impl Write for LogLines {
+    fn write(&mut self, message: &[u8]) -> io::Result<usize> {
+        io::stderr().write_all(log_line(message).as_bytes())?;
+        Ok(message.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}

@@ -1,0 +1,65 @@
+//! Text for people.
+
+use std::fmt::{self, Display, Write};
+
+use anstyle::Style;
+
+use super::harmless::push_printable;
+
+/// Text for people, harmless from the moment it is written: whatever is hidden in it is made visible, and only [`styled`](Self::styled) adds colours.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Text(String);
+
+impl Text {
+    /// Adds words in a style.
+    pub(crate) fn styled(&mut self, style: Style, words: impl Display) -> fmt::Result {
+        write!(self.0, "{style}")?;
+        write!(self, "{words}")?;
+        write!(self.0, "{style:#}")
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        push_printable(&mut self.0, text);
+        Ok(())
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        let mut safe = Self::default();
+        push_printable(&mut safe.0, text);
+        safe
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<&String> for Text {
+    fn from(text: &String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: S9
+    #[test]
+    fn only_our_own_styles_reach_the_screen() {
+        let mut text = Text::default();
+        text.styled(Style::new().bold(), "bold \u{1b}[31m").unwrap();
+        write!(text, " {}", "\u{1b}[8m").unwrap();
+        assert_eq!(text.as_str(), "\u{1b}[1mbold \\u{1b}[31m\u{1b}[0m \\u{1b}[8m");
+    }
+}
