@@ -209,7 +209,7 @@ mod tests {
     fn a_checkpoint_is_found_by_the_beginning_of_its_sha() {
         let catalogue = catalogue(&["abc1", "abd2"]);
         assert_eq!(catalogue.find("ABC").unwrap().sha.as_str(), "abc1");
-        let refused = |name: &str| catalogue.find(name).unwrap_err().to_string();
+        let refused = |name: &str| catalogue.find(name).unwrap_err().text().as_str().to_owned();
         assert!(refused("ab").contains("`ab` fits several checkpoints: abc1, abd2"));
         assert!(refused("f").contains("no checkpoint begins with `f`"));
         for name in ["", "HEAD", "abc1^", "--all", "main"] {
