@@ -78,6 +78,7 @@ fn value_of(setting: Setting) -> Value {
         Setting::OutputDirectory => json!({"type": "string", "minLength": 1}),
         Setting::DataHashTimeLimit => json!({"type": "integer", "minimum": 1}),
         Setting::ShimIdleTimeout => json!({"type": "integer", "minimum": 1, "maximum": 1_800}),
+        Setting::SettleSeconds => json!({"type": "integer", "minimum": 1, "maximum": 86_400}),
         Setting::MaxDollars | Setting::MaxTimeSeconds => json!({"type": "number", "exclusiveMinimum": 0}),
     };
     if let Some(default) = setting.default() {

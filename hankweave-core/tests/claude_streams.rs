@@ -1,6 +1,8 @@
 //! The claude decoder on recordings of the real program; the expected numbers are those of the model scripts.
 
-use hankweave_core::agent::{AgentEvent, ClaudeDecoder, ExitOutcome, FailureKind, ProcessExit, Verdict};
+use hankweave_core::agent::{
+    AgentEvent, ClaudeDecoder, EndedBy, ExitOutcome, FailureKind, ProcessExit, Verdict,
+};
 use hankweave_core::cost::{TokenUsage, Usd};
 use serde_json::Value;
 
@@ -24,7 +26,7 @@ fn play(name: &str) -> Played {
     let events = stream.split('\n').flat_map(|line| decoder.line(line)).collect();
     Played {
         events,
-        outcome: decoder.finish(exit, stderr, 0),
+        outcome: decoder.finish(exit, EndedBy::Itself, stderr, 0),
     }
 }
 

@@ -15,7 +15,7 @@ use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, Tool
 use super::failure::FailureReason;
 use super::json::Json;
 use super::lines::{AgentLines, Said};
-use super::outcome::{ExitOutcome, ProcessExit, Verdict};
+use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 use crate::cost::{ModelUsage, ProcessUsage, ReportedUsage, TokenUsage, Usd, pricing};
 use crate::id::SessionId;
 
@@ -96,15 +96,22 @@ impl ClaudeDecoder {
         }
     }
 
-    /// Decides how the process did: success is exit code 0 and a successful result, neither alone.
+    /// Decides how the process did: success is a successful result together with exit code 0, neither alone. A process that we have ended
+    /// cannot choose its exit code: of it the result alone is asked.
     ///
     /// `stderr_tail` is the end of standard error; its words count when there is no result. `leftovers` is how many
     /// descendants had to be killed.
     #[must_use]
-    pub fn finish(&self, exit: ProcessExit, stderr_tail: String, leftovers: usize) -> ExitOutcome {
+    pub fn finish(
+        &self,
+        exit: ProcessExit,
+        ended_by: EndedBy,
+        stderr_tail: String,
+        leftovers: usize,
+    ) -> ExitOutcome {
         ExitOutcome {
             exit,
-            verdict: self.verdict(exit, &stderr_tail),
+            verdict: self.verdict(exit, ended_by, &stderr_tail),
             usage: self.usage.totals(),
             result_received: self.deciding.is_some(),
             stderr_tail,
@@ -112,10 +119,11 @@ impl ClaudeDecoder {
         }
     }
 
-    fn verdict(&self, exit: ProcessExit, stderr_tail: &str) -> Verdict {
+    fn verdict(&self, exit: ProcessExit, ended_by: EndedBy, stderr_tail: &str) -> Verdict {
         let stderr = stderr_tail.trim();
+        let exit_is_fine = exit.is_success() || ended_by == EndedBy::Us;
         match &self.deciding {
-            Some(result) if result.success && exit.is_success() => Verdict::Success,
+            Some(result) if result.success && exit_is_fine => Verdict::Success,
             Some(result) if result.success => {
                 self.failure("", format!("the agent reported success but {exit}"), false)
             }
@@ -466,7 +474,7 @@ mod tests {
         for line in lines {
             decoder.line(line);
         }
-        decoder.finish(exit, String::new(), 0)
+        decoder.finish(exit, EndedBy::Itself, String::new(), 0)
     }
 
     #[track_caller]
@@ -488,6 +496,29 @@ mod tests {
         assert!(!run(&[INIT, OK], ProcessExit::Signaled(9)).verdict.is_success());
         assert!(!run(&[INIT, BAD], ProcessExit::Exited(0)).verdict.is_success());
         assert!(!run(&[INIT], ProcessExit::Exited(0)).verdict.is_success());
+    }
+
+    /// What background work keeps alive is ended by a signal, which says nothing about the work that was done.
+    #[test]
+    fn an_agent_that_we_ended_after_its_success_has_succeeded() {
+        let ended = |lines: &[&str], exit| {
+            let mut decoder = ClaudeDecoder::new(false);
+            for line in lines {
+                decoder.line(line);
+            }
+            let outcome = decoder.finish(exit, EndedBy::Us, String::new(), 0);
+            outcome.verdict.is_success()
+        };
+        for exit in [
+            ProcessExit::Exited(143),
+            ProcessExit::Exited(0),
+            ProcessExit::Signaled(9),
+        ] {
+            assert!(ended(&[INIT, OK], exit), "{exit}");
+            assert!(ended(&[INIT, OK, INIT, BAD], exit), "{exit}");
+            assert!(!ended(&[INIT, BAD], exit), "{exit}");
+            assert!(!ended(&[INIT], exit), "{exit}");
+        }
     }
 
     #[test]
@@ -519,7 +550,12 @@ mod tests {
     fn without_a_result_the_words_on_standard_error_count() {
         let mut decoder = ClaudeDecoder::new(false);
         decoder.line(INIT);
-        let outcome = decoder.finish(ProcessExit::Exited(1), "connect ECONNREFUSED\n".into(), 0);
+        let outcome = decoder.finish(
+            ProcessExit::Exited(1),
+            EndedBy::Itself,
+            "connect ECONNREFUSED\n".into(),
+            0,
+        );
         let (reason, _) = failure(&outcome);
         assert_eq!((reason.kind, reason.retriable), (FailureKind::ApiError, true));
     }
@@ -585,7 +621,9 @@ mod tests {
         let mut resumed = ClaudeDecoder::new(true);
         resumed.line(INIT);
         resumed.line(result);
-        let usage = resumed.finish(ProcessExit::Exited(0), String::new(), 0).usage;
+        let usage = resumed
+            .finish(ProcessExit::Exited(0), EndedBy::Itself, String::new(), 0)
+            .usage;
         assert_eq!(usage.cost, Usd::from_micros(30));
         let fresh = run(&[INIT, result], ProcessExit::Exited(0)).usage;
         assert_eq!(fresh.cost, Usd::from_micros(9_000_000));

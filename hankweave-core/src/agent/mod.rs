@@ -17,4 +17,4 @@ pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolRes
 pub use failure::{FailureKind, FailureReason};
 pub use launch::Launch;
 pub use lines::AgentLines;
-pub use outcome::{ExitOutcome, ProcessExit, Verdict};
+pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};

@@ -73,10 +73,19 @@ impl fmt::Display for ProcessExit {
     }
 }
 
+/// Who ended a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EndedBy {
+    /// It ended by itself, or somebody else ended it.
+    Itself,
+    /// We asked it to end, or killed it.
+    Us,
+}
+
 /// Whether an agent did its work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It ended with code 0 after a successful result.
+    /// It gave a successful result, and ended with code 0 unless we have ended it.
     Success,
     /// It did not.
     Failure {

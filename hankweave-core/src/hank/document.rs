@@ -119,6 +119,9 @@ pub struct Overrides {
     /// Seconds an agent may be silent, 1 to 1800, for codons without a limit of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shim_idle_timeout: Option<u64>,
+    /// Seconds after which work is ended that an agent has left running behind its answer, 1 to 86400, for codons without a figure of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_seconds: Option<u64>,
     /// What the whole hank may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<ContainerBudget>,
@@ -250,9 +253,15 @@ pub struct CodonConfig {
     /// Whether the agent may compact its context; false when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compact: Option<bool>,
-    /// Seconds the agent may be silent, 1 to 1800.
+    /// Seconds the agent may be silent, 1 to 1800; 1800 when absent. It is warned of before, and an agent that has said its success has succeeded
+    /// even if it falls silent after that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shim_idle_timeout: Option<u64>,
+    /// Seconds after which work is ended that the agent has left running behind its answer, 1 to 86400; 10 when absent. They begin anew with
+    /// everything that is said, and only an agent that has answered and does nothing more itself is ended by them; the codon then is what the
+    /// answer says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_seconds: Option<u64>,
     /// What the codon may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<CodonBudget>,

@@ -91,6 +91,7 @@ pub(super) static OVERRIDES: Keys = Keys::new(
         "dataHashTimeLimit",
         "sentinel",
         "shimIdleTimeout",
+        "settleSeconds",
         "budget",
     ],
 );
@@ -131,6 +132,7 @@ pub(super) static CODON: Keys = Keys {
         "maxExtensions",
         "autoCompact",
         "shimIdleTimeout",
+        "settleSeconds",
         "budget",
     ],
     known_mistakes: &[

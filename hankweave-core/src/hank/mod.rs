@@ -42,5 +42,5 @@ pub use redirects::redirecting_variables;
 pub use references::{Reference, ReferenceKind, copy_targets, references};
 #[cfg(feature = "schema")]
 pub(crate) use setting::WITHOUT_EFFECT;
-pub use setting::{RuntimeFile, Setting, SettingValue};
+pub use setting::{LONGEST_SILENCE_SECONDS, RuntimeFile, SETTLE_SECONDS, Setting, SettingValue};
 pub use support::unsupported;

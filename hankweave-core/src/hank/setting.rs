@@ -12,10 +12,16 @@ use super::keys::Keys;
 use super::parse::read_with;
 use super::problem::{Position, Problems};
 use super::read::settings::{dollars, milliseconds};
-use super::read::{model, seconds_of_silence};
+use super::read::{model, seconds_of_silence, seconds_to_settle};
 use super::reader::{Fields, Node, Reader};
 use crate::cost::Usd;
 use crate::id::is_safe_argument;
+
+/// How long an agent may be silent where nobody says anything ("reliability and security", rule S6): long enough for any answer of a model.
+pub const LONGEST_SILENCE_SECONDS: u64 = 30 * 60;
+
+/// How long what an agent has left running behind its answer may go on where nobody says anything.
+pub const SETTLE_SECONDS: u64 = 10;
 
 /// One setting of the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +40,8 @@ pub enum Setting {
     DataHashTimeLimit,
     /// Seconds an agent may be silent.
     ShimIdleTimeout,
+    /// Seconds after which work is ended that an agent has left running behind its answer.
+    SettleSeconds,
     /// Whether a run goes on when an item of a rig fails.
     IgnoreRigFailures,
     /// What a run and those before it may spend.
@@ -68,7 +76,7 @@ pub struct RuntimeFile {
 
 impl Setting {
     /// Every setting, in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Port,
         Self::Autostart,
         Self::Model,
@@ -76,6 +84,7 @@ impl Setting {
         Self::OutputDirectory,
         Self::DataHashTimeLimit,
         Self::ShimIdleTimeout,
+        Self::SettleSeconds,
         Self::IgnoreRigFailures,
         Self::MaxDollars,
         Self::MaxTimeSeconds,
@@ -92,6 +101,7 @@ impl Setting {
             Self::OutputDirectory => "outputDirectory",
             Self::DataHashTimeLimit => "dataHashTimeLimit",
             Self::ShimIdleTimeout => "shimIdleTimeout",
+            Self::SettleSeconds => "settleSeconds",
             Self::IgnoreRigFailures => "ignoreRigFailures",
             Self::MaxDollars => "budget.maxDollars",
             Self::MaxTimeSeconds => "budget.maxTimeSeconds",
@@ -121,11 +131,12 @@ impl Setting {
             Self::Port => Some(SettingValue::Number(0)),
             Self::Autostart => Some(SettingValue::Flag(true)),
             Self::DataHashTimeLimit => Some(SettingValue::Number(5_000)),
+            Self::ShimIdleTimeout => Some(SettingValue::Number(LONGEST_SILENCE_SECONDS)),
+            Self::SettleSeconds => Some(SettingValue::Number(SETTLE_SECONDS)),
             Self::IgnoreRigFailures => Some(SettingValue::Flag(false)),
             Self::Model
             | Self::AnthropicBaseUrl
             | Self::OutputDirectory
-            | Self::ShimIdleTimeout
             | Self::MaxDollars
             | Self::MaxTimeSeconds => None,
         }
@@ -138,6 +149,7 @@ impl Setting {
             Self::Model => overrides.model.clone().map(SettingValue::Text),
             Self::DataHashTimeLimit => overrides.data_hash_time_limit.map(SettingValue::Number),
             Self::ShimIdleTimeout => overrides.shim_idle_timeout.map(SettingValue::Number),
+            Self::SettleSeconds => overrides.settle_seconds.map(SettingValue::Number),
             Self::Port
             | Self::Autostart
             | Self::AnthropicBaseUrl
@@ -176,6 +188,7 @@ impl Setting {
             Self::Port
                 | Self::DataHashTimeLimit
                 | Self::ShimIdleTimeout
+                | Self::SettleSeconds
                 | Self::MaxDollars
                 | Self::MaxTimeSeconds
         )
@@ -190,6 +203,7 @@ impl Setting {
             Self::OutputDirectory => reader.checked(node, check_path).map(SettingValue::Text),
             Self::DataHashTimeLimit => milliseconds(reader, node).map(SettingValue::Number),
             Self::ShimIdleTimeout => seconds_of_silence(reader, node).map(SettingValue::Number),
+            Self::SettleSeconds => seconds_to_settle(reader, node).map(SettingValue::Number),
             Self::MaxDollars => dollars(reader, node).map(SettingValue::Dollars),
             Self::MaxTimeSeconds => reader.positive(node).map(SettingValue::Seconds),
         }
@@ -215,6 +229,7 @@ static RUNTIME_FILE: Keys = Keys {
         "dataHashTimeLimit",
         "idleTimeout",
         "shimIdleTimeout",
+        "settleSeconds",
         "ignoreRigFailures",
         "sentinel",
         "telemetry",

@@ -23,6 +23,8 @@ pub(super) struct Listener<'a> {
     pub(super) meter: Meter,
     /// The agent shortened its conversation because its context was full.
     pub(super) compacted: bool,
+    /// The agent has answered and done nothing itself since; what it has left running may have.
+    pub(super) has_answered: bool,
     /// When the words that are being heard had arrived.
     now: Instant,
     /// What follows from the words that were heard, in order, and was not handed on yet.
@@ -47,6 +49,7 @@ impl<'a> Listener<'a> {
             open_tools: HashMap::new(),
             meter,
             compacted: false,
+            has_answered: false,
             now: Instant::now(),
             news: Parcel::default(),
         }
@@ -96,6 +99,10 @@ impl<'a> Listener<'a> {
     }
 
     fn hear(&mut self, event: AgentEvent) {
+        self.has_answered = match &event {
+            AgentEvent::Result(_) => true,
+            event => self.has_answered && !is_work_of_its_own(event),
+        };
         match event {
             AgentEvent::Message { text, .. } => self.act(AgentAction::Message, text),
             AgentEvent::Thinking { text, .. } => self.act(AgentAction::Thinking, text),
@@ -221,5 +228,28 @@ impl<'a> Listener<'a> {
 
     fn tell(&mut self, event: &wire::Event) {
         self.news.record(event);
+    }
+}
+
+/// Whether the agent itself does something: not a sub-agent, and not a line that nobody can read.
+fn is_work_of_its_own(event: &AgentEvent) -> bool {
+    match event {
+        AgentEvent::Message {
+            parent_tool_use_id, ..
+        }
+        | AgentEvent::Thinking {
+            parent_tool_use_id, ..
+        }
+        | AgentEvent::ToolUse {
+            parent_tool_use_id, ..
+        } => parent_tool_use_id.is_none(),
+        AgentEvent::ToolResult(result) => result.parent_tool_use_id.is_none(),
+        AgentEvent::Usage(usage) => usage.parent_tool_use_id.is_none(),
+        AgentEvent::OutputTruncated { .. } | AgentEvent::Unparsed { .. } => false,
+        AgentEvent::SessionStarted { .. }
+        | AgentEvent::Compacted
+        | AgentEvent::Retrying { .. }
+        | AgentEvent::Result(_)
+        | AgentEvent::Finished(_) => true,
     }
 }

@@ -18,6 +18,7 @@ mod orders;
 mod prepare;
 mod run;
 mod set_up;
+mod silence;
 mod start;
 mod watch;
 

@@ -6,15 +6,26 @@ use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason}
 use hankweave_core::budget::{BudgetExceeded, Meter};
 use hankweave_core::codon::{Codon, Running};
 use hankweave_core::cost::UsageTotals;
+use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
 use super::context::{CodonRun, Stage};
 use super::listen::{Heard, Listener};
 use super::orders::Interruption;
+use super::silence::{Due, Silence};
 use crate::driver::RunningAgent;
 
-/// Longest silence of an agent, unless the hank says another ("reliability and security", rule S6).
-const SILENCE_DEADLINE: Duration = Duration::from_secs(30 * 60);
+/// Why an agent is stopped.
+enum Halt {
+    /// For a reason that does not lie in what it did.
+    Interrupted(Interruption),
+    /// A limit is reached.
+    OverBudget,
+    /// It has answered, and only what it left running keeps it alive.
+    Settled,
+    /// It was silent for this long.
+    Silent(Duration),
+}
 
 /// How the work of the agent ended.
 #[derive(Debug)]
@@ -101,18 +112,18 @@ pub(super) async fn run(
     so_far: SoFar,
 ) -> Stage<(Codon<Running>, Work)> {
     let mut listener = Listener::new(codon, running, so_far.meter);
-    let patience = patience(codon);
-    let mut silent_at = Instant::now() + patience;
+    let mut silence = Silence::of(codon);
     let time_is_over = codon.time_is_over();
     tokio::pin!(time_is_over);
     let mut reached = None;
     let mut outcome = loop {
+        let (silent_at, due) = silence.next();
         // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent that never stops talking must not
         // keep the run from being stopped, so it is heard last.
         let why = tokio::select! {
             biased;
-            why = codon.interrupted() => Some(why),
-            _ = &mut time_is_over => None,
+            why = codon.interrupted() => Halt::Interrupted(why),
+            _ = &mut time_is_over => Halt::OverBudget,
             () = codon.run.watch.due() => {
                 codon.run.watch.look(codon).await;
                 continue;
@@ -121,23 +132,39 @@ pub(super) async fn run(
                 let Some(event) = event else { break Outcome::Lost };
                 match listener.listen(event, &mut agent.events).await {
                     Heard::Words => {
-                        silent_at = Instant::now() + patience;
+                        silence.broken(Instant::now(), listener.has_answered);
                         continue;
                     }
-                    Heard::Overspent => None,
+                    Heard::Overspent => Halt::OverBudget,
                     Heard::End(outcome) => break Outcome::Ended(outcome),
                 }
             }
-            () = tokio::time::sleep_until(silent_at) => Some(Interruption::Failure(silent(patience))),
+            () = tokio::time::sleep_until(silent_at) => {
+                codon.run.tell(Event::Info { message: said_of(codon, due) }).await;
+                match due {
+                    Due::Warning { .. } => {
+                        silence.warned();
+                        continue;
+                    }
+                    Due::Settled(_) => Halt::Settled,
+                    Due::TooLong(longest) => Halt::Silent(longest),
+                }
+            }
         };
-        if why.is_none() {
+        if matches!(why, Halt::OverBudget) {
             reached = listener.meter.exceeded(codon.begun.elapsed());
         }
         stop(codon, agent.control.as_ref()).await;
-        break match (listener.hear_the_rest(&mut agent.events).await, why) {
-            (Some(exit), Some(why)) => Outcome::Stopped(why, exit),
-            (Some(exit), None) => Outcome::Ended(exit),
-            (None, _) => Outcome::Lost,
+        let Some(exit) = listener.hear_the_rest(&mut agent.events).await else {
+            break Outcome::Lost;
+        };
+        break match why {
+            Halt::Interrupted(why) => Outcome::Stopped(why, exit),
+            // A success that was said stays one, however long the silence after it.
+            Halt::Silent(longest) if !exit.verdict.is_success() => {
+                Outcome::Stopped(Interruption::Failure(silent(longest)), exit)
+            }
+            Halt::OverBudget | Halt::Settled | Halt::Silent(_) => Outcome::Ended(exit),
         };
     };
     if let Outcome::Ended(exit) | Outcome::Stopped(_, exit) = &mut outcome {
@@ -153,12 +180,35 @@ pub(super) async fn run(
     Ok((listener.running, work))
 }
 
-/// How long the agent may be silent: as the codon says, else as the hank says ("hank configuration", `shimIdleTimeout`).
-fn patience(codon: &CodonRun<'_>) -> Duration {
-    let overrides = codon.run.hank.overrides.as_ref();
-    let everywhere = overrides.and_then(|overrides| overrides.shim_idle_timeout);
-    let seconds = codon.config.shim_idle_timeout.or(everywhere);
-    seconds.map_or(SILENCE_DEADLINE, Duration::from_secs)
+/// What people read of a silence.
+fn said_of(codon: &CodonRun<'_>, due: Due) -> String {
+    let id = &codon.entry.codon_id;
+    match due {
+        Due::Warning { silent, longest } => {
+            let [silent, longest] = [silent, longest].map(in_words);
+            format!("{id}: silent for {silent}; the agent is ended at {longest} (shimIdleTimeout)")
+        }
+        Due::Settled(settle) => {
+            let settle = in_words(settle);
+            format!(
+                "{id}: the agent has answered; what it left running is ended after {settle} (settleSeconds)"
+            )
+        }
+        Due::TooLong(longest) => {
+            format!(
+                "{id}: silent for {}; the agent is ended (shimIdleTimeout)",
+                in_words(longest)
+            )
+        }
+    }
+}
+
+/// `24 min`, `90 s`
+fn in_words(duration: Duration) -> String {
+    match duration.as_secs() {
+        minutes if minutes >= 120 && minutes % 60 == 0 => format!("{} min", minutes / 60),
+        _ => format!("{} s", duration.as_secs_f64()),
+    }
 }
 
 fn silent(patience: Duration) -> FailureReason {

@@ -134,6 +134,7 @@ impl Configuration {
             model: self.text(Setting::Model).map(str::to_owned),
             data_hash_time_limit: self.number(Setting::DataHashTimeLimit),
             shim_idle_timeout: self.number(Setting::ShimIdleTimeout),
+            settle_seconds: self.number(Setting::SettleSeconds),
             sentinel,
             budget,
         };

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use hankweave_testing::processes::{Marked, Watched};
-use hankweave_testing::{Running, TestProject};
+use hankweave_testing::{Finished, Running, TestProject};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -246,6 +246,63 @@ fn an_agent_that_is_silent_for_too_long_is_stopped_with_a_typed_reason() {
     let reason = only_codon(&project)["failureReason"].clone();
     assert_eq!(reason["type"], "timeout", "{reason}");
     assert_eq!(project.left_behind(), []);
+}
+
+/// What an agent says and leaves running behind its answer, with the keys of its codon; returns the finished run and its codon.
+#[track_caller]
+fn run_with(project: &TestProject, body: &str, keys: &Value, code: i32) -> (Finished, Value) {
+    write_hank(project, body);
+    let mut hank: Value =
+        serde_json::from_str(&fs::read_to_string(project.directory().join("hank.json")).unwrap()).unwrap();
+    let codon = hank["hank"][0].as_object_mut().unwrap();
+    codon.extend(keys.as_object().unwrap().clone());
+    project.write_hank(&hank);
+    let finished = project.run(["run", "--headless"]);
+    finished.expect_code(code);
+    assert_eq!(project.left_behind(), []);
+    (finished, only_codon(project))
+}
+
+const SUCCESS: &str =
+    r#"echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done"}'"#;
+const MESSAGE: &str = r#"echo '{"type":"assistant","parent_tool_use_id":null,"message":{"id":"m-1","role":"assistant","content":[{"type":"text","text":"once more"}]}}'"#;
+
+/// An agent that has said its success and only keeps background work alive is ended, and what it said counts: exit code 143 or death by
+/// signal is our doing.
+// covers: S6
+#[test]
+fn background_work_behind_a_success_is_ended_and_the_codon_completes() {
+    let keys = json!({"settleSeconds": 1});
+    let linger = format!("{SUCCESS}\nsleep 600 & wait");
+    for (keys, what) in [
+        (keys, "settleSeconds"),
+        (json!({"shimIdleTimeout": 1}), "shimIdleTimeout"),
+    ] {
+        let project = project();
+        let (finished, record) = run_with(&project, &linger, &keys, 0);
+        assert_eq!(record["status"], "completed", "{record:#}");
+        assert!(finished.stdout.contains(what), "{finished}");
+    }
+}
+
+/// As long as the agent itself works again, what it said before decides nothing.
+#[test]
+fn an_agent_that_works_again_behind_its_answer_is_not_ended_for_it() {
+    let project = project();
+    let works_again = format!("{SUCCESS}\n{MESSAGE}\nsleep 3; echo late > late.txt\n");
+    let (_, record) = run_with(&project, &works_again, &json!({"settleSeconds": 1}), 0);
+    assert_eq!(record["exitCode"], 0, "{record:#}");
+    assert_eq!(text_of(&project, "late.txt"), "late");
+}
+
+/// Whoever looks on knows beforehand that a silence becomes too long.
+// covers: S6
+#[test]
+fn a_silence_is_warned_of_before_it_is_too_long() {
+    let project = project();
+    let (finished, _) = run_with(&project, "sleep 600", &json!({"shimIdleTimeout": 2}), 1);
+    let warning = "silent for 1.6 s; the agent is ended at 2 s (shimIdleTimeout)";
+    assert!(finished.stdout.contains(warning), "{finished}");
 }
 
 /// The pid that a crashed run recorded may belong to anybody by now: it is never killed for its number.

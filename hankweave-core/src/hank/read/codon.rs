@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jsonc_parser::ast::Value;
 
 use super::{
-    globs, model, name_item, on_exceeded, prompt_source, reference, rig, seconds_of_silence, sentinel,
-    settings,
+    globs, model, name_item, on_exceeded, prompt_source, reference, rig, seconds_of_silence,
+    seconds_to_settle, sentinel, settings,
 };
 use crate::hank::agent::{AgentChoice, AgentCommand};
 use crate::hank::budget::CodonBudget;
@@ -66,6 +66,7 @@ pub(super) fn codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonCon
         }),
         auto_compact: fields.optional(reader, "autoCompact", Reader::boolean),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
+        settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
         budget: fields.optional(reader, "budget", budget),
         // Last, so that everything else has been read before the codon is given up.
         id: id?,

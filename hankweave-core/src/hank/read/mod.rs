@@ -258,6 +258,10 @@ pub(super) fn seconds_of_silence(reader: &mut Reader<'_>, node: &Node<'_>) -> Op
     reader.integer(node, 1..=1800)
 }
 
+pub(super) fn seconds_to_settle(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
+    reader.integer(node, 1..=86_400)
+}
+
 fn on_exceeded(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<OnExceeded> {
     reader.choice(
         node,

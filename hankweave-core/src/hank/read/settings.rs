@@ -1,6 +1,6 @@
 //! What stands beside the list of codons: meta, overrides, requirements and the budgets of containers.
 
-use super::{model, on_exceeded, seconds_of_silence};
+use super::{model, on_exceeded, seconds_of_silence, seconds_to_settle};
 use crate::cost::Usd;
 use crate::hank::budget::{Allocation, ContainerBudget};
 use crate::hank::document::{Meta, Overrides, Requirements};
@@ -34,6 +34,7 @@ pub(super) fn overrides(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Over
             reader.json_object(node)
         }),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
+        settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
         budget: fields.optional(reader, "budget", container_budget),
     })
 }

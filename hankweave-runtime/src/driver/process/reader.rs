@@ -1,7 +1,7 @@
 //! From the lines that an agent printed to what it said, on the thread of whoever listens: what a line says is used up there, and its parts
 //! need not go from one thread to another.
 
-use hankweave_core::agent::{AgentEvent, AgentLines, ClaudeDecoder, ProcessExit};
+use hankweave_core::agent::{AgentEvent, AgentLines, ClaudeDecoder, EndedBy, ProcessExit};
 use tokio::sync::mpsc;
 
 /// What the task of a process hands on.
@@ -12,6 +12,7 @@ pub(super) enum Output {
     /// Its end, behind everything that it printed.
     End {
         exit: ProcessExit,
+        ended_by: EndedBy,
         stderr_tail: String,
         /// How many descendants had to be killed.
         leftovers: usize,
@@ -73,10 +74,11 @@ impl OutputReader {
             }
             Output::End {
                 exit,
+                ended_by,
                 stderr_tail,
                 leftovers,
             } => {
-                let outcome = self.decoder.finish(exit, stderr_tail, leftovers);
+                let outcome = self.decoder.finish(exit, ended_by, stderr_tail, leftovers);
                 events.push(AgentEvent::Finished(outcome));
             }
         }
@@ -103,6 +105,7 @@ mod tests {
         let (listener, mut reader) = OutputReader::new(ClaudeDecoder::new(false), 4);
         let end = Output::End {
             exit: ProcessExit::Exited(0),
+            ended_by: EndedBy::Itself,
             stderr_tail: String::new(),
             leftovers: 0,
         };

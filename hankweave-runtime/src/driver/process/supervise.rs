@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hankweave_core::agent::{AgentLines, ProcessExit};
+use hankweave_core::agent::{AgentLines, EndedBy, ProcessExit};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout_at};
@@ -101,7 +101,7 @@ async fn run(
     let stderr = Drain::new(process.stderr, &ended, limits.drain);
     let mut control = process.control;
     let watched = watch_process(&mut *control, asked, &ended, &output, grace);
-    let ((), stderr_tail, (exit, sweep)) =
+    let ((), stderr_tail, (exit, ended_by, sweep)) =
         tokio::join!(pump(stdout, chunks, use_again), tail(stderr), watched);
     match scribe.await {
         Ok(()) => {}
@@ -117,6 +117,7 @@ async fn run(
     }
     let end = Output::End {
         exit,
+        ended_by,
         stderr_tail,
         leftovers: sweep.killed,
     };
@@ -131,13 +132,13 @@ async fn watch_process(
     ended: &watch::Sender<Option<Instant>>,
     output: &mpsc::Sender<Output>,
     grace: Duration,
-) -> (ProcessExit, Sweep) {
+) -> (ProcessExit, EndedBy, Sweep) {
     // Both other arms only look: losing them loses nothing.
-    let exit = tokio::select! {
+    let (exit, ended_by) = tokio::select! {
         biased;
-        exit = control.wait() => exit,
-        grace = asked_to_stop(&mut asked) => end(control, grace, &mut asked).await,
-        () = output.closed() => stop(control, grace).await,
+        exit = control.wait() => (exit, EndedBy::Itself),
+        grace = asked_to_stop(&mut asked) => (end(control, grace, &mut asked).await, EndedBy::Us),
+        () = output.closed() => (stop(control, grace).await, EndedBy::Us),
     };
     let exit = exit.unwrap_or_else(|error| {
         tracing::error!(%error, "failed to wait for the agent");
@@ -145,7 +146,7 @@ async fn watch_process(
     });
     let sweep = control.sweep().await;
     ended.send_replace(Some(Instant::now()));
-    (exit, sweep)
+    (exit, ended_by, sweep)
 }
 
 /// Asks the process to end and kills it after `grace`, or as soon as somebody asks with less patience.

@@ -1,0 +1,133 @@
+//! How long an agent may say nothing ("reliability and security", rule S6; "hank configuration", `shimIdleTimeout` and `settleSeconds`).
+//!
+//! An agent that has answered and does nothing more itself is only kept alive by what it has left running; that is ended soon. One that works
+//! may be silent for long, because a model may think for long.
+
+use std::time::Duration;
+
+use hankweave_core::hank::{LONGEST_SILENCE_SECONDS, SETTLE_SECONDS};
+use tokio::time::Instant;
+
+use super::context::CodonRun;
+
+/// The silence of one agent.
+#[derive(Debug)]
+pub(super) struct Silence {
+    /// How long an agent may be silent that works.
+    longest: Duration,
+    /// How long one that has answered may be.
+    settle: Duration,
+    /// When something was said last.
+    since: Instant,
+    has_answered: bool,
+    warned: bool,
+}
+
+/// What follows a silence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// It is told that the agent will be ended.
+    Warning { silent: Duration, longest: Duration },
+    /// What the agent has left running is ended.
+    Settled(Duration),
+    /// The agent is ended.
+    TooLong(Duration),
+}
+
+impl Silence {
+    /// As the codon says, else as the hank says.
+    pub(super) fn of(codon: &CodonRun<'_>) -> Self {
+        let (own, everywhere) = (codon.config, codon.run.hank.overrides.as_ref());
+        let longest = own
+            .shim_idle_timeout
+            .or_else(|| everywhere?.shim_idle_timeout)
+            .unwrap_or(LONGEST_SILENCE_SECONDS);
+        let settle = own
+            .settle_seconds
+            .or_else(|| everywhere?.settle_seconds)
+            .unwrap_or(SETTLE_SECONDS);
+        let [longest, settle] = [longest, settle].map(Duration::from_secs);
+        Self::new(longest, settle, Instant::now())
+    }
+
+    fn new(longest: Duration, settle: Duration, since: Instant) -> Self {
+        Self {
+            longest,
+            settle,
+            since,
+            has_answered: false,
+            warned: false,
+        }
+    }
+
+    /// Notes that something was said at `now`, after which the agent has answered or not.
+    pub(super) fn broken(&mut self, now: Instant, has_answered: bool) {
+        self.since = now;
+        self.has_answered = has_answered;
+        self.warned = false;
+    }
+
+    /// What comes next if nothing is said, and when.
+    pub(super) fn next(&self) -> (Instant, Due) {
+        if self.has_answered && self.settle <= self.longest {
+            return (self.since + self.settle, Due::Settled(self.settle));
+        }
+        if self.warned {
+            return (self.since + self.longest, Due::TooLong(self.longest));
+        }
+        let (silent, longest) = (self.longest * 4 / 5, self.longest);
+        (self.since + silent, Due::Warning { silent, longest })
+    }
+
+    /// The warning was given.
+    pub(super) fn warned(&mut self) {
+        self.warned = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+    const SETTLE: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn an_agent_that_works_is_warned_of_before_its_silence_is_too_long() {
+        let start = Instant::now();
+        let mut silence = Silence::new(30 * MINUTE, SETTLE, start);
+        let warning = Due::Warning {
+            silent: 24 * MINUTE,
+            longest: 30 * MINUTE,
+        };
+        assert_eq!(silence.next(), (start + 24 * MINUTE, warning));
+        silence.warned();
+        assert_eq!(silence.next(), (start + 30 * MINUTE, Due::TooLong(30 * MINUTE)));
+        silence.broken(start + 25 * MINUTE, false);
+        assert_eq!(silence.next(), (start + 49 * MINUTE, warning), "warned of anew");
+    }
+
+    #[test]
+    fn what_is_left_behind_an_answer_settles_soon_and_not_while_the_agent_works_again() {
+        let start = Instant::now();
+        let mut silence = Silence::new(30 * MINUTE, SETTLE, start);
+        silence.broken(start + MINUTE, true);
+        assert_eq!(silence.next(), (start + MINUTE + SETTLE, Due::Settled(SETTLE)));
+        silence.broken(start + 2 * MINUTE, false);
+        assert!(matches!(silence.next().1, Due::Warning { .. }));
+        silence.broken(start + 3 * MINUTE, true);
+        assert_eq!(
+            silence.next(),
+            (start + 3 * MINUTE + SETTLE, Due::Settled(SETTLE))
+        );
+    }
+
+    #[test]
+    fn a_limit_of_silence_holds_for_what_settles_as_well() {
+        let start = Instant::now();
+        let mut silence = Silence::new(SETTLE, MINUTE, start);
+        silence.broken(start, true);
+        silence.warned();
+        assert_eq!(silence.next(), (start + SETTLE, Due::TooLong(SETTLE)));
+    }
+}
