@@ -13,6 +13,7 @@ use crate::checkpoint::CheckpointStore;
 use crate::driver::{AgentDriver, DriverSet, ProcessHost};
 use crate::hank_files::LoadedHank;
 use crate::instance_lock::{Exclusion, InstanceLock};
+use crate::invocation::Invocation;
 use crate::paths::ExecutionDir;
 use crate::recovery::{self, OpenError};
 use crate::runner::{
@@ -55,6 +56,8 @@ pub struct RunOptions {
     pub file_contents: bool,
     /// Where results go; without it `outputFiles` stay in the workspace.
     pub output: Option<OutputDirectory>,
+    /// The command line that asked for the run, if one did: remembered for the hints of commands about the execution directory.
+    pub invocation: Option<Invocation>,
 }
 
 /// Where the files of `outputFiles` are copied to.
@@ -93,6 +96,7 @@ impl Default for RunOptions {
             data: None,
             file_contents: false,
             output: None,
+            invocation: None,
         }
     }
 }
@@ -230,10 +234,22 @@ impl Hankweave {
         self.bound.as_ref().map(Bound::address)
     }
 
-    /// The address of the page that follows the run, once a port was taken. It holds the token: show it to the user and to nobody else.
+    /// The address of the page that follows the run, once a port was taken. It holds no token, so it may be shown, and the page shows nothing.
     #[must_use]
     pub fn page_address(&self) -> Option<String> {
         self.bound.as_ref().map(Bound::page_address)
+    }
+
+    /// The address that opens the page, with the token for reading: for the user and for nobody else.
+    #[must_use]
+    pub fn read_only_address(&self) -> Option<String> {
+        self.bound.as_ref().map(Bound::read_only_address)
+    }
+
+    /// The same with the token for everything: whoever has it commands the run.
+    #[must_use]
+    pub fn control_address(&self) -> Option<String> {
+        self.bound.as_ref().map(Bound::control_address)
     }
 
     /// The state as far as it is durable.

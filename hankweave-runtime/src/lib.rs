@@ -37,6 +37,8 @@ mod error;
 pub mod hank_files;
 pub mod instance_lock;
 #[cfg(feature = "server")]
+mod invocation;
+#[cfg(feature = "server")]
 pub mod journal;
 #[cfg(feature = "server")]
 mod json;
@@ -68,6 +70,8 @@ pub mod world;
 
 #[cfg(feature = "server")]
 pub use embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
+#[cfg(feature = "server")]
+pub use invocation::{GivenOption, Invocation};
 pub use paths::ExecutionDir;
 #[cfg(feature = "server")]
 pub use recovery::{OpenError, PreflightError};

@@ -48,7 +48,7 @@ impl Live {
             let builder = builder.driver(Talker(Mutex::new(Some(heard))));
             let mut hankweave = builder.open().await.expect("nothing is damaged");
             hankweave.serve(options).await.expect("there is a port");
-            let page = hankweave.page_address().expect("it has a port");
+            let page = hankweave.control_address().expect("it has a port");
             let (place, token) = page.split_once("/#token=").expect("the address holds the token");
             let mut events = hankweave.subscribe();
             let run = SERVERS.spawn(async {

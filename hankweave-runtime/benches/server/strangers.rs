@@ -30,7 +30,7 @@ pub(crate) fn run(folder: &Path, codons: usize, among: bool) -> f64 {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary was built for this benchmark");
-    let door = Door::of(&mut child);
+    let door = Door::of(&mut child, &folder);
     let strangers = if among { intrude(&door) } else { Vec::new() };
     let status = child.wait().expect("it was started");
     let took = millis(begin.elapsed());
@@ -72,18 +72,22 @@ struct Door {
 }
 
 impl Door {
-    /// Reads what the program says first: the address of its page.
-    fn of(child: &mut Child) -> Self {
+    /// Reads what the program says first, the address of its page, and the token that it keeps in `folder`.
+    fn of(child: &mut Child, folder: &Path) -> Self {
         let said = BufReader::new(child.stderr.take().expect("standard error is piped"));
-        let page = said.lines().map_while(Result::ok).find_map(|line| {
+        let address = said.lines().map_while(Result::ok).find_map(|line| {
             let (_, page) = line.split_once("http://")?;
-            let (address, token) = page.split_once("/#token=")?;
-            Some(Self {
-                address: address.to_owned(),
-                token: token.to_owned(),
-            })
+            let (address, _) = page.split_once('/')?;
+            Some(address.to_owned())
         });
-        page.expect("the program tells its page")
+        let token = std::fs::read_to_string(folder.join(".hankweave/token"));
+        Self {
+            address: address.expect("the program tells its page"),
+            token: token
+                .expect("the token is there before the page")
+                .trim_end()
+                .to_owned(),
+        }
     }
 
     fn knock(&self) -> TcpStream {

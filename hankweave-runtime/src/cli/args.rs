@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -13,7 +13,9 @@ use hankweave_core::cost::Usd;
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::time::Timestamp;
 
+use crate::invocation::{GivenOption, Invocation};
 use crate::screen::tell;
+use crate::world::disk::{Disk, RealDisk};
 
 /// Runs AI coding agents one after another: durable, checkpointed, resumable.
 ///
@@ -40,7 +42,18 @@ impl Cli {
             let message = format!("the argument '--execution <DIR>' cannot be used with '--{other}'");
             refuse(&command.error(ErrorKind::ArgumentConflict, message));
         }
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error.format(&mut command)))
+        let mut cli =
+            Self::from_arg_matches(&matches).unwrap_or_else(|error| refuse(&error.format(&mut command)));
+        if let (Command::Run(args), Some((name, matches))) = (&mut cli.command, matches.subcommand()) {
+            let options = command.find_subcommand(name).map(|run| given(run, matches));
+            args.invocation = Invocation {
+                folder: RealDisk.real_path(Path::new(".")).unwrap_or_default(),
+                hank: args.hank.clone(),
+                execution: args.execution.clone(),
+                options: options.unwrap_or_default(),
+            };
+        }
+        cli
     }
 }
 
@@ -65,6 +78,36 @@ fn beside_execution(matches: &ArgMatches) -> Option<&'static str> {
     };
     let other = ["state", "url"].into_iter().find(|name| is_typed(name));
     other.filter(|_| is_typed("execution"))
+}
+
+/// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
+const NOT_REPEATED: [&str; 6] = ["hank", "execution", "new", "recover", "open", "headless"];
+
+/// The options that were typed and that another run in the same place repeats: whatever `run` has now or gets later, but those above and the
+/// ones of every subcommand, which say how results are printed.
+fn given(run: &clap::Command, matches: &ArgMatches) -> Vec<GivenOption> {
+    let is_typed = |id: &str| {
+        let is_known = matches.ids().any(|known| known == id);
+        is_known && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let repeated = run.get_arguments().filter(|argument| {
+        let id = argument.get_id().as_str();
+        !argument.is_global_set() && !NOT_REPEATED.contains(&id) && is_typed(id)
+    });
+    let hints = [ValueHint::AnyPath, ValueHint::DirPath, ValueHint::FilePath];
+    let option = |argument: &clap::Arg| {
+        let value = || matches.get_raw(argument.get_id().as_str())?.next_back();
+        let takes_value = argument.get_action().takes_values();
+        Some(GivenOption {
+            name: argument.get_long()?.to_owned(),
+            value: takes_value
+                .then(value)
+                .flatten()
+                .map(|value| value.to_string_lossy().into_owned()),
+            is_path: hints.contains(&argument.get_value_hint()),
+        })
+    };
+    repeated.filter_map(option).collect()
 }
 
 /// Options of every subcommand.
@@ -132,6 +175,11 @@ pub(crate) enum Command {
     /// Follow a live run from another terminal
     #[cfg(feature = "client")]
     Attach(AttachArgs),
+    /// Print the address that opens the page of a live run
+    ///
+    /// It holds a token: whoever has the address can do what the token allows. Show it to nobody and keep it in no log.
+    #[cfg(feature = "client")]
+    Page(PageArgs),
     /// Start the codon that is next in a live run
     #[cfg(feature = "client")]
     Next(Execution),
@@ -198,7 +246,7 @@ pub(crate) struct RunArgs {
     /// The address on which clients connect. Anything but the loopback opens the server to other machines; a token is needed in any case.
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub(crate) listen: IpAddr,
-    /// Open the page that follows the run in a browser.
+    /// Open the page that follows the run in a browser, for reading.
     #[arg(long)]
     pub(crate) open: bool,
     /// Tell clients what stands in files that change, as far as it is text of at most 64 KiB; the journal keeps it.
@@ -218,6 +266,9 @@ pub(crate) struct RunArgs {
     pub(crate) allow_no_lock: bool,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
+    /// All of this as it was typed, for hints that repeat it.
+    #[arg(skip)]
+    pub(crate) invocation: Invocation,
 }
 
 /// Settings that can also come from the environment, the hank or hankweave.json; here they win.
@@ -346,7 +397,7 @@ pub(crate) struct ThreadArgs {
 pub(crate) struct AttachArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// The address that `hankweave run` prints, instead of an execution directory.
+    /// The address that `hankweave page` prints, instead of an execution directory.
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: Option<String>,
     /// Begin behind this event; 0 shows everything [default: what happens from now on].
@@ -354,6 +405,19 @@ pub(crate) struct AttachArgs {
     pub(crate) after: Option<u64>,
     /// Take commands from standard input, one a line (`help` lists them).
     #[arg(long)]
+    pub(crate) control: bool,
+}
+
+#[cfg(feature = "client")]
+#[derive(Debug, Args)]
+pub(crate) struct PageArgs {
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// With the token for watching; the default.
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// With the token for everything: whoever has the address commands the run.
+    #[arg(long, conflicts_with = "read_only")]
     pub(crate) control: bool,
 }
 
@@ -552,4 +616,33 @@ pub(crate) enum SchemaName {
     Event,
     /// One command, as a client sends it over the WebSocket.
     Command,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_typed_for_a_run_is_kept_and_what_is_for_once_is_not() {
+        let mut command = Cli::command();
+        let typed = "hankweave run a --json -v --new --headless --open --max-cost 2.50 -o out --data d --no-autostart --port 0";
+        let matches = command.try_get_matches_from_mut(typed.split(' ')).unwrap();
+        let run = command.find_subcommand("run").unwrap();
+        let mut given: Vec<(String, Option<String>, bool)> = given(run, matches.subcommand().unwrap().1)
+            .into_iter()
+            .map(|option| (option.name, option.value, option.is_path))
+            .collect();
+        given.sort();
+        let expected = [
+            ("data", Some("d"), true),
+            ("max-cost", Some("2.50"), false),
+            ("no-autostart", None, false),
+            ("output", Some("out"), true),
+            ("port", Some("0"), false),
+        ];
+        let owned = |(name, value, is_path): (&str, Option<&str>, bool)| {
+            (name.to_owned(), value.map(str::to_owned), is_path)
+        };
+        assert_eq!(given, expected.map(owned));
+    }
 }

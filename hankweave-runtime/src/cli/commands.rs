@@ -6,6 +6,7 @@ use hankweave_core::id::CodonId;
 use hankweave_core::thread::CodonPoint;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
+use super::typed::Typed as About;
 use crate::error::chain;
 use crate::runner::{Accepted, Command, Commander, RollbackTarget};
 use crate::screen::tell;
@@ -24,7 +25,7 @@ enum Typed {
 }
 
 /// Reads commands from standard input, one a line, and says what became of each. The end of the input changes nothing.
-pub(super) async fn obey(commander: Option<Commander>, shutdown: Shutdown) -> Infallible {
+pub(super) async fn obey(commander: Option<Commander>, shutdown: Shutdown, commands: &About) -> Infallible {
     let Some(commander) = commander else {
         return std::future::pending().await;
     };
@@ -41,11 +42,9 @@ pub(super) async fn obey(commander: Option<Commander>, shutdown: Shutdown) -> In
                     tell(super::rollback::text(&rollback, false, None));
                 }
                 Err(refusal) => {
-                    tell(format!(
-                        "refused: {}\n  hint: {}\n",
-                        chain(&refusal),
-                        refusal.hint()
-                    ));
+                    let instead = commands.instead_of(refusal.code());
+                    let hint = instead.unwrap_or_else(|| refusal.hint().to_owned());
+                    tell(format!("refused: {}\n  hint: {hint}\n", chain(&refusal)));
                 }
             },
         }

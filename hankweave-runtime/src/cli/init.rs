@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use super::args::{Global, InitArgs, Template};
 use super::exit::{Failure, FailureKind};
+use super::typed::path_word;
 
 /// The files of a template: path below the directory, and content.
 type Files = &'static [(&'static str, &'static str)];
@@ -60,8 +61,12 @@ pub(super) fn init(global: &Global, args: &InitArgs) -> Result<ExitCode, Failure
         let dir = args.dir.display();
         let names: Vec<String> = files.iter().map(|(path, _)| format!("  {dir}/{path}")).collect();
         super::print(&format!(
-            "wrote\n{}\nnow try: hankweave run {dir}\n",
-            names.join("\n")
+            "wrote\n{}\nnow try: hankweave run{}\n",
+            names.join("\n"),
+            match args.dir.to_str() {
+                Some("." | "./") => String::new(),
+                _ => format!(" {}", path_word(&args.dir)),
+            }
         ))?;
     }
     Ok(ExitCode::SUCCESS)

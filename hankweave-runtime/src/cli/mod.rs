@@ -110,6 +110,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         #[cfg(feature = "client")]
         Command::Attach(args) => remote::attach(&global, &args),
         #[cfg(feature = "client")]
+        Command::Page(args) => remote::page(&global, &args),
+        #[cfg(feature = "client")]
         Command::Next(execution) => remote::next(&global, &execution),
         #[cfg(feature = "client")]
         Command::Skip(execution) => remote::skip(&global, &execution),

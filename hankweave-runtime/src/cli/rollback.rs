@@ -14,7 +14,7 @@ use super::args::{Global, Point, RollbackArgs};
 use super::exit::{Failure, FailureKind};
 use super::run::{SURVIVORS, existing_state_dir, open_failure};
 use super::server_log::ServerLog;
-use super::typed::Typed;
+use super::typed::{Change, Typed, path_word};
 use super::{logging, signals, state};
 use crate::checkpoint::RestoreError;
 use crate::embed::RunOptions;
@@ -56,7 +56,7 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         state::print_json(&document(&rollback, args.dry_run))?;
     } else if !global.quiet {
         let typed = Typed::about(&args.execution.execution);
-        super::print(&text(&rollback, args.dry_run, Some(typed)))?;
+        super::print(&text(&rollback, args.dry_run, Some(&typed)))?;
     }
     Ok(signals::stopped(&shutdown))
 }
@@ -67,9 +67,10 @@ async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Resul
         strict_state: true,
         ..RunOptions::default()
     };
+    let typed = Typed::about(&args.execution.execution);
     let (possession, lock) = recovery::possess_without_hank(world, &args.execution.execution, &options)
         .await
-        .map_err(|error| open_failure(&error))?;
+        .map_err(|error| open_failure(&error, &typed))?;
     log.open(&possession.world.disk, &possession.dir.server_log());
     for notice in &possession.notices {
         tracing::info!("{notice}");
@@ -92,10 +93,12 @@ async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Resul
         Err(_) => known_checkpoints(&possession).await.ok(),
     };
     let saved = possession.release(Arc::new(lock), std::future::ready(())).await;
-    let typed = Typed::about(&args.execution.execution);
-    let rollback = result.map_err(|error| match instead(&error, &state, known.as_ref(), typed) {
-        Some(hint) => failure(&error).hint(hint),
-        None => failure(&error),
+    let rollback = result.map_err(|error| {
+        let failure = failure(&error, &typed);
+        match instead(&error, &state, known.as_ref(), &typed) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
     })?;
     saved.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
     Ok(rollback)
@@ -137,19 +140,14 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
 }
 
 /// `typed` is `None` in a program that runs the next codon itself.
-pub(super) fn text(rollback: &Rollback, dry_run: bool, typed: Option<Typed<'_>>) -> String {
+pub(super) fn text(rollback: &Rollback, dry_run: bool, typed: Option<&Typed>) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = write(&mut text, rollback, dry_run, typed);
     text
 }
 
-fn write(
-    text: &mut String,
-    rollback: &Rollback,
-    dry_run: bool,
-    typed: Option<Typed<'_>>,
-) -> std::fmt::Result {
+fn write(text: &mut String, rollback: &Rollback, dry_run: bool, typed: Option<&Typed>) -> std::fmt::Result {
     let (source, files) = (&rollback.source, &rollback.files);
     let sha = source.checkpoint_sha.short();
     let kind = rollback.checkpoint_type.map_or("", CheckpointType::as_str);
@@ -197,13 +195,22 @@ fn write(
     }
     match &rollback.next {
         Some(next) => {
-            let command = typed.map_or_else(|| "next".to_owned(), |typed| typed.run(""));
+            let command = typed.map_or_else(|| "next".to_owned(), Typed::run);
             writeln!(text, "next: {next} (`{command}` goes on there)")
         }
-        None if rollback.checkpoint_type == Some(CheckpointType::Error) => writeln!(
-            text,
-            "next: nothing, because {codon} had failed there; --codon {codon} --at rig-setup, or the codon before it, runs it again"
-        ),
+        None if rollback.checkpoint_type == Some(CheckpointType::Error) => {
+            write!(text, "next: nothing, because {codon} had failed there")?;
+            match typed {
+                Some(typed) => {
+                    let lists = typed.command("thread");
+                    writeln!(
+                        text,
+                        "; `{lists}` lists the checkpoints before it, from which it runs again"
+                    )
+                }
+                None => writeln!(text, "; an earlier checkpoint, or redo, runs it again"),
+            }
+        }
         None => writeln!(text, "next: nothing; {codon} is the last codon of the plan"),
     }
 }
@@ -213,7 +220,7 @@ fn instead(
     error: &RollbackError,
     state: &HankweaveState,
     known: Option<&CheckpointTable>,
-    typed: Typed<'_>,
+    typed: &Typed,
 ) -> Option<String> {
     let known = known.map(|known| known as &dyn KnownCheckpoints);
     let thread = thread::build(state, None, known);
@@ -230,7 +237,7 @@ fn instead(
             }
             let all = typed.command("thread");
             Some(match known.is_empty() {
-                true => format!("no codon has run yet; `{}` starts the first one", typed.run("")),
+                true => format!("no codon has run yet; `{}` starts the first one", typed.run()),
                 false => format!(
                     "there are {}; `{all}` lists all with their checkpoints",
                     known.join(", ")
@@ -257,19 +264,21 @@ fn instead(
         )),
         RollbackError::NoSuccess => Some(format!(
             "`{}` starts from the first codon; the history stays",
-            typed.run("--new")
+            typed.run_with(&[Change::Flag("new")])
         )),
         _ => None,
     }
 }
 
 /// What to type when an interrupted restore cannot be finished: either way nothing is thrown away.
-fn past_cut_off(safety: Option<&CheckpointSha>) -> String {
+fn past_cut_off(safety: Option<&CheckpointSha>, typed: &Typed) -> String {
     let kept = safety.map_or_else(String::new, |safety| {
         format!("; what was there before is kept in checkpoint {}", safety.short())
     });
     format!(
-        "`hankweave rollback --to <checkpoint>` goes to another one, `hankweave run --new` starts from the first codon with the files as they are{kept}"
+        "`{}` lists the checkpoints that one can go to instead, `{}` starts from the first codon with the files as they are{kept}",
+        typed.command("checkpoints"),
+        typed.run_with(&[Change::Flag("new")])
     )
 }
 
@@ -277,28 +286,41 @@ fn past_cut_off(safety: Option<&CheckpointSha>) -> String {
 const MOST_NAMED: usize = 10;
 
 /// What to say about a rollback that did not happen, and what to type instead.
-pub(super) fn failure(error: &RollbackError) -> Failure {
+pub(super) fn failure(error: &RollbackError, typed: &Typed) -> Failure {
     match error {
-        RollbackError::Running => Failure::from_error(FailureKind::Held, error)
-            .hint("stop the run first (SIGTERM, or Ctrl-C where it was started)"),
+        RollbackError::Running => Failure::from_error(FailureKind::Held, error).hint(format!(
+            "`{}` stops the run first, as Ctrl-C does where it was started",
+            typed.command("stop")
+        )),
         RollbackError::Survivors { .. } => Failure::from_error(FailureKind::Io, error).hint(SURVIVORS),
         RollbackError::Target(TargetError::Ambiguous { .. }) => {
             Failure::from_error(FailureKind::Input, error).hint("type more characters of the SHA")
         }
         RollbackError::Target(TargetError::UnknownCodon(_) | TargetError::UnknownSha(_)) => {
-            Failure::from_error(FailureKind::Input, error)
-                .hint("`hankweave thread` lists the codons with their checkpoints")
+            Failure::from_error(FailureKind::Input, error).hint(format!(
+                "`{}` lists the codons with their checkpoints",
+                typed.command("thread")
+            ))
         }
         RollbackError::Target(TargetError::NoCheckpoint(_)) => Failure::from_error(FailureKind::Input, error)
-            .hint("`hankweave thread` shows which checkpoints it has; --at start and --at end take the first and the last"),
-        RollbackError::Archive(ArchiveError::Manifest { path, .. }) => Failure::from_error(FailureKind::Input, error)
-            .hint(format!("move `{}` away and run the same command again", path.display())),
+            .hint(format!(
+                "`{}` shows which checkpoints it has; --at start and --at end take the first and the last",
+                typed.command("thread")
+            )),
+        RollbackError::Archive(ArchiveError::Manifest { path, .. }) => {
+            Failure::from_error(FailureKind::Input, error).hint(format!(
+                "`mv {0} {0}.old` puts it aside; then run the same command again",
+                path_word(path)
+            ))
+        }
         RollbackError::Archive(_) => Failure::from_error(FailureKind::Io, error)
             .hint("mend the disk, then run the same command again: it finishes what was begun"),
-        RollbackError::NoSuccess => Failure::from_error(FailureKind::Input, error)
-            .hint("`hankweave run --new` starts from the first codon; the history stays"),
+        RollbackError::NoSuccess => Failure::from_error(FailureKind::Input, error).hint(format!(
+            "`{}` starts from the first codon; the history stays",
+            typed.run_with(&[Change::Flag("new")])
+        )),
         RollbackError::CutOff { safety, .. } => {
-            Failure::from_error(FailureKind::Input, error).hint(past_cut_off(safety.as_ref()))
+            Failure::from_error(FailureKind::Input, error).hint(past_cut_off(safety.as_ref(), typed))
         }
         RollbackError::Restore(RestoreError::InTheWay { path, .. }) => {
             Failure::from_error(FailureKind::Failed, error)
@@ -306,7 +328,10 @@ pub(super) fn failure(error: &RollbackError) -> Failure {
         }
         RollbackError::Record(TransitionError::Rejected(_)) => Failure::from_error(FailureKind::Bug, error),
         RollbackError::History(_) | RollbackError::Record(_) => Failure::from_error(FailureKind::Io, error),
-        RollbackError::Restore(_) | RollbackError::Interrupted { .. } => Failure::from_error(FailureKind::Io, error)
-            .hint("make room or mend the disk, then run the same command again: it finishes what was begun"),
+        RollbackError::Restore(_) | RollbackError::Interrupted { .. } => {
+            Failure::from_error(FailureKind::Io, error).hint(
+                "make room or mend the disk, then run the same command again: it finishes what was begun",
+            )
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! `hankweave run`
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 
@@ -14,7 +14,8 @@ use super::question::{self, Answer};
 use super::server_log::ServerLog;
 use super::show::Show;
 use super::signals::{self, stopped};
-use super::{commands, config, logging, typed};
+use super::typed::{Change, Typed, path_word};
+use super::{commands, config, logging};
 use crate::config::Configuration;
 use crate::data::DataError;
 use crate::embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
@@ -45,6 +46,7 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         None => builder,
     };
     let builder = builder.options(RunOptions {
+        invocation: Some(args.invocation.clone()),
         agent: args.agent.clone(),
         fresh: args.new,
         strict_state: args.strict_state,
@@ -103,6 +105,7 @@ async fn serve(
     log: &ServerLog,
 ) -> Result<ExitCode, Failure> {
     let report = choose_report(global, args);
+    let typed = Typed::by(&args.invocation);
     for warning in &configuration.warnings {
         report.notice(warning);
     }
@@ -115,7 +118,7 @@ async fn serve(
         () = shutdown.force_token().cancelled() => return Ok(stopped(&shutdown)),
         opened = builder.open() => opened,
     };
-    let mut hankweave = opened.map_err(|error| open_failure(&error))?;
+    let mut hankweave = opened.map_err(|error| open_failure(&error, &typed))?;
     log.open(
         &hankweave.opened.possession.world.disk,
         &hankweave.directory().server_log(),
@@ -126,7 +129,14 @@ async fn serve(
         report.notice(notice);
     }
     let may_ask = !args.headless && !global.json() && args.recover.is_none();
-    if may_ask && let Some(trouble) = hankweave.trouble().await.map_err(|error| run_failure(&error))? {
+    let trouble = match may_ask {
+        true => hankweave
+            .trouble()
+            .await
+            .map_err(|error| run_failure(&error, &typed))?,
+        false => None,
+    };
+    if let Some(trouble) = trouble {
         let ask = hankweave
             .opened
             .possession
@@ -158,21 +168,21 @@ async fn serve(
     };
     if let Err(error) = hankweave.serve(options).await {
         leave(hankweave, ExitCode::SUCCESS).await?;
-        return Err(serve_failure(&error));
+        return Err(serve_failure(&error, &typed));
     }
     let mut browser = None;
     if let Some(address) = hankweave.page_address() {
-        report.page(&address);
-        if args.open {
-            browser = open_page(&hankweave, &address, &report);
-        }
+        report.page(&address, &typed.command("page"));
+    }
+    if let Some(address) = hankweave.read_only_address().filter(|_| args.open) {
+        browser = open_page(&hankweave, &address, &report);
     }
     let waits = !configuration.flag(Setting::Autostart);
     let commander = waits.then(|| hankweave.commander());
     let execution = hankweave.directory().root().to_owned();
     let events = hankweave.subscribe();
     let show = Show::begin(events, report);
-    let obey = commands::obey(commander, shutdown.clone());
+    let obey = commands::obey(commander, shutdown.clone(), &typed);
     let outcome = tokio::select! {
         outcome = hankweave.run(shutdown.clone()) => outcome,
         never = &mut watch => match never {},
@@ -187,13 +197,19 @@ async fn serve(
         }
     });
     let report = shown.await;
-    let outcome = outcome.map_err(|error| run_failure(&error))?;
+    let outcome = outcome.map_err(|error| run_failure(&error, &typed))?;
     if let Some(mut report) = report {
         report.close(
             &outcome,
             &Ending {
                 execution: &execution,
-                resume: resume_command(args, &execution),
+                checkpoints: format!(
+                    "git --git-dir={} log --all --oneline",
+                    path_word(&execution.join(crate::paths::STATE_DIR).join("checkpoints"))
+                ),
+                resume: typed.run(),
+                over: typed.run_with(&[Change::Flag("new")]),
+                back: typed.command("thread"),
             },
         );
     }
@@ -247,26 +263,31 @@ fn exit_code(outcome: &RunOutcome) -> u8 {
     }
 }
 
-fn resume_command(args: &RunArgs, execution: &std::path::Path) -> String {
-    format!(
-        "hankweave run {} -e {}",
-        typed::word(&args.hank),
-        typed::word(execution)
-    )
-}
-
 pub(super) fn hank_failure(error: &LoadHankError) -> Failure {
-    let (kind, hint) = match error {
-        LoadHankError::Missing { .. } | LoadHankError::NoHankInFolder { .. } => (
-            FailureKind::Input,
-            "`hankweave init DIR` writes a hank to start from",
+    let init = |folder: &Path| match folder.to_str() {
+        Some("." | "./" | "") => "`hankweave init` writes a hank to start from".to_owned(),
+        _ => format!(
+            "`hankweave init {}` writes a hank to start from",
+            path_word(folder)
         ),
-        LoadHankError::Unreadable { source, .. } if source.is_of_the_system() => {
-            (FailureKind::Io, "mend the disk, then type the same again")
+    };
+    let (kind, hint) = match error {
+        LoadHankError::NoHankInFolder { folder } => (FailureKind::Input, init(folder)),
+        LoadHankError::Missing { path } => {
+            let folder = match path.file_name() {
+                Some(name) if name == "hank.json" => path.parent().unwrap_or(path),
+                _ => &path.with_extension(""),
+            };
+            (FailureKind::Input, init(folder))
         }
-        LoadHankError::Unreadable { .. } => {
-            (FailureKind::Input, "it must be a regular file that you may read")
-        }
+        LoadHankError::Unreadable { source, .. } if source.is_of_the_system() => (
+            FailureKind::Io,
+            "mend the disk, then type the same again".to_owned(),
+        ),
+        LoadHankError::Unreadable { .. } => (
+            FailureKind::Input,
+            "it must be a regular file that you may read".to_owned(),
+        ),
     };
     Failure::from_error(kind, error).hint(hint)
 }
@@ -274,29 +295,44 @@ pub(super) fn hank_failure(error: &LoadHankError) -> Failure {
 pub(super) const SURVIVORS: &str =
     "they wait for the kernel, such as for a disk; try again when they are gone";
 
-pub(super) fn open_failure(error: &OpenError) -> Failure {
+pub(super) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
     match error {
         OpenError::Preflight(PreflightError::Hank(_) | PreflightError::UnknownAgent { .. }) => {
             Failure::from_error(FailureKind::Input, error)
-                .hint("`hankweave validate` shows everything about a hank; nothing was written")
+                .hint(format!("`{}` shows everything about the hank; nothing was written", typed.validate()))
         }
-        OpenError::Preflight(PreflightError::Agent { .. } | PreflightError::Requirements(_)) => {
-            Failure::from_error(FailureKind::Failed, error)
-                .hint("nothing was written; --agent scripted makes a dry run without any agent program")
+        OpenError::Preflight(PreflightError::Agent { .. }) => {
+            Failure::from_error(FailureKind::Failed, error).hint(format!(
+                "nothing was written; `{}` makes a dry run without any agent program, in a directory of its own",
+                typed.dry_run()
+            ))
         }
-        OpenError::Lock(LockError::Held { .. }) => Failure::from_error(FailureKind::Held, error)
-            .hint("wait for it, stop it, or use another execution directory (-e DIR)"),
-        OpenError::Lock(LockError::Unsupported { .. }) => Failure::from_error(FailureKind::Io, error)
-            .hint("use a local disk (-e DIR), or --allow-no-lock when no other instance uses the directory"),
+        OpenError::Preflight(PreflightError::Requirements(_)) => {
+            Failure::from_error(FailureKind::Failed, error).hint("provide it and type the same again; nothing was written")
+        }
+        OpenError::Lock(LockError::Held { .. }) => {
+            Failure::from_error(FailureKind::Held, error).hint(held(typed))
+        }
+        OpenError::Lock(LockError::Unsupported { .. }) => {
+            let vouched = typed.run_with(&[Change::Flag("allow-no-lock")]);
+            Failure::from_error(FailureKind::Io, error).hint(format!(
+                "use a directory on a local disk (-e DIR), or `{vouched}` when no other instance uses this one"
+            ))
+        }
         OpenError::Lock(LockError::NotPrivate { .. }) => Failure::from_error(FailureKind::Io, error)
             .hint("it holds prompts and everything that agents print, so it must be yours alone"),
         OpenError::Lock(LockError::OpenToAll { state_dir }) => {
-            let close = format!("chmod 700 {}", typed::word(state_dir));
+            let close = format!("chmod 700 {}", path_word(state_dir));
             Failure::from_error(FailureKind::Io, error)
                 .hint(format!("look at what is in it, then take it from others with `{close}`"))
         }
-        OpenError::Data(DataError::Changed { .. }) => Failure::from_error(FailureKind::Input, error)
-            .hint("--new starts over with it and keeps the history; without --data the runs go on as they are linked"),
+        OpenError::Data(DataError::Changed { .. }) => {
+            Failure::from_error(FailureKind::Input, error).hint(format!(
+                "`{}` starts over with it and keeps the history; `{}` goes on with what is linked",
+                typed.run_with(&[Change::Flag("new")]),
+                typed.run_with(&[Change::Without("data")])
+            ))
+        }
         OpenError::Data(DataError::InTheWay { .. }) => Failure::from_error(FailureKind::Input, error)
             .hint("move it away, or use another execution directory (-e DIR)"),
         OpenError::Data(DataError::Io { .. }) => Failure::from_error(FailureKind::Io, error)
@@ -315,7 +351,10 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
             .hint("choose a directory that you may write to with -e DIR"),
         OpenError::State(crate::state_manager::LoadError::History(_)) => {
             Failure::from_error(FailureKind::Input, error)
-                .hint("without --strict-state the history starts anew")
+                .hint(format!(
+                    "`{}` keeps what is there and starts a new history",
+                    typed.run_with(&[Change::Without("strict-state")])
+                ))
         }
         OpenError::State(crate::state_manager::LoadError::Version { .. }) => {
             Failure::from_error(FailureKind::Input, error).hint(
@@ -331,10 +370,28 @@ pub(super) fn open_failure(error: &OpenError) -> Failure {
     }
 }
 
-fn serve_failure(error: &ServeError) -> Failure {
+/// What can be done about an instance that has the directory.
+fn held(typed: &Typed) -> String {
+    #[cfg(feature = "client")]
+    if super::remote::is_live(typed.execution()) {
+        return format!(
+            "`{}` shows what it does, `{}` stops it; or use another execution directory (-e DIR)",
+            typed.command("attach"),
+            typed.command("stop")
+        );
+    }
+    format!(
+        "wait until it is done (`{}` shows where it stands), or use another execution directory (-e DIR)",
+        typed.command("status")
+    )
+}
+
+fn serve_failure(error: &ServeError, typed: &Typed) -> Failure {
     match error {
-        ServeError::Listen { .. } => Failure::from_error(FailureKind::Io, error)
-            .hint("choose another port with --port, or leave it out for any free one"),
+        ServeError::Listen { .. } => Failure::from_error(FailureKind::Io, error).hint(format!(
+            "`{}` takes any free port",
+            typed.run_with(&[Change::Set("port", "0")])
+        )),
         ServeError::Token { .. } => Failure::from_error(FailureKind::Io, error),
         ServeError::BadToken { .. } | ServeError::SameTokens => {
             Failure::from_error(FailureKind::Input, error)
@@ -343,22 +400,28 @@ fn serve_failure(error: &ServeError) -> Failure {
     }
 }
 
-fn run_failure(error: &RunError) -> Failure {
+fn run_failure(error: &RunError, typed: &Typed) -> Failure {
     match error {
         RunError::Record(TransitionError::Rejected(_)) | RunError::CodonLeftOpen => {
             Failure::from_error(FailureKind::Bug, error)
         }
         RunError::ChangedHank(_) | RunError::MissingParent => Failure::from_error(FailureKind::Input, error)
-            .hint("undo the change, or start over with --new (the history stays)"),
+            .hint(format!(
+                "undo the change, or `{}` starts over; the history stays",
+                typed.run_with(&[Change::Flag("new")])
+            )),
         RunError::Record(_) | RunError::Save(_) | RunError::Checkpoint(_) => {
-            Failure::from_error(FailureKind::Io, error)
+            Failure::from_error(FailureKind::Io, error).hint(format!(
+                "make room or mend the disk, and `{}` goes on",
+                typed.run()
+            ))
         }
-        RunError::Rollback(error) => super::rollback::failure(error),
+        RunError::Rollback(error) => super::rollback::failure(error, typed),
     }
 }
 
 /// The state directory of an execution directory that is only looked at.
-pub(super) fn existing_state_dir(execution: &std::path::Path) -> Result<PathBuf, Failure> {
+pub(super) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
     let state_dir = execution.join(crate::paths::STATE_DIR);
     let metadata = RealDisk.metadata_followed(&state_dir);
     if metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory) {
@@ -369,5 +432,10 @@ pub(super) fn existing_state_dir(execution: &std::path::Path) -> Result<PathBuf,
         execution.display(),
         crate::paths::STATE_DIR
     );
-    Err(Failure::new(FailureKind::Input, message).hint("name it with -e DIR; `hankweave run` makes one"))
+    let typed = Typed::about(execution);
+    let hint = match typed.knows_the_hank() {
+        true => format!("name it with -e DIR; `{}` makes one there", typed.run()),
+        false => "name it with -e DIR".to_owned(),
+    };
+    Err(Failure::new(FailureKind::Input, message).hint(hint))
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::args::{Execution, Global};
 use super::exit::Failure;
-use super::typed::Typed;
+use super::typed::{Change, Typed};
 use crate::paths::ExecutionDir;
 use crate::report::{self, codon_line};
 use crate::runner::{self, CodonSummary};
@@ -63,7 +63,7 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
 struct Look<'a> {
     state: &'a HankweaveState,
     thread: &'a ExecutionThread,
-    typed: Typed<'a>,
+    typed: Typed,
     /// The codon that has ended, and what follows its end has not.
     unfinished: Option<CodonId>,
     /// What the last run told of budgets when it ended.
@@ -151,15 +151,15 @@ impl Look<'_> {
         }
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
         if let Some(next) = &thread.next_codon_id {
-            offer(typed.run(""), &format!("goes on with {next}"));
+            offer(typed.run(), &format!("goes on with {next}"));
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             offer(
-                typed.run(""),
+                typed.run(),
                 "goes back to the last success and on from there, unless `onFailure` says otherwise",
             );
             offer(
-                typed.run("--recover crash-point"),
+                typed.run_with(&[Change::Set("recover", "crash-point")]),
                 &format!("keeps the files and runs {id} again"),
             );
             if failed.rig_setup_checkpoint().is_some() {
@@ -170,17 +170,16 @@ impl Look<'_> {
             }
         }
         if newest.is_some() {
-            let lists = format!(
-                "goes back to an earlier codon; `{}` lists them",
-                typed.command("thread")
+            offer(
+                typed.command("thread"),
+                "lists the checkpoints to which `rollback --to SHA` goes back",
             );
-            offer(typed.command("rollback --codon ID"), &lists);
         }
         if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
-            offer(typed.run(""), "finishes that; with the same --output");
+            offer(typed.run(), "finishes that");
         }
         offer(
-            typed.run("--new"),
+            typed.run_with(&[Change::Flag("new")]),
             "starts from the first codon; the history stays",
         );
         commands

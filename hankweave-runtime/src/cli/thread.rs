@@ -12,7 +12,6 @@ use serde::Serialize;
 use super::args::{Global, ThreadArgs};
 use super::exit::Failure;
 use super::state;
-use super::typed::Typed;
 use crate::report::codon_line;
 use crate::runner::CodonSummary;
 use crate::screen::tell;
@@ -25,8 +24,7 @@ pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
     };
     let thread = thread::build(&document, args.run.as_ref(), known.as_deref());
     if let Some(run) = args.run.as_ref().filter(|run| document.run(run).is_none()) {
-        let typed = Typed::about(&args.document.execution.execution);
-        let hint = typed.command("state history");
+        let hint = state::history_command(&args.document);
         tell(format!(
             "note: no run `{run}` is recorded, so its thread is empty\n  hint: `{hint}` lists the runs\n"
         ));

@@ -11,12 +11,6 @@ use crate::world::disk::{Disk, RealDisk};
 use crate::world::environment::Environment;
 use crate::world::identity::{Identity, SystemIdentity};
 
-/// Files in the state directory that hold a token, the one that allows more first.
-const TOKEN_FILES: [&str; 2] = ["token", "token-readonly"];
-
-/// Variables that the server takes its tokens from, in the same order.
-const TOKEN_VARIABLES: [&str; 2] = ["HANKWEAVE_TOKEN", "HANKWEAVE_READONLY_TOKEN"];
-
 /// Largest token file that is read, in bytes.
 const TOKEN_BYTES: u64 = 1_024;
 
@@ -27,6 +21,15 @@ pub enum Target {
     Execution(PathBuf),
     /// The server at this place.
     Endpoint(Endpoint),
+}
+
+/// What a token allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Watching.
+    ReadOnly,
+    /// Everything.
+    Control,
 }
 
 /// A server and the token for it.
@@ -84,12 +87,39 @@ impl Target {
     pub(super) fn find(&self) -> Result<Endpoint, FindError> {
         match self {
             Self::Endpoint(endpoint) => Ok(endpoint.clone()),
-            Self::Execution(path) => in_execution(path),
+            Self::Execution(path) => in_execution(path, &[Access::Control, Access::ReadOnly]),
+        }
+    }
+}
+
+impl Access {
+    /// The file in the state directory that holds the token.
+    const fn file(self) -> &'static str {
+        match self {
+            Self::Control => "token",
+            Self::ReadOnly => "token-readonly",
+        }
+    }
+
+    /// The variable that the server takes it from instead.
+    const fn variable(self) -> &'static str {
+        match self {
+            Self::Control => "HANKWEAVE_TOKEN",
+            Self::ReadOnly => "HANKWEAVE_READONLY_TOKEN",
         }
     }
 }
 
 impl Endpoint {
+    /// The run that is live in this execution directory, with the token that allows this and no more.
+    ///
+    /// # Errors
+    ///
+    /// [`FindError`].
+    pub fn of_execution(path: &Path, access: Access) -> Result<Self, FindError> {
+        in_execution(path, &[access])
+    }
+
     /// The server at `authority`, such as `127.0.0.1:4000`.
     #[must_use]
     pub fn new(authority: impl Into<String>, token: impl Into<String>) -> Self {
@@ -99,7 +129,13 @@ impl Endpoint {
         }
     }
 
-    /// The server of an address as `hankweave run` prints it, `http://127.0.0.1:4000/#token=…`.
+    /// The address that opens the page in a browser. It holds the token.
+    #[must_use]
+    pub fn page(&self) -> String {
+        format!("http://{}/#token={}", self.authority, self.token)
+    }
+
+    /// The server of an address as `hankweave page` prints it, `http://127.0.0.1:4000/#token=…`.
     ///
     /// # Errors
     ///
@@ -139,7 +175,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-fn in_execution(path: &Path) -> Result<Endpoint, FindError> {
+fn in_execution(path: &Path, wanted: &[Access]) -> Result<Endpoint, FindError> {
     let path = path.to_owned();
     let state_dir = path.join(STATE_DIR);
     if RealDisk.metadata_followed(&state_dir).is_err() {
@@ -150,7 +186,7 @@ fn in_execution(path: &Path) -> Result<Endpoint, FindError> {
     };
     let pid = record.pid;
     let port = record.port.ok_or(FindError::NoPort { path, pid })?;
-    let token = token(&state_dir)?;
+    let token = token(&state_dir, wanted)?;
     Ok(Endpoint::new(
         SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string(),
         token,
@@ -171,22 +207,21 @@ fn is_live(record: &LockRecord) -> bool {
     same_boot && same_process
 }
 
-fn token(state_dir: &Path) -> Result<String, FindError> {
+/// The first of the tokens that is there, those of the environment before those of the directory.
+fn token(state_dir: &Path, wanted: &[Access]) -> Result<String, FindError> {
     let environment = Environment::of_process();
-    let given = TOKEN_VARIABLES
+    let given = wanted
         .iter()
-        .find_map(|name| environment.get(name)?.to_str());
+        .find_map(|access| environment.get(access.variable())?.to_str());
     if let Some(token) = given {
         return Ok(token.to_owned());
     }
-    let mut tokens = TOKEN_FILES
-        .iter()
-        .map(|name| RealDisk.read(&state_dir.join(name), TOKEN_BYTES));
-    let token = tokens.find(Result::is_ok).or_else(|| {
-        let first = state_dir.join(TOKEN_FILES[0]);
-        Some(RealDisk.read(&first, TOKEN_BYTES))
-    });
-    let bytes = token.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()));
+    let read = |access: &Access| RealDisk.read(&state_dir.join(access.file()), TOKEN_BYTES);
+    let mut tokens = wanted.iter().map(read);
+    let first = tokens
+        .next()
+        .unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()));
+    let bytes = first.or_else(|error| tokens.find_map(Result::ok).ok_or(error));
     let text = bytes.and_then(|bytes| {
         String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text"))
     });

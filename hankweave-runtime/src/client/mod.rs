@@ -44,7 +44,7 @@ use self::worker::{Asked, Worker};
 use crate::world::ids::{IdSource, RandomIds};
 
 pub use connection::ConnectError;
-pub use find::{Endpoint, FindError, Target};
+pub use find::{Access, Endpoint, FindError, Target};
 pub use message::Message;
 
 /// Events that wait for [`Client::next`] at most; the rest is asked for again.

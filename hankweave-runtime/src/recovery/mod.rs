@@ -12,3 +12,4 @@ pub(crate) use checkpoints::recorded;
 pub use open::OpenError;
 pub(crate) use open::{Opened, Possession, open, possess_without_hank, without_own_files};
 pub use preflight::PreflightError;
+pub(crate) use rigs::last_invocation;

@@ -21,6 +21,7 @@ use crate::driver::DriverSet;
 use crate::embed::{Builder, RunOptions};
 use crate::hank_files::LoadedHank;
 use crate::instance_lock::{InstanceLock, LockError, LockWorld};
+use crate::invocation::Invocation;
 use crate::journal::{FileJournal, JournalError, JournalLimits};
 use crate::paths::ExecutionDir;
 use crate::rig::RigCopies;
@@ -178,7 +179,6 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
     possession.notices.extend(redirections(&hank));
     possession.restorable = None;
     possession.rig_copies = Arc::new(rig_copies(&loaded, &hank, possession.dir.root()));
-    remember_hank(&possession, &loaded).await;
     let mut own_files = own_files(&loaded, &hank, possession.dir.root());
     let prepared = async {
         prepare_output(&possession, &mut options, &mut own_files)?;
@@ -193,6 +193,8 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
         }
         return Err(error);
     }
+    // Only now: how a start was asked for that is refused is nothing to repeat.
+    remember_hank(&possession, &loaded, options.invocation.clone()).await;
     let opened = Opened {
         possession,
         loaded,
@@ -205,7 +207,7 @@ pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), Ope
 }
 
 /// Remembers the hank for rollbacks that are not told it. Without that they leave what its rigs have copied, which loses nothing.
-async fn remember_hank(possession: &Possession, hank: &LoadedHank) {
+async fn remember_hank(possession: &Possession, hank: &LoadedHank, invocation: Option<Invocation>) {
     let (disk, dir, hank) = (
         Arc::clone(&possession.world.disk),
         possession.dir.clone(),
@@ -214,7 +216,7 @@ async fn remember_hank(possession: &Possession, hank: &LoadedHank) {
     let remembered = possession
         .world
         .blocking
-        .run(move || remember(&*disk, &dir, &hank));
+        .run(move || remember(&*disk, &dir, &hank, invocation));
     if let Err(error) = remembered.await {
         tracing::warn!(%error, "where the hank is could not be remembered");
     }

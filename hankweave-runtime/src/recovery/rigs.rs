@@ -1,12 +1,13 @@
 //! What the rigs of a hank copy, for whoever takes it out again. A rollback that is not told the hank asks for the one that ran last.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::{CodonConfig, Hank, RigAction};
 use serde::{Deserialize, Serialize};
 
 use crate::hank_files::{self, LoadedHank};
+use crate::invocation::Invocation;
 use crate::paths::ExecutionDir;
 use crate::rig::{RigCopies, RigCopy};
 use crate::world::disk::{Disk, read_if_present, replace};
@@ -19,6 +20,8 @@ const MAX_RECORD_BYTES: u64 = 64 << 10;
 #[serde(rename_all = "camelCase")]
 struct Record {
     hank_path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    invocation: Option<Invocation>,
 }
 
 pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> RigCopies {
@@ -40,17 +43,26 @@ pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> 
     }
 }
 
-/// Remembers where the hank is. A path that is not UTF-8 is not remembered.
-pub(super) fn remember(disk: &dyn Disk, dir: &ExecutionDir, hank: &LoadedHank) -> io::Result<()> {
+/// Remembers where the hank is and how its run was asked for. A path that is not UTF-8 is not remembered.
+pub(super) fn remember(
+    disk: &dyn Disk,
+    dir: &ExecutionDir,
+    hank: &LoadedHank,
+    invocation: Option<Invocation>,
+) -> io::Result<()> {
     let file = hank.file.file_name().map(|name| hank.root.join(name));
     let Some(hank_path) = file.and_then(|file| file.into_os_string().into_string().ok()) else {
         return Ok(());
     };
-    let record = Record { hank_path };
+    let record = Record {
+        hank_path,
+        invocation,
+    };
     if recorded(disk, dir)?.as_ref() == Some(&record) {
         return Ok(());
     }
-    let text = serde_json::to_vec(&record).expect("a record is text");
+    // A path that is no text can be no part of it.
+    let text = serde_json::to_vec(&record).map_err(io::Error::other)?;
     replace(disk, &dir.execution_meta(), &text)
 }
 
@@ -69,6 +81,15 @@ pub(super) fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> RigCopies {
             RigCopies::default()
         }
     }
+}
+
+/// How the run that was last in an execution directory was asked for, and where its hank is; for looks, which change nothing.
+pub(crate) fn last_invocation(
+    disk: &dyn Disk,
+    execution: &Path,
+) -> Option<(Option<Invocation>, Option<PathBuf>)> {
+    let record = recorded(disk, &ExecutionDir::new(execution.to_owned())).ok()??;
+    Some((record.invocation, Some(record.hank_path.into())))
 }
 
 /// A record that cannot be understood says nothing.

@@ -85,10 +85,12 @@ impl Report {
         }
     }
 
-    /// Says where the run can be watched. The address holds a secret, so it goes to people and into no record.
-    pub(crate) fn page(&self, address: &str) {
+    /// Says where the run can be watched, and the command that prints the address with its token: what is printed here is kept in logs.
+    pub(crate) fn page(&self, address: &str, whole: &str) {
         if !matches!(self, Self::Quiet) {
-            tell(format!("page: {address}\n"));
+            tell(format!(
+                "page: {address} (`{whole}` prints the address that opens it)\n"
+            ));
         }
     }
 

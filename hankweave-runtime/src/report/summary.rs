@@ -16,8 +16,14 @@ use crate::screen::Text;
 pub(crate) struct Ending<'a> {
     /// The directory in which the agents worked.
     pub(crate) execution: &'a Path,
+    /// The command that lists the checkpoints with git.
+    pub(crate) checkpoints: String,
     /// The command that goes on from here.
     pub(crate) resume: String,
+    /// The command that starts over.
+    pub(crate) over: String,
+    /// The command that lists where one can go back to.
+    pub(crate) back: String,
 }
 
 impl Ending<'_> {
@@ -66,10 +72,11 @@ impl Ending<'_> {
         }
         let execution = self.execution.display();
         writeln!(text, "  files        {execution}")?;
-        writeln!(
-            text,
-            "  checkpoints  git --git-dir={execution}/.hankweave/checkpoints log --all --oneline"
-        )?;
+        writeln!(text, "  checkpoints  {}", self.checkpoints)?;
+        if matches!(outcome.result, RunResult::NothingToDo) {
+            writeln!(text, "  start over   {}", self.over)?;
+            writeln!(text, "  look back    {}", self.back)?;
+        }
         if matches!(
             outcome.result,
             RunResult::Failed(_)
@@ -94,10 +101,7 @@ fn headline(outcome: &RunOutcome) -> String {
             let all = counted(outcome.codons.len(), "codon");
             format!("Finished: {done} of {all} completed.")
         }
-        RunResult::NothingToDo => {
-            "Nothing left to do: every codon of the plan has ended. (--new starts over, `hankweave rollback` goes back.)"
-                .to_owned()
-        }
+        RunResult::NothingToDo => "Nothing left to do: every codon of the plan has ended.".to_owned(),
         RunResult::Failed(id) => format!("Failed at {id}; {} completed before it.", counted(done, "codon")),
         RunResult::Unsaved(id) => {
             let done = counted(done, "codon");
@@ -109,6 +113,6 @@ fn headline(outcome: &RunOutcome) -> String {
         RunResult::Stopped(cause) => {
             let done = counted(done, "codon");
             format!("Stopped ({}); {done} completed.", cause.as_str())
-        },
+        }
     }
 }

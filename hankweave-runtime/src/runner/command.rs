@@ -122,11 +122,11 @@ impl Refusal {
             }
             Self::NothingNext => "redo runs the newest codon again, rollback goes back to an earlier one",
             Self::Blocked(_) => "redo runs it again, rollback goes back to an earlier checkpoint",
-            Self::UnknownCodon(_) => "`hankweave status` lists the codons of the plan",
+            Self::UnknownCodon(_) => "the state lists the codons of the plan",
             Self::NothingToRedo => "next starts the first codon",
-            Self::Rollback(_) => "`hankweave thread` lists the checkpoints",
+            Self::Rollback(_) => "checkpoint.list tells the checkpoints that there are",
             Self::RollbackInProgress => "wait until the files are back",
-            Self::Stopping | Self::Ended => "`hankweave run` goes on",
+            Self::Stopping | Self::Ended => "the next run in the same directory goes on",
         }
     }
 }

@@ -219,7 +219,7 @@ impl Bound {
         self.listener.address()
     }
 
-    /// The address of the page, with the token where browsers keep it to themselves.
+    /// The address of the page, which shows nothing without a token.
     pub(crate) fn page_address(&self) -> String {
         let address = self.address();
         let host = match address.ip().is_unspecified() {
@@ -227,7 +227,17 @@ impl Bound {
             false => address.ip(),
         };
         let authority = SocketAddr::new(host, address.port());
-        format!("http://{authority}/#token={}", self.tokens.full())
+        format!("http://{authority}/")
+    }
+
+    /// The address of the page with the token for reading, where browsers keep it to themselves.
+    pub(crate) fn read_only_address(&self) -> String {
+        format!("{}#token={}", self.page_address(), self.tokens.read_only())
+    }
+
+    /// The same with the token for everything.
+    pub(crate) fn control_address(&self) -> String {
+        format!("{}#token={}", self.page_address(), self.tokens.full())
     }
 
     /// Begins to answer. Every event from now on reaches the clients.

@@ -58,7 +58,7 @@ impl Voice {
             severity: "fatal".to_owned(),
             context: "recording what happens".to_owned(),
             code: "STATE_NOT_SAVED".to_owned(),
-            hint: Some("make room on the disk, and `hankweave run` goes on".to_owned()),
+            hint: Some("make room on the disk, and the next run in the same directory goes on".to_owned()),
             command_id: None,
         };
         self.say(None, error)
@@ -147,7 +147,7 @@ const fn hint(code: Code) -> Option<&'static str> {
             Some("this is the history of another execution directory; connect without afterSeq")
         }
         Code::Busy => Some("wait for the answers to earlier commands"),
-        Code::Stopping => Some("`hankweave run` goes on"),
+        Code::Stopping => Some("the next run in the same directory goes on"),
         Code::NotJson
         | Code::TooDeep
         | Code::InvalidCommand

@@ -81,9 +81,14 @@ impl Tokens {
         }
     }
 
-    /// The token for everything, for the address that is shown to the user.
+    /// The token for everything, for the address of somebody who commands.
     pub(super) fn full(&self) -> &str {
         &self.full.text
+    }
+
+    /// The token for reading, for the address of somebody who looks.
+    pub(super) fn read_only(&self) -> &str {
+        &self.read_only.text
     }
 }
 

@@ -140,7 +140,7 @@ fn data_is_linked_and_a_run_goes_on_with_the_data_that_it_began_with() {
     for changed in [data, project.home().join("data/b.csv").to_str().unwrap()] {
         let refused = run(&["--data", changed]);
         refused.expect_code(65);
-        assert!(refused.stderr.contains("hint: --new"), "{refused}");
+        assert!(refused.stderr.contains("--new"), "{refused}");
     }
     run(&[
         "--new",

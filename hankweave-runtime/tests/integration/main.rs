@@ -22,6 +22,7 @@ mod first_hank;
 mod guest;
 mod hard_times;
 mod harmless;
+mod hints;
 mod inherited;
 mod inputs;
 mod journal;

@@ -18,8 +18,8 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
     project.write_hank(&json!({"hank": [one, looped]}));
     let work = "it's work";
     for (arguments, code, hints) in [
-        (vec!["status"], 65, vec!["-e DIR", "hankweave run"]),
-        (vec!["run", "nowhere"], 65, vec!["hankweave init DIR"]),
+        (vec!["status"], 65, vec!["-e DIR", "`hankweave run`"]),
+        (vec!["run", "nowhere"], 65, vec!["hankweave init nowhere"]),
         (vec!["run", "--max-cost", "-1"], 2, vec!["such as 2.50"]),
     ] {
         let refused = project.run(arguments);
@@ -65,19 +65,27 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
     let back = project.run(["rollback", "-e", work, "--codon", "one"]);
     assert!(
         back.stdout
-            .contains(&format!("`hankweave run HANK {here}` goes on there")),
+            .contains(&format!("`hankweave run {here}` goes on there")),
         "{back}"
     );
     let status = project.run(["status", "-e", work]).stdout;
     for command in [
-        format!("hankweave run HANK {here} --new"),
-        format!("hankweave rollback --codon ID {here}"),
+        format!("hankweave run {here} --new"),
+        format!("hankweave thread {here}"),
     ] {
         assert!(status.contains(&command), "{command}\n{status}");
     }
+    // Where nothing is remembered, the hank is the one in the directory.
     fs::copy(
         project.directory().join("hank.json"),
         project.directory().join(work).join("hank.json"),
+    )
+    .unwrap();
+    fs::remove_file(
+        project
+            .directory()
+            .join(work)
+            .join(".hankweave/execution-meta.json"),
     )
     .unwrap();
     let status = project.run(["status", "-e", work]).stdout;

@@ -323,7 +323,10 @@ fn from_an_error_checkpoint_nothing_is_next_and_that_is_said() {
     project.write("agent.sh", agent);
     project.run(["run", "--headless"]).expect_code(1);
     let back = project.run(["rollback", "--codon", "second"]);
-    assert!(back.expect_code(0).stdout.contains("--at rig-setup"), "{back}");
+    assert!(
+        back.expect_code(0).stdout.contains("`hankweave thread`"),
+        "{back}"
+    );
     project.run(["run", "--headless"]).expect_code(1);
     project
         .run(["rollback", "--codon", "second", "--at", "rig-setup"])

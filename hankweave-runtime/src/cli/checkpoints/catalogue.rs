@@ -12,12 +12,14 @@ use crate::checkpoint::{GitHistory, HistoryError, KnownCheckpoint, KnownCheckpoi
 use crate::cli::exit::{Failure, FailureKind};
 use crate::cli::run::existing_state_dir;
 use crate::cli::state;
+use crate::cli::typed::Typed;
 use crate::paths::ExecutionDir;
 
 /// The checkpoints of an execution directory, newest first.
 pub(super) struct Catalogue {
     pub(super) rows: Vec<Row>,
     history: Option<GitHistory>,
+    pub(super) typed: Typed,
 }
 
 /// One checkpoint.
@@ -45,13 +47,16 @@ pub(super) struct Row {
 impl Catalogue {
     pub(super) fn of(execution: &Path) -> Result<Self, Failure> {
         existing_state_dir(execution)?;
+        let typed = Typed::about(execution);
         let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
         let history =
-            GitHistory::open(&repository).map_err(|error| repository_failure(&repository, &error))?;
+            GitHistory::open(&repository).map_err(|error| repository_failure(&repository, &error, &typed))?;
         let mut rows = recorded(&state::read_execution(execution)?);
         let (known, restorable) = match &history {
             None => Default::default(),
-            Some(history) => look(history, &rows).map_err(|error| repository_failure(&repository, &error))?,
+            Some(history) => {
+                look(history, &rows).map_err(|error| repository_failure(&repository, &error, &typed))?
+            }
         };
         for (sha, known) in known {
             let row = rows
@@ -71,7 +76,7 @@ impl Catalogue {
                 .cmp(&left.timestamp)
                 .then(left.sha.cmp(&right.sha))
         });
-        Ok(Self { rows, history })
+        Ok(Self { rows, history, typed })
     }
 
     /// The checkpoint that `name`, a SHA or its beginning, means.
@@ -80,14 +85,14 @@ impl Catalogue {
         let is_hex = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_hex {
             let message = format!("`{name}` is no SHA of a checkpoint nor the beginning of one");
-            return Err(Failure::new(FailureKind::Input, message).hint(HINT));
+            return Err(Failure::new(FailureKind::Input, message).hint(self.lists()));
         }
         let fits = |row: &&Row| row.sha.as_str().starts_with(&wanted);
         let fitting: Vec<&Row> = self.rows.iter().filter(fits).collect();
         match *fitting {
             [] => {
                 let message = format!("no checkpoint begins with `{name}`");
-                Err(Failure::new(FailureKind::Input, message).hint(HINT))
+                Err(Failure::new(FailureKind::Input, message).hint(self.lists()))
             }
             [only] => Ok(only),
             _ => {
@@ -98,16 +103,20 @@ impl Catalogue {
         }
     }
 
+    fn lists(&self) -> String {
+        format!("`{}` lists all of them", self.typed.command("checkpoints"))
+    }
+
     /// The repository; whoever found a row that is not missing has one.
     pub(super) fn history(&self) -> Result<&GitHistory, Failure> {
         self.history.as_ref().ok_or_else(|| {
-            Failure::new(FailureKind::Input, "there is no checkpoint repository")
-                .hint("`hankweave run` makes it; without it nothing can be restored")
+            Failure::new(FailureKind::Input, "there is no checkpoint repository").hint(format!(
+                "`{}` makes it; without it nothing can be restored",
+                self.typed.run()
+            ))
         })
     }
 }
-
-const HINT: &str = "`hankweave checkpoints` lists all of them";
 
 impl Row {
     fn told_by(sha: &CheckpointSha, known: &KnownCheckpoint) -> Self {
@@ -176,10 +185,12 @@ fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, Row> {
     rows.map(|row| (row.sha.clone(), row)).collect()
 }
 
-fn repository_failure(repository: &Path, error: &HistoryError) -> Failure {
+fn repository_failure(repository: &Path, error: &HistoryError, typed: &Typed) -> Failure {
     let message = format!("`{}`: {}", repository.display(), crate::error::chain(error));
-    Failure::new(FailureKind::Input, message)
-        .hint("the next `hankweave run` keeps a repository aside that git cannot read")
+    Failure::new(FailureKind::Input, message).hint(format!(
+        "`{}` keeps a repository aside that git cannot read, and goes on",
+        typed.run()
+    ))
 }
 
 #[cfg(test)]
@@ -202,6 +213,7 @@ mod tests {
         Catalogue {
             rows: shas.iter().map(row).collect(),
             history: None,
+            typed: Typed::about(Path::new(".")),
         }
     }
 

@@ -25,10 +25,10 @@ pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<Exi
 }
 
 /// A checkpoint that cannot be read, in the words of a command.
-fn unreadable(sha: &CheckpointSha, error: &HistoryError) -> Failure {
+fn unreadable(catalogue: &Catalogue, sha: &CheckpointSha, error: &HistoryError) -> Failure {
     let message = format!("failed to read checkpoint {sha}: {}", crate::error::chain(error));
-    Failure::new(FailureKind::Input, message).hint(format!(
-        "`hankweave checkpoints verify {}` tells what is missing",
-        sha.short()
-    ))
+    let verify = catalogue
+        .typed
+        .command(&format!("checkpoints verify {}", sha.short()));
+    Failure::new(FailureKind::Input, message).hint(format!("`{verify}` tells what is missing"))
 }

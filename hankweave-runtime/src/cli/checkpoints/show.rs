@@ -15,7 +15,7 @@ use crate::screen::one_line;
 
 pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result<ExitCode, Failure> {
     let row = catalogue.find(name)?;
-    let failed = |error| unreadable(&row.sha, &error);
+    let failed = |error| unreadable(catalogue, &row.sha, &error);
     let history = catalogue.history()?;
     let files = history.files(&row.sha).map_err(failed)?;
     let changes = match &row.parent {
@@ -51,7 +51,7 @@ pub(super) fn diff(
     let damaged = |row: &Row| row.missing;
     let blamed = if damaged(from) { from } else { to };
     let changes = catalogue.history()?.diff(&from.sha, &to.sha);
-    let changes = changes.map_err(|error| unreadable(&blamed.sha, &error))?;
+    let changes = changes.map_err(|error| unreadable(catalogue, &blamed.sha, &error))?;
     if global.json() {
         return state::print_json(&json!({"from": from.sha, "to": to.sha, "changes": changes}));
     }

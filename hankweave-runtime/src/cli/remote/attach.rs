@@ -12,6 +12,7 @@ use super::words::{self, Typed};
 use super::{command_failure, connect_failure, ended_failure, is_interactive, runtime};
 use crate::cli::args::{AttachArgs, Global};
 use crate::cli::exit::Failure;
+use crate::cli::typed::Typed as About;
 use crate::client::{Client, Commands, Endpoint, Message, Options, Target};
 use crate::report::Report;
 use crate::screen::tell;
@@ -26,7 +27,7 @@ pub(in crate::cli) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitC
     crate::cli::logging::install(global);
     let target = match &args.url {
         Some(url) => {
-            let endpoint = Endpoint::parse(url).map_err(|error| connect_failure(&error.into()))?;
+            let endpoint = Endpoint::parse(url).map_err(|error| connect_failure(&error.into(), None))?;
             Target::Endpoint(endpoint)
         }
         None => Target::Execution(args.execution.execution.clone()),
@@ -36,7 +37,11 @@ pub(in crate::cli) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitC
         false => Options::watching(),
     };
     options.after = args.after;
-    runtime()?.block_on(follow(global, target, options, args.control))
+    let typed = match &args.url {
+        Some(_) => None,
+        None => Some(About::about(&args.execution.execution)),
+    };
+    runtime()?.block_on(follow(global, target, options, args.control, typed.as_ref()))
 }
 
 async fn follow(
@@ -44,9 +49,10 @@ async fn follow(
     target: Target,
     options: Options,
     control: bool,
+    typed: Option<&About>,
 ) -> Result<ExitCode, Failure> {
     let client = Client::connect(target, options).await;
-    let mut client = client.map_err(|error| connect_failure(&error))?;
+    let mut client = client.map_err(|error| connect_failure(&error, typed))?;
     let mut report = choose_report(global);
     let keyboard = control.then(Keyboard::of_stdin).flatten();
     report.notice(&match (control, &keyboard) {
@@ -57,9 +63,9 @@ async fn follow(
     let commands = client.commands();
     let (found, places) = watch::channel(Vec::new());
     let shown = tokio::select! {
-        shown = show(&mut client, &mut report, &found) => shown,
-        () = press(&commands, places), if keyboard.is_some() => Ok(()),
-        () = obey(&commands), if control && keyboard.is_none() => Ok(()),
+        shown = show(&mut client, &mut report, &found, typed) => shown,
+        () = press(&commands, places, typed), if keyboard.is_some() => Ok(()),
+        () = obey(&commands, typed), if control && keyboard.is_none() => Ok(()),
         // Without a handler nobody would give the terminal back as it was.
         _ = tokio::signal::ctrl_c(), if keyboard.is_some() => Ok(()),
     };
@@ -86,6 +92,7 @@ async fn show(
     client: &mut Client,
     report: &mut Report,
     found: &watch::Sender<Vec<ListedCheckpoint>>,
+    typed: Option<&About>,
 ) -> Result<(), Failure> {
     loop {
         let shown = match client.next().await {
@@ -103,7 +110,7 @@ async fn show(
             }
             Ok(Message::Unknown { seq, value, .. }) if seq.is_some() => report.unknown(&value),
             Ok(Message::Unknown { .. }) => Ok(()),
-            Err(ended) => return ended_failure(&ended).map_or(Ok(()), Err),
+            Err(ended) => return ended_failure(&ended, typed).map_or(Ok(()), Err),
         };
         if shown.and_then(|()| report.flush()).is_err() {
             return Ok(());
@@ -112,7 +119,11 @@ async fn show(
 }
 
 /// Does what keys say until somebody detaches.
-async fn press(commands: &Commands, mut places: watch::Receiver<Vec<ListedCheckpoint>>) {
+async fn press(
+    commands: &Commands,
+    mut places: watch::Receiver<Vec<ListedCheckpoint>>,
+    typed: Option<&About>,
+) {
     let mut keys = Keys::default();
     loop {
         let pressed = match Blocking::Threads.run(terminal::key).await {
@@ -126,7 +137,7 @@ async fn press(commands: &Commands, mut places: watch::Receiver<Vec<ListedCheckp
         match pressed {
             Pressed::Nothing => {}
             Pressed::Say(text) => tell(format!("{text}\n")),
-            Pressed::Send(command) => send(commands, command).await,
+            Pressed::Send(command) => send(commands, command, typed).await,
             Pressed::Detach => return,
             Pressed::List => match list(commands, &mut places).await {
                 Some(found) => tell(format!("{}\n", keys.offer(found))),
@@ -151,17 +162,17 @@ async fn list(
 }
 
 /// Does what is typed until somebody detaches. The end of the input changes nothing.
-async fn obey(commands: &Commands) {
+async fn obey(commands: &Commands, typed: Option<&About>) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         match words::read(&line) {
             Typed::Nothing => {}
             Typed::Unknown => tell(format!("commands: {}\n", words::HELP)),
             Typed::Detach => return,
-            Typed::Command(command) => send(commands, command).await,
+            Typed::Command(command) => send(commands, command, typed).await,
             Typed::Careful(command) => {
                 if is_meant(&mut lines).await {
-                    send(commands, command).await;
+                    send(commands, command, typed).await;
                 }
             }
         }
@@ -180,9 +191,9 @@ async fn is_meant(lines: &mut Lines<BufReader<Stdin>>) -> bool {
     meant
 }
 
-async fn send(commands: &Commands, command: Command) {
+async fn send(commands: &Commands, command: Command, typed: Option<&About>) {
     match commands.send(command).await {
         Ok(answer) => tell(format!("{}\n", words::of_answer(&answer))),
-        Err(error) => tell(command_failure(&error).text()),
+        Err(error) => tell(command_failure(&error, typed).text()),
     }
 }

@@ -1,7 +1,8 @@
-//! Commands to a run that another program serves: `next`, `skip`, `stop`, and `rollback` while a run is live.
+//! Commands to a run that another program serves: `next`, `skip`, `stop`, and `rollback` while a run is live; where its page is.
 
 mod attach;
 mod keys;
+mod page;
 mod words;
 
 use std::io::IsTerminal;
@@ -13,9 +14,11 @@ use serde_json::json;
 
 use super::args::{Execution, Global, Point, RollbackArgs, StopArgs};
 use super::exit::{Failure, FailureKind};
+use super::typed::Typed;
 use crate::client::{Client, CommandError, ConnectError, Ended, FindError, Options, Target};
 
 pub(super) use attach::attach;
+pub(super) use page::page;
 
 pub(super) fn next(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
     send(global, &execution.execution, Command::CodonNext)
@@ -47,8 +50,9 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         (Some(prefix), _) => Command::RollbackToCheckpoint {
             checkpoint_sha: ShaPrefix::new(prefix.clone()).ok_or_else(|| {
                 let message = format!("`{prefix}` is too short to name a checkpoint to a live run");
+                let lists = Typed::about(&args.execution.execution).command("checkpoints");
                 Failure::new(FailureKind::Input, message)
-                    .hint("give 12 or more digits; `hankweave checkpoints` lists them")
+                    .hint(format!("give 12 or more digits; `{lists}` lists them"))
             })?,
             auto_restart,
         },
@@ -72,13 +76,14 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
 /// Sends one command and prints the answer.
 fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode, Failure> {
     super::logging::install(global);
+    let typed = Typed::about(execution);
     let answer = runtime()?.block_on(async {
         let target = Target::Execution(execution.to_owned());
         let client = Client::connect(target, Options::commanding()).await;
-        let client = client.map_err(|error| connect_failure(&error))?;
+        let client = client.map_err(|error| connect_failure(&error, Some(&typed)))?;
         let answer = client.command(command).await;
         client.close().await;
-        answer.map_err(|error| command_failure(&error))
+        answer.map_err(|error| command_failure(&error, Some(&typed)))
     })?;
     if global.json() {
         return super::state::print_json(&json!(answer)["data"]);
@@ -96,17 +101,24 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::from_error(FailureKind::Io, &error))
 }
 
-fn connect_failure(error: &ConnectError) -> Failure {
+/// `typed` is `None` where the server was named by its address, and nobody knows the directory.
+fn connect_failure(error: &ConnectError, typed: Option<&Typed>) -> Failure {
     match error {
         ConnectError::Find(FindError::NoExecution { .. } | FindError::NotLive { .. }) => {
-            Failure::from_error(FailureKind::Input, error)
-                .hint("name the directory of a live run with -e DIR; `hankweave run` starts one")
+            let failure = Failure::from_error(FailureKind::Input, error);
+            match typed {
+                Some(typed) => failure.hint(format!(
+                    "`{}` starts one; name the directory of a live run with -e DIR",
+                    typed.run()
+                )),
+                None => failure,
+            }
         }
         ConnectError::Find(FindError::Address(_)) => Failure::from_error(FailureKind::Input, error),
         ConnectError::Find(FindError::NoPort { .. }) => Failure::from_error(FailureKind::Held, error)
             .hint("it is starting, or it is no `run`; try again in a moment"),
         ConnectError::Unauthorized { .. } => Failure::from_error(FailureKind::Input, error)
-            .hint("HANKWEAVE_TOKEN must hold what the run was started with; without it the token in .hankweave is taken"),
+            .hint("HANKWEAVE_TOKEN, and HANKWEAVE_READONLY_TOKEN for reading, must hold what the run was started with; without them the tokens in .hankweave are taken"),
         ConnectError::Find(FindError::Token { .. })
         | ConnectError::Connect { .. }
         | ConnectError::Upgrade { .. } => Failure::from_error(FailureKind::Io, error),
@@ -114,29 +126,36 @@ fn connect_failure(error: &ConnectError) -> Failure {
     }
 }
 
-fn command_failure(error: &CommandError) -> Failure {
+fn command_failure(error: &CommandError, typed: Option<&Typed>) -> Failure {
     match error {
-        CommandError::Refused { message, hint, .. } => {
+        CommandError::Refused { message, code, hint } => {
             let failure = Failure::new(FailureKind::Failed, format!("refused: {message}"));
+            let hint = typed
+                .and_then(|typed| typed.instead_of(code))
+                .or_else(|| hint.clone());
             match hint {
                 Some(hint) => failure.hint(hint),
                 None => failure,
             }
         }
-        CommandError::Unanswered(_) => Failure::from_error(FailureKind::Io, error)
-            .hint("`hankweave status` shows what became of the run"),
+        CommandError::Unanswered(_) => Failure::from_error(FailureKind::Io, error).hint(became(typed)),
         CommandError::History => Failure::from_error(FailureKind::Bug, error),
     }
 }
 
-fn ended_failure(ended: &Ended) -> Option<Failure> {
+fn ended_failure(ended: &Ended, typed: Option<&Typed>) -> Option<Failure> {
     match ended {
         Ended::RunEnded => None,
         Ended::Refused(_) => Some(Failure::from_error(FailureKind::Failed, ended)),
-        Ended::Lost(_) => Some(
-            Failure::from_error(FailureKind::Io, ended)
-                .hint("`hankweave status` shows what became of the run"),
-        ),
+        Ended::Lost(_) => Some(Failure::from_error(FailureKind::Io, ended).hint(became(typed))),
+    }
+}
+
+/// How one finds out about a run that does not answer any more.
+fn became(typed: Option<&Typed>) -> String {
+    match typed {
+        Some(typed) => format!("`{}` shows what became of the run", typed.command("status")),
+        None => "the status of its directory shows what became of the run".to_owned(),
     }
 }
 

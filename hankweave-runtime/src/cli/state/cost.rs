@@ -23,8 +23,10 @@ pub(super) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Fa
                 .iter()
                 .position(|run| run.run_id == *id)
                 .ok_or_else(|| {
-                    Failure::new(FailureKind::Input, format!("run `{id}` does not exist"))
-                        .hint("`hankweave state history` lists the runs")
+                    Failure::new(FailureKind::Input, format!("run `{id}` does not exist")).hint(format!(
+                        "`{}` lists the runs",
+                        look::history_command(&args.document)
+                    ))
                 })?
                 + 1
         }

@@ -14,6 +14,7 @@ use crate::checkpoint::{GitHistory, KnownCheckpoint};
 use crate::cli::args::Document;
 use crate::cli::exit::{Failure, FailureKind};
 use crate::cli::run::existing_state_dir;
+use crate::cli::typed::{Typed, path_word};
 use crate::error::chain;
 use crate::paths::ExecutionDir;
 use crate::screen::tell;
@@ -36,6 +37,14 @@ pub(in crate::cli) fn read(document: &Document) -> Result<HankweaveState, Failur
 /// The document of an execution directory as a start would find it.
 pub(in crate::cli) fn read_execution(execution: &Path) -> Result<HankweaveState, Failure> {
     Ok(recovered(&existing_state_dir(execution)?)?.state)
+}
+
+/// The command that lists the runs of a document.
+pub(in crate::cli) fn history_command(document: &Document) -> String {
+    match &document.state {
+        Some(file) => format!("hankweave state history --state {}", path_word(file)),
+        None => Typed::about(&document.execution.execution).command("state history"),
+    }
 }
 
 /// What the newest run with budgets had used of them when it ended.

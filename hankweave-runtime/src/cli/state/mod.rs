@@ -14,7 +14,7 @@ use hankweave_core::state::render;
 use super::args::{Document, Global, StateCommand};
 use super::exit::{Failure, FailureKind};
 
-pub(super) use look::{budget_summary, known_checkpoints, read, read_execution};
+pub(super) use look::{budget_summary, history_command, known_checkpoints, read, read_execution};
 
 pub(super) fn state(global: &Global, command: &StateCommand) -> Result<ExitCode, Failure> {
     match command {

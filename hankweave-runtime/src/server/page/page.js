@@ -103,4 +103,4 @@ function connect() {
 }
 
 if (token) connect();
-else say("the address lacks the token: use the one that `hankweave run` prints");
+else say("the address lacks the token: `hankweave page -e DIR` prints the whole one, for the directory of the run");
