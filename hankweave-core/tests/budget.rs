@@ -450,7 +450,7 @@ fn a_reached_limit_is_recorded_and_ends_the_loop() {
         tokens: TokenUsage::ZERO,
         cost: usd(1.25),
     };
-    meter.message(usage, false);
+    meter.message(usage, usage, false);
     let exceeded = meter.exceeded(Duration::ZERO).unwrap();
     let end = json!({"type": "CodonTransitioned", "data": {"runId": RunId::new("r1").unwrap(), "codonId": "b#0", "from": "running",
         "to": "completed", "metadata": {"checkpointSha": "x"}}});

@@ -1,13 +1,11 @@
 //! The line protocol of claude, as a pure state machine.
 //!
-//! Input: the lines of `claude -p --output-format stream-json --verbose`. Output: [`AgentEvent`]s. What each line means,
-//! and which of its numbers can be trusted, was measured; the source of every rule is "agent streams", section claude.
+//! Input: the lines of `claude -p --output-format stream-json --verbose`, as a rule with `--include-partial-messages`. Output: [`AgentEvent`]s.
+//! What each line means, and which of its numbers can be trusted, was measured; the source of every rule is "agent streams", section claude.
 //! Lines, fields and values that are not known are passed over: the program is newer than this code.
 
 use std::borrow::Cow;
-use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::hash::{Hash, Hasher};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::classify::{classify, is_context_exceeded};
@@ -16,7 +14,7 @@ use super::failure::FailureReason;
 use super::json::Json;
 use super::lines::{AgentLines, Said};
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
-use crate::cost::{ModelUsage, ProcessUsage, ReportedUsage, TokenUsage, Usd, pricing};
+use crate::cost::{Billed, ModelUsage, ProcessUsage, ReportedUsage, Statement, TokenUsage, UsageTotals, Usd};
 use crate::id::SessionId;
 
 /// How much of a line that is no JSON object is told.
@@ -25,6 +23,9 @@ const UNPARSED_CHARS: usize = 200;
 /// Tool calls whose name is remembered until their result; a sane agent has a handful.
 const MAX_OPEN_TOOLS: usize = 1_024;
 
+/// Messages that are written at the same time, one for each sub-agent.
+const MAX_WRITTEN: usize = 256;
+
 /// Longest id or name that is remembered, in bytes.
 const MAX_REMEMBERED_BYTES: usize = 256;
 
@@ -32,13 +33,15 @@ const MAX_REMEMBERED_BYTES: usize = 256;
 #[derive(Debug)]
 pub struct ClaudeDecoder {
     resumed: bool,
+    /// What the earlier processes of the session cost, where that is known.
+    carried: Option<Usd>,
     model: Option<String>,
     had_session: bool,
     open_tools: HashMap<String, String>,
-    /// Hashes of the ids of counted messages: an id may be as long as a line, a hash is not.
-    counted: HashSet<u64>,
-    /// The message that was counted last, of which the next lines are as a rule.
-    last_counted: String,
+    /// Messages whose pieces are told while they are written, by the tool use of their sub-agent, with id and model.
+    written: HashMap<Option<String>, (String, String)>,
+    /// A request was sent, and its answer has not begun.
+    asking: bool,
     usage: ProcessUsage,
     /// The result that decides: the last success, else the last error.
     deciding: Option<AgentResult>,
@@ -50,14 +53,22 @@ impl ClaudeDecoder {
     pub fn new(resumed: bool) -> Self {
         Self {
             resumed,
+            carried: None,
             model: None,
             had_session: false,
             open_tools: HashMap::new(),
-            counted: HashSet::new(),
-            last_counted: String::new(),
+            written: HashMap::new(),
+            asking: false,
             usage: ProcessUsage::default(),
             deciding: None,
         }
+    }
+
+    /// The same for a session whose earlier processes cost this much.
+    #[must_use]
+    pub fn carrying(mut self, cost: Usd) -> Self {
+        self.carried = Some(cost);
+        self
     }
 
     /// Translates one line, given without its line break.
@@ -85,10 +96,11 @@ impl ClaudeDecoder {
     }
 
     fn said(&mut self, line: Json<'_>, events: &mut Vec<AgentEvent>) {
-        let [kind, message, parent] = line.fields(["type", "message", "parent_tool_use_id"]);
+        let [kind, message, event, parent] = line.fields(["type", "message", "event", "parent_tool_use_id"]);
         let parent = parent.and_then(Json::as_str);
         match kind.and_then(Json::as_str).as_deref() {
             Some("system") => events.extend(self.system(line)),
+            Some("stream_event") => events.extend(self.piece(event, parent.as_deref())),
             Some("assistant") => self.assistant(message, parent.as_deref(), events),
             Some("user") => self.user(message, parent.as_deref(), events),
             Some("result") => events.push(AgentEvent::Result(self.result(line))),
@@ -112,11 +124,17 @@ impl ClaudeDecoder {
         ExitOutcome {
             exit,
             verdict: self.verdict(exit, ended_by, &stderr_tail),
-            usage: self.usage.totals(),
+            usage: self.totals(),
             result_received: self.deciding.is_some(),
             stderr_tail,
             leftovers,
         }
+    }
+
+    fn totals(&self) -> UsageTotals {
+        let mut totals = self.usage.totals();
+        totals.lower_bound |= self.asking;
+        totals
     }
 
     fn verdict(&self, exit: ProcessExit, ended_by: EndedBy, stderr_tail: &str) -> Verdict {
@@ -158,6 +176,10 @@ impl ClaudeDecoder {
     fn system(&mut self, line: Json<'_>) -> Option<AgentEvent> {
         match &*text(line, "subtype")? {
             "init" => self.init(line),
+            "status" => {
+                self.asking |= text(line, "status").as_deref() == Some("requesting");
+                None
+            }
             "compact_boundary" => Some(AgentEvent::Compacted),
             "api_retry" => Some(AgentEvent::Retrying {
                 attempt: count(line, "attempt"),
@@ -185,10 +207,58 @@ impl ClaudeDecoder {
         let Some(message) = message else {
             return;
         };
-        let [id, model, usage, content] = message.fields(["id", "model", "usage", "content"]);
+        let [id, model, usage, content, stop] =
+            message.fields(["id", "model", "usage", "content", "stop_reason"]);
         events.extend(objects(content).filter_map(|block| self.block(block, parent)));
         if let (Some(id), Some(model), Some(usage)) = (id, model, usage) {
-            events.extend(self.message_usage(id, model, usage, parent));
+            let word = if stop.and_then(Json::as_str).is_some() {
+                Statement::Final
+            } else {
+                Statement::Rough
+            };
+            if let (Some(id), Some(model)) = (id.as_str(), model.as_str()) {
+                events.extend(self.message_usage(&id, &model, billed(usage), word, parent));
+            }
+        }
+    }
+
+    /// A piece of a message that is being written; only its first and its last piece tell of usage.
+    fn piece(&mut self, event: Option<Json<'_>>, parent: Option<&str>) -> Option<AgentEvent> {
+        let [kind, message, delta, usage] = event?.fields(["type", "message", "delta", "usage"]);
+        match &*kind?.as_str()? {
+            "message_start" => {
+                let [id, model, usage] = message?.fields(["id", "model", "usage"]);
+                let (id, model) = (id?.as_str()?, model?.as_str()?);
+                self.asking &= parent.is_some();
+                self.remember_written(parent, &id, &model);
+                self.message_usage(&id, &model, billed(usage?), Statement::Begun, parent)
+            }
+            "message_delta" => {
+                // One that breaks off has no reason to stop, and is told without its true output.
+                let ended = delta
+                    .and_then(|delta| delta.field("stop_reason"))
+                    .and_then(Json::as_str);
+                let word = if ended.is_some() {
+                    Statement::Final
+                } else {
+                    Statement::Begun
+                };
+                let (id, model) = self.written.get(&parent.map(str::to_owned))?.clone();
+                self.message_usage(&id, &model, billed(usage?), word, parent)
+            }
+            "message_stop" => {
+                self.written.remove(&parent.map(str::to_owned));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn remember_written(&mut self, parent: Option<&str>, id: &str, model: &str) {
+        let longest = id.len().max(model.len()).max(parent.map_or(0, str::len));
+        if longest <= MAX_REMEMBERED_BYTES && self.written.len() < MAX_WRITTEN {
+            let message = (id.to_owned(), model.to_owned());
+            self.written.insert(parent.map(str::to_owned), message);
         }
     }
 
@@ -225,34 +295,22 @@ impl ClaudeDecoder {
         }
     }
 
-    /// Usage stands on every line of a message, so it counts with the first line only.
+    /// Usage stands on every line of a message, so only what is new of it counts.
     fn message_usage(
         &mut self,
-        id: Json<'_>,
-        model: Json<'_>,
-        usage: Json<'_>,
+        id: &str,
+        model: &str,
+        billed: Billed,
+        word: Statement,
         parent: Option<&str>,
     ) -> Option<AgentEvent> {
-        let (id, model) = (id.as_str()?, model.as_str()?);
-        if id == self.last_counted {
-            return None;
-        }
-        let hash = hash(&id);
-        if self.counted.contains(&hash) {
-            return None;
-        }
-        let tokens = api_tokens(usage);
-        if tokens == TokenUsage::ZERO {
-            return None;
-        }
-        self.counted.insert(hash);
-        if id.len() <= MAX_REMEMBERED_BYTES {
-            (*id).clone_into(&mut self.last_counted);
-        }
+        let counted = self.usage.message(id, model, billed, word)?;
         Some(AgentEvent::Usage(MessageUsage {
-            usage: self.usage.message(&model, tokens),
-            message_id: id.into_owned(),
-            model: model.into_owned(),
+            message_id: id.to_owned(),
+            model: model.to_owned(),
+            usage: counted.usage,
+            added: counted.added,
+            is_new: counted.is_new,
             parent_tool_use_id: parent.map(str::to_owned),
         }))
     }
@@ -286,6 +344,8 @@ impl ClaudeDecoder {
 
     fn result(&mut self, line: Json<'_>) -> AgentResult {
         self.usage.result(self.reported_usage(line));
+        self.asking = false;
+        self.written.clear();
         let said = result_text(line);
         let success = !flag(line, "is_error");
         let terminal_reason = text(line, "terminal_reason").map(Cow::into_owned);
@@ -295,9 +355,12 @@ impl ClaudeDecoder {
                 && (terminal_reason.as_deref().is_some_and(is_context_exceeded)
                     || is_context_exceeded(&said)),
             text: said,
+            budget_exhausted: !success
+                && (terminal_reason.as_deref() == Some("budget_exhausted")
+                    || text(line, "subtype").as_deref() == Some("error_max_budget_usd")),
             error_status: status(line, "api_error_status"),
             terminal_reason,
-            usage: self.usage.totals(),
+            usage: self.totals(),
             permission_denials: objects(line.field("permission_denials"))
                 .filter_map(denial)
                 .collect(),
@@ -310,27 +373,46 @@ impl ClaudeDecoder {
     }
 
     /// The best statement of a result line about this process alone. `total_cost_usd` and `modelUsage` of a resumed
-    /// session contain earlier processes, and not even reliably, so they count for a fresh session only.
+    /// session contain earlier processes, and not even reliably, so of such a session only what came on top counts.
     fn reported_usage(&self, line: Json<'_>) -> ReportedUsage {
         let models = |key| {
             line.field(key)
                 .map(model_usages)
-                .filter(|models| !models.is_empty())
+                .filter(|totals| !totals.models.is_empty())
         };
-        if let Some(models) = models("model_usage_since_last_result") {
-            return ReportedUsage::SinceLastResult(models);
+        let stated = line.field("total_cost_usd").and_then(Json::as_f64);
+        let stated = stated.and_then(|dollars| Usd::from_dollars(dollars).ok());
+        // Models without a price of their own are in the sum.
+        let whole = |totals: &UsageTotals| !totals.lower_bound || stated.is_none();
+        if let Some(totals) = models("model_usage_since_last_result").filter(whole) {
+            return ReportedUsage::SinceLastResult(totals);
         }
-        if let Some(models) = models("modelUsage").filter(|_| !self.resumed) {
-            return ReportedUsage::SinceProcessStart(models);
+        if let Some(totals) = models("modelUsage").filter(|_| !self.resumed).filter(whole) {
+            return ReportedUsage::SinceProcessStart(totals);
         }
-        let tokens = line.field("usage").map(api_tokens).unwrap_or_default();
-        match &self.model {
-            Some(model) if tokens != TokenUsage::ZERO => ReportedUsage::Tokens {
-                model: model.clone(),
-                tokens,
+        let billed = line.field("usage").map(billed).unwrap_or_default();
+        let Some(model) = self.model.clone() else {
+            return ReportedUsage::Nothing;
+        };
+        match stated.and_then(|stated| self.own_share(stated, &model, &billed)) {
+            Some(cost) if cost > Usd::ZERO || billed.is_nothing() => ReportedUsage::Money {
+                model,
+                tokens: billed.tokens,
+                cost,
             },
-            _ => ReportedUsage::Nothing,
+            _ if billed.is_nothing() => ReportedUsage::Nothing,
+            _ => ReportedUsage::Tokens { model, billed },
         }
+    }
+
+    /// What of a stated sum this process cost. A session that goes on states the sum of all its processes, but not of one that was killed, so
+    /// it is no less than the tokens are worth.
+    fn own_share(&self, stated: Usd, model: &str, billed: &Billed) -> Option<Usd> {
+        if !self.resumed {
+            return Some(stated);
+        }
+        let own = stated.saturating_sub(self.carried?);
+        Some(own.max(billed.price(model).unwrap_or(Usd::ZERO)))
     }
 }
 
@@ -355,41 +437,55 @@ fn denial(entry: Json<'_>) -> Option<PermissionDenial> {
     })
 }
 
-/// Tokens as the API names them, in `usage` of messages and results.
-fn api_tokens(usage: Json<'_>) -> TokenUsage {
-    TokenUsage {
+/// What the API names in `usage` of messages and results.
+fn billed(usage: Json<'_>) -> Billed {
+    let tokens = TokenUsage {
         input_tokens: count(usage, "input_tokens"),
         output_tokens: count(usage, "output_tokens"),
         cache_creation_tokens: count(usage, "cache_creation_input_tokens"),
         cache_read_tokens: count(usage, "cache_read_input_tokens"),
+    };
+    let inside = |outer, inner| usage.field(outer).map_or(0, |outer| count(outer, inner));
+    Billed {
+        tokens,
+        long_cache_writes: inside("cache_creation", "ephemeral_1h_input_tokens"),
+        web_searches: inside("server_tool_use", "web_search_requests"),
     }
 }
 
 /// Tokens and money by model, as claude itself names them.
-fn model_usages(models: Json<'_>) -> BTreeMap<String, ModelUsage> {
-    models
-        .members()
-        .filter(|(_, usage)| usage.is_object())
-        .map(|(model, usage)| {
-            let usage = model_usage(&model, usage);
-            (model.into_owned(), usage)
-        })
-        .collect()
+fn model_usages(models: Json<'_>) -> UsageTotals {
+    let mut totals = UsageTotals::default();
+    for (model, usage) in models.members().filter(|(_, usage)| usage.is_object()) {
+        let (usage, priced) = model_usage(&model, usage);
+        totals.add(&model, usage);
+        totals.lower_bound |= !priced;
+    }
+    totals
 }
 
-fn model_usage(model: &str, usage: Json<'_>) -> ModelUsage {
-    let tokens = TokenUsage {
-        input_tokens: count(usage, "inputTokens"),
-        output_tokens: count(usage, "outputTokens"),
-        cache_creation_tokens: count(usage, "cacheCreationInputTokens"),
-        cache_read_tokens: count(usage, "cacheReadInputTokens"),
+/// The usage of one model, and whether its price is known.
+fn model_usage(model: &str, usage: Json<'_>) -> (ModelUsage, bool) {
+    let billed = Billed {
+        tokens: TokenUsage {
+            input_tokens: count(usage, "inputTokens"),
+            output_tokens: count(usage, "outputTokens"),
+            cache_creation_tokens: count(usage, "cacheCreationInputTokens"),
+            cache_read_tokens: count(usage, "cacheReadInputTokens"),
+        },
+        long_cache_writes: count(usage, "cacheCreationEphemeral1hInputTokens"),
+        web_searches: count(usage, "webSearchRequests"),
     };
     let stated = usage.field("costUSD").and_then(Json::as_f64);
     let cost = stated
         .and_then(|dollars| Usd::from_dollars(dollars).ok())
-        .or_else(|| pricing::price(model, &tokens))
-        .unwrap_or(Usd::ZERO);
-    ModelUsage { tokens, cost }
+        .or_else(|| billed.price(model));
+    let priced = cost.is_some() || billed.is_nothing();
+    let usage = ModelUsage {
+        tokens: billed.tokens,
+        cost: cost.unwrap_or(Usd::ZERO),
+    };
+    (usage, priced)
 }
 
 /// A tool's answer is a string or a list of blocks; images and the like leave their type.
@@ -452,12 +548,6 @@ fn whole_number(value: Json<'_>) -> Option<u64> {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]
@@ -627,6 +717,74 @@ mod tests {
         assert_eq!(usage.cost, Usd::from_micros(30));
         let fresh = run(&[INIT, result], ProcessExit::Exited(0)).usage;
         assert_eq!(fresh.cost, Usd::from_micros(9_000_000));
+    }
+
+    #[test]
+    fn a_sum_without_a_list_of_models_counts() {
+        let result = |dollars: f64| {
+            format!(
+                r#"{{"type":"result","is_error":false,"total_cost_usd":{dollars},"usage":{{"input_tokens":10}}}}"#
+            )
+        };
+        let init = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"somebodys-model"}"#;
+        let usage = |mut decoder: ClaudeDecoder, dollars: f64| {
+            decoder.line(init);
+            decoder.line(&result(dollars));
+            decoder
+                .finish(ProcessExit::Exited(0), EndedBy::Itself, String::new(), 0)
+                .usage
+        };
+        let fresh = usage(ClaudeDecoder::new(false), 0.5);
+        assert_eq!(
+            (fresh.cost, fresh.tokens.input_tokens),
+            (Usd::from_micros(500_000), 10)
+        );
+        let carried = Usd::from_micros(400_000);
+        let resumed = usage(ClaudeDecoder::new(true).carrying(carried), 0.5);
+        assert_eq!(resumed.cost, Usd::from_micros(100_000));
+        let unknown = usage(ClaudeDecoder::new(true), 0.5);
+        assert_eq!((unknown.cost, unknown.lower_bound), (Usd::ZERO, true));
+    }
+
+    const BEGIN: &str = r#"{"type":"stream_event","parent_tool_use_id":null,"event":{"type":"message_start",
+        "message":{"id":"m-1","model":"claude-sonnet-4-5","usage":{"input_tokens":1000,"output_tokens":1}}}}"#;
+    const BLOCK: &str = r#"{"type":"assistant","parent_tool_use_id":null,"message":{"id":"m-1",
+        "model":"claude-sonnet-4-5","stop_reason":null,"content":[],"usage":{"input_tokens":1000,"output_tokens":1}}}"#;
+    const END: &str = r#"{"type":"stream_event","parent_tool_use_id":null,"event":{"type":"message_delta",
+        "delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":4000,"cache_creation_input_tokens":10,
+        "cache_creation":{"ephemeral_1h_input_tokens":10},"server_tool_use":{"web_search_requests":2}}}}"#;
+
+    #[test]
+    fn a_message_that_is_told_in_pieces_is_known_when_it_has_ended() {
+        let mut decoder = ClaudeDecoder::new(false);
+        decoder.line(INIT);
+        decoder.line(BEGIN);
+        assert_eq!(decoder.line(BLOCK), []);
+        let [AgentEvent::Usage(end)] = &decoder.line(END)[..] else {
+            panic!("the end of the message is told");
+        };
+        assert_eq!((end.is_new, end.added.tokens.output_tokens), (false, 3_999));
+        let outcome = decoder.finish(ProcessExit::Signaled(9), EndedBy::Itself, String::new(), 0);
+        let usage = outcome.usage;
+        assert_eq!(
+            (usage.tokens.input_tokens, usage.tokens.output_tokens),
+            (1_000, 4_000)
+        );
+        // 1000 x 3 + 4000 x 15 + 10 x 6 micro-dollars and two searches.
+        assert_eq!((usage.cost, usage.lower_bound), (Usd::from_micros(83_060), false));
+    }
+
+    #[test]
+    fn what_a_killed_process_was_asking_for_is_not_known() {
+        let asking = r#"{"type":"system","subtype":"status","status":"requesting"}"#;
+        let lower_bound = |lines: &[&str]| run(lines, ProcessExit::Signaled(9)).usage.lower_bound;
+        assert!(!lower_bound(&[INIT, asking, BEGIN, END]));
+        assert!(lower_bound(&[INIT, asking, BEGIN]));
+        assert!(lower_bound(&[INIT, asking, BEGIN, END, asking]));
+        // A program that tells no pieces never tells the output of a message.
+        assert!(lower_bound(&[INIT, BLOCK]));
+        let ended = BLOCK.replace(r#""stop_reason":null"#, r#""stop_reason":"end_turn""#);
+        assert!(!lower_bound(&[INIT, &ended]));
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub enum AgentEvent {
     },
     /// A tool has answered.
     ToolResult(ToolResult),
-    /// Usage of one model message; told once for each message, however many lines it has.
+    /// Usage of one model message; told when the message begins, and again with what came on top of it.
     Usage(MessageUsage),
     /// The agent shortened its conversation because the context was full.
     Compacted,
@@ -112,8 +112,12 @@ pub struct MessageUsage {
     pub message_id: String,
     /// The model that wrote it.
     pub model: String,
-    /// Tokens and their list price. The output count is the one at the start of the message, so it is too low.
+    /// All tokens of the message until now and their list price. While it is written, its output is not known.
     pub usage: ModelUsage,
+    /// What of that was not told before.
+    pub added: ModelUsage,
+    /// Whether the message is told for the first time.
+    pub is_new: bool,
     /// See [`AgentEvent`].
     pub parent_tool_use_id: Option<String>,
 }
@@ -127,6 +131,8 @@ pub struct AgentResult {
     pub context_exceeded: bool,
     /// The final answer, or what went wrong.
     pub text: String,
+    /// Whether it ended because the money was spent that it was given.
+    pub budget_exhausted: bool,
     /// HTTP status of the request that failed.
     pub error_status: Option<u16>,
     /// The agent's word for why it stopped, such as `completed` or `max_turns`.

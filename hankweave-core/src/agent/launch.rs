@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cost::Usd;
 use crate::id::SessionId;
 
 /// One agent to be started.
@@ -21,6 +22,10 @@ pub struct Launch {
     pub env: BTreeMap<String, String>,
     /// Iteration of the loop the codon is in, counted from 0; agents see it as `HANKWEAVE_ITERATION`.
     pub iteration: Option<u32>,
+    /// What the agent may spend; one that can count its money itself stops there, even when nobody hears it.
+    pub max_dollars: Option<Usd>,
+    /// What the earlier processes of the session cost that is resumed.
+    pub carried: Option<Usd>,
     /// The folder in which the agent works. It exists.
     pub work_dir: PathBuf,
     /// Where the raw output goes. When the file exists, because this is not the first try, the driver takes the next

@@ -13,6 +13,8 @@ pub struct Meter {
     output_tokens: u64,
     /// Of the largest turn so far.
     context_tokens: u64,
+    /// The agent says that it has spent the money it was given.
+    spent: bool,
 }
 
 impl Meter {
@@ -24,16 +26,30 @@ impl Meter {
             dollars: Usd::ZERO,
             output_tokens: 0,
             context_tokens: 0,
+            spent: false,
         }
     }
 
-    /// Counts one model message. A sub-agent's is paid for as well, and has a context of its own.
-    pub fn message(&mut self, usage: ModelUsage, from_sub_agent: bool) {
-        self.dollars += usage.cost;
-        self.output_tokens = self.output_tokens.saturating_add(usage.tokens.output_tokens);
+    /// Counts one model message: all that it has used until now, and what of that comes on top. A sub-agent's is paid for as well, and has a
+    /// context of its own.
+    pub fn message(&mut self, usage: ModelUsage, added: ModelUsage, from_sub_agent: bool) {
+        self.dollars += added.cost;
+        self.output_tokens = self.output_tokens.saturating_add(added.tokens.output_tokens);
         if !from_sub_agent {
             self.context_tokens = self.context_tokens.max(usage.tokens.total());
         }
+    }
+
+    /// The agent ended because the money was spent that it was given, by its own count.
+    pub fn spent(&mut self) {
+        self.spent = true;
+    }
+
+    /// What money is left for another process of the codon; `None` without a limit.
+    #[must_use]
+    pub fn dollars_left(&self) -> Option<Usd> {
+        let limit = self.limits.dollars?;
+        Some(limit.saturating_sub(self.dollars))
     }
 
     /// Replaces the sums over messages by what the agent itself reports for everything until now.
@@ -52,7 +68,7 @@ impl Meter {
             context_tokens,
             on_exceeded: _,
         } = self.limits;
-        let cost = dollars.filter(|limit| self.dollars >= *limit);
+        let cost = dollars.filter(|limit| self.spent || self.dollars >= *limit);
         let time = time.filter(|limit| elapsed >= *limit);
         let output = output_tokens.filter(|limit| self.output_tokens >= *limit);
         let context = context_tokens.filter(|limit| self.context_tokens >= *limit);
@@ -92,7 +108,7 @@ mod tests {
     fn check(limits: Limits, messages: &[ModelUsage], elapsed: u64, exceeded: Option<BudgetExceeded>) {
         let mut meter = Meter::new(limits);
         for usage in messages {
-            meter.message(*usage, false);
+            meter.message(*usage, *usage, false);
         }
         assert_eq!(meter.exceeded(Duration::from_secs(elapsed)), exceeded);
     }
@@ -157,9 +173,9 @@ mod tests {
             ..Limits::default()
         };
         let mut meter = Meter::new(limits);
-        meter.message(message(90, 1, 0, 8), true);
+        meter.message(message(90, 1, 0, 8), message(90, 1, 0, 8), true);
         assert_eq!(meter.exceeded(Duration::ZERO), None);
-        meter.message(message(1, 1, 0, 1), true);
+        meter.message(message(1, 1, 0, 1), message(1, 1, 0, 1), true);
         assert!(matches!(
             meter.exceeded(Duration::ZERO),
             Some(BudgetExceeded::Cost { .. })
@@ -174,10 +190,49 @@ mod tests {
             ..Limits::default()
         };
         let mut meter = Meter::new(limits);
-        meter.message(message(90, 1, 0, 8), false);
+        meter.message(message(90, 1, 0, 8), message(90, 1, 0, 8), false);
         meter.settle(Usd::from_micros(8), message(0, 50, 0, 0).tokens);
         let exceeded = BudgetExceeded::OutputTokens { limit: 40, used: 50 };
         assert_eq!(meter.exceeded(Duration::ZERO), Some(exceeded));
+    }
+
+    #[test]
+    fn of_a_message_that_grows_only_what_is_new_counts_and_the_whole_fills_the_context() {
+        let limits = Limits {
+            output_tokens: Some(4_000),
+            context_tokens: Some(5_000),
+            ..Limits::default()
+        };
+        let mut meter = Meter::new(limits);
+        let begin = message(1_000, 1, 0, 10);
+        meter.message(begin, begin, false);
+        meter.message(message(1_000, 3_999, 0, 50), message(0, 3_998, 0, 40), false);
+        assert_eq!(meter.exceeded(Duration::ZERO), None);
+        let end = message(1_000, 4_000, 0, 60);
+        meter.message(end, message(0, 1, 0, 10), false);
+        let exceeded = BudgetExceeded::OutputTokens {
+            limit: 4_000,
+            used: 4_000,
+        };
+        assert_eq!(meter.exceeded(Duration::ZERO), Some(exceeded));
+    }
+
+    #[test]
+    fn an_agent_that_stopped_at_its_money_has_reached_the_limit_by_its_own_count() {
+        let mut meter = Meter::new(Limits {
+            dollars: Some(Usd::from_micros(30)),
+            ..Limits::default()
+        });
+        meter.settle(Usd::from_micros(29), TokenUsage::ZERO);
+        assert_eq!(meter.dollars_left(), Some(Usd::from_micros(1)));
+        meter.spent();
+        assert!(matches!(
+            meter.exceeded(Duration::ZERO),
+            Some(BudgetExceeded::Cost { .. })
+        ));
+        let mut unlimited = Meter::new(Limits::default());
+        unlimited.spent();
+        assert_eq!(unlimited.exceeded(Duration::ZERO), None);
     }
 
     #[test]

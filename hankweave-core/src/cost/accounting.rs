@@ -1,13 +1,19 @@
 //! What one agent process has used, from reports that overlap.
 //!
-//! An agent tells its usage twice: roughly with each model message, exactly with each result. The rough numbers count
-//! until a result covers them, so that a killed process still has a cost ("agent streams", costs and tokens).
+//! An agent tells its usage with each model message, roughly when the message begins and exactly when it has ended, and again with each result.
+//! What messages say counts until a result covers them, so that a killed process still has a cost ("agent streams", costs and tokens). What
+//! nobody will tell any more leaves a lower bound.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
-use super::{TokenUsage, Usd, pricing};
+use super::{Billed, TokenUsage, Usd};
+
+/// Messages whose end is waited for; an agent that tells it has a handful.
+const MOST_OPEN: usize = 1_024;
 
 /// Tokens and money of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -29,6 +35,9 @@ pub struct UsageTotals {
     pub cost: Usd,
     /// The same for each model, by the name the agent reports.
     pub models: BTreeMap<String, ModelUsage>,
+    /// More was used, and nobody knows how much: an answer was cut off, or its model has no known price.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lower_bound: bool,
 }
 
 impl UsageTotals {
@@ -46,6 +55,7 @@ impl UsageTotals {
         for (model, usage) in &other.models {
             self.add(model, *usage);
         }
+        self.lower_bound |= other.lower_bound;
     }
 }
 
@@ -53,44 +63,149 @@ impl UsageTotals {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReportedUsage {
     /// Exactly what was used since the previous result of this process, for each model.
-    SinceLastResult(BTreeMap<String, ModelUsage>),
+    SinceLastResult(UsageTotals),
     /// Everything since the process began, for each model. Only for a process that did not resume a session:
     /// a resumed session counts the earlier processes again.
-    SinceProcessStart(BTreeMap<String, ModelUsage>),
+    SinceProcessStart(UsageTotals),
+    /// The money since the process began, with the tokens of the main conversation since the previous result.
+    Money {
+        /// The model of the main conversation.
+        model: String,
+        /// Its tokens, without those of sub-agents.
+        tokens: TokenUsage,
+        /// All money, sub-agents included.
+        cost: Usd,
+    },
     /// Tokens of the main conversation since the previous result, without money and without sub-agents.
     Tokens {
         /// The model of the main conversation.
         model: String,
         /// Its tokens.
-        tokens: TokenUsage,
+        billed: Billed,
     },
     /// The result says nothing about usage; the sum of the messages stands.
     Nothing,
+}
+
+/// How much a statement about a message's usage can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statement {
+    /// It was made when the message began: its output is a placeholder, and no better statement need follow.
+    Rough,
+    /// The same, and the end of the message will be told.
+    Begun,
+    /// The message has ended with this.
+    Final,
+}
+
+/// What a statement about a message changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// Everything the message has used, as far as it is known.
+    pub usage: ModelUsage,
+    /// What of that was not known before.
+    pub added: ModelUsage,
+    /// Whether it is the first statement about the message.
+    pub is_new: bool,
 }
 
 /// The running account of one agent process.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessUsage {
     settled: UsageTotals,
+    /// Messages since the previous result.
     unsettled: UsageTotals,
+    /// Hashes of the ids of messages about which nothing more counts: an id may be as long as a line, a hash is not.
+    closed: HashSet<u64>,
+    /// Messages whose last word is not spoken, by the hashes of their ids.
+    open: HashMap<u64, Open>,
+}
+
+#[derive(Debug, Clone)]
+struct Open {
+    model: String,
+    billed: Billed,
+    counted: ModelUsage,
+    begun: bool,
 }
 
 impl ProcessUsage {
-    /// Counts one model message at its list price and returns what was counted; the caller leaves out repetitions.
-    pub fn message(&mut self, model: &str, tokens: TokenUsage) -> ModelUsage {
-        let usage = priced(model, tokens);
-        self.unsettled.add(model, usage);
-        usage
+    /// Counts what is said about one message at its list price, and only what is new of it; `None` when nothing is.
+    pub fn message(&mut self, id: &str, model: &str, billed: Billed, word: Statement) -> Option<Counted> {
+        let id = hash(id);
+        if billed.is_nothing() || self.closed.contains(&id) {
+            return None;
+        }
+        let known = self.open.remove(&id);
+        let is_new = known.is_none();
+        let before = known.unwrap_or_else(|| Open::unheard_of(model));
+        let billed = before.billed.at_least(billed);
+        let price = billed.price(&before.model);
+        self.unsettled.lower_bound |= price.is_none();
+        let usage = ModelUsage {
+            tokens: billed.tokens,
+            cost: price.unwrap_or(Usd::ZERO),
+        };
+        let added = ModelUsage {
+            tokens: usage.tokens - before.counted.tokens,
+            cost: usage.cost.saturating_sub(before.counted.cost),
+        };
+        self.unsettled.add(&before.model, added);
+        if word == Statement::Final {
+            self.closed.insert(id);
+        } else {
+            let open = Open {
+                billed,
+                counted: usage,
+                begun: before.begun || word == Statement::Begun,
+                ..before
+            };
+            self.keep_open(id, open);
+        }
+        let news = is_new || added != ModelUsage::default();
+        news.then_some(Counted { usage, added, is_new })
+    }
+
+    /// Remembers a message whose end may still be told; too many of them will never be.
+    fn keep_open(&mut self, id: u64, message: Open) {
+        if self.open.len() >= MOST_OPEN {
+            self.unsettled.lower_bound = true;
+            self.closed.extend(self.open.drain().map(|(id, _)| id));
+        }
+        self.open.insert(id, message);
     }
 
     /// Replaces the messages since the previous result by what this result reports.
     pub fn result(&mut self, reported: ReportedUsage) {
+        if reported == ReportedUsage::Nothing {
+            return;
+        }
+        // The result of a process that was interrupted only guesses at the answer that it broke off.
+        let cut_off = self.open.values().any(|message| message.begun);
+        self.settled.lower_bound |= cut_off;
+        self.closed.extend(self.open.drain().map(|(id, _)| id));
         let messages = std::mem::take(&mut self.unsettled);
         match reported {
-            ReportedUsage::SinceLastResult(models) => self.settled.merge(&totals(models)),
-            ReportedUsage::SinceProcessStart(models) => self.settled = totals(models),
-            ReportedUsage::Tokens { model, tokens } => self.settled.add(&model, priced(&model, tokens)),
-            ReportedUsage::Nothing => self.settled.merge(&messages),
+            ReportedUsage::SinceLastResult(totals) => self.settled.merge(&totals),
+            ReportedUsage::SinceProcessStart(mut totals) => {
+                totals.lower_bound |= self.settled.lower_bound;
+                self.settled = totals;
+            }
+            ReportedUsage::Money { model, tokens, cost } => {
+                let tokens = tokens.at_least(messages.tokens);
+                let cost = cost.saturating_sub(self.settled.cost);
+                self.settled.add(&model, ModelUsage { tokens, cost });
+            }
+            ReportedUsage::Tokens { model, billed } => {
+                let price = billed.price(&model);
+                self.settled.lower_bound |= price.is_none();
+                let usage = ModelUsage {
+                    tokens: billed.tokens,
+                    cost: price.unwrap_or(Usd::ZERO),
+                };
+                self.settled.add(&model, usage);
+            }
+            ReportedUsage::Nothing => {}
         }
     }
 
@@ -99,21 +214,26 @@ impl ProcessUsage {
     pub fn totals(&self) -> UsageTotals {
         let mut totals = self.settled.clone();
         totals.merge(&self.unsettled);
+        totals.lower_bound |= !self.open.is_empty();
         totals
     }
 }
 
-fn priced(model: &str, tokens: TokenUsage) -> ModelUsage {
-    let cost = pricing::price(model, &tokens).unwrap_or(Usd::ZERO);
-    ModelUsage { tokens, cost }
+impl Open {
+    fn unheard_of(model: &str) -> Self {
+        Self {
+            model: model.to_owned(),
+            billed: Billed::default(),
+            counted: ModelUsage::default(),
+            begun: false,
+        }
+    }
 }
 
-fn totals(models: BTreeMap<String, ModelUsage>) -> UsageTotals {
-    let mut totals = UsageTotals::default();
-    for (model, usage) in models {
-        totals.add(&model, usage);
-    }
-    totals
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -122,35 +242,112 @@ mod tests {
 
     const MODEL: &str = "claude-sonnet-4-5";
 
-    fn input(count: u64) -> TokenUsage {
+    fn tokens(input: u64, output: u64) -> TokenUsage {
         TokenUsage {
-            input_tokens: count,
+            input_tokens: input,
+            output_tokens: output,
             ..TokenUsage::ZERO
         }
     }
 
-    fn report(count: u64) -> BTreeMap<String, ModelUsage> {
-        BTreeMap::from([(MODEL.to_owned(), priced(MODEL, input(count)))])
+    fn billed(input: u64, output: u64) -> Billed {
+        Billed {
+            tokens: tokens(input, output),
+            ..Billed::default()
+        }
+    }
+
+    fn report(input: u64) -> UsageTotals {
+        let mut totals = UsageTotals::default();
+        let cost = Usd::from_nanos(3_000).times(input);
+        let tokens = tokens(input, 0);
+        totals.add(MODEL, ModelUsage { tokens, cost });
+        totals
+    }
+
+    #[test]
+    fn a_message_counts_what_is_new_of_it_until_its_end() {
+        let mut usage = ProcessUsage::default();
+        let begin = usage
+            .message("a", MODEL, billed(1_000, 1), Statement::Begun)
+            .unwrap();
+        assert!(begin.is_new && begin.usage == begin.added);
+        assert_eq!(
+            usage.message("a", MODEL, billed(1_000, 1), Statement::Rough),
+            None
+        );
+        assert!(usage.totals().lower_bound);
+        let end = usage
+            .message("a", MODEL, billed(0, 4_000), Statement::Final)
+            .unwrap();
+        assert_eq!((end.is_new, end.added.tokens), (false, tokens(0, 3_999)));
+        assert_eq!(end.usage.tokens, tokens(1_000, 4_000));
+        assert_eq!(
+            usage.message("a", MODEL, billed(9_000, 9_000), Statement::Final),
+            None
+        );
+        let totals = usage.totals();
+        assert_eq!((totals.tokens, totals.lower_bound), (tokens(1_000, 4_000), false));
+        assert_eq!(totals.cost, Usd::from_micros(63_000));
     }
 
     #[test]
     fn a_result_replaces_the_messages_it_covers() {
         let mut usage = ProcessUsage::default();
-        usage.message(MODEL, input(10));
+        usage.message("a", MODEL, billed(10, 1), Statement::Rough);
         usage.result(ReportedUsage::SinceLastResult(report(15)));
-        usage.message(MODEL, input(7));
-        assert_eq!(usage.totals().tokens, input(22));
+        assert!(!usage.totals().lower_bound);
+        assert_eq!(usage.message("a", MODEL, billed(10, 1), Statement::Rough), None);
+        usage.message("b", MODEL, billed(7, 0), Statement::Rough);
+        assert_eq!(usage.totals().tokens, tokens(22, 0));
         usage.result(ReportedUsage::SinceProcessStart(report(30)));
-        assert_eq!(usage.totals().tokens, input(30));
+        assert_eq!(usage.totals().tokens, tokens(30, 0));
         assert_eq!(usage.totals().cost, Usd::from_nanos(3_000).times(30));
+    }
+
+    #[test]
+    fn a_result_does_not_know_an_answer_that_was_cut_off() {
+        let mut usage = ProcessUsage::default();
+        usage.message("a", MODEL, billed(10, 1), Statement::Begun);
+        usage.result(ReportedUsage::SinceLastResult(report(10)));
+        assert!(usage.totals().lower_bound);
+    }
+
+    #[test]
+    fn money_without_a_list_of_models_counts_since_the_process_began() {
+        let mut usage = ProcessUsage::default();
+        let money = |tokens, micros| ReportedUsage::Money {
+            model: "unheard-of".to_owned(),
+            tokens,
+            cost: Usd::from_micros(micros),
+        };
+        usage.message("a", "unheard-of", billed(10, 1), Statement::Rough);
+        assert!(usage.totals().lower_bound && usage.totals().cost == Usd::ZERO);
+        usage.result(money(tokens(10, 5), 40));
+        usage.message("b", "unheard-of", billed(30, 1), Statement::Rough);
+        usage.result(money(tokens(20, 6), 100));
+        let totals = usage.totals();
+        assert_eq!((totals.cost, totals.lower_bound), (Usd::from_micros(100), false));
+        assert_eq!(totals.tokens, tokens(40, 11));
     }
 
     #[test]
     fn a_result_without_numbers_keeps_the_messages() {
         let mut usage = ProcessUsage::default();
-        usage.message(MODEL, input(10));
+        usage.message("a", MODEL, billed(10, 0), Statement::Rough);
         usage.result(ReportedUsage::Nothing);
         usage.result(ReportedUsage::Nothing);
-        assert_eq!(usage.totals().tokens, input(10));
+        assert_eq!(usage.totals().tokens, tokens(10, 0));
+    }
+
+    #[test]
+    fn the_memory_for_messages_that_never_end_is_bounded() {
+        let mut usage = ProcessUsage::default();
+        for number in 0..3 * MOST_OPEN {
+            usage.message(&number.to_string(), MODEL, billed(1, 0), Statement::Rough);
+        }
+        assert!(usage.open.len() <= MOST_OPEN && usage.totals().lower_bound);
+        assert_eq!(usage.message("0", MODEL, billed(1, 0), Statement::Rough), None);
+        assert_eq!(usage.totals().tokens, tokens(3 * MOST_OPEN as u64, 0));
     }
 }

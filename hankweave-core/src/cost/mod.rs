@@ -1,10 +1,12 @@
 //! Money and tokens: exact sums, floating point only at the border.
 
 mod accounting;
+mod billed;
 pub mod pricing;
 mod tokens;
 mod usd;
 
-pub use accounting::{ModelUsage, ProcessUsage, ReportedUsage, UsageTotals};
+pub use accounting::{Counted, ModelUsage, ProcessUsage, ReportedUsage, Statement, UsageTotals};
+pub use billed::Billed;
 pub use tokens::{RecordedTokens, TokenUsage};
 pub use usd::{InvalidUsd, Usd};

@@ -1,7 +1,7 @@
 //! Token counts.
 
 use std::iter::Sum;
-use std::ops::{Add, AddAssign};
+use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,17 @@ impl TokenUsage {
             .saturating_add(self.output_tokens)
             .saturating_add(self.cache_creation_tokens)
             .saturating_add(self.cache_read_tokens)
+    }
+
+    /// The larger of two counts of each kind.
+    #[must_use]
+    pub fn at_least(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.max(other.input_tokens),
+            output_tokens: self.output_tokens.max(other.output_tokens),
+            cache_creation_tokens: self.cache_creation_tokens.max(other.cache_creation_tokens),
+            cache_read_tokens: self.cache_read_tokens.max(other.cache_read_tokens),
+        }
     }
 }
 
@@ -115,6 +126,22 @@ impl Add for TokenUsage {
                 .cache_creation_tokens
                 .saturating_add(other.cache_creation_tokens),
             cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
+        }
+    }
+}
+
+/// Stops at zero.
+impl Sub for TokenUsage {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            cache_creation_tokens: self
+                .cache_creation_tokens
+                .saturating_sub(other.cache_creation_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_sub(other.cache_read_tokens),
         }
     }
 }

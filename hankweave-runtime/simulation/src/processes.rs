@@ -24,6 +24,7 @@ use crate::rng::Rng;
 /// Capacity of a pipe.
 const PIPE_BYTES: usize = 64 << 10;
 
+const INT: i32 = 2;
 const TERM: i32 = 15;
 const KILL: i32 = 9;
 
@@ -310,7 +311,8 @@ impl ProcessControl for SimControl {
             .filter(|process| process.group == self.pid)
         {
             match signal {
-                GroupSignal::Terminate if process.ignores_term => {}
+                GroupSignal::Interrupt | GroupSignal::Terminate if process.ignores_term => {}
+                GroupSignal::Interrupt => process.end(ProcessExit::Signaled(INT)),
                 GroupSignal::Terminate => process.end(ProcessExit::Signaled(TERM)),
                 GroupSignal::Kill => process.end(ProcessExit::Signaled(KILL)),
             }

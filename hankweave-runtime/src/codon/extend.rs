@@ -29,7 +29,7 @@ pub(super) async fn extend(
         }
         settle_costs(codon, &mut running, &exit).await;
         tell(codon, &running, number, prompt).await;
-        let mut agent = match start::resume(codon, &running, prompt).await {
+        let mut agent = match start::resume(codon, &running, prompt, work.dollars_left()).await {
             Ok(agent) => agent,
             Err(reason) => return Err(codon.fail(running, -1, reason).await),
         };

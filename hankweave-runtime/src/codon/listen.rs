@@ -137,7 +137,12 @@ impl<'a> Listener<'a> {
                 self.tell(&event);
             }
             // An agent that has answered is about to end: what it reports is compared with its limits when it goes on, or has ended.
-            AgentEvent::Result(result) => self.meter.settle(result.usage.cost, result.usage.tokens),
+            AgentEvent::Result(result) => {
+                self.meter.settle(result.usage.cost, result.usage.tokens);
+                if result.budget_exhausted {
+                    self.meter.spent();
+                }
+            }
             // A second opening line after background work changes nothing.
             AgentEvent::SessionStarted { .. } | AgentEvent::Finished(_) => {}
         }
@@ -184,22 +189,23 @@ impl<'a> Listener<'a> {
         self.tell(&event);
     }
 
-    /// One model message: its tokens and its price come on top, and it counts as a message of the main conversation.
+    /// What is new of one model message: its tokens and its price come on top, and it counts once as a message of the main conversation.
     fn count(&mut self, usage: MessageUsage) {
         let codon_id = self.codon.entry.codon_id.clone();
         let run_id = self.codon.run.run_id.clone();
         let from_sub_agent = usage.parent_tool_use_id.is_some();
-        self.meter.message(usage.usage, from_sub_agent);
-        self.running.add_current_cost(usage.usage.cost);
-        self.running.add_current_tokens(usage.usage.tokens.into());
+        let added = usage.added;
+        self.meter.message(usage.usage, added, from_sub_agent);
+        self.running.add_current_cost(added.cost);
+        self.running.add_current_tokens(added.tokens.into());
         let costs = StateEvent::CostsIncremented {
             run_id: run_id.clone(),
             codon_id: codon_id.clone(),
-            cost_delta: usage.usage.cost,
-            tokens_delta: usage.usage.tokens,
+            cost_delta: added.cost,
+            tokens_delta: added.tokens,
         };
         self.news.transition(costs);
-        if !from_sub_agent {
+        if !from_sub_agent && usage.is_new {
             let new_count = self.running.assistant_message_count + 1;
             self.running.set_assistant_message_count(new_count);
             let count = StateEvent::AssistantMessageCountUpdated {
@@ -209,13 +215,12 @@ impl<'a> Listener<'a> {
             };
             self.news.transition(count);
         }
-        let tokens = usage.usage.tokens;
         let event = wire::Event::TokenUsage {
             codon_id,
-            input_tokens: tokens.input_tokens,
-            output_tokens: tokens.output_tokens,
-            cache_creation_tokens: tokens.cache_creation_tokens,
-            cache_read_tokens: tokens.cache_read_tokens,
+            input_tokens: added.tokens.input_tokens,
+            output_tokens: added.tokens.output_tokens,
+            cache_creation_tokens: added.tokens.cache_creation_tokens,
+            cache_read_tokens: added.tokens.cache_read_tokens,
             total_cost: self.running.current_cost,
             model_id: Some(usage.model),
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason};
 use hankweave_core::budget::{BudgetExceeded, Meter};
 use hankweave_core::codon::{Codon, Running};
-use hankweave_core::cost::UsageTotals;
+use hankweave_core::cost::{UsageTotals, Usd};
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
@@ -91,6 +91,11 @@ impl Work {
             meter: self.meter,
             usage,
         }
+    }
+
+    /// What another process of the codon may spend; `None` without a limit.
+    pub(super) fn dollars_left(&self) -> Option<Usd> {
+        self.meter.dollars_left()
     }
 
     /// Notes that a limit was reached after the last process ended.

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use hankweave_core::agent::{FailureReason, Launch};
 use hankweave_core::codon::{Codon, Initialize, Initializing, Running, Starting};
+use hankweave_core::cost::Usd;
 use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::paths::reference;
 use hankweave_core::hank::prompt::{self, Variables};
 use hankweave_core::hank::{AgentChoice, ContinuationMode};
-use hankweave_core::id::Pid;
+use hankweave_core::id::{Pid, SessionId};
 
 use super::context::{CodonRun, Stage};
 use crate::driver::RunningAgent;
@@ -47,10 +48,14 @@ pub(super) async fn resume(
     codon: &CodonRun<'_>,
     running: &Codon<Running>,
     prompt: &str,
+    max_dollars: Option<Usd>,
 ) -> Result<RunningAgent, FailureReason> {
+    let session = &running.claude_session_id;
     let launch = launch(codon).map(|launch| Launch {
         prompt: prompt::render(prompt, Places::of(codon).variables()),
-        resume: Some(running.claude_session_id.clone()),
+        resume: Some(session.clone()),
+        carried: Some(carried(codon, session) + running.current_cost),
+        max_dollars,
         log_path: codon.run.dir.state_dir().join(&running.claude_log_path),
         log_goes_on: true,
         ..launch
@@ -71,6 +76,14 @@ async fn spawn(
     }
     let started = driver.start(launch).await;
     started.map_err(|error| FailureReason::unknown(false, crate::error::chain(&error)))
+}
+
+/// What the codons before have cost that worked in this session.
+fn carried(codon: &CodonRun<'_>, session: &SessionId) -> Usd {
+    let state = codon.run.manager.snapshot();
+    let codons = state.runs.iter().flat_map(|run| &run.codons);
+    let same = codons.filter(|record| record.end_time().is_some() && record.session_id() == Some(session));
+    same.map(|record| record.agent_cost()).sum()
 }
 
 /// The places that template variables stand for.
@@ -120,6 +133,8 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         appended_system_prompt: system.map(|text| prompt::render(&text, variables)),
         resume: codon.session.clone(),
         env: codon.config.env.clone(),
+        max_dollars: codon.limits.dollars,
+        carried: codon.session.as_ref().map(|session| carried(codon, session)),
         iteration: codon.entry.loop_context.as_ref().map(|context| context.iteration),
         work_dir: run.dir.root().to_owned(),
         log_path: run.dir.agent_log(&run.run_id, &codon.entry.codon_id, agent),

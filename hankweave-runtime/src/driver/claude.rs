@@ -42,6 +42,7 @@ impl ClaudeDriver {
             program,
             args: arguments(&launch, system_prompt.as_deref()),
             env: environment(&launch, self.host.user_id()),
+            is_claude: true,
         };
         self.host.run(launch, invocation)
     }
@@ -112,12 +113,17 @@ pub(super) fn check_argument(what: &'static str, value: &str) -> Result<(), Star
     })
 }
 
-/// The command line. A resumed session sends the system prompt it recorded at first, unless the snapshot is off.
+/// The command line. The pieces of a message tell what it has used when it has ended. The limit of money is claude's own, a second belt: it knows
+/// the cost of its sub-agents at once, and in a session that is resumed it counts its own process only. A resumed session sends the system prompt it recorded at first, unless the snapshot is off.
 fn arguments(launch: &Launch, system_prompt: Option<&Path>) -> Vec<OsString> {
-    let mut args: Vec<OsString> = ["-p", "--output-format", "stream-json", "--verbose", "--model"]
+    let mut args: Vec<OsString> = ["-p", "--output-format", "stream-json", "--verbose"]
         .map(OsString::from)
         .into();
+    args.extend(["--include-partial-messages", "--forward-subagent-text", "--model"].map(OsString::from));
     args.push((&launch.model).into());
+    if let Some(dollars) = launch.max_dollars {
+        args.extend(["--max-budget-usd".into(), dollars.as_dollars().to_string().into()]);
+    }
     if let Some(session) = &launch.resume {
         args.extend(["--resume", session.as_str()].map(OsString::from));
     }
@@ -149,6 +155,7 @@ fn environment(launch: &Launch, user_id: u32) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use hankweave_core::cost::Usd;
     use hankweave_core::id::SessionId;
 
     use super::*;
@@ -163,6 +170,8 @@ mod tests {
             resume: None,
             env: BTreeMap::new(),
             iteration: None,
+            max_dollars: None,
+            carried: None,
             work_dir: "/".into(),
             log_path: "/nowhere/a.log".into(),
             log_goes_on: false,
@@ -185,8 +194,8 @@ mod tests {
     fn a_fresh_session_has_the_plain_command_line() {
         assert_eq!(
             line(&launch(), Some(Path::new("/p"))),
-            "-p --output-format stream-json --verbose --model claude-sonnet-4-5 \
-             --append-system-prompt-file /p --dangerously-skip-permissions"
+            "-p --output-format stream-json --verbose --include-partial-messages --forward-subagent-text \
+             --model claude-sonnet-4-5 --append-system-prompt-file /p --dangerously-skip-permissions"
         );
     }
 
@@ -196,10 +205,17 @@ mod tests {
         launch.resume = Some(SessionId::new("s-1").unwrap());
         assert_eq!(
             line(&launch, Some(Path::new("/p"))),
-            "-p --output-format stream-json --verbose --model claude-sonnet-4-5 --resume s-1 \
-             --append-system-prompt-file /p --system-prompt-snapshot off --dangerously-skip-permissions"
+            "-p --output-format stream-json --verbose --include-partial-messages --forward-subagent-text \
+             --model claude-sonnet-4-5 --resume s-1 --append-system-prompt-file /p --system-prompt-snapshot off --dangerously-skip-permissions"
         );
         assert!(!line(&launch, None).contains("snapshot"));
+    }
+
+    #[test]
+    fn what_may_be_spent_is_told_in_plain_decimals() {
+        let mut launch = launch();
+        launch.max_dollars = Some(Usd::from_micros(1));
+        assert!(line(&launch, None).contains(" --max-budget-usd 0.000001 "));
     }
 
     // covers: S7

@@ -38,6 +38,7 @@ impl CommandDriver {
             program: self.program(program, &launch),
             args: args.iter().map(OsString::from).collect(),
             env: environment(&launch),
+            is_claude: false,
         };
         self.host.run(launch, invocation)
     }

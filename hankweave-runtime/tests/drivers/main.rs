@@ -70,6 +70,8 @@ impl Stage {
             work_dir: self.folder.path().to_owned(),
             log_path: self.path("runs/tidy-scripted.log"),
             log_goes_on: false,
+            max_dollars: None,
+            carried: None,
             auto_compact: false,
             temp_dir: self.path("tmp"),
             script: Some(self.path("script.json")),

@@ -55,6 +55,8 @@ pub(in crate::driver) struct Invocation {
     pub(in crate::driver) args: Vec<OsString>,
     /// Laid under the codon's own environment.
     pub(in crate::driver) env: BTreeMap<String, String>,
+    /// The program is claude itself, which tells its usage when it is interrupted.
+    pub(in crate::driver) is_claude: bool,
 }
 
 impl ProcessHost {
@@ -135,7 +137,11 @@ impl ProcessHost {
         };
         let log = opened.map_err(prepare(&launch.log_path))?;
         let log_path = log.path().to_owned();
-        let decoder = ClaudeDecoder::new(launch.resume.is_some());
+        let mut decoder = ClaudeDecoder::new(launch.resume.is_some());
+        if let Some(cost) = launch.carried {
+            decoder = decoder.carrying(cost);
+        }
+        let interrupt_first = invocation.is_claude;
         let program = invocation.program.clone();
         let grace = launch.grace;
         let spec = self.command(launch, invocation);
@@ -153,6 +159,7 @@ impl ProcessHost {
             limits: self.limits,
             blocking: *blocking,
             grace,
+            interrupt_first,
         });
         Ok(RunningAgent {
             pid: Some(pid),

@@ -20,7 +20,7 @@ use super::log::Log;
 use super::reader::{Listener, Output};
 use crate::driver::AgentControl;
 use crate::world::blocking::Blocking;
-use crate::world::process::{ProcessControl, SpawnedProcess, Sweep, stop};
+use crate::world::process::{ProcessControl, SpawnedProcess, Sweep, interrupt, stop};
 
 /// Size of one read, at most.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -42,6 +42,8 @@ pub(super) struct Supervisor {
     pub(super) blocking: Blocking,
     /// Used when the listener goes away without a stop.
     pub(super) grace: Duration,
+    /// The process is interrupted before it is asked to end.
+    pub(super) interrupt_first: bool,
 }
 
 /// Starts the task. Dropping the returned handle ends it, and with it the process.
@@ -86,6 +88,7 @@ async fn run(
         limits,
         blocking,
         grace,
+        interrupt_first,
     } = supervisor;
     let (chunks, unwritten) = mpsc::channel(UNWRITTEN);
     let (used, use_again) = mpsc::channel(UNWRITTEN);
@@ -99,8 +102,11 @@ async fn run(
     let scribe = blocking.spawn(scribe.run(unwritten));
     let stdout = Drain::new(process.stdout, &ended, limits.drain);
     let stderr = Drain::new(process.stderr, &ended, limits.drain);
-    let mut control = process.control;
-    let watched = watch_process(&mut *control, asked, &ended, &output, grace);
+    let mut process = Stoppable {
+        control: process.control,
+        interrupt_first,
+    };
+    let watched = watch_process(&mut process, asked, &ended, &output, grace);
     let ((), stderr_tail, (exit, ended_by, sweep)) =
         tokio::join!(pump(stdout, chunks, use_again), tail(stderr), watched);
     match scribe.await {
@@ -127,7 +133,7 @@ async fn run(
 
 /// Waits for the end of the process, helps it along when asked, and cleans up. Then tells the readers of its pipes.
 async fn watch_process(
-    control: &mut dyn ProcessControl,
+    process: &mut Stoppable,
     mut asked: watch::Receiver<Option<Duration>>,
     ended: &watch::Sender<Option<Instant>>,
     output: &mpsc::Sender<Output>,
@@ -136,22 +142,22 @@ async fn watch_process(
     // Both other arms only look: losing them loses nothing.
     let (exit, ended_by) = tokio::select! {
         biased;
-        exit = control.wait() => (exit, EndedBy::Itself),
-        grace = asked_to_stop(&mut asked) => (end(control, grace, &mut asked).await, EndedBy::Us),
-        () = output.closed() => (stop(control, grace).await, EndedBy::Us),
+        exit = process.control.wait() => (exit, EndedBy::Itself),
+        grace = asked_to_stop(&mut asked) => (end(process, grace, &mut asked).await, EndedBy::Us),
+        () = output.closed() => (process.stop(grace).await, EndedBy::Us),
     };
     let exit = exit.unwrap_or_else(|error| {
         tracing::error!(%error, "failed to wait for the agent");
         ProcessExit::Signaled(KILLED)
     });
-    let sweep = control.sweep().await;
+    let sweep = process.control.sweep().await;
     ended.send_replace(Some(Instant::now()));
     (exit, ended_by, sweep)
 }
 
 /// Asks the process to end and kills it after `grace`, or as soon as somebody asks with less patience.
 async fn end(
-    control: &mut dyn ProcessControl,
+    process: &mut Stoppable,
     grace: Duration,
     asked: &mut watch::Receiver<Option<Duration>>,
 ) -> io::Result<ProcessExit> {
@@ -165,8 +171,23 @@ async fn end(
     // Dropping the graceful stop half-way is harmless: the other one signals the same group again.
     tokio::select! {
         biased;
-        exit = stop(control, grace) => exit,
-        () = sooner => stop(control, Duration::ZERO).await,
+        exit = process.stop(grace) => exit,
+        () = sooner => process.stop(Duration::ZERO).await,
+    }
+}
+
+/// A process, and how it is asked to end.
+struct Stoppable {
+    control: Box<dyn ProcessControl>,
+    interrupt_first: bool,
+}
+
+impl Stoppable {
+    async fn stop(&mut self, grace: Duration) -> io::Result<ProcessExit> {
+        match self.interrupt_first {
+            true => interrupt(&mut *self.control, grace).await,
+            false => stop(&mut *self.control, grace).await,
+        }
     }
 }
 

@@ -43,6 +43,7 @@ impl ScriptedDriver {
             program,
             args: arguments(&launch),
             env: BTreeMap::new(),
+            is_claude: false,
         };
         self.host.run(launch, invocation)
     }

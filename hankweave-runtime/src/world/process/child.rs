@@ -171,6 +171,7 @@ impl ProcessControl for ChildControl {
             return Ok(());
         }
         let signal = match signal {
+            GroupSignal::Interrupt => Signal::INT,
             GroupSignal::Terminate => Signal::TERM,
             GroupSignal::Kill => Signal::KILL,
         };

@@ -18,5 +18,5 @@ pub use environment::environment;
 pub use seam::{
     CommandSpec, GroupSignal, MARKER_VARIABLE, ProcessControl, SPARED_MARKER, SpawnedProcess, Spawner, Stdin,
 };
-pub use stop::stop;
+pub use stop::{interrupt, stop};
 pub use sweep::{Sweep, sweep_marked};

@@ -85,6 +85,8 @@ impl fmt::Debug for SpawnedProcess {
 /// A signal to a whole process group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupSignal {
+    /// SIGINT: asks as the interrupt key does.
+    Interrupt,
     /// SIGTERM: asks.
     Terminate,
     /// SIGKILL: does not ask.

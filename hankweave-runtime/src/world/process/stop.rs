@@ -20,9 +20,30 @@ const KILL_DEADLINE: Duration = Duration::from_secs(2);
 /// Returns [`io::ErrorKind::TimedOut`] when the process survived SIGKILL for two seconds, or what the operating system
 /// said.
 pub async fn stop(control: &mut dyn ProcessControl, grace: Duration) -> io::Result<ProcessExit> {
-    control.signal_group(GroupSignal::Terminate)?;
-    if let Ok(exit) = timeout(grace, control.wait()).await {
-        return exit;
+    ask(control, &[GroupSignal::Terminate], grace).await
+}
+
+/// The same for a program that still says what it has used when it is interrupted: SIGINT first, and SIGTERM after half of `grace`.
+///
+/// # Errors
+///
+/// As for [`stop`].
+pub async fn interrupt(control: &mut dyn ProcessControl, grace: Duration) -> io::Result<ProcessExit> {
+    ask(control, &[GroupSignal::Interrupt, GroupSignal::Terminate], grace).await
+}
+
+/// Each signal gets an equal part of `grace`; then the process is killed.
+async fn ask(
+    control: &mut dyn ProcessControl,
+    signals: &[GroupSignal],
+    grace: Duration,
+) -> io::Result<ProcessExit> {
+    for signal in signals {
+        control.signal_group(*signal)?;
+        let patience = grace / u32::try_from(signals.len()).unwrap_or(u32::MAX);
+        if let Ok(exit) = timeout(patience, control.wait()).await {
+            return exit;
+        }
     }
     control.signal_group(GroupSignal::Kill)?;
     timeout(KILL_DEADLINE, control.wait()).await?
