@@ -23,7 +23,7 @@ const FOR_ADAPTERS: &[&str] = &["json", "world"];
 
 /// The other modules that are restricted, with all that they may use.
 const OTHERS: [(&str, &[&str]); 12] = [
-    ("world", &[]),
+    ("world", &["paths"]),
     ("json", &[]),
     ("config", &["error", "hank_files", "world"]),
     ("client", &["instance_lock", "paths", "world"]),

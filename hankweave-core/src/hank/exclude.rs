@@ -1,6 +1,6 @@
 //! Paths of a workspace that no pattern brings in: they never belong to a checkpoint, an archive or an output, and a restore never touches them.
 //!
-//! These are every git folder and every file named like one, our own state and its backups at any depth, and at the root
+//! These are every git folder and every file named like one, our own state, its backups and what was set aside of it at any depth, and at the root
 //! the linked data source and the archive of rig outputs (hank configuration, section 5; "reliability and security", rule G4).
 
 /// Prefix of the temporary files that a restore writes beside their target.
@@ -27,6 +27,7 @@ pub fn is_excluded(name: &[u8], at_root: bool) -> bool {
     is_git(&name)
         || name == ".hankweave"
         || name.starts_with(".hankweave.backup-")
+        || name.starts_with(".hankweave.damaged-")
         || name.starts_with(RESTORE_TEMPORARY)
         || at_root && AT_ROOT.contains(&name.as_str())
 }
@@ -92,7 +93,12 @@ mod tests {
 
     #[test]
     fn our_own_state_is_left_out_at_any_depth() {
-        for name in [".hankweave", ".Hankweave", ".hankweave.backup-17"] {
+        for name in [
+            ".hankweave",
+            ".Hankweave",
+            ".hankweave.backup-17",
+            ".hankweave.damaged-17",
+        ] {
             assert!(is_excluded(name.as_bytes(), false), "{name:?}");
         }
         assert!(!is_excluded(b".hankweaverc", true));

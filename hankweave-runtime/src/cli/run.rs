@@ -423,7 +423,7 @@ fn run_failure(error: &RunError, typed: &Typed) -> Failure {
 /// The state directory of an execution directory that is only looked at.
 pub(super) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
     let state_dir = execution.join(crate::paths::STATE_DIR);
-    let metadata = RealDisk.metadata_followed(&state_dir);
+    let metadata = RealDisk.metadata(&state_dir);
     if metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory) {
         return Ok(state_dir);
     }

@@ -31,7 +31,7 @@ pub(super) async fn extend(
         tell(codon, &running, number, prompt).await;
         let mut agent = match start::resume(codon, &running, prompt, work.dollars_left()).await {
             Ok(agent) => agent,
-            Err(reason) => return Err(codon.fail(running, -1, reason).await),
+            Err(trouble) => return Err(trouble.end(codon, running).await),
         };
         match wait_for_session(codon, &mut agent).await {
             Opening::Session(_) => {}

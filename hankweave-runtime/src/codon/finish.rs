@@ -29,7 +29,7 @@ pub(crate) enum CodonEnd {
     Completed(Codon<Completed>),
     /// It did not succeed.
     Failed(Codon<Failed>),
-    /// It failed because the disk did not take a checkpoint that it needs.
+    /// It failed because the disk did not take what it needs: a checkpoint, or the folders and files of its agent.
     Unsaved(Codon<Failed>),
     /// A person wanted it so.
     Skipped(Codon<Skipped>),
@@ -281,10 +281,24 @@ impl CodonRun<'_> {
         let retriable = S::PHASE == Preparing::PHASE;
         let message = format!("{what} failed: {}", crate::error::chain(error));
         let reason = FailureReason::unknown(retriable, message);
+        match error.is_of_the_repository() {
+            true => self.fail_for_disk(codon, exit_code, reason).await,
+            false => self.fail(codon, exit_code, reason).await,
+        }
+    }
+
+    /// Ends the codon because the disk did not take what it needs.
+    pub(super) async fn fail_for_disk<S: Active>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
+        reason: FailureReason,
+    ) -> Ended
+    where
+        Fail: Edge<S, To = Failed>,
+    {
         match self.fail(codon, exit_code, reason).await {
-            Ended::Codon(CodonEnd::Failed(failed)) if error.is_of_the_repository() => {
-                Ended::Codon(CodonEnd::Unsaved(failed))
-            }
+            Ended::Codon(CodonEnd::Failed(failed)) => Ended::Codon(CodonEnd::Unsaved(failed)),
             ended => ended,
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hankweave_core::agent::{FailureReason, Launch};
-use hankweave_core::codon::{Codon, Initialize, Initializing, Running, Starting};
+use hankweave_core::codon::{Active, Codon, Edge, Fail, Failed, Initialize, Initializing, Running, Starting};
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::paths::reference;
@@ -11,8 +11,8 @@ use hankweave_core::hank::prompt::{self, Variables};
 use hankweave_core::hank::{AgentChoice, ContinuationMode};
 use hankweave_core::id::{Pid, SessionId};
 
-use super::context::{CodonRun, Stage};
-use crate::driver::RunningAgent;
+use super::context::{CodonRun, Ended, Stage};
+use crate::driver::{RunningAgent, StartError};
 use crate::hank_files::PromptError;
 
 pub(super) async fn start(
@@ -31,7 +31,7 @@ pub(super) async fn start(
     }
     let agent = match spawn(codon, launch(codon)).await {
         Ok(agent) => agent,
-        Err(reason) => return Err(codon.fail(starting, -1, reason).await),
+        Err(trouble) => return Err(trouble.end(codon, starting).await),
     };
     let initialize = Initialize {
         // A driver without a process has no pid; the record demands a number, and 0 is no process that could be signalled.
@@ -49,7 +49,7 @@ pub(super) async fn resume(
     running: &Codon<Running>,
     prompt: &str,
     max_dollars: Option<Usd>,
-) -> Result<RunningAgent, FailureReason> {
+) -> Result<RunningAgent, Trouble> {
     let session = &running.claude_session_id;
     let launch = launch(codon).map(|launch| Launch {
         prompt: prompt::render(prompt, Places::of(codon).variables()),
@@ -63,19 +63,43 @@ pub(super) async fn resume(
     spawn(codon, launch).await
 }
 
-async fn spawn(
-    codon: &CodonRun<'_>,
-    launch: Result<Launch, FailureReason>,
-) -> Result<RunningAgent, FailureReason> {
-    let launch = launch?;
+async fn spawn(codon: &CodonRun<'_>, launch: Result<Launch, FailureReason>) -> Result<RunningAgent, Trouble> {
+    let launch = launch.map_err(Trouble::Other)?;
     let agent = codon.config.agent_name();
     let unknown = || FailureReason::unknown(false, format!("the agent `{agent}` is not known"));
-    let driver = codon.run.drivers.get(agent).ok_or_else(unknown)?;
+    let driver = codon.run.drivers.get(agent);
+    let driver = driver.ok_or_else(|| Trouble::Other(unknown()))?;
     if codon.run.failure().is_some() {
-        return Err(FailureReason::unknown(true, "the state could not be saved"));
+        let reason = FailureReason::unknown(true, "the state could not be saved");
+        return Err(Trouble::Other(reason));
     }
-    let started = driver.start(launch).await;
-    started.map_err(|error| FailureReason::unknown(false, crate::error::chain(&error)))
+    driver.start(launch).await.map_err(|error| {
+        let reason = FailureReason::unknown(false, crate::error::chain(&error));
+        match error {
+            StartError::Prepare { .. } => Trouble::Disk(reason),
+            _ => Trouble::Other(reason),
+        }
+    })
+}
+
+/// Why there is no agent.
+pub(super) enum Trouble {
+    /// The disk did not take the folders and files that it needs.
+    Disk(FailureReason),
+    Other(FailureReason),
+}
+
+impl Trouble {
+    /// Ends the codon for it.
+    pub(super) async fn end<S: Active>(self, codon: &CodonRun<'_>, state: Codon<S>) -> Ended
+    where
+        Fail: Edge<S, To = Failed>,
+    {
+        match self {
+            Self::Disk(reason) => codon.fail_for_disk(state, -1, reason).await,
+            Self::Other(reason) => codon.fail(state, -1, reason).await,
+        }
+    }
 }
 
 /// What the codons before have cost that worked in this session.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hankweave_core::id::RunId;
 
 use crate::world::clock::Clock;
-use crate::world::disk::{self, DirLock, Disk, FileKind, HeldLock};
+use crate::world::disk::{self, Aside, DirLock, Disk, FileKind, HeldLock};
 use crate::world::identity::Identity;
 use crate::world::ids::IdSource;
 
@@ -37,6 +37,7 @@ pub struct InstanceLock {
     guard: Option<Arc<dyn HeldLock>>,
     /// The permissions of a directory that was open to others.
     tightened: Option<u32>,
+    set_aside: Vec<Aside>,
     /// What we wrote last. Held while the file is written, so that a release waits for a heartbeat that is under way.
     record: Mutex<LockRecord>,
 }
@@ -116,12 +117,14 @@ pub enum LockError {
 }
 
 impl InstanceLock {
-    /// Takes the lock on `state_dir`, which is made when it does not exist, and writes the information file.
+    /// Takes the lock on `state_dir`, which is made when it does not exist, and writes the information file. What has one of these two names and is
+    /// no directory or no file, such as a link that leads elsewhere, is [set aside](Self::set_aside).
     ///
     /// # Errors
     ///
     /// Returns [`LockError`]; a refused start has changed nothing in an existing directory.
     pub fn acquire(world: LockWorld, state_dir: &Path, exclusion: Exclusion) -> Result<Self, LockError> {
+        let mut set_aside: Vec<Aside> = make_way(&world, state_dir)?.into_iter().collect();
         let open_to_others = ensure_ours(&world, state_dir)?;
         let guard = take_kernel_lock(&*world.disk, state_dir, exclusion)?;
         if let Some(pid) = foreign::live_holder(&world, state_dir) {
@@ -131,6 +134,12 @@ impl InstanceLock {
                 pid: Some(pid),
                 port,
             });
+        }
+        let file = state_dir.join(LOCK_FILE);
+        let temporary = [&file, &state_dir.join(GIT_IGNORE)].map(|file| disk::with_suffix(file, ".tmp"));
+        for path in temporary.into_iter().chain([file]) {
+            let aside = disk::only(&*world.disk, &path, FileKind::File, world.clock.now());
+            set_aside.extend(aside.map_err(failed("move aside", &path))?);
         }
         if open_to_others.is_some() {
             let tightened = world.disk.make_dir_private(state_dir);
@@ -143,6 +152,7 @@ impl InstanceLock {
             state_dir: state_dir.to_owned(),
             guard,
             tightened: open_to_others,
+            set_aside,
             record: Mutex::new(record),
         };
         lock.write(&lock.locked_record())?;
@@ -210,6 +220,12 @@ impl InstanceLock {
         ))
     }
 
+    /// What stood in the place of the directory or of the information file, and where it is kept.
+    #[must_use]
+    pub fn set_aside(&self) -> &[Aside] {
+        &self.set_aside
+    }
+
     /// What we wrote into the information file last.
     #[must_use]
     pub fn record(&self) -> LockRecord {
@@ -270,6 +286,27 @@ fn take_kernel_lock(
             source,
         }),
     }
+}
+
+/// Moves aside what has the name of the state directory and is none. The directory around it is locked meanwhile, so that of several starts only one
+/// does it.
+fn make_way(world: &LockWorld, state_dir: &Path) -> Result<Option<Aside>, LockError> {
+    let disk = &*world.disk;
+    let is_in_the_way = |found: disk::Metadata| found.kind != FileKind::Directory;
+    if !disk.metadata(state_dir).is_ok_and(is_in_the_way) {
+        return Ok(None);
+    }
+    let alone = disk.lock_dir(disk::parent(state_dir));
+    let alone = alone.map_err(failed("lock the parent of", state_dir))?;
+    if matches!(alone, DirLock::Held) {
+        return Err(LockError::Held {
+            state_dir: state_dir.to_owned(),
+            pid: None,
+            port: None,
+        });
+    }
+    let aside = disk::only(disk, state_dir, FileKind::Directory, world.clock.now());
+    aside.map_err(failed("move aside", state_dir))
 }
 
 /// Makes the state directory, or looks whether the existing one is ours; returns the permissions of one that is open to others.

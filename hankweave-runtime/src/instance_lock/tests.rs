@@ -253,15 +253,24 @@ fn git_is_kept_out_before_there_is_anything_else_and_what_the_user_wrote_stays()
 
 // covers: X5
 #[test]
-fn a_link_in_the_place_of_the_directory_is_refused() {
+fn what_stands_in_the_place_of_the_directory_or_of_its_file_is_set_aside() {
     let folder = folder();
     let elsewhere = tempfile::tempdir().unwrap();
     symlink(elsewhere.path(), &folder.state_dir).unwrap();
-    assert!(matches!(
-        acquire(&folder.state_dir),
-        Err(LockError::NotPrivate { .. })
-    ));
+    let lock = acquire(&folder.state_dir).unwrap();
+    let [aside] = lock.set_aside() else {
+        panic!("{:?}", lock.set_aside())
+    };
+    assert_eq!((&aside.name, aside.kind), (&folder.state_dir, FileKind::Link));
+    assert_eq!(fs::read_link(&aside.kept).unwrap(), elsewhere.path());
     assert!(RealDisk.list_dir(elsewhere.path()).unwrap().is_empty());
+    drop(lock);
+    for name in [LOCK_FILE, "server.lock.tmp"] {
+        fs::create_dir(folder.state_dir.join(name)).unwrap();
+    }
+    let lock = acquire(&folder.state_dir).unwrap();
+    assert_eq!(lock.set_aside().len(), 2);
+    assert!(lock.set_aside().iter().all(|aside| aside.kept.is_dir()));
 }
 
 #[track_caller]

@@ -7,6 +7,7 @@ mod open;
 mod own_files;
 mod preflight;
 mod rigs;
+mod set_aside;
 
 pub(crate) use checkpoints::recorded;
 pub use open::OpenError;

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::own_files::{exclusion, own_files};
 use super::rigs::{remember, remembered, rig_copies};
+use super::set_aside::{self, describe as describe_aside};
 use super::{PreflightError, checkpoints, crash, preflight};
 use crate::checkpoint::{
     self, CheckpointStore, GitCheckpoints, HistoryError, KnownCheckpoints, OpenReport, OpenRequest,
@@ -330,7 +331,8 @@ async fn possess(
             opened => break opened?,
         }
     };
-    let mut notices: Vec<String> = records.lock.notice().into_iter().collect();
+    let mut notices = records.set_aside;
+    notices.extend(records.lock.notice());
     notices.extend(describe(&records.loaded));
     notices.extend(records.report.moved_aside.iter().map(|path| {
         format!(
@@ -420,6 +422,8 @@ struct Records {
     loaded: Loaded,
     checkpoints: Arc<dyn CheckpointStore>,
     report: OpenReport,
+    /// What was in the way, in words.
+    set_aside: Vec<String>,
 }
 
 /// Everything on disk that waits, in the documented order: lock, journal, state, checkpoints.
@@ -437,6 +441,16 @@ fn open_records(
         identity: Arc::clone(&world.identity),
     };
     let lock = InstanceLock::acquire(lock_world, &state_dir, options.exclusion).map_err(OpenError::Lock)?;
+    let mut set_aside: Vec<String> = lock
+        .set_aside()
+        .iter()
+        .map(|aside| describe_aside(aside, ""))
+        .collect();
+    let strange = set_aside::set_aside(&*world.disk, dir, world.clock.now());
+    set_aside.extend(strange.map_err(|source| OpenError::Directory {
+        path: state_dir.clone(),
+        source,
+    })?);
     for token in [TOKEN_FILE, READ_ONLY_TOKEN_FILE] {
         // What is left of a token that a killed life was about to write; a disk that refuses will tell so by what follows.
         let _ = remove_if_present(&*world.disk, &with_suffix(&state_dir.join(token), ".tmp"));
@@ -466,6 +480,7 @@ fn open_records(
         loaded,
         checkpoints,
         report,
+        set_aside,
     })
 }
 

@@ -21,7 +21,7 @@ pub enum RunResult {
     NothingToDo,
     /// This codon failed and its policy does not ignore that.
     Failed(CodonId),
-    /// This codon failed because the disk did not take its checkpoint, and its policy does not ignore that.
+    /// This codon failed because the disk did not take its checkpoint, or the folders and files of its agent, and its policy does not ignore that.
     Unsaved(CodonId),
     /// This codon completed, and its results could not be handed out for this reason.
     OutputFailed(CodonId, String),

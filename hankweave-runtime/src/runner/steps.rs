@@ -466,7 +466,7 @@ enum Ran {
     ToTheEnd,
     /// It was stopped by force.
     Forced,
-    /// The disk did not take its checkpoint.
+    /// The disk did not take what it needs.
     Unsaved,
     /// It completed, and its results were not handed out.
     Unpublished(Unpublished),

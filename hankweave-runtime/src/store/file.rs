@@ -255,24 +255,10 @@ impl StateFiles {
         Ok(target)
     }
 
-    /// `<path>.corrupt-<time>`, with a number behind it when that exists, so that nothing kept is ever overwritten.
     fn free_name(&self, path: &Path, now: Timestamp) -> Result<PathBuf, StateFileError> {
-        let first = disk::with_suffix(path, &format!(".corrupt-{}", now.to_string().replace(':', "-")));
-        let mut candidate = first.clone();
-        for number in 2_u32.. {
-            match self.disk.metadata(&candidate) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                Err(source) => {
-                    return Err(StateFileError::Io {
-                        action: "inspect",
-                        path: candidate,
-                        source,
-                    });
-                }
-                Ok(_) => candidate = disk::with_suffix(&first, &format!("-{number}")),
-            }
-        }
-        Ok(candidate)
+        self.step("find a name beside", path, |disk, path| {
+            disk::free_name(disk, path, "corrupt", now)
+        })
     }
 
     fn remove(&self, path: &Path) -> Result<(), StateFileError> {

@@ -9,14 +9,17 @@ mod copy_rules;
 #[cfg(any(test, feature = "testing"))]
 mod faulty;
 mod folder;
+mod place;
 mod real;
 mod real_folder;
 
 use std::ffi::OsString;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use hankweave_core::time::Timestamp;
 
 #[cfg(feature = "server")]
 pub use copy_rules::CopyRules;
@@ -263,6 +266,20 @@ pub struct Metadata {
     pub modified: i64,
 }
 
+impl fmt::Display for FileKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::File => "a file",
+            Self::Directory => "a folder",
+            Self::Link => "a link",
+            Self::Pipe => "a pipe",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+            Self::Unknown => "something unknown",
+        })
+    }
+}
+
 /// The kinds of files that hankweave tells apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
@@ -340,6 +357,55 @@ pub fn remove_if_present(disk: &dyn Disk, path: &Path) -> io::Result<()> {
 /// As [`Disk::read`], except that there is no such file.
 pub fn read_if_present(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     absent_is(disk.read(path, limit).map(Some), None)
+}
+
+/// Something that had the name of a file or folder of ours and could not be it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Aside {
+    /// The name that it had.
+    pub name: PathBuf,
+    /// What it is.
+    pub kind: FileKind,
+    /// Where it is kept.
+    pub kept: PathBuf,
+}
+
+/// Moves aside what stands at `path`, unless it is of the kind `wanted`; nothing may be there. What is kept is durable under its new name.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn only(disk: &dyn Disk, path: &Path, wanted: FileKind, now: Timestamp) -> io::Result<Option<Aside>> {
+    let kind = match disk.metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found?.kind,
+    };
+    if kind == wanted {
+        return Ok(None);
+    }
+    let kept = free_name(disk, path, "damaged", now)?;
+    disk.rename(path, &kept)?;
+    disk.sync_dir(parent(path))?;
+    let name = path.to_owned();
+    Ok(Some(Aside { name, kind, kept }))
+}
+
+/// `<path>.<word>-<time>`, with a number behind it when that exists, so that nothing kept is ever overwritten.
+///
+/// # Errors
+///
+/// What the system says about what stands there.
+pub fn free_name(disk: &dyn Disk, path: &Path, word: &str, now: Timestamp) -> io::Result<PathBuf> {
+    let first = with_suffix(path, &format!(".{word}-{}", now.to_string().replace(':', "-")));
+    let mut candidate = first.clone();
+    for number in 2_u32.. {
+        match disk.metadata(&candidate) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            found => drop(found?),
+        }
+        candidate = with_suffix(&first, &format!("-{number}"));
+    }
+    Ok(candidate)
 }
 
 /// `path` with `suffix` behind its name: `state.json` and `.tmp` give `state.json.tmp`.

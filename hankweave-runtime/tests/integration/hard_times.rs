@@ -351,12 +351,15 @@ fn a_system_call_that_fails_costs_at_most_the_run() {
         ("write", "EINTR", ".hankweave/state.log"),
         ("fdatasync", "EINTR", ".hankweave/state.log"),
         ("fsync", "EIO", ".hankweave"),
-        ("rename", "ENOSPC", ".hankweave/state.json.tmp"),
-        ("openat", "EIO", ".hankweave/state.json.tmp"),
-        ("mkdir", "ENOSPC", ".hankweave/events"),
+        // What is beneath our folder is reached from its descriptor, so each call counts by the folder in which it is made.
+        ("renameat,renameat2", "ENOSPC", ".hankweave"),
+        ("openat", "EIO", ".hankweave"),
+        ("mkdirat", "ENOSPC", ".hankweave"),
+        ("mkdirat", "EIO", ".hankweave"),
+        ("mkdirat", "EIO", ".hankweave/runs"),
     ];
     for (call, error, path) in calls {
-        for when in [1, 2, 5] {
+        for when in [1, 2, 3, 4, 5] {
             let project = TestProject::in_memory("strace");
             write_hank(&project, &json!([]));
             let inject = format!("inject={call}:error={error}:when={when}");

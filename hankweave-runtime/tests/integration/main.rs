@@ -16,6 +16,7 @@ mod budget;
 mod checkpoints;
 mod cli_surface;
 mod config;
+mod damage;
 mod events;
 mod extensions;
 mod first_hank;

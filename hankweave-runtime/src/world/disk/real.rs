@@ -1,16 +1,20 @@
 //! The disk of the operating system.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Advice, FileType, FlockOperation, Mode, OFlags, fadvise};
-use rustix::io::Errno;
+use rustix::fs::{
+    Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, fadvise, linkat, mkdirat, renameat, statat,
+    unlinkat,
+};
+use rustix::io::{Errno, retry_on_intr};
 
+use super::place::{Place, make_dirs_of_ours, state_dir_of};
 use super::real_folder::RealFolder;
 use super::{AppendFile, DirLock, Disk, Folder, HeldLock, Metadata, SyncFile};
 
@@ -41,41 +45,39 @@ impl Disk for RealDisk {
     }
 
     fn create_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut file = new_file(path)?;
+        let mut file = new_file(path, PRIVATE)?;
         file.write_all(bytes)?;
         file.sync_all()
     }
 
     fn open_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let mut file = private()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
-            .open(path)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK;
+        let mut file = File::from(Place::of(path)?.open(flags, PRIVATE)?);
         let length = regular(&file)?;
         file.seek(SeekFrom::Start(length))?;
         Ok(RealAppendFile::boxed(file, length))
     }
 
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let file = new_file(path)?;
+        let file = new_file(path, PRIVATE)?;
         Ok(RealAppendFile::boxed(file, 0))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        let (from, to) = (Place::of(from)?, Place::of(to)?);
+        Ok(renameat(from.folder(), from.name(), to.folder(), to.name())?)
     }
 
     fn link_or_copy(&self, from: &Path, to: &Path) -> io::Result<()> {
-        match fs::hard_link(from, to) {
+        match link(from, to) {
             Err(error) if has_no_links(&error) => copy(from, to),
             other => other,
         }
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        let place = Place::of(path)?;
+        Ok(unlinkat(place.folder(), place.name(), AtFlags::empty())?)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
@@ -83,7 +85,8 @@ impl Disk for RealDisk {
     }
 
     fn create_dir_private(&self, path: &Path) -> io::Result<()> {
-        fs::DirBuilder::new().mode(0o700).create(path)
+        let place = Place::of(path)?;
+        Ok(mkdirat(place.folder(), place.name(), Mode::RWXU)?)
     }
 
     fn make_dir_private(&self, path: &Path) -> io::Result<()> {
@@ -91,7 +94,14 @@ impl Disk for RealDisk {
     }
 
     fn make_private_dirs(&self, path: &Path) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+        let private = |path: &Path| fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+        if let Some(state_dir) = state_dir_of(path) {
+            private(state_dir)?;
+        }
+        match make_dirs_of_ours(path)? {
+            true => Ok(()),
+            false => private(path),
+        }
     }
 
     fn make_dirs(&self, path: &Path) -> io::Result<PathBuf> {
@@ -100,15 +110,19 @@ impl Disk for RealDisk {
     }
 
     fn list_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
-        let mut names = fs::read_dir(path)?
-            .map(|entry| entry.map(|entry| entry.file_name()))
-            .collect::<io::Result<Vec<_>>>()?;
-        names.sort_unstable();
-        Ok(names)
+        open_folder(path)?.names()
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        fs::symlink_metadata(path).map(|metadata| described(&metadata))
+        let place = Place::of(path)?;
+        let seen = statat(place.folder(), place.name(), AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(Metadata {
+            kind: FileType::from_raw_mode(seen.st_mode).into(),
+            length: u64::try_from(seen.st_size).unwrap_or(0),
+            owner: seen.st_uid,
+            mode: seen.st_mode & 0o7777,
+            modified: seen.st_mtime,
+        })
     }
 
     fn metadata_followed(&self, path: &Path) -> io::Result<Metadata> {
@@ -120,9 +134,7 @@ impl Disk for RealDisk {
     }
 
     fn open_folder(&self, path: &Path) -> io::Result<Box<dyn Folder>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(Box::new(RealFolder::new(opened)))
+        Ok(Box::new(open_folder(path)?))
     }
 
     fn lock_dir(&self, path: &Path) -> io::Result<DirLock> {
@@ -232,32 +244,46 @@ fn described(metadata: &fs::Metadata) -> Metadata {
     }
 }
 
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(0o600);
-    options
+/// Permission bits of a file for its owner alone.
+const PRIVATE: u32 = 0o600;
+
+/// Makes a file that must not exist yet.
+fn new_file(path: &Path, mode: u32) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+    Ok(Place::of(path)?.open(flags, mode)?.into())
 }
 
-fn new_file(path: &Path) -> io::Result<File> {
-    private()
-        .write(true)
-        .create_new(true)
-        .custom_flags(flags(OFlags::NOFOLLOW))
-        .open(path)
-}
-
-/// Opens for reading without waiting for the other end of a FIFO.
+/// Opens a regular file for reading, without waiting for the other end of a FIFO.
 fn open_regular(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK))
-        .open(path)
-        .map_err(|error| match Errno::from_io_error(&error) {
-            Some(Errno::LOOP) => not_regular(),
-            _ => error,
-        })?;
+    let opened = Place::of(path)?.open(OFlags::RDONLY | OFlags::NONBLOCK, 0);
+    let file = File::from(opened.map_err(|error| match error {
+        Errno::LOOP => not_regular(),
+        error => error.into(),
+    })?);
     regular(&file)?;
     Ok(file)
+}
+
+/// Opens a directory; the links of a path are the user's, but for those in a state directory.
+fn open_folder(path: &Path) -> io::Result<RealFolder> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let place = Place::of(path)?;
+    let opened = match place.is_ours() {
+        true => place.open(flags, 0),
+        false => retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())),
+    };
+    Ok(RealFolder::new(opened?))
+}
+
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    let (from, to) = (Place::of(from)?, Place::of(to)?);
+    Ok(linkat(
+        from.folder(),
+        from.name(),
+        to.folder(),
+        to.name(),
+        AtFlags::empty(),
+    )?)
 }
 
 /// The length of `file` if it is a regular file.
@@ -275,14 +301,8 @@ fn not_regular() -> io::Error {
 }
 
 fn open_dir(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(flags(OFlags::DIRECTORY | OFlags::NOFOLLOW))
-        .open(path)
-}
-
-fn flags(flags: OFlags) -> i32 {
-    flags.bits().cast_signed()
+    let opened = Place::of(path)?.open(OFlags::RDONLY | OFlags::DIRECTORY, 0);
+    Ok(opened?.into())
 }
 
 fn has_no_links(error: &io::Error) -> bool {
@@ -293,7 +313,7 @@ fn has_no_links(error: &io::Error) -> bool {
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let mut target = new_file(to)?;
+    let mut target = new_file(to, PRIVATE)?;
     io::copy(&mut open_regular(from)?, &mut target)?;
     target.sync_all()
 }
@@ -337,6 +357,48 @@ mod tests {
         assert!(RealDisk.open_append(&link).is_err());
         assert_eq!(RealDisk.metadata(&link).unwrap().kind, FileKind::Link);
         assert_eq!(RealDisk.read(&path, 100).unwrap(), b"secret");
+    }
+
+    /// In a folder of the user's a link counts, in one of ours it leads nowhere.
+    // covers: X5
+    #[test]
+    fn nothing_in_a_state_directory_leads_elsewhere() {
+        let (folder, _) = folder();
+        let elsewhere = folder.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join("file"), "secret").unwrap();
+        for place in [".hankweave", "of-the-user"] {
+            let place = folder.path().join(place);
+            fs::create_dir(&place).unwrap();
+            fs::write(place.join("own"), "x").unwrap();
+            symlink(&elsewhere, place.join("runs")).unwrap();
+            let (linked, new) = (place.join("runs/file"), place.join("runs/new"));
+            let done = [
+                RealDisk.read(&linked, 9).is_ok(),
+                RealDisk.metadata(&linked).is_ok(),
+                RealDisk.list_dir(&place.join("runs")).is_ok(),
+                RealDisk.create_new(&new, b"").is_ok(),
+                RealDisk.remove_file(&new).is_ok(),
+                RealDisk.create_append(&new).is_ok(),
+                RealDisk.open_append(&new).is_ok(),
+                RealDisk.rename(&new, &place.join("runs/other")).is_ok(),
+                RealDisk.link_or_copy(&place.join("own"), &new).is_ok(),
+                RealDisk.create_dir_private(&place.join("runs/a")).is_ok(),
+                RealDisk.make_private_dirs(&place.join("runs/b/c")).is_ok(),
+                RealDisk.make_private_dirs(&place.join("runs")).is_ok(),
+            ];
+            assert_eq!(done, [place.ends_with("of-the-user"); 12], "{}", place.display());
+            if place.ends_with(".hankweave") {
+                assert_eq!(RealDisk.list_dir(&elsewhere).unwrap(), ["file"]);
+            }
+        }
+        let deep = folder.path().join(".hankweave/a/b/c");
+        RealDisk.make_private_dirs(&deep).unwrap();
+        RealDisk.make_private_dirs(&deep).unwrap();
+        RealDisk.create_new(&deep.join("file"), b"x").unwrap();
+        RealDisk.rename(&deep.join("file"), &deep.join("other")).unwrap();
+        assert_eq!(RealDisk.list_dir(&deep).unwrap(), ["other"]);
+        assert!(RealDisk.read(&deep.join("../c/other"), 9).is_err());
     }
 
     #[test]

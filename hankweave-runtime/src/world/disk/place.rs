@@ -1,0 +1,120 @@
+//! Where an operation on a path happens: beneath `.hankweave` no link is followed on the way ("reliability and security", rule X5).
+//!
+//! Whoever can write into the state directory could put a link in the place of a folder of ours, and what we write would appear elsewhere. So what
+//! lies in there is reached name by name from the open directory. Other paths are the user's, whose links count.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path};
+
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::paths::STATE_DIR;
+
+/// An open directory, and what is named in it; or a path of the user's as it is.
+#[derive(Debug)]
+pub(super) struct Place<'p> {
+    folder: Option<OwnedFd>,
+    name: &'p Path,
+}
+
+/// What becomes of folders on the way that are not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Refuse,
+    Make,
+}
+
+impl<'p> Place<'p> {
+    /// The place of `path`, whose folder must exist.
+    pub(super) fn of(path: &'p Path) -> io::Result<Self> {
+        Self::reach(path, Missing::Refuse)
+    }
+
+    fn reach(path: &'p Path, missing: Missing) -> io::Result<Self> {
+        let Some(state_dir) = state_dir_of(path) else {
+            return Ok(Self {
+                folder: None,
+                name: path,
+            });
+        };
+        let mut folder = open_dir(CWD, state_dir)?;
+        let mut names = path.strip_prefix(state_dir).unwrap_or(path).components();
+        let last = names.next_back();
+        for name in names {
+            let name = normal(name)?;
+            if missing == Missing::Make {
+                make(&folder, name)?;
+            }
+            folder = open_dir(&folder, name)?;
+        }
+        let name = last.map(normal).transpose()?.unwrap_or_default();
+        Ok(Self {
+            folder: Some(folder),
+            name: Path::new(name),
+        })
+    }
+
+    /// The directory that [`name`](Self::name) is relative to.
+    pub(super) fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_ref().map_or(CWD, AsFd::as_fd)
+    }
+
+    pub(super) fn name(&self) -> &Path {
+        self.name
+    }
+
+    /// Whether it is beneath a state directory.
+    pub(super) fn is_ours(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// Opens what is there with these flags, and no link.
+    pub(super) fn open(&self, flags: OFlags, mode: u32) -> rustix::io::Result<OwnedFd> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        retry_on_intr(|| openat(self.folder(), self.name, flags, Mode::from_raw_mode(mode)))
+    }
+}
+
+/// Makes the directory `path` beneath a state directory, with the parents that it lacks; `false` when it belongs elsewhere.
+pub(super) fn make_dirs_of_ours(path: &Path) -> io::Result<bool> {
+    let place = Place::reach(path, Missing::Make)?;
+    if place.is_ours() {
+        make(&place.folder(), place.name().as_os_str())?;
+        open_dir(place.folder(), place.name())?;
+    }
+    Ok(place.is_ours())
+}
+
+/// The innermost state directory that `path` is beneath.
+pub(super) fn state_dir_of(path: &Path) -> Option<&Path> {
+    let mut folders = path.ancestors().skip(1);
+    folders.find(|folder| folder.file_name() == Some(OsStr::new(STATE_DIR)))
+}
+
+/// Makes a directory for its owner alone, unless there is something.
+fn make(parent: &impl AsFd, name: &OsStr) -> io::Result<()> {
+    match mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open_dir(parent: impl AsFd, name: impl AsRef<Path>) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(retry_on_intr(|| {
+        openat(parent.as_fd(), name.as_ref(), flags, Mode::empty())
+    })?)
+}
+
+fn normal(name: Component<'_>) -> io::Result<&OsStr> {
+    match name {
+        Component::Normal(name) => Ok(name),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidFilename,
+            "a path in the state directory leads nowhere else",
+        )),
+    }
+}
