@@ -105,7 +105,9 @@ fn headline(outcome: &RunOutcome) -> String {
         RunResult::Failed(id) => format!("Failed at {id}; {} completed before it.", counted(done, "codon")),
         RunResult::Unsaved(id) => {
             let done = counted(done, "codon");
-            format!("Failed at {id}, because the disk did not take what it needs; {done} completed before it.")
+            format!(
+                "Failed at {id}, because the disk did not take what it needs; {done} completed before it."
+            )
         }
         RunResult::OutputFailed(id, why) => {
             format!("Failed: {id} completed, but its results were not handed out: {why}")
