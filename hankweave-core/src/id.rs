@@ -175,7 +175,7 @@ impl fmt::Display for Pid {
 /// A commit in the checkpoint repository.
 ///
 /// Files of the older system hold abbreviated and even blank values, so any text is read; only
-/// [`is_blank`](Self::is_blank) tells whether it can name a commit at all ("state model", section 10, row 17).
+/// `is_blank` tells whether it can name a commit at all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -220,6 +220,18 @@ pub fn is_safe_argument(text: &str) -> bool {
     text.len() <= MAX_ID_BYTES
         && bytes.next().is_some_and(|first| first.is_ascii_alphanumeric())
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte))
+}
+
+/// Whether `text` may stand on a command line as the name of a model: a safe argument, and behind it a note in brackets of at most 16 letters and
+/// digits where there is one (`opus[1m]`).
+#[must_use]
+pub fn is_model_name(text: &str) -> bool {
+    let Some((name, note)) = text.strip_suffix(']').and_then(|text| text.split_once('[')) else {
+        return is_safe_argument(text);
+    };
+    is_safe_argument(name)
+        && (1..=16).contains(&note.len())
+        && note.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Checks an id that an author wrote into hank.json: `[A-Za-z0-9][A-Za-z0-9._-]{0,127}` and no name that Windows
@@ -362,5 +374,21 @@ mod tests {
         assert!(!is_safe_argument("--model"));
         assert!(!is_safe_argument(""));
         assert!(!is_safe_argument("a b"));
+        for name in ["opus", "opus[1m]", "anthropic/claude-opus-5[1m]"] {
+            assert!(is_model_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "[1m]",
+            "opus[]",
+            "opus[1m",
+            "opus]",
+            "opus[--x]",
+            "-x[1m]",
+            "opus[1m][1m]",
+            "opus[12345678901234567]",
+        ] {
+            assert!(!is_model_name(name), "{name}");
+        }
     }
 }

@@ -73,18 +73,52 @@ fn value_of(setting: Setting) -> Value {
     let mut schema = match setting {
         Setting::Port => json!({"type": "integer", "minimum": 0, "maximum": 65_535}),
         Setting::Autostart | Setting::IgnoreRigFailures => json!({"type": "boolean"}),
-        Setting::Model => json!({"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$"}),
+        Setting::Model => {
+            json!({"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}(\[[A-Za-z0-9]{1,16}\])?$"})
+        }
         Setting::AnthropicBaseUrl => json!({"type": "string", "pattern": "^https?://"}),
         Setting::OutputDirectory => json!({"type": "string", "minLength": 1}),
         Setting::DataHashTimeLimit => json!({"type": "integer", "minimum": 1}),
         Setting::ShimIdleTimeout => json!({"type": "integer", "minimum": 1, "maximum": 1_800}),
         Setting::SettleSeconds => json!({"type": "integer", "minimum": 1, "maximum": 86_400}),
         Setting::MaxDollars | Setting::MaxTimeSeconds => json!({"type": "number", "exclusiveMinimum": 0}),
+        Setting::Prices => json!({"anyOf": [{"type": "string", "minLength": 1}, prices()]}),
     };
     if let Some(default) = setting.default() {
         schema["default"] = json!(default);
     }
     schema
+}
+
+/// Prices of single models, as a file of prices has them as well.
+fn prices() -> Value {
+    let dollars = json!({"type": "number", "minimum": 0, "maximum": 1_000_000});
+    let mut rates: Map<String, Value> = ["input", "output", "cacheWrite", "cacheWrite1h", "cacheRead"]
+        .map(|key| (key.to_owned(), dollars.clone()))
+        .into_iter()
+        .collect();
+    let mut long = rates.clone();
+    long.insert("aboveTokens".to_owned(), json!({"type": "integer", "minimum": 1}));
+    rates.insert("webSearch".to_owned(), dollars);
+    rates.insert("from".to_owned(), json!({"type": "string"}));
+    let required = ["aboveTokens", "input", "output"];
+    let long =
+        json!({"type": "object", "properties": long, "required": required, "additionalProperties": false});
+    rates.insert("longPrompt".to_owned(), long);
+    let rate = json!({"type": "object", "properties": rates, "required": ["input", "output"], "additionalProperties": false});
+    let text = json!({"type": "string"});
+    json!({
+        "type": "object",
+        "properties": {
+            "$schema": text,
+            "asOf": text,
+            "unit": text,
+            "sources": {"type": "array", "items": text},
+            "models": {"type": "object", "additionalProperties": rate},
+        },
+        "required": ["models"],
+        "additionalProperties": false,
+    })
 }
 
 /// What somebody is told of what happened.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::Launch;
 use hankweave_core::budget::Ceiling;
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::state::HankweaveState;
 
 use crate::checkpoint::CheckpointStore;
@@ -50,6 +51,8 @@ pub struct RunOptions {
     pub attended: bool,
     /// What everything may use; replaces what the hank says, each currency for itself.
     pub ceiling: Ceiling,
+    /// What models cost, for agents that tell tokens but no money.
+    pub prices: Arc<Prices>,
     /// What agents may read as `read_only_data_source`: a file or a folder.
     pub data: Option<PathBuf>,
     /// Clients are told the content of files that change, as far as it is text of at most 64 KiB, and the journal keeps it.
@@ -93,6 +96,7 @@ impl Default for RunOptions {
             autostart: true,
             attended: false,
             ceiling: Ceiling::default(),
+            prices: Prices::listed(),
             data: None,
             file_contents: false,
             output: None,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Extra;
 
-/// The reason of a failed codon ("state model", section 3).
+/// The reason of a failed codon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -23,7 +23,7 @@ pub struct FailureReason {
     /// The codon was stopped together with its run, so this says nothing about the codon; a name of our own, written only when it holds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// The sentinels that did not load, as hank.json names them; only for [`FailureKind::SentinelLoadFailure`].
+    /// The sentinels that did not load, as hank.json names them; only for `sentinel-load-failure`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel_refs: Option<Vec<String>>,
     /// Names that other versions wrote; kept as they are.

@@ -183,7 +183,7 @@ struct Stored {
     extra: Extra,
 }
 
-/// The record of one sentinel ("state model", section 3).
+/// The record of one sentinel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Extra;
 
-/// Tokens of one message, one codon or one run; sums stop at the largest number ("reliability and security", rule D10).
+/// Tokens of one message, one codon or one run; sums stop at the largest number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -18,9 +18,9 @@ use crate::time::Timestamp;
 
 /// A fact that changes the state document.
 ///
-/// Thirteen kinds are documented. [`ExtensionCountUpdated`](Self::ExtensionCountUpdated) comes from files of the older system and is only read.
-/// [`PlanReplaced`](Self::PlanReplaced) is ours: the documented events do not tell how a loop grew the plan, and a log without that could not
-/// rebuild the document. So is [`RollbackPending`](Self::RollbackPending): where the next run goes on must survive a crash.
+/// Thirteen kinds are documented. `ExtensionCountUpdated` comes from files of the older system and is only read.
+/// `PlanReplaced` is ours: the documented events do not tell how a loop grew the plan, and a log without that could not
+/// rebuild the document. So is `RollbackPending`: where the next run goes on must survive a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
@@ -77,7 +77,7 @@ pub enum StateEvent {
         from: CodonStatus,
         /// The state it enters.
         to: CodonStatus,
-        /// What that state demands; see [`decode_metadata`](super::decode_metadata).
+        /// What that state demands; the border checks it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Map<String, Value>>,
     },

@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
-/// The value of a codon's field `agent` ("command line", section "run").
+use crate::cost::pricing::is_alias;
+
+/// The value of a codon's field `agent`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum AgentChoice {
-    /// An agent by name: `claude`, `codex`, `pi`, `scripted`, or one that an embedder registered.
+    /// An agent by name: `claude`, `scripted`, or one that an embedding program registered.
     Named(String),
     /// A program of the author's own.
     Command(AgentCommand),
@@ -18,13 +20,13 @@ pub enum AgentChoice {
     },
 }
 
-/// A program that speaks the stream of a known agent.
+/// A program of the author's own that reads the prompt from its standard input and prints the stream of a known agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentCommand {
     /// The program and its arguments, at least the program; no shell is involved.
     pub command: Vec<String>,
-    /// The name of the agent whose output format the program prints.
+    /// The agent whose output format the program prints: `claude`.
     pub stream: String,
 }
 
@@ -55,7 +57,9 @@ impl AgentChoice {
 #[must_use]
 pub fn agent_for_model(model: &str) -> &'static str {
     let model = model.to_ascii_lowercase();
-    if model == "scripted" {
+    if is_alias(&model) {
+        "claude"
+    } else if model == "scripted" {
         "scripted"
     } else if is_anthropic(&model) {
         "claude"
@@ -102,6 +106,9 @@ mod tests {
                 "sonnet-high",
                 "claude-sonnet-4-5",
                 "anthropic/claude-haiku-4-5",
+                "claude-opus-5[1m]",
+                "opus[1m]",
+                "default",
             ],
         );
         check(

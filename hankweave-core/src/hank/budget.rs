@@ -25,6 +25,7 @@ pub struct CodonBudget {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_context_tokens: Option<u64>,
     /// What happens at the limit; `complete` when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "complete")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exceeded: Option<OnExceeded>,
 }
@@ -42,12 +43,14 @@ pub struct ContainerBudget {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_time_seconds: Option<f64>,
     /// How dollars are shared; `shared` when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "shared")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocation: Option<Allocation>,
     /// Share of each direct child, by id: above 0, at most 1.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shares: BTreeMap<String, f64>,
     /// What happens at the limit; `complete` when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "complete")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exceeded: Option<OnExceeded>,
 }

@@ -12,7 +12,7 @@ use super::budget::{CodonBudget, ContainerBudget};
 use super::problem::Places;
 use crate::id::{CodonId, LoopId};
 
-/// A whole hank.json ("hank configuration", section 1).
+/// A whole hank.json.
 ///
 /// Serialising it gives a hank.json again, without comments and with defaults left out.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -55,7 +55,7 @@ impl Hank {
     }
 
     /// All codons with their JSON paths, such as `hank[1].codons[0]`.
-    pub(super) fn located_codons(&self) -> impl Iterator<Item = (String, &CodonConfig)> {
+    pub fn located_codons(&self) -> impl Iterator<Item = (String, &CodonConfig)> {
         let items = self.items.iter().enumerate();
         items.flat_map(|(index, item)| item.located_codons(index))
     }
@@ -101,7 +101,7 @@ pub struct Meta {
     pub author: Option<String>,
 }
 
-/// Settings of the runtime that a hank brings along ("hank configuration", section 1.1).
+/// Settings of the runtime that a hank brings along.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
@@ -111,6 +111,7 @@ pub struct Overrides {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Milliseconds that hashing the data may take, above 0.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 5000)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_hash_time_limit: Option<u64>,
     /// Settings for all sentinels, checked for shape only.
@@ -189,7 +190,7 @@ impl HankItem {
     }
 }
 
-/// One codon as it is configured ("hank configuration", section 2).
+/// One codon as it is configured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -239,6 +240,7 @@ pub struct CodonConfig {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub archive_on_success: Vec<String>,
     /// What follows a failure; `abort` when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "abort")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
     /// How to retry; only with `onFailure: "retry"`.
@@ -248,9 +250,11 @@ pub struct CodonConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exhaust_with_prompt: Option<String>,
     /// How often `exhaustWithPrompt` may resume, at least 1; 100 when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 100)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_extensions: Option<u64>,
     /// Whether the agent may compact its context; false when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compact: Option<bool>,
     /// Seconds the agent may be silent, 1 to 1800; 1800 when absent. It is warned of before, and an agent that has said its success has succeeded
@@ -298,14 +302,14 @@ pub enum ContinuationMode {
     ContinuePrevious,
 }
 
-/// What follows when a codon fails ("hank configuration", section 6.4).
+/// What follows when a codon fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum OnFailure {
     /// The run stops.
     Abort,
-    /// The codon is tried again, see [`RetryConfig`].
+    /// The codon is tried again, see `retryConfig`.
     Retry,
     /// The failure is recorded and the next codon starts.
     Ignore,
@@ -318,12 +322,15 @@ pub enum OnFailure {
 #[serde(rename_all = "camelCase")]
 pub struct RetryConfig {
     /// How often the codon is tried again after its first failure, 1 to 10.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 3)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u64>,
     /// Milliseconds before the first retry, 0 to 60,000; doubles each time.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 1000)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
     /// Upper limit of the delay in milliseconds, 0 to 600,000.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 60000)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_delay_ms: Option<u64>,
 }
@@ -358,7 +365,7 @@ pub enum PromptSource {
     Text(String),
 }
 
-/// Codons that are repeated ("hank configuration", section 3).
+/// Codons that are repeated.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -397,7 +404,7 @@ pub enum TerminateOn {
     ContextExceeded,
 }
 
-/// One step that prepares the workspace ("hank configuration", section 4.1).
+/// One step that prepares the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
@@ -407,6 +414,7 @@ pub struct RigItem {
     #[serde(flatten)]
     pub action: RigAction,
     /// Whether a failure is reported and then ignored.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub allow_failure: bool,
 }
@@ -448,6 +456,7 @@ pub struct RigCommand {
     /// Text for the shell, not empty.
     pub run: String,
     /// Where it runs.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "project")))]
     #[serde(skip_serializing_if = "WorkingDirectory::is_default")]
     pub working_directory: WorkingDirectory,
 }
@@ -471,7 +480,7 @@ impl WorkingDirectory {
     }
 }
 
-/// One group of files for the output directory ("hank configuration", section 4.3).
+/// One group of files for the output directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
@@ -485,7 +494,7 @@ pub struct OutputItem {
     pub before_copy: Vec<RigCommand>,
 }
 
-/// A sentinel of a codon ("hank configuration", section 9).
+/// A sentinel of a codon.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]

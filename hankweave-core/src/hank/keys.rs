@@ -41,17 +41,21 @@ impl Keys {
 
 /// The entry of `names` that `word` is most probably a misspelling of.
 pub(super) fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
+    nearest_names(word, names, 1).pop()
+}
+
+/// The entries of `names` that `word` may be a misspelling of, at most `most`, the nearest one first.
+pub(super) fn nearest_names<'n>(word: &str, names: &[&'n str], most: usize) -> Vec<&'n str> {
     // Comparing takes time proportional to the product of the lengths, and no key is longer than this.
     if word.len() > 64 {
-        return None;
+        return Vec::new();
     }
     let lower = word.to_lowercase();
     let likeness = |name: &str| strsim::jaro_winkler(&lower, &name.to_lowercase());
-    let (likeness, best) = names
-        .iter()
-        .map(|name| (likeness(name), *name))
-        .max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    (likeness > 0.85).then_some(best)
+    let near = names.iter().map(|name| (likeness(name), *name));
+    let mut near: Vec<_> = near.filter(|(likeness, _)| *likeness > 0.85).collect();
+    near.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    near.into_iter().take(most).map(|(_, name)| name).collect()
 }
 
 fn matches(mistake: &str, key: &str) -> bool {

@@ -18,12 +18,14 @@ mod lines;
 mod parse;
 pub mod paths;
 mod patterns;
+mod prices;
 mod problem;
 pub mod prompt;
 mod read;
 mod reader;
 mod redirects;
 mod references;
+mod runnable;
 mod setting;
 mod support;
 
@@ -37,9 +39,11 @@ pub use document::{
 };
 pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_sentinel, parse, parse_bytes};
 pub use patterns::{PatternError, Patterns};
+pub use prices::{PriceFile, PriceSource};
 pub use problem::{Level, Places, Position, Problem, Problems};
 pub use redirects::redirecting_variables;
 pub use references::{Reference, ReferenceKind, copy_targets, references};
+pub use runnable::{STREAMS, nearest_models, uncounted_money, unknown_names};
 #[cfg(feature = "schema")]
 pub(crate) use setting::WITHOUT_EFFECT;
 pub use setting::{LONGEST_SILENCE_SECONDS, RuntimeFile, SETTLE_SECONDS, Setting, SettingValue};

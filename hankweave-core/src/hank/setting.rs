@@ -10,12 +10,13 @@ use serde::{Serialize, Serializer};
 use super::document::Overrides;
 use super::keys::Keys;
 use super::parse::read_with;
+use super::prices::{self, PriceSource};
 use super::problem::{Position, Problems};
 use super::read::settings::{dollars, milliseconds};
 use super::read::{model, seconds_of_silence, seconds_to_settle};
 use super::reader::{Fields, Node, Reader};
 use crate::cost::Usd;
-use crate::id::is_safe_argument;
+use crate::id::is_model_name;
 
 /// How long an agent may be silent where nobody says anything ("reliability and security", rule S6): long enough for any answer of a model.
 pub const LONGEST_SILENCE_SECONDS: u64 = 30 * 60;
@@ -44,6 +45,8 @@ pub enum Setting {
     SettleSeconds,
     /// Whether a run goes on when an item of a rig fails.
     IgnoreRigFailures,
+    /// Prices of single models, laid over the list.
+    Prices,
     /// What a run and those before it may spend.
     MaxDollars,
     /// How long a run and those before it may go on.
@@ -63,6 +66,8 @@ pub enum SettingValue {
     Dollars(Usd),
     /// A time, above 0.
     Seconds(f64),
+    /// Prices of models.
+    Prices(PriceSource),
 }
 
 /// What hankweave.json says.
@@ -86,6 +91,7 @@ impl Setting {
         Self::ShimIdleTimeout,
         Self::SettleSeconds,
         Self::IgnoreRigFailures,
+        Self::Prices,
         Self::MaxDollars,
         Self::MaxTimeSeconds,
     ];
@@ -103,6 +109,7 @@ impl Setting {
             Self::ShimIdleTimeout => "shimIdleTimeout",
             Self::SettleSeconds => "settleSeconds",
             Self::IgnoreRigFailures => "ignoreRigFailures",
+            Self::Prices => "prices",
             Self::MaxDollars => "budget.maxDollars",
             Self::MaxTimeSeconds => "budget.maxTimeSeconds",
         }
@@ -137,6 +144,7 @@ impl Setting {
             Self::Model
             | Self::AnthropicBaseUrl
             | Self::OutputDirectory
+            | Self::Prices
             | Self::MaxDollars
             | Self::MaxTimeSeconds => None,
         }
@@ -155,6 +163,7 @@ impl Setting {
             | Self::AnthropicBaseUrl
             | Self::OutputDirectory
             | Self::IgnoreRigFailures
+            | Self::Prices
             | Self::MaxDollars
             | Self::MaxTimeSeconds => None,
         }
@@ -206,6 +215,7 @@ impl Setting {
             Self::SettleSeconds => seconds_to_settle(reader, node).map(SettingValue::Number),
             Self::MaxDollars => dollars(reader, node).map(SettingValue::Dollars),
             Self::MaxTimeSeconds => reader.positive(node).map(SettingValue::Seconds),
+            Self::Prices => prices::source(reader, node).map(SettingValue::Prices),
         }
     }
 }
@@ -231,6 +241,7 @@ static RUNTIME_FILE: Keys = Keys {
         "shimIdleTimeout",
         "settleSeconds",
         "ignoreRigFailures",
+        "prices",
         "sentinel",
         "telemetry",
         "budget",
@@ -323,7 +334,7 @@ fn check_url(url: &str) -> Result<(), &'static str> {
     }
 }
 
-fn check_path(path: &str) -> Result<(), &'static str> {
+pub(super) fn check_path(path: &str) -> Result<(), &'static str> {
     match path {
         _ if path.trim().is_empty() => Err("must not be empty"),
         _ if path.contains('\0') => Err("must not contain a NUL character"),
@@ -336,8 +347,14 @@ impl fmt::Display for SettingValue {
         match self {
             Self::Flag(flag) => flag.fmt(f),
             Self::Number(number) => number.fmt(f),
-            Self::Text(text) if is_safe_argument(text) => f.write_str(text),
-            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Text(text) | Self::Prices(PriceSource::File(text)) if is_model_name(text) => {
+                f.write_str(text)
+            }
+            Self::Text(text) | Self::Prices(PriceSource::File(text)) => write!(f, "{text:?}"),
+            Self::Prices(PriceSource::Models(models)) => {
+                let names: Vec<&str> = models.keys().map(String::as_str).collect();
+                write!(f, "of {}", names.join(", "))
+            }
             Self::Dollars(dollars) => dollars.fmt(f),
             Self::Seconds(seconds) => write!(f, "{seconds} s"),
         }
@@ -352,6 +369,7 @@ impl Serialize for SettingValue {
             Self::Text(text) => text.serialize(serializer),
             Self::Dollars(dollars) => dollars.serialize(serializer),
             Self::Seconds(seconds) => seconds.serialize(serializer),
+            Self::Prices(prices) => prices.serialize(serializer),
         }
     }
 }
@@ -402,7 +420,7 @@ mod tests {
             [
                 "1:10: error: port: must be a whole number from 0 to 65535, not `70000`",
                 "1:30: error: autostart: must be true or false, not a string",
-                "1:45: error: model: is no model name: only letters, digits and . _ : / - are allowed, beginning with a letter or a digit",
+                "1:45: error: model: is no model name: only letters, digits and . _ : / - are allowed, beginning with a letter or a digit, and a note such as [1m] behind them",
                 "1:72: error: anthropicBaseUrl: must begin with http:// or https://",
                 "1:102: error: outputDirectory: must not be empty",
                 "2:23: error: dataHashTimeLimit: must be a whole number, at least 1, not `0`",
@@ -438,7 +456,7 @@ mod tests {
             .iter()
             .filter_map(|setting| setting.variable())
             .collect();
-        assert_eq!(names.len(), 8);
+        assert_eq!(names.len(), 9);
         assert!(names.contains(&"HANKWEAVE_RUNTIME_ANTHROPIC_BASE_URL".to_owned()));
         let flag = |text| Setting::Autostart.from_variable(text);
         assert_eq!(flag("1"), Ok(SettingValue::Flag(true)));

@@ -7,7 +7,7 @@ use crate::hank::CodonConfig;
 use crate::id::{CodonId, LoopId};
 use crate::machine::Extra;
 
-/// One step of the plan ("state model", section 8).
+/// One step of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

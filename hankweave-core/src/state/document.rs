@@ -10,9 +10,9 @@ use crate::id::{CheckpointSha, RunId};
 use crate::machine::Extra;
 use crate::plan::PlanEntry;
 
-/// What `.hankweave/state.json` holds ("state model", section 2).
+/// What `.hankweave/state.json` holds.
 ///
-/// Runs, codons and the plan are shared behind [`Arc`], so a clone is a cheap snapshot: it copies one pointer for each run, and the reducer copies
+/// Runs, codons and the plan are shared, so a clone is a cheap snapshot: it copies one pointer for each run, and the reducer copies
 /// only what it changes afterwards.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -69,8 +69,7 @@ impl HankweaveState {
 
 /// A way back that was chosen and that no run has taken up yet.
 ///
-/// It is on record before the first file changes, so a restore that was interrupted is finished by the next start
-/// ("reliability and security", rule G8).
+/// It is on record before the first file changes, so a restore that was interrupted is finished by the next start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -22,7 +22,7 @@ pub use crate::run::RunStatus;
 pub struct Run {
     /// Its id.
     pub run_id: RunId,
-    /// Absolute path of its folder; the last part is the run id. Never trusted for writing ("reliability and security", rule X6).
+    /// Absolute path of its folder; the last part is the run id. Never trusted for writing.
     pub run_folder: PathBuf,
     /// The branch of its checkpoints, `run-<run id>`.
     pub git_branch: String,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::machine::Extra;
 
-/// The result of a completed task ("task system", section 1).
+/// The result of a completed task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskResult {

@@ -11,7 +11,7 @@ use crate::thread::CodonPoint;
 
 /// A command with the name that its client gave it: `{id, type, data?}`.
 ///
-/// The same request sent twice is one request: whoever lost the answer asks again with the same id ("reliability and security", section 5).
+/// The same request sent twice is one request: whoever lost the answer asks again with the same id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Request {

@@ -136,7 +136,7 @@ pub enum Event {
         action: AgentAction,
         /// The text.
         content: String,
-        /// The tool, for [`AgentAction::ToolUse`].
+        /// The tool, when it uses one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_name: Option<String>,
         /// Its input as the agent gave it.
@@ -185,7 +185,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model_id: Option<String>,
     },
-    /// A line of the agent was too long to be read; its log has it ("reliability and security", rule S9).
+    /// A line of the agent was too long to be read; its log has it.
     #[serde(rename = "output.truncated")]
     OutputTruncated {
         /// The codon.
@@ -195,7 +195,7 @@ pub enum Event {
         /// SHA-256 of these bytes, in hexadecimal digits.
         sha256: String,
     },
-    /// A line of the agent was no JSON object; its log has it ("reliability and security", rule S9).
+    /// A line of the agent was no JSON object; its log has it.
     #[serde(rename = "output.unparsed")]
     OutputUnparsed {
         /// The codon.

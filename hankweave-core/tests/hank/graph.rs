@@ -279,8 +279,6 @@ fn doubtful_budgets_are_warnings() {
         &[fresh("a", &of(r#"{"maxTimeSeconds": 6}"#))],
         "`a` has more time than everything together",
     );
-    let unknown = fresh("a", &of(r#"{"maxDollars": 1}"#)).replace("sonnet", "house-model");
-    check("{}", &[unknown], "the price of `house-model` is not known");
 }
 
 /// Hank configuration, section 8: a doubt about the first iteration does not hide what a later one can never do.

@@ -161,9 +161,11 @@ pub(crate) enum Command {
     /// Write a small hank that runs at once with the scripted agent
     Init(InitArgs),
     /// Check a hank and show what it would do; runs nothing, writes nothing
-    Validate(ValidateArgs),
+    Validate(Box<ValidateArgs>),
     /// Show every setting with its value and where it came from
     Config(Box<ConfigArgs>),
+    /// Show what models cost, and who says so
+    Prices(PricesArgs),
     /// Show where a run stands, what it cost and what comes next
     Status(Execution),
     /// Show the execution thread: one history out of many runs, newest first
@@ -296,6 +298,18 @@ pub(crate) struct SettingArgs {
     /// Go on when an item of a rig fails.
     #[arg(long)]
     pub(crate) ignore_rig_failures: bool,
+    /// Prices of models, laid over the list prices; `hankweave prices` shows both.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) prices: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PricesArgs {
+    /// The name of a model, as an agent says it or as it stands in a hank [default: all that are known].
+    pub(crate) model: Option<String>,
+    /// Prices of models, laid over the list prices: {"models": {"NAME": {"input": 3, "output": 15}}}, in dollars per million tokens.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) prices: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -351,6 +365,11 @@ pub(crate) struct ValidateArgs {
     /// A hank.json, or the folder that holds one.
     #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
     pub(crate) hank: PathBuf,
+    /// Look at it as if every codon ran with this agent.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
 }
 
 #[derive(Debug, Subcommand)]

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use hankweave_core::hank::{Hank, Position, Setting, SettingValue};
+use hankweave_core::hank::{Hank, Position, PriceSource, Setting, SettingValue};
 use serde_json::{Map, Value, json};
 
 use super::args::{ConfigArgs, Global, SettingArgs};
@@ -33,7 +34,7 @@ pub(super) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Fai
         let message = format!("the hank cannot be used\n{}", problems.trim_end());
         return Err(Failure::new(FailureKind::Input, message));
     }
-    let configuration = resolve(hank, &args.settings)?;
+    let configuration = resolve(hank, &flags(&args.settings)?)?;
     let hank_file = loaded.as_ref().map(|loaded| loaded.file.display().to_string());
     if global.json() {
         return super::state::print_json(&as_json(&configuration, hank_file.as_deref()));
@@ -46,8 +47,8 @@ pub(super) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Fai
 }
 
 /// Reads all layers.
-pub(super) fn resolve(hank: Option<&Hank>, args: &SettingArgs) -> Result<Configuration, Failure> {
-    let configuration = Configuration::read(&RealDisk, &Environment::of_process(), hank, &flags(args)?);
+pub(super) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuration, Failure> {
+    let configuration = Configuration::read(&RealDisk, &Environment::of_process(), hank, flags);
     configuration.map_err(|error| match error {
         SettingsError::Bad(_) => Failure::from_error(FailureKind::Input, &error)
             .hint("nothing was written; `hankweave schema config` says which settings there are"),
@@ -69,11 +70,12 @@ pub(super) fn world(configuration: &Configuration) -> io::Result<World> {
     })
 }
 
-fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
-    let output = args.output.as_ref().map(|path| {
-        let text = path.to_str().map(str::to_owned);
-        text.ok_or_else(|| Failure::new(FailureKind::Usage, "the output directory is not UTF-8 text"))
-    });
+/// What the command line says of the settings.
+pub(super) fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
+    let output = args
+        .output
+        .as_deref()
+        .map(|path| text_of(path, "the output directory"));
     let flags = [
         (
             Setting::Port,
@@ -98,7 +100,21 @@ fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
     let given = flags
         .into_iter()
         .filter_map(|(setting, value)| Some((setting, value?)));
-    Ok(given.collect())
+    with_prices(given.collect(), args.prices.as_deref())
+}
+
+/// The same with the file that `--prices` names.
+pub(super) fn with_prices(mut flags: Flags, file: Option<&Path>) -> Result<Flags, Failure> {
+    if let Some(file) = file {
+        let file = text_of(file, "the path of the prices")?;
+        flags.insert(Setting::Prices, SettingValue::Prices(PriceSource::File(file)));
+    }
+    Ok(flags)
+}
+
+fn text_of(path: &Path, what: &str) -> Result<String, Failure> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Failure::new(FailureKind::Usage, format!("{what} is not UTF-8 text")))
 }
 
 fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {

@@ -20,6 +20,7 @@ mod exit;
 mod init;
 mod journal;
 mod logging;
+mod prices;
 mod question;
 #[cfg(feature = "client")]
 mod remote;
@@ -105,6 +106,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Init(args) => init::init(&global, &args),
         Command::Validate(args) => validate::validate(&global, &args),
         Command::Config(args) => config::config(&global, &args),
+        Command::Prices(args) => prices::prices(&global, &args),
         Command::Status(args) => status::status(&global, &args),
         Command::Rollback(args) => rollback::rollback(&global, &args),
         #[cfg(feature = "client")]

@@ -15,7 +15,7 @@ use super::server_log::ServerLog;
 use super::show::Show;
 use super::signals::{self, stopped};
 use super::typed::{Change, Typed, path_word};
-use super::{commands, config, logging};
+use super::{commands, config, logging, prices};
 use crate::config::Configuration;
 use crate::data::DataError;
 use crate::embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
@@ -34,7 +34,8 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
     let log = logging::install(global);
     make_new_files_private();
     let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
-    let configuration = config::resolve(loaded.hank.as_ref(), &args.settings)?;
+    let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
+    let prices = prices::known(&configuration)?;
     if let Some(hank) = &mut loaded.hank {
         configuration.write_into(hank);
     }
@@ -61,6 +62,7 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         file_contents: args.file_contents,
         output: output_directory(args, &configuration)?,
         ceiling: configuration.ceiling(),
+        prices,
         recovery: match args.recover {
             Some(Recover::CrashPoint) => Recovery::CrashPoint,
             Some(Recover::LastSuccess) | None => Recovery::LastSuccess,
@@ -297,7 +299,7 @@ pub(super) const SURVIVORS: &str =
 
 pub(super) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
     match error {
-        OpenError::Preflight(PreflightError::Hank(_) | PreflightError::UnknownAgent { .. }) => {
+        OpenError::Preflight(PreflightError::Hank(_)) => {
             Failure::from_error(FailureKind::Input, error)
                 .hint(format!("`{}` shows everything about the hank; nothing was written", typed.validate()))
         }

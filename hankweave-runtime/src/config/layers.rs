@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::Usd;
-use hankweave_core::hank::{Hank, Overrides, Position, Setting, SettingValue};
+use hankweave_core::hank::{Hank, Overrides, Position, PriceSource, Setting, SettingValue};
 
 use super::file::{self, Found};
 use crate::hank_files::RefError;
@@ -106,6 +106,14 @@ impl Configuration {
     pub(crate) fn text(&self, setting: Setting) -> Option<&str> {
         match self.value(setting) {
             Some(SettingValue::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Where prices stand that are laid over the list.
+    pub(crate) fn prices(&self) -> Option<&PriceSource> {
+        match self.value(Setting::Prices) {
+            Some(SettingValue::Prices(prices)) => Some(prices),
             _ => None,
         }
     }
@@ -234,7 +242,9 @@ fn amount(value: &SettingValue) -> (Usd, f64) {
     match value {
         SettingValue::Dollars(dollars) => (*dollars, 0.0),
         SettingValue::Seconds(seconds) => (Usd::ZERO, *seconds),
-        SettingValue::Flag(_) | SettingValue::Number(_) | SettingValue::Text(_) => (Usd::ZERO, 0.0),
+        SettingValue::Flag(_) | SettingValue::Number(_) | SettingValue::Text(_) | SettingValue::Prices(_) => {
+            (Usd::ZERO, 0.0)
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::Launch;
-use hankweave_core::id::is_safe_argument;
+use hankweave_core::id::{is_model_name, is_safe_argument};
 
 use super::process::{Invocation, ProcessHost};
 use super::{AgentDriver, RunningAgent, StartError};
@@ -32,7 +32,7 @@ impl ClaudeDriver {
     }
 
     fn start_now(&self, launch: Launch) -> Result<RunningAgent, StartError> {
-        check_argument("model name", &launch.model)?;
+        check_model(&launch.model)?;
         if let Some(session) = &launch.resume {
             check_argument("session id", session.as_str())?;
         }
@@ -102,8 +102,16 @@ fn not_found(searched: &str) -> StartError {
     }
 }
 
+/// Refuses a name of a model that the program could take for an option.
+pub(super) fn check_model(name: &str) -> Result<(), StartError> {
+    if is_model_name(name) {
+        return Ok(());
+    }
+    check_argument("model name", name)
+}
+
 /// Refuses a value that the program could take for an option ("reliability and security", rule S7).
-pub(super) fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
+fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
     if is_safe_argument(value) {
         return Ok(());
     }

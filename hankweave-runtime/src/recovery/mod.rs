@@ -13,4 +13,6 @@ pub(crate) use checkpoints::recorded;
 pub use open::OpenError;
 pub(crate) use open::{Opened, Possession, open, possess_without_hank, without_own_files};
 pub use preflight::PreflightError;
+#[cfg(feature = "server")]
+pub(crate) use preflight::{missing_agents, planned, refused};
 pub(crate) use rigs::last_invocation;

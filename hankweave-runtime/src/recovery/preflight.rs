@@ -1,6 +1,10 @@
 //! What can be found out before anything is written: is the hank sound, are its agents there?
 
-use hankweave_core::hank::{AgentChoice, CodonConfig, Hank, unsupported};
+use std::collections::BTreeSet;
+
+use hankweave_core::hank::{
+    AgentChoice, CodonConfig, Hank, Level, Problem, uncounted_money, unknown_names, unsupported,
+};
 
 use crate::driver::{DriverSet, StartError};
 use crate::embed::RunOptions;
@@ -13,16 +17,6 @@ pub enum PreflightError {
     /// The hank has errors, or names what this version cannot do.
     #[error("{0}")]
     Hank(String),
-    /// A codon names an agent that nobody registered.
-    #[error("codon `{codon}` wants the agent `{agent}`, which is not known (known: {known})")]
-    UnknownAgent {
-        /// The codon.
-        codon: String,
-        /// The agent that it names.
-        agent: String,
-        /// The agents that there are.
-        known: String,
-    },
     /// An agent cannot be started.
     #[error("the agent of codon `{codon}` cannot be started")]
     Agent {
@@ -63,18 +57,63 @@ pub(super) fn check(
         let missing: Vec<String> = missing.into_iter().map(|missing| missing.what).collect();
         return Err(PreflightError::Requirements(missing.join(", ")));
     }
+    let hank = planned(hank, options);
+    let refused = refused(&hank, options, drivers);
+    let errors = refused.iter().filter(|problem| problem.level == Level::Error);
+    let lines: Vec<String> = errors
+        .map(|problem| problem.display_in(&file).to_string())
+        .collect();
+    if !lines.is_empty() {
+        return Err(PreflightError::Hank(lines.join("\n")));
+    }
+    for (_, codon) in hank.located_codons() {
+        check_agent(codon, drivers).map_err(|source| PreflightError::Agent {
+            codon: codon.id.to_string(),
+            source,
+        })?;
+    }
+    Ok(hank)
+}
+
+/// The hank as a run with these options goes by it.
+pub(crate) fn planned(hank: &Hank, options: &RunOptions) -> Hank {
     let mut hank = hank.clone();
-    let everywhere = hank
-        .overrides
-        .as_ref()
-        .and_then(|overrides| overrides.model.clone());
+    let overrides = hank.overrides.as_ref();
+    let everywhere = overrides.and_then(|overrides| overrides.model.clone());
     for codon in hank.codons_mut() {
         apply_options(codon, options, everywhere.as_ref());
     }
-    for codon in hank.codons() {
-        check_agent(codon, drivers)?;
+    hank
+}
+
+/// What a run of a planned hank refuses, as errors, and what a person should know before it, as warnings; each at its place.
+pub(crate) fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Problem> {
+    let names: Vec<&str> = drivers.names().collect();
+    if let Some(agent) = options.agent.as_deref().filter(|agent| !names.contains(agent)) {
+        let message = format!("--agent: no agent is called `{agent}`");
+        let hint = format!("there are {}", names.join(", "));
+        return vec![Problem::error(&hank.places, "", message).with_hint(hint)];
     }
-    Ok(hank)
+    let ceiling = options.ceiling.over(hank);
+    let mut problems = unknown_names(hank, &names, &options.prices);
+    problems.extend(uncounted_money(hank, &options.prices, ceiling.max_dollars));
+    problems
+}
+
+/// Agents of a planned hank that cannot be started here, each program once, at its place.
+pub(crate) fn missing_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
+    let mut told = BTreeSet::new();
+    let missing = hank.located_codons().filter_map(|(path, codon)| {
+        let why = crate::error::chain(&check_agent(codon, drivers).err()?);
+        let place = match codon.agent {
+            Some(_) => format!("{path}.agent"),
+            None => format!("{path}.model"),
+        };
+        let message = format!("{why}; a run would not start");
+        told.insert(why)
+            .then(|| Problem::warning(&hank.places, place, message))
+    });
+    missing.collect()
 }
 
 /// `--agent` and `--model`, or the model `everywhere` of the hank's overrides, replace those of every codon; a script stays with its codon when the
@@ -90,21 +129,14 @@ fn apply_options(codon: &mut CodonConfig, options: &RunOptions, everywhere: Opti
     }
 }
 
-fn check_agent(codon: &CodonConfig, drivers: &DriverSet) -> Result<(), PreflightError> {
-    let agent = codon.agent_name();
-    let Some(driver) = drivers.get(agent) else {
-        return Err(PreflightError::UnknownAgent {
-            codon: codon.id.to_string(),
-            agent: agent.to_owned(),
-            known: drivers.names().collect::<Vec<_>>().join(", "),
-        });
+/// An agent that nobody knows is told elsewhere.
+fn check_agent(codon: &CodonConfig, drivers: &DriverSet) -> Result<(), StartError> {
+    let Some(driver) = drivers.get(codon.agent_name()) else {
+        return Ok(());
     };
     let command: &[String] = match &codon.agent {
         Some(AgentChoice::Command(custom)) => &custom.command,
         Some(AgentChoice::Named(_) | AgentChoice::Script { .. }) | None => &[],
     };
-    driver.check(command).map_err(|source| PreflightError::Agent {
-        codon: codon.id.to_string(),
-        source,
-    })
+    driver.check(command)
 }

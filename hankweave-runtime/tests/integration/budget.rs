@@ -448,20 +448,3 @@ fn budgets_that_contradict_each_other_are_refused_before_anything_is_touched() {
         );
     }
 }
-
-// hank-config.md 6.2, warning: "dollar budget with a model without a price".
-#[test]
-fn validate_says_that_the_price_of_a_model_is_not_known() {
-    let project = project();
-    let mut unknown = turns(&project, "a", 1, &json!({}));
-    unknown["model"] = json!("house-model");
-    write_hank(&project, &json!({"maxDollars": 1}), &[unknown]);
-    let finished = project.run(["validate"]);
-    finished.expect_code(0);
-    assert!(
-        finished
-            .stdout
-            .contains("the price of `house-model` is not known"),
-        "{finished}"
-    );
-}

@@ -1,6 +1,6 @@
 //! The command line as people and scripts see it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{project, shell_agent};
 
@@ -260,6 +260,70 @@ fn validate_shows_what_a_run_would_miss() {
     );
 }
 
+/// What a run refuses before it starts an agent is refused here as well, all of it at once; what only this machine lacks is a warning.
+#[test]
+fn validate_refuses_what_a_run_would_refuse() {
+    let mut project = project();
+    let codon = |id: &str, more: Value| {
+        let mut codon = json!({"id": id, "name": id, "continuationMode": "fresh", "promptText": "hello"});
+        codon
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        codon
+    };
+    project.write_hank(&json!({"hank": [
+        codon("a", json!({"model": "gpt-5.2"})),
+        codon("b", json!({"model": "sonnet", "agent": "codex"})),
+        codon("c", json!({"agent": {"command": ["sh"], "stream": "codex"}})),
+    ]}));
+    let expected = [
+        "hank[0].model (codon \"a\"): no agent here runs the model `gpt-5.2`",
+        "hank[1].agent (codon \"b\"): no agent is called `codex`",
+        "hank[2].agent.stream (codon \"c\"): no stream is called `codex`",
+    ];
+    let validated = project.run(["validate"]);
+    let refused = project.run(["run", "--headless"]);
+    (validated.expect_code(1), refused.expect_code(65));
+    for told in expected {
+        assert!(validated.stdout.contains(told), "{told}\n{validated}");
+        assert!(refused.stderr.contains(told), "{told}\n{refused}");
+    }
+
+    project.set("PATH", "/nowhere");
+    project.write_hank(&json!({"hank": [
+        codon("a", json!({"model": "claude-sonet-5"})),
+        codon("b", json!({"model": "opus[1m]"})),
+    ]}));
+    let warned = project.run(["validate"]);
+    let told = &warned.expect_code(0).stdout;
+    assert!(told.contains("did you mean `claude-sonnet-5`?"), "{warned}");
+    assert_eq!(
+        told.matches("`claude` was not found in PATH").count(),
+        1,
+        "{warned}"
+    );
+    let started = project.run(["validate", "--agent", "scripted", "--json"]);
+    let document = started.expect_code(0).json_document();
+    assert_eq!(document["warnings"], json!([]), "{started}");
+    assert_eq!(document["codons"][1]["agent"], "scripted");
+    project.run(["validate", "--agent", "scriptd"]).expect_code(1);
+}
+
+#[test]
+fn the_hank_of_init_is_valid_without_a_warning() {
+    let project = project();
+    project.run(["init", "mine"]).expect_code(0);
+    let document = project
+        .run(["validate", "mine", "--json"])
+        .expect_code(0)
+        .json_document();
+    assert_eq!(
+        (&document["errors"], &document["warnings"]),
+        (&json!([]), &json!([]))
+    );
+}
+
 /// Hank configuration, section 4.2: `.git` is left out of a copied folder, and that is told.
 #[test]
 fn a_copied_folder_loses_its_git_files_and_that_is_told() {
@@ -267,7 +331,7 @@ fn a_copied_folder_loses_its_git_files_and_that_is_told() {
     project.write("template/a.txt", "hello");
     project.write("template/.git/config", "[core]");
     let rig = json!({"type": "copy", "copy": {"from": "template", "to": "copied"}});
-    let codon = json!({"id": "only", "name": "only", "agent": shell_agent(&project), "model": "shell",
+    let codon = json!({"id": "only", "name": "only", "agent": shell_agent(&project),
         "continuationMode": "fresh", "promptText": "hello", "rigSetup": [rig]});
     project.write_hank(&json!({"hank": [codon]}));
     let document = project.run(["validate", "--json"]).expect_code(0).json_document();

@@ -150,7 +150,7 @@ fn an_error_ends_the_extensions_and_fails_the_codon_with_all_its_costs() {
 
 #[test]
 fn a_budget_counts_all_extensions_together() {
-    let (project, finished, record) = run("", &json!({"budget": {"maxDollars": 0.6}}), 0);
+    let (project, finished, record) = run("", &json!({"model": "sonnet", "budget": {"maxDollars": 0.6}}), 0);
     assert_eq!((prompts(&project), &record["status"]), (3, &json!("completed")));
     let ended = finished
         .json_lines()

@@ -29,6 +29,7 @@ mod inputs;
 mod journal;
 mod loops;
 mod policy;
+mod prices;
 mod private;
 mod public_hank;
 mod real_claude;

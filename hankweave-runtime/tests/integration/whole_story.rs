@@ -70,7 +70,7 @@ fn write_hank(project: &TestProject, second: &str) {
         codon("three", "work three", json!({})),
         {"type": "loop", "id": "l", "name": "L", "terminateOn": {"type": "iterationLimit", "limit": 4}, "codons": [turn]},
         codon("held", "hold held", json!({})),
-        codon("spender", "spend spender", json!({"budget": {"maxDollars": 0.25}})),
+        codon("spender", "spend spender", json!({"model": "claude-sonnet-4-5", "budget": {"maxDollars": 0.25}})),
         codon("last", "work last", json!({}))]}));
 }
 

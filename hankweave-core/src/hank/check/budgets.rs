@@ -1,6 +1,5 @@
 //! Budgets that contradict themselves or one another ("hank configuration", section 6.2).
 
-use crate::cost::pricing::Prices;
 use crate::hank::budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
 use crate::hank::document::{CodonConfig, Hank, HankItem, OnFailure};
 use crate::hank::problem::{Places, Problem, quoted};
@@ -34,36 +33,9 @@ pub(super) fn check(hank: &Hank) -> Vec<Problem> {
                 codon_doubts(codon)
                     .map(|doubt| Problem::warning(&hank.places, format!("{path}.budget"), doubt)),
             );
-            problems.extend(price_doubt(&hank.places, &path, codon, [whole, around]));
         }
     }
     problems
-}
-
-/// Dollars of a model without a list price are counted late: only when the agent reports them.
-fn price_doubt(
-    places: &Places,
-    path: &str,
-    codon: &CodonConfig,
-    containers: [Option<&ContainerBudget>; 2],
-) -> Option<Problem> {
-    let mut dollars = containers
-        .into_iter()
-        .flatten()
-        .filter_map(|budget| budget.max_dollars);
-    let limited = dollars
-        .next()
-        .or(codon.budget.and_then(|budget| budget.max_dollars));
-    let model = codon
-        .model
-        .as_deref()
-        .filter(|model| limited.is_some() && !Prices::listed().is_known(model))?;
-    let message = format!(
-        "the price of {} is not known, so its dollars count only when the agent reports them",
-        quoted(model)
-    );
-    let hint = "maxOutputTokens and maxTimeSeconds need no price";
-    Some(Problem::warning(places, format!("{path}.model"), message).with_hint(hint))
 }
 
 /// A codon or loop, as its container sees it.

@@ -13,7 +13,7 @@ use super::keys;
 use super::paths;
 use super::problem::quoted;
 use super::reader::{Fields, Node, Reader};
-use crate::id::{LoopId, check_configured_id, is_safe_argument};
+use crate::id::{LoopId, check_configured_id, is_model_name};
 
 /// What could be read of a hank.
 pub(super) struct ReadHank {
@@ -249,8 +249,8 @@ fn globs(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<String>> {
 pub(super) fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
     reader.checked(node, |name| match name {
         "" => Err("must not be empty"),
-        name if is_safe_argument(name) => Ok(()),
-        _ => Err("is no model name: only letters, digits and . _ : / - are allowed, beginning with a letter or a digit"),
+        name if is_model_name(name) => Ok(()),
+        _ => Err("is no model name: only letters, digits and . _ : / - are allowed, beginning with a letter or a digit, and a note such as [1m] behind them"),
     })
 }
 

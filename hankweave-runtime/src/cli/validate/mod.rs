@@ -13,21 +13,27 @@ use serde_json::{Value, json};
 
 use self::view::CodonView;
 use super::args::{Global, ValidateArgs};
-use super::exit::Failure;
+use super::exit::{Failure, FailureKind};
+use super::{config, prices};
+use crate::driver::{DriverSet, ProcessHost};
+use crate::embed::RunOptions;
 use crate::hank_files::{self, LoadedHank, missing_requirements};
+use crate::recovery::{missing_agents, planned, refused};
 use crate::report::counted;
+use crate::screen::tell;
 use crate::world::disk::{Disk, RealDisk};
 use crate::world::environment::Environment;
 
 /// Reads, checks and shows; starts nothing and writes nothing ("reliability and security", rule X8).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
     let mut loaded = hank_files::load(&args.hank).map_err(|error| super::run::hank_failure(&error))?;
+    plan(&mut loaded, args)?;
     let replaced = loaded.hank.as_ref().map(|hank| replaced(hank, &loaded.root));
     loaded.problems.extend(replaced.into_iter().flatten());
     let missing = loaded.hank.as_ref().map(missing);
     loaded.problems.extend(missing.into_iter().flatten());
     let later = loaded.hank.as_ref().map(unsupported).unwrap_or_default();
-    let valid = !loaded.problems.has_errors();
+    let valid = !loaded.problems.has_errors() && later.is_empty();
     if global.json() {
         super::state::print_json(&as_json(&loaded, &later))?;
     } else {
@@ -38,6 +44,31 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     } else {
         ExitCode::from(1)
     })
+}
+
+/// Lays the settings over the hank as a run does, and adds what that run would refuse, or would better be told of.
+fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(), Failure> {
+    let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
+    let options = RunOptions {
+        agent: args.agent.clone(),
+        ceiling: configuration.ceiling(),
+        prices: prices::known(&configuration)?,
+        ..RunOptions::default()
+    };
+    for warning in &configuration.warnings {
+        tell(format!("{warning}\n"));
+    }
+    let Some(hank) = &mut loaded.hank else {
+        return Ok(());
+    };
+    let world =
+        config::world(&configuration).map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let drivers = DriverSet::built_in(&ProcessHost::new(&world));
+    configuration.write_into(hank);
+    *hank = planned(hank, &options);
+    loaded.problems.extend(refused(hank, &options, &drivers));
+    loaded.problems.extend(missing_agents(hank, &drivers));
+    Ok(())
 }
 
 /// What a run in the folder of the hank would replace ("hank configuration", section 8: "copy target exists").
@@ -75,7 +106,7 @@ fn as_json(loaded: &LoadedHank, later: &[Problem]) -> Value {
     };
     json!({
         "file": loaded.file,
-        "valid": !loaded.problems.has_errors(),
+        "valid": !loaded.problems.has_errors() && later.is_empty(),
         "errors": list(Level::Error),
         "warnings": list(Level::Warning),
         "notSupportedYet": later.iter().map(problem_json).collect::<Vec<_>>(),
@@ -118,7 +149,7 @@ fn verdict(loaded: &LoadedHank, later: &[Problem]) -> String {
         (0, 0) => format!("valid ({})", counted(warnings, "warning")),
         (0, later) => {
             let (later, warnings) = (counted(later, "thing"), counted(warnings, "warning"));
-            format!("valid, but `run` cannot do {later} yet ({warnings})")
+            format!("well written, but `run` cannot do {later} yet ({warnings})")
         }
         (1.., _) => loaded.problems.summary(),
     }

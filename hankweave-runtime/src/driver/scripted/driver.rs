@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::Launch;
 
-use crate::driver::claude::check_argument;
+use crate::driver::claude::check_model;
 use crate::driver::process::{Invocation, ProcessHost};
 use crate::driver::{AgentDriver, RunningAgent, StartError};
 
@@ -34,7 +34,7 @@ impl ScriptedDriver {
     }
 
     fn start_now(&self, launch: Launch) -> Result<RunningAgent, StartError> {
-        check_argument("model name", &launch.model)?;
+        check_model(&launch.model)?;
         let program = match launch.program.as_ref().or(self.program.as_ref()) {
             Some(program) => program.clone(),
             None => self.own_program()?,

@@ -1,0 +1,256 @@
+//! Prices that a user gives: a file of their own, or the value of `prices` in hankweave.json.
+
+use std::collections::BTreeMap;
+
+use jsonc_parser::ast::Value;
+use serde::{Serialize, Serializer};
+
+use super::keys::Keys;
+use super::parse::read_with;
+use super::problem::{Problems, quoted};
+use super::reader::{Fields, Node, Reader};
+use super::setting::check_path;
+use crate::cost::Usd;
+use crate::cost::pricing::{LongPrompt, Rate, TokenRates};
+
+/// What a file of prices says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PriceFile {
+    /// The prices, by the name of the model.
+    pub models: BTreeMap<String, Rate>,
+    /// All errors.
+    pub problems: Problems,
+}
+
+impl PriceFile {
+    /// Reads the text of a file of prices: JSON with comments and trailing commas. Every problem is found at once.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match read_with(text, EXAMPLE, models) {
+            Ok((reader, models)) => Self {
+                models: models.unwrap_or_default(),
+                problems: reader.problems,
+            },
+            Err(problems) => Self {
+                models: BTreeMap::new(),
+                problems,
+            },
+        }
+    }
+}
+
+/// Where the prices of a setting stand.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PriceSource {
+    /// In a file with this path.
+    File(String),
+    /// In the place of the setting itself.
+    Models(BTreeMap<String, Rate>),
+}
+
+/// As it stands in hankweave.json.
+impl Serialize for PriceSource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::File(path) => path.serialize(serializer),
+            Self::Models(models) => BTreeMap::from([("models", models)]).serialize(serializer),
+        }
+    }
+}
+
+const EXAMPLE: &str =
+    r#"write {"models": {"NAME": {"input": 3, "output": 15}}}, in dollars per million tokens"#;
+
+/// `asOf`, `unit`, `sources` and `from` are for people; so the output of `hankweave prices --json` is a file of prices as well.
+static PRICES: Keys = Keys {
+    kind: "a file of prices",
+    valid: &["$schema", "asOf", "unit", "sources", "models"],
+    known_mistakes: &[("prices", "models"), ("model", "models")],
+};
+
+static RATE: Keys = Keys {
+    kind: "a price",
+    valid: &[
+        "input",
+        "output",
+        "cacheWrite",
+        "cacheWrite1h",
+        "cacheRead",
+        "webSearch",
+        "longPrompt",
+        "from",
+    ],
+    known_mistakes: &[
+        ("inputTokens", "input"),
+        ("outputTokens", "output"),
+        ("cacheWrite5m", "cacheWrite"),
+        ("cacheCreation", "cacheWrite"),
+        ("cached", "cacheRead"),
+    ],
+};
+
+static LONG_PROMPT: Keys = Keys::new(
+    "`longPrompt`",
+    &[
+        "aboveTokens",
+        "input",
+        "output",
+        "cacheWrite",
+        "cacheWrite1h",
+        "cacheRead",
+    ],
+);
+
+/// What 1,000 searches cost where a price does not say it: what Anthropic takes.
+const WEB_SEARCH: Usd = Usd::from_micros(10_000_000);
+
+/// The value of the setting `prices`.
+pub(super) fn source(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<PriceSource> {
+    match node.value {
+        Value::StringLit(_) => reader.checked(node, check_path).map(PriceSource::File),
+        Value::Object(_) => models(reader, node).map(PriceSource::Models),
+        _ => {
+            reader.error_with_hint(
+                node,
+                "must be the path of a file of prices, or the prices themselves",
+                EXAMPLE,
+            );
+            None
+        }
+    }
+}
+
+fn models(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<BTreeMap<String, Rate>> {
+    let fields = reader.fields(node, &PRICES)?;
+    if fields.get("models").is_none() {
+        fields.missing(reader, "models", Some(EXAMPLE));
+    }
+    fields.optional(reader, "models", |reader, node| reader.map(node, rate))
+}
+
+fn rate(reader: &mut Reader<'_>, model: &str, node: &Node<'_>) -> Option<Rate> {
+    if model.is_empty() || model.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        reader.error(node, format!("{} is no name of a model", quoted(model)));
+    }
+    let fields = reader.fields(node, &RATE)?;
+    let long_prompt = fields.optional(reader, "longPrompt", |reader, node| {
+        let fields = reader.fields(node, &LONG_PROMPT)?;
+        let above = fields.required(reader, "aboveTokens", |reader, node| {
+            reader.integer(node, 1..=u64::MAX)
+        });
+        let rates = token_rates(reader, &fields);
+        Some(LongPrompt {
+            above_tokens: above?,
+            rates: rates?,
+        })
+    });
+    let web_search = fields.optional(reader, "webSearch", amount);
+    Some(Rate {
+        rates: token_rates(reader, &fields)?,
+        web_search: web_search.unwrap_or(WEB_SEARCH),
+        long_prompt,
+    })
+}
+
+/// What is left out follows from the input, in the proportions of Anthropic's prices.
+fn token_rates(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TokenRates> {
+    let input = fields.required(reader, "input", amount);
+    let output = fields.required(reader, "output", amount);
+    let [write, write_1h, read] =
+        ["cacheWrite", "cacheWrite1h", "cacheRead"].map(|key| fields.optional(reader, key, amount));
+    let input = input?;
+    let share = |percent: u64| Usd::from_nanos(input.times(percent).as_nanos() / 100);
+    Some(TokenRates {
+        input,
+        output: output?,
+        cache_write: write.unwrap_or_else(|| share(125)),
+        cache_write_1h: write_1h.unwrap_or_else(|| share(200)),
+        cache_read: read.unwrap_or_else(|| share(10)),
+    })
+}
+
+/// Dollars, at least 0; a model that costs nothing is counted as well.
+fn amount(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Usd> {
+    const MOST: f64 = 1_000_000.0;
+    let dollars = reader.number(node)?;
+    let amount = Usd::from_dollars(dollars).ok().filter(|_| dollars <= MOST);
+    if amount.is_none() {
+        reader.error(node, "must be a number of dollars from 0 to 1000000");
+    }
+    amount
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::TokenUsage;
+    use crate::cost::pricing::Prices;
+
+    #[test]
+    fn what_a_price_leaves_out_follows_from_its_input() {
+        let file = PriceFile::parse(
+            r#"{ // mine
+            "models": {"house-model": {"input": 4, "output": 20}, "free": {"input": 0, "output": 0},}}"#,
+        );
+        assert!(file.problems.is_empty(), "{:?}", file.problems);
+        let dollars = |dollars| Usd::from_dollars(dollars).unwrap();
+        let house = file.models["house-model"];
+        assert_eq!(
+            house.rates,
+            TokenRates {
+                input: dollars(4.0),
+                output: dollars(20.0),
+                cache_write: dollars(5.0),
+                cache_write_1h: dollars(8.0),
+                cache_read: dollars(0.4),
+            }
+        );
+        assert_eq!((house.web_search, house.long_prompt), (dollars(10.0), None));
+        let prices = Prices::default().with(file.models, "mine.json");
+        let tokens = TokenUsage {
+            output_tokens: 1_000,
+            ..TokenUsage::ZERO
+        };
+        assert_eq!(prices.price("house-model", &tokens), Some(dollars(0.02)));
+        assert_eq!(prices.price("free", &tokens), Some(Usd::ZERO));
+    }
+
+    #[test]
+    fn every_problem_of_a_file_is_told_at_its_place() {
+        let problems = |text: &str| -> Vec<String> {
+            let file = PriceFile::parse(text);
+            file.problems.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            problems(
+                "{\"models\": {\"a\": {\"input\": -1, \"output\": \"x\", \"cacheCreation\": 1},\n \"b c\": {\"output\": 1e9, \"longPrompt\": {\"input\": 1}}}}"
+            ),
+            [
+                "1:28: error: models.a.input: must be a number of dollars from 0 to 1000000",
+                "1:42: error: models.a.output: must be a number, not a string",
+                "1:47: error: models.a.cacheCreation: `cacheCreation` is not a key of a price\n  hint: write `cacheWrite`",
+                "2:9: error: models[`b c`]: `b c` is no name of a model",
+                "2:9: error: models[`b c`].input: is missing",
+                "2:20: error: models[`b c`].output: must be a number of dollars from 0 to 1000000",
+                "2:39: error: models[`b c`].longPrompt.aboveTokens: is missing",
+                "2:39: error: models[`b c`].longPrompt.output: is missing",
+            ]
+        );
+        assert!(problems("")[0].ends_with(EXAMPLE));
+        assert!(problems("{}")[0].ends_with(EXAMPLE));
+    }
+
+    #[test]
+    fn the_checked_in_list_is_a_file_of_prices() {
+        let file = PriceFile::parse(include_str!("../../prices.json"));
+        assert!(file.problems.is_empty(), "{:?}", file.problems);
+        for (model, price) in Prices::listed().iter() {
+            // A provider without a price for searches has none in the list.
+            let rate = Rate {
+                web_search: price.rate.web_search,
+                ..file.models[model]
+            };
+            assert_eq!(rate, price.rate, "{model}");
+        }
+    }
+}

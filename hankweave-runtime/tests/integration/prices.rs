@@ -1,0 +1,120 @@
+//! Prices: the list, what is laid over it, and limits in dollars that nobody can count.
+
+use hankweave_testing::TestProject;
+use serde_json::{Value, json};
+
+use crate::support::project;
+
+const HOUSE: &str = r#"{"models": {"house-model": {"input": 1000, "output": 5000}}}"#;
+
+/// A codon of a program that prints one message of `model`, of 100 tokens in and 10 out, and a result that tells tokens but no money.
+fn codon(project: &TestProject, model: &str) -> Value {
+    let usage = r#""usage":{"input_tokens":100,"output_tokens":10}"#;
+    let lines = [
+        r#"{"type":"system","subtype":"init","session_id":"s-1","model":"MODEL"}"#.to_owned(),
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"m1","model":"MODEL","stop_reason":"end_turn",{usage},"content":[]}}}}"#
+        ),
+        format!(r#"{{"type":"result","subtype":"success","result":"done","is_error":false,{usage}}}"#),
+    ];
+    let said = lines.join("\n").replace("MODEL", model);
+    project.write("agent.sh", format!("cat > /dev/null\ncat <<'END'\n{said}\nEND\n"));
+    let script = project.directory().join("agent.sh");
+    json!({"id": "a", "name": "A", "model": model, "agent": {"command": ["sh", script], "stream": "claude"},
+        "continuationMode": "fresh", "promptText": "go", "budget": {"maxDollars": 1}})
+}
+
+#[test]
+fn the_list_is_shown_with_its_date_and_where_each_price_came_from() {
+    let project = project();
+    project.write("mine.json", HOUSE);
+    project.write(
+        "hankweave.json",
+        r#"{"prices": {"models": {"claude-opus-5": {"input": 1, "output": 2}}}}"#,
+    );
+    let list = project.run(["prices", "--json"]).expect_code(0).json_document();
+    assert_eq!(list["asOf"].as_str().map(str::len), Some(10), "{list}");
+    assert_eq!(list["models"]["claude-sonnet-5"]["from"], "list");
+    assert_eq!(list["models"]["claude-opus-5"]["from"], "hankweave.json");
+    assert_eq!(list["models"]["claude-opus-5"]["cacheWrite1h"], 2);
+    // What is printed can be given back.
+    project.write("again.json", list.to_string());
+    let again = project.run(["prices", "--prices", "again.json", "claude-haiku-5-5", "--json"]);
+    let again = again.expect_code(0).json_document();
+    assert_eq!(
+        again["price"]["longPrompt"],
+        list["models"]["claude-haiku-5-5"]["longPrompt"]
+    );
+    assert_eq!(again["price"]["from"], "again.json");
+
+    let shown = project.run(["prices", "--prices", "mine.json", "house-model-20260101[1m]"]);
+    let told = &shown.expect_code(0).stdout;
+    assert!(
+        told.contains("priced as house-model") && told.contains("1000") && told.contains("mine.json"),
+        "{shown}"
+    );
+    let alias = project.run(["prices", "opus[1m]"]);
+    assert!(alias.expect_code(0).stdout.contains("at its start"), "{alias}");
+    let unknown = project.run(["prices", "claude-sonet-5"]);
+    unknown.expect_code(1);
+    assert!(
+        unknown.stderr.contains("near it are claude-sonnet-5"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn a_limit_that_cannot_be_held_stops_the_start_and_the_hint_gives_the_file() {
+    let project = project();
+    let codon = codon(&project, "house-model");
+    project.write_hank(&json!({"hank": [codon]}));
+    let before = project.files();
+    for command in [&["validate"][..], &["run", "--headless"]] {
+        let refused = project.run(command);
+        refused.expect_code(if command[0] == "run" { 65 } else { 1 });
+        let told = format!("{}{}", refused.stdout, refused.stderr);
+        for part in [
+            "hank[0].budget.maxDollars (codon \"a\"): this limit cannot be held",
+            "`house-model`",
+            r#"`--prices FILE`"#,
+            r#"{"models": {"house-model": {"input": 3, "output": 15}}}"#,
+        ] {
+            assert!(told.contains(part), "{part}\n{refused}");
+        }
+    }
+    assert_eq!(project.files(), before);
+}
+
+/// The limit of the command line counts as well, and a mistake in the file of prices is told at its place.
+#[test]
+fn a_limit_of_the_command_line_needs_a_price_and_a_bad_file_of_prices_is_refused() {
+    let project = project();
+    let mut codon = codon(&project, "house-model");
+    codon.as_object_mut().unwrap().remove("budget");
+    project.write_hank(&json!({"hank": [codon]}));
+    let doubtful = project.run(["validate"]);
+    assert!(
+        doubtful
+            .expect_code(0)
+            .stdout
+            .contains("the price of `house-model` is not known"),
+        "{doubtful}"
+    );
+    project.run(["validate", "--max-cost", "1"]).expect_code(1);
+    project
+        .run(["run", "--headless", "--max-cost", "1"])
+        .expect_code(65);
+    project.write("bad.json", r#"{"models": {"house-model": {"input": "x"}}}"#);
+    for command in ["validate", "run"] {
+        let refused = project.run([command, "--max-cost", "1", "--prices", "bad.json"]);
+        refused.expect_code(65);
+        assert!(
+            refused
+                .stderr
+                .contains("bad.json:1:38: error: models.house-model.input"),
+            "{refused}"
+        );
+    }
+    project.run(["run", "--prices", "nowhere.json"]).expect_code(65);
+    assert!(!project.directory().join(".hankweave").exists());
+}
