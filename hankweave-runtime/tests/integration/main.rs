@@ -35,6 +35,7 @@ mod public_hank;
 mod real_claude;
 mod real_clients;
 mod real_stories;
+mod reference;
 mod refusals;
 mod remote;
 mod results;

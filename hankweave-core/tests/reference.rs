@@ -1,0 +1,138 @@
+//! `docs/hank.md` tells every key of hank.json and hankweave.json, and no other, with the defaults of the schemas.
+
+#![expect(clippy::disallowed_methods, reason = "reads the page")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hankweave_core::schema;
+use serde_json::Value;
+
+/// What the schema or the page says of a key: whether it is required, and its default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Given {
+    Required,
+    Default(Value),
+    Nothing,
+}
+
+type Keys = BTreeMap<String, Given>;
+
+/// The keys of an object, in all its forms; objects in it have keys of their own.
+fn keys(schema: &Value) -> Keys {
+    let mut keys = Keys::new();
+    let required = schema["required"].as_array();
+    for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+        let is_required = required.is_some_and(|required| required.iter().any(|name| name == key));
+        let given = match (is_required, property.get("default")) {
+            (true, _) => Given::Required,
+            (false, Some(default)) => Given::Default(default.clone()),
+            (false, None) => Given::Nothing,
+        };
+        keys.insert(key.clone(), given);
+    }
+    for form in ["allOf", "anyOf", "oneOf"] {
+        keys.extend(schema[form].as_array().into_iter().flatten().flat_map(self::keys));
+    }
+    keys
+}
+
+/// Every object of both files, by the name that the page gives it.
+fn objects() -> BTreeMap<String, Keys> {
+    let (hank, config) = (schema::hank(), schema::config());
+    let mut objects = BTreeMap::from([("Hank".to_owned(), keys(&hank))]);
+    for (name, definition) in hank["$defs"].as_object().expect("there are several") {
+        // The commands of `beforeCopy` are steps of rigs, which the page tells once.
+        if name != "RigAction" {
+            objects.insert(name.clone(), keys(definition));
+        }
+    }
+    let tag = |name: &str, objects: &mut BTreeMap<String, Keys>, given| {
+        let keys = objects.get_mut(name).expect("it is defined");
+        keys.insert("type".to_owned(), given);
+    };
+    tag("CodonConfig", &mut objects, Given::Default("codon".into()));
+    tag("LoopConfig", &mut objects, Given::Required);
+    let prices = "/properties/prices/anyOf/1";
+    let price = format!("{prices}/properties/models/additionalProperties");
+    for (name, pointer) in [
+        ("hankweave.json", String::new()),
+        ("hankweave.json budget", "/properties/budget".to_owned()),
+        ("prices", prices.to_owned()),
+        ("longPrompt", format!("{price}/properties/longPrompt")),
+        ("a price", price),
+    ] {
+        let schema = config.pointer(&pointer).unwrap_or_else(|| panic!("no {pointer}"));
+        objects.insert(name.to_owned(), keys(schema));
+    }
+    objects.retain(|_, keys| !keys.is_empty());
+    objects
+}
+
+/// The tables of the page, by the name before them.
+fn tables(page: &str) -> BTreeMap<String, Keys> {
+    let mut tables = BTreeMap::new();
+    for part in page.split("<!-- keys: ").skip(1) {
+        let (name, rest) = part.split_once(" -->\n").expect("a name ends its line");
+        let rows = rest.lines().take_while(|line| line.starts_with('|')).skip(2);
+        let keys = rows.map(|row| {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let [key, _, default, meaning] = cells[..] else {
+                panic!("four cells: {row}");
+            };
+            assert!(name == "longPrompt" || meaning.len() > 4, "{row}");
+            let key = key.trim_start_matches("| `").trim_end_matches('`').to_owned();
+            let given = match default {
+                "required" => Given::Required,
+                "-" => Given::Nothing,
+                json => Given::Default(serde_json::from_str(json.trim_matches('`')).expect("JSON")),
+            };
+            (key, given)
+        });
+        let known = tables.insert(name.to_owned(), keys.collect());
+        assert_eq!(known, None, "{name} stands twice");
+    }
+    tables
+}
+
+#[test]
+fn the_page_tells_every_key_and_no_other_with_its_default() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/hank.md");
+    let page = std::fs::read_to_string(path).expect("the page is there");
+    let (mut objects, tables) = (objects(), tables(&page));
+    for (name, told) in tables {
+        let keys = objects
+            .remove(&name)
+            .unwrap_or_else(|| panic!("no object {name}"));
+        assert_eq!(told, keys, "the table of {name}, and what the schema says");
+    }
+    assert!(objects.is_empty(), "objects without a table: {objects:#?}");
+}
+
+/// A schema is read in an editor, where nobody can follow a link of ours or open a document of ours.
+#[test]
+fn the_texts_of_schemas_cite_nothing_that_a_reader_cannot_open() {
+    fn check(value: &Value) {
+        match value {
+            Value::Object(object) => {
+                if let Some(text) = object.get("description").and_then(Value::as_str) {
+                    for unreadable in ["section ", "[`", "](", "::"] {
+                        assert!(!text.contains(unreadable), "{unreadable:?} in {text:?}");
+                    }
+                }
+                object.values().for_each(check);
+            }
+            Value::Array(list) => list.iter().for_each(check),
+            _ => {}
+        }
+    }
+    for schema in [
+        schema::hank(),
+        schema::config(),
+        schema::state(),
+        schema::event(),
+        schema::command(),
+    ] {
+        check(&schema);
+    }
+}
