@@ -1,7 +1,5 @@
 //! `docs/hank.md` tells every key of hank.json and hankweave.json, and no other, with the defaults of the schemas.
 
-#![expect(clippy::disallowed_methods, reason = "reads the page")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 

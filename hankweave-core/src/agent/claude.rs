@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::classify::{classify, is_context_exceeded};
@@ -14,6 +15,7 @@ use super::failure::FailureReason;
 use super::json::Json;
 use super::lines::{AgentLines, Said};
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
+use crate::cost::pricing::Prices;
 use crate::cost::{Billed, ModelUsage, ProcessUsage, ReportedUsage, Statement, TokenUsage, UsageTotals, Usd};
 use crate::id::SessionId;
 
@@ -62,6 +64,13 @@ impl ClaudeDecoder {
             usage: ProcessUsage::default(),
             deciding: None,
         }
+    }
+
+    /// The same with other prices than those of the list.
+    #[must_use]
+    pub fn priced_by(mut self, prices: Arc<Prices>) -> Self {
+        self.usage = ProcessUsage::priced_by(prices);
+        self
     }
 
     /// The same for a session whose earlier processes cost this much.
@@ -377,7 +386,7 @@ impl ClaudeDecoder {
     fn reported_usage(&self, line: Json<'_>) -> ReportedUsage {
         let models = |key| {
             line.field(key)
-                .map(model_usages)
+                .map(|models| model_usages(models, self.usage.prices()))
                 .filter(|totals| !totals.models.is_empty())
         };
         let stated = line.field("total_cost_usd").and_then(Json::as_f64);
@@ -412,7 +421,7 @@ impl ClaudeDecoder {
             return Some(stated);
         }
         let own = stated.saturating_sub(self.carried?);
-        Some(own.max(billed.price(model).unwrap_or(Usd::ZERO)))
+        Some(own.max(billed.price(model, self.usage.prices()).unwrap_or(Usd::ZERO)))
     }
 }
 
@@ -454,10 +463,10 @@ fn billed(usage: Json<'_>) -> Billed {
 }
 
 /// Tokens and money by model, as claude itself names them.
-fn model_usages(models: Json<'_>) -> UsageTotals {
+fn model_usages(models: Json<'_>, prices: &Prices) -> UsageTotals {
     let mut totals = UsageTotals::default();
     for (model, usage) in models.members().filter(|(_, usage)| usage.is_object()) {
-        let (usage, priced) = model_usage(&model, usage);
+        let (usage, priced) = model_usage(&model, usage, prices);
         totals.add(&model, usage);
         totals.lower_bound |= !priced;
     }
@@ -465,7 +474,7 @@ fn model_usages(models: Json<'_>) -> UsageTotals {
 }
 
 /// The usage of one model, and whether its price is known.
-fn model_usage(model: &str, usage: Json<'_>) -> (ModelUsage, bool) {
+fn model_usage(model: &str, usage: Json<'_>, prices: &Prices) -> (ModelUsage, bool) {
     let billed = Billed {
         tokens: TokenUsage {
             input_tokens: count(usage, "inputTokens"),
@@ -479,7 +488,7 @@ fn model_usage(model: &str, usage: Json<'_>) -> (ModelUsage, bool) {
     let stated = usage.field("costUSD").and_then(Json::as_f64);
     let cost = stated
         .and_then(|dollars| Usd::from_dollars(dollars).ok())
-        .or_else(|| billed.price(model));
+        .or_else(|| billed.price(model, prices));
     let priced = cost.is_some() || billed.is_nothing();
     let usage = ModelUsage {
         tokens: billed.tokens,

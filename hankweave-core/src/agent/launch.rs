@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cost::Usd;
+use crate::cost::pricing::Prices;
 use crate::id::SessionId;
 
 /// One agent to be started.
@@ -26,6 +28,8 @@ pub struct Launch {
     pub max_dollars: Option<Usd>,
     /// What the earlier processes of the session cost that is resumed.
     pub carried: Option<Usd>,
+    /// What models cost, for agents that tell tokens but no money.
+    pub prices: Arc<Prices>,
     /// The folder in which the agent works. It exists.
     pub work_dir: PathBuf,
     /// Where the raw output goes. When the file exists, because this is not the first try, the driver takes the next

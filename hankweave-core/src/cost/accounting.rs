@@ -7,9 +7,11 @@
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::pricing::Prices;
 use super::{Billed, TokenUsage, Usd};
 
 /// Messages whose end is waited for; an agent that tells it has a handful.
@@ -112,6 +114,7 @@ pub struct Counted {
 /// The running account of one agent process.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessUsage {
+    prices: Arc<Prices>,
     settled: UsageTotals,
     /// Messages since the previous result.
     unsettled: UsageTotals,
@@ -130,7 +133,22 @@ struct Open {
 }
 
 impl ProcessUsage {
-    /// Counts what is said about one message at its list price, and only what is new of it; `None` when nothing is.
+    /// An account at these prices instead of those of the list.
+    #[must_use]
+    pub fn priced_by(prices: Arc<Prices>) -> Self {
+        Self {
+            prices,
+            ..Self::default()
+        }
+    }
+
+    /// What it counts money by.
+    #[must_use]
+    pub fn prices(&self) -> &Prices {
+        &self.prices
+    }
+
+    /// Counts what is said about one message at its price, and only what is new of it; `None` when nothing is.
     pub fn message(&mut self, id: &str, model: &str, billed: Billed, word: Statement) -> Option<Counted> {
         let id = hash(id);
         if billed.is_nothing() || self.closed.contains(&id) {
@@ -140,7 +158,7 @@ impl ProcessUsage {
         let is_new = known.is_none();
         let before = known.unwrap_or_else(|| Open::unheard_of(model));
         let billed = before.billed.at_least(billed);
-        let price = billed.price(&before.model);
+        let price = billed.price(&before.model, &self.prices);
         self.unsettled.lower_bound |= price.is_none();
         let usage = ModelUsage {
             tokens: billed.tokens,
@@ -197,7 +215,7 @@ impl ProcessUsage {
                 self.settled.add(&model, ModelUsage { tokens, cost });
             }
             ReportedUsage::Tokens { model, billed } => {
-                let price = billed.price(&model);
+                let price = billed.price(&model, &self.prices);
                 self.settled.lower_bound |= price.is_none();
                 let usage = ModelUsage {
                     tokens: billed.tokens,

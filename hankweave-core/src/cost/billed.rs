@@ -21,14 +21,14 @@ impl Billed {
         *self == Self::default()
     }
 
-    /// The list price, or `None` for a model without a known one.
+    /// The price, or `None` for a model without a known one.
     #[must_use]
-    pub fn price(&self, model: &str) -> Option<Usd> {
+    pub fn price(&self, model: &str, prices: &Prices) -> Option<Usd> {
         let extras = Extras {
             one_hour_cache_writes: self.long_cache_writes,
             web_searches: self.web_searches,
         };
-        Prices::listed().price_with(model, &self.tokens, extras)
+        prices.price_with(model, &self.tokens, extras)
     }
 
     /// The larger of two statements about the same message: its figures only grow while it is written.
@@ -55,7 +55,7 @@ mod tests {
             },
             ..Billed::default()
         };
-        let price = |billed: Billed| billed.price("claude-sonnet-4-5").unwrap();
+        let price = |billed: Billed| billed.price("claude-sonnet-4-5", &Prices::listed()).unwrap();
         assert_eq!(price(billed), Usd::from_micros(3_750));
         let long = Billed {
             long_cache_writes: 600,
@@ -67,6 +67,6 @@ mod tests {
             ..billed
         };
         assert_eq!(price(searched), Usd::from_micros(33_750));
-        assert_eq!(searched.price("somebody's model"), None);
+        assert_eq!(searched.price("somebody's model", &Prices::listed()), None);
     }
 }

@@ -81,7 +81,7 @@ pub struct RuntimeFile {
 
 impl Setting {
     /// Every setting, in the order of the documentation.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Port,
         Self::Autostart,
         Self::Model,
@@ -456,7 +456,7 @@ mod tests {
             .iter()
             .filter_map(|setting| setting.variable())
             .collect();
-        assert_eq!(names.len(), 9);
+        assert_eq!(names.len(), 10);
         assert!(names.contains(&"HANKWEAVE_RUNTIME_ANTHROPIC_BASE_URL".to_owned()));
         let flag = |text| Setting::Autostart.from_variable(text);
         assert_eq!(flag("1"), Ok(SettingValue::Flag(true)));

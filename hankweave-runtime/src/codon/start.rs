@@ -159,6 +159,7 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
         env: codon.config.env.clone(),
         max_dollars: codon.limits.dollars,
         carried: codon.session.as_ref().map(|session| carried(codon, session)),
+        prices: run.options.prices.clone(),
         iteration: codon.entry.loop_context.as_ref().map(|context| context.iteration),
         work_dir: run.dir.root().to_owned(),
         log_path: run.dir.agent_log(&run.run_id, &codon.entry.codon_id, agent),

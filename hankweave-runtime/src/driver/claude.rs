@@ -180,6 +180,7 @@ mod tests {
             iteration: None,
             max_dollars: None,
             carried: None,
+            prices: hankweave_core::cost::pricing::Prices::listed(),
             work_dir: "/".into(),
             log_path: "/nowhere/a.log".into(),
             log_goes_on: false,

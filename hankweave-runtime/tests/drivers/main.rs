@@ -72,6 +72,7 @@ impl Stage {
             log_goes_on: false,
             max_dollars: None,
             carried: None,
+            prices: hankweave_core::cost::pricing::Prices::listed(),
             auto_compact: false,
             temp_dir: self.path("tmp"),
             script: Some(self.path("script.json")),

@@ -118,3 +118,21 @@ fn a_limit_of_the_command_line_needs_a_price_and_a_bad_file_of_prices_is_refused
     project.run(["run", "--prices", "nowhere.json"]).expect_code(65);
     assert!(!project.directory().join(".hankweave").exists());
 }
+
+#[test]
+fn a_price_that_is_given_counts_and_holds_the_limit() {
+    let project = project();
+    let codon = codon(&project, "house-model");
+    project.write_hank(&json!({"hank": [codon]}));
+    project.write("mine.json", HOUSE);
+    project.run(["validate", "--prices", "mine.json"]).expect_code(0);
+    project
+        .run(["run", "--headless", "--prices", "mine.json"])
+        .expect_code(0);
+    let state: Value = serde_json::from_str(
+        &std::fs::read_to_string(project.directory().join(".hankweave/state.json")).unwrap(),
+    )
+    .unwrap();
+    // 100 tokens at $1000 and 10 at $5000 a million.
+    assert_eq!(state["runs"][0]["codons"][0]["finalCost"], json!(0.15));
+}

@@ -137,7 +137,7 @@ impl ProcessHost {
         };
         let log = opened.map_err(prepare(&launch.log_path))?;
         let log_path = log.path().to_owned();
-        let mut decoder = ClaudeDecoder::new(launch.resume.is_some());
+        let mut decoder = ClaudeDecoder::new(launch.resume.is_some()).priced_by(launch.prices.clone());
         if let Some(cost) = launch.carried {
             decoder = decoder.carrying(cost);
         }
