@@ -180,6 +180,12 @@ async fn serve(
         browser = open_page(&hankweave, &address, &report);
     }
     let waits = !configuration.flag(Setting::Autostart);
+    if waits {
+        let next = typed.command("next");
+        report.notice(&format!(
+            "nothing starts by itself: type next, or `{next}` in another terminal; help lists what else one can type"
+        ));
+    }
     let commander = waits.then(|| hankweave.commander());
     let execution = hankweave.directory().root().to_owned();
     let events = hankweave.subscribe();

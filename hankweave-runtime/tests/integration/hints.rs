@@ -320,6 +320,44 @@ fn a_hint_before_anything_ran_works_too() {
 }
 
 #[test]
+fn a_run_that_waits_says_what_starts_its_codons() {
+    let project = shell();
+    write_codon(&project, &json!({"promptText": "one"}));
+    let mut running = start(&project, &with_flag(&["--json", "--no-autostart"]));
+    running.wait_for_line(|line| line.contains("\"server.idle\""));
+    let typed = format!("-e {}", r"'./-it'\''s $HOME'\''s work'");
+    let next = format!("hankweave next {typed}");
+    let [command, page] = [next, format!("hankweave page {typed}")];
+    paste(&project, &command).expect_code(0);
+    running.wait_for_line(|line| line.contains("\"codon.completed\""));
+    let refused = run(&project, &["next", "-e", WORK]);
+    refused.expect_code(1);
+    let address = paste(&project, &page).expect_code(0).stdout.clone();
+    let reading =
+        fs::read_to_string(project.directory().join(WORK).join(".hankweave/token-readonly")).unwrap();
+    assert!(address.ends_with(&format!("/#token={reading}")), "{address}");
+    let control = run(&project, &["page", "--control", "--json", "-e", WORK]).json_document();
+    assert_eq!(control["access"], "control");
+    let full = fs::read_to_string(project.directory().join(WORK).join(".hankweave/token")).unwrap();
+    let whole = control["address"].as_str().unwrap();
+    assert!(whole.ends_with(full.trim_end()), "{whole}");
+    // The address is good for whoever has no access to the directory.
+    let mut watching = start(
+        &project,
+        &["attach", "--url", address.trim_end(), "--json", "--after", "0"],
+    );
+    watching.wait_for_line(|_| true);
+    run(&project, &["stop", "-e", WORK]).expect_code(0);
+    watching.finish_within(SOON).expect_code(0);
+    let finished = running.finish_within(SOON);
+    let said = hints(&finished.stderr);
+    assert!(
+        said.contains(&command) && said.contains(&page),
+        "{said:?}\n{finished}"
+    );
+}
+
+#[test]
 fn the_variable_for_the_directory_changes_no_hint() {
     let mut project = project();
     let agent = shell_agent(&project);

@@ -107,10 +107,11 @@ fn connect_failure(error: &ConnectError, typed: Option<&Typed>) -> Failure {
         ConnectError::Find(FindError::NoExecution { .. } | FindError::NotLive { .. }) => {
             let failure = Failure::from_error(FailureKind::Input, error);
             match typed {
-                Some(typed) => failure.hint(format!(
+                Some(typed) if typed.knows_the_hank() => failure.hint(format!(
                     "`{}` starts one; name the directory of a live run with -e DIR",
                     typed.run()
                 )),
+                Some(_) => failure.hint("name the directory of a live run with -e DIR"),
                 None => failure,
             }
         }
