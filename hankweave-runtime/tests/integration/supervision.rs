@@ -499,7 +499,7 @@ fn a_second_signal_ends_the_grace_that_has_begun() {
     let pipe = Pipe::new(&project);
     write_hank(
         &project,
-        "trap 'echo heard > \"$HOME/pipe\"' TERM\nwhile :; do sleep 600; done",
+        "trap 'echo heard > \"$HOME/pipe\"' TERM\nwhile :; do sleep 0.2; done",
     );
     let mut running = project.start(["run", "--headless", "--json"]);
     running.wait_for_line(started);
@@ -518,7 +518,8 @@ fn a_second_signal_ends_the_grace_that_has_begun() {
 fn a_second_signal_ends_the_grace_of_a_rig() {
     let project = project();
     let pipe = Pipe::new(&project);
-    let command = "trap 'echo heard > \"$HOME/pipe\"' TERM; echo up; while :; do sleep 600; done";
+    // A shell that is about to start a sleep hears of a signal behind it, so it must not be long.
+    let command = "trap 'echo heard > \"$HOME/pipe\"' TERM; echo up; while :; do sleep 0.2; done";
     project.write_hank(&json!({"hank": [{
         "id": "a", "name": "A", "agent": "scripted", "continuationMode": "fresh", "promptText": "hello",
         "rigSetup": [{"type": "command", "command": {"run": command}}],
