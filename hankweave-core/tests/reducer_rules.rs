@@ -292,6 +292,27 @@ fn a_run_ends_once() {
     }
 }
 
+// Section 6, `RunCompleted`, "Last codon completes", and `RunFailed`: a codon that is open keeps its run open, or nothing could go on behind it.
+#[test]
+fn a_run_does_not_end_while_a_codon_is_open() {
+    for status in [
+        CodonStatus::Preparing,
+        CodonStatus::Starting,
+        CodonStatus::Initializing,
+        CodonStatus::Running,
+        CodonStatus::CompletingSentinels,
+    ] {
+        let story = in_status(status);
+        for kind in ["RunCompleted", "RunFailed"] {
+            refused_as(&story, event(kind, json!({})), "conflict", &[]);
+        }
+    }
+    for status in [CodonStatus::Completed, CodonStatus::Failed, CodonStatus::Skipped] {
+        let story = in_status(status).tell(event("RunCompleted", json!({})));
+        assert_eq!(story.state().runs[0].status, RunStatus::Completed);
+    }
+}
+
 // Section 6, `RunCrashed`.
 #[test]
 fn a_crash_closes_the_open_codon_where_it_stood() {

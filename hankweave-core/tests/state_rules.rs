@@ -155,6 +155,21 @@ fn a_commit_that_is_gone_is_missed_wherever_it_stands() {
     assert_eq!(fresh.len(), 4, "of each fresh run");
 }
 
+#[test]
+fn a_run_that_continues_an_unknown_one_is_a_warning() {
+    let mut document = every_status();
+    document["runs"][3]["startingConditions"]["source"]["runId"] = json!("lost");
+    let found = warnings(&accepted(&document), Surroundings::default());
+    let found: Vec<_> = found
+        .iter()
+        .map(|warning| (warning.kind, &*warning.path))
+        .collect();
+    assert_eq!(
+        found,
+        [(WarningKind::MissingRun, "runs[3].startingConditions.source.runId")]
+    );
+}
+
 /// State model, sections 1 and 7, `cost_mismatch`: tolerance 1e-6.
 #[test]
 fn sums_of_sentinels_may_differ_by_a_millionth() {
@@ -248,6 +263,7 @@ fn a_run_that_ends_in_order_leaves_no_current_run() {
     for kind in ["RunCompleted", "RunFailed"] {
         let mut document = every_status();
         document["runs"][3]["status"] = json!("running");
+        document["runs"][3]["codons"] = json!([]);
         let mut live = LiveState::new(accepted(&document));
         let event = json!({"type": kind, "data": {"runId": "r2"}});
         live.apply_event(&StateEvent::from_json(event).unwrap(), Timestamp::UNIX_EPOCH)

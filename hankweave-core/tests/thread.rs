@@ -11,7 +11,7 @@ use hankweave_core::state::HankweaveState;
 use hankweave_core::testing::{Ending, Story, states};
 use hankweave_core::thread::{
     CodonPoint, ExecutionThread, KnownCheckpoints, Resume, TargetError, build, can_continue_from,
-    continuation_checkpoint, position, walk,
+    continuation_checkpoint, position, standing_on, walk,
 };
 use proptest::prelude::*;
 
@@ -401,6 +401,63 @@ fn the_way_back_leads_to_a_codon_or_a_commit() {
     for nothing in ["", "c", "x"] {
         assert_eq!(by_sha(nothing), Err(TargetError::UnknownSha(nothing.to_owned())));
     }
+}
+
+/// A finished run that began with the files of `clean`, and the checkpoints that it made.
+fn begun_clean() -> (HankweaveState, HashSet<CheckpointSha>) {
+    let story = broken()
+        .continues("r2", "r1", Some("b"), "b-end")
+        .codon("c other", Failed);
+    let mut document = serde_json::to_value(story.run_fails().state()).unwrap();
+    document["initialCheckpoint"] = "clean".into();
+    let shas = ["clean", "a-end", "b-rig", "b-end", "c-end", "c-other-end"];
+    (serde_json::from_value(document).unwrap(), known(&shas))
+}
+
+// State file reference: the initial checkpoint "is the reset to factory".
+#[test]
+fn the_way_back_leads_to_the_files_before_the_first_codon() {
+    let (state, all) = begun_clean();
+    let thread = build(&state, None, Some(&all));
+    let found = thread.sha_target(&state, &all, "cl").unwrap();
+    assert_eq!((found.run_id.as_str(), &found.after_codon), ("r1", &None));
+    assert_eq!(thread.beginning(&state, &all), Some(found.clone()));
+    assert_eq!(
+        thread.beginning(&state, &known(&["a-end"])),
+        None,
+        "nobody kept them"
+    );
+
+    let mut ahead = serde_json::to_value(&state).unwrap();
+    ahead["pendingRollback"] = serde_json::json!({"source": found, "restored": true});
+    let ahead: HankweaveState = serde_json::from_value(ahead).unwrap();
+    let thread = build(&ahead, None, Some(&all));
+    assert!(thread.codons.is_empty());
+    assert_eq!(thread.next_codon_id, Some(codon_id("a")));
+}
+
+// Files that were kept before they were taken back belong where the history stood then.
+#[test]
+fn kept_files_stand_behind_the_checkpoint_that_they_were_made_from() {
+    let (state, _) = begun_clean();
+    let stands = |base: &str| {
+        let found = standing_on(&state, &CheckpointSha::new(base), &CheckpointSha::new("kept"))?;
+        assert_eq!(found.checkpoint_sha.as_str(), "kept");
+        Some((
+            found.run_id.to_string(),
+            found.after_codon.map(|id| id.to_string()),
+        ))
+    };
+    let at = |run: &str, after: Option<&str>| Some((run.to_owned(), after.map(str::to_owned)));
+    assert_eq!(stands("a-end"), at("r1", Some("a")));
+    assert_eq!(stands("c-other-end"), at("r2", Some("c")));
+    assert_eq!(
+        stands("b-rig"),
+        at("r1", Some("a")),
+        "a codon that had only been set up runs again"
+    );
+    assert_eq!(stands("clean"), at("r1", None));
+    assert_eq!(stands("unknown"), None);
 }
 
 // "Choosing where to go back": can continue from.

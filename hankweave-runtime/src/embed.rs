@@ -8,7 +8,9 @@ use std::time::Duration;
 use hankweave_core::agent::Launch;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::pricing::Prices;
+use hankweave_core::id::RunId;
 use hankweave_core::state::HankweaveState;
+use hankweave_core::thread::{ExecutionThread, KnownCheckpoints};
 
 use crate::checkpoint::CheckpointStore;
 use crate::driver::{AgentDriver, DriverSet, ProcessHost};
@@ -23,7 +25,7 @@ use crate::runner::{
 };
 use crate::server::{Bound, ServeError, Server, ServerOptions, Stage};
 use crate::shutdown::Shutdown;
-use crate::state_manager::{PersistenceError, Subscription};
+use crate::state_manager::{CostFigures, PersistenceError, Subscription};
 use crate::world::World;
 
 /// How a run behaves, apart from its hank.
@@ -260,6 +262,32 @@ impl Hankweave {
     #[must_use]
     pub fn state(&self) -> Arc<HankweaveState> {
         self.opened.possession.manager.snapshot()
+    }
+
+    /// The execution thread that ends in `target`, or in the newest run. With `validate` it names the checkpoints that can be restored; without, which
+    /// is faster, none counts as validated.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RollbackError`] when the checkpoints cannot be read.
+    pub async fn execution_thread(
+        &self,
+        target: Option<&RunId>,
+        validate: bool,
+    ) -> Result<ExecutionThread, RollbackError> {
+        let possession = &self.opened.possession;
+        let known = match validate {
+            true => Some(runner::known_checkpoints(possession).await?),
+            false => None,
+        };
+        let known = known.as_ref().map(|known| known as &dyn KnownCheckpoints);
+        Ok(possession.manager.execution_thread(target, known))
+    }
+
+    /// What the codons cost, as far as that is durable.
+    #[must_use]
+    pub fn costs(&self) -> CostFigures {
+        self.opened.possession.manager.costs()
     }
 
     /// Where things lie.

@@ -1,6 +1,7 @@
 //! Fields that several states have, found whatever the state is.
 
-use super::CodonExecution;
+use super::{CodonExecution, Fail};
+use crate::agent::FailureReason;
 use crate::budget::BudgetExceeded;
 use crate::event::CheckpointType;
 use crate::id::{CheckpointSha, SessionId};
@@ -12,6 +13,19 @@ const CONTEXT_EXCEEDED: &str = "contextExceeded";
 
 /// The key under which a record keeps which limit of its budget it reached ("state model", section 3, note b).
 const BUDGET_EXCEEDED: &str = "budgetExceeded";
+
+impl Fail {
+    /// The end of a codon whose server is gone ("state model", section 6, `RunCrashed`).
+    #[must_use]
+    pub fn crashed(end_time: Timestamp) -> Self {
+        Self {
+            end_time,
+            exit_code: -1,
+            failure_reason: FailureReason::unknown(false, "Server crashed"),
+            error_checkpoint: None,
+        }
+    }
+}
 
 impl CodonExecution {
     /// The checkpoint after rig set-up.

@@ -318,6 +318,15 @@ impl StateEvent {
         }
     }
 
+    /// Whether the event tells what a codon has cost.
+    #[must_use]
+    pub const fn tells_costs(&self) -> bool {
+        matches!(
+            self,
+            Self::CostsUpdated { .. } | Self::CostsIncremented { .. } | Self::CodonFinalCostSet { .. }
+        )
+    }
+
     /// The run that the event is about, if it is about one.
     #[must_use]
     pub const fn run_id(&self) -> Option<&RunId> {

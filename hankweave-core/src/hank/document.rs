@@ -424,10 +424,14 @@ pub struct RigItem {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum RigAction {
-    /// Copies a file or folder of the hank into the workspace.
+    /// Copies a file or folder of the hank into the workspace. Into a folder that is there it is merged: files are replaced one by one, and nothing
+    /// else is deleted.
     Copy {
         /// From where to where.
         copy: CopyStep,
+        /// Whether the target is removed first, with everything in it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        replace: bool,
     },
     /// Runs a shell command.
     Command {
@@ -443,7 +447,7 @@ pub enum RigAction {
 pub struct CopyStep {
     /// Relative to the folder of hank.json.
     pub from: String,
-    /// Relative to the agent's workspace; what is there is replaced.
+    /// Relative to the agent's workspace; the folder that holds it must be there.
     pub to: String,
 }
 

@@ -194,7 +194,7 @@ pub(super) static AGENT_SCRIPT: Keys = Keys::new("an agent script", &["script"])
 pub(super) static ITERATION_LIMIT: Keys = Keys::new("`terminateOn`", &["type", "limit"]);
 pub(super) static CONTEXT_EXCEEDED: Keys = Keys::new("`terminateOn`", &["type"]);
 pub(super) static RETRY: Keys = Keys::new("`retryConfig`", &["maxAttempts", "delayMs", "maxDelayMs"]);
-pub(super) static COPY_ITEM: Keys = Keys::new("a copy item", &["type", "copy", "allowFailure"]);
+pub(super) static COPY_ITEM: Keys = Keys::new("a copy item", &["type", "copy", "replace", "allowFailure"]);
 pub(super) static COPY: Keys = Keys {
     kind: "`copy`",
     valid: &["from", "to"],

@@ -51,7 +51,9 @@ pub fn copy_targets(hank: &Hank) -> impl Iterator<Item = (String, &str)> {
     hank.located_codons().flat_map(|(at, codon)| {
         let items = codon.rig_setup.iter().enumerate();
         items.filter_map(move |(index, item)| match &item.action {
-            RigAction::Copy { copy } => Some((format!("{at}.rigSetup[{index}].copy.to"), copy.to.as_str())),
+            RigAction::Copy { copy, .. } => {
+                Some((format!("{at}.rigSetup[{index}].copy.to"), copy.to.as_str()))
+            }
             RigAction::Command { .. } => None,
         })
     })
@@ -77,7 +79,7 @@ fn of_codon<'h>(codon: &'h CodonConfig, at: &str) -> Vec<Reference<'h>> {
         });
     }
     for (index, item) in codon.rig_setup.iter().enumerate() {
-        if let RigAction::Copy { copy } = &item.action {
+        if let RigAction::Copy { copy, .. } = &item.action {
             let place = format!("{at}.rigSetup[{index}].copy.from");
             references.push(Reference {
                 kind: ReferenceKind::CopySource,

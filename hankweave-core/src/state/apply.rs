@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use super::index::{Index, Place};
 use super::{HankweaveState, PendingRollback, Run, RunStatus};
-use crate::agent::FailureReason;
 use crate::codon::{Codon, CodonExecution, CodonPhase, CodonStatus, CodonTransition, Fail, SentinelState};
 use crate::cost::{TokenUsage, Usd};
 use crate::event::{CheckpointType, MetadataError, StateEvent, decode_metadata};
@@ -296,9 +295,12 @@ impl Reducer<'_> {
     }
 
     /// Takes the last step of the run machine. A server that ends its run has no other; a crash may be that of an older run, noticed later
-    /// ("state model", section 6).
+    /// ("state model", section 6). A codon that is open keeps the run open: nobody could ever close it again.
     fn end_run(&mut self, id: &RunId, how: RunTransition) -> Result<Applied, Rejected> {
         let position = self.running(id)?;
+        if let Some(open) = self.index.open_codon(self.state, position) {
+            return Err(still_open(&self.state.runs[position].codons[open]));
+        }
         let leaves_no_current = !matches!(how, RunTransition::Crash(_)) || self.is_current(position);
         self.run_mut(position)
             .end(how)
@@ -317,12 +319,7 @@ impl Reducer<'_> {
         if let Some(place) = open.map(|codon| Place { run, codon })
             && let Ok(phase) = CodonPhase::try_from(self.codon(place).status())
         {
-            let crash = CodonTransition::Fail(Fail {
-                end_time: detected_at,
-                exit_code: -1,
-                failure_reason: FailureReason::unknown(false, "Server crashed"),
-                error_checkpoint: None,
-            });
+            let crash = CodonTransition::Fail(Fail::crashed(detected_at));
             let changed = advance(self.codon(place), crash, phase)?;
             self.replace(place, changed);
         }

@@ -12,6 +12,7 @@ use crate::time::Timestamp;
 pub struct LiveState {
     document: HankweaveState,
     totals: Totals,
+    costs_updated: Option<Timestamp>,
     index: Index,
 }
 
@@ -36,6 +37,7 @@ impl LiveState {
         Self {
             document,
             totals,
+            costs_updated: None,
             index,
         }
     }
@@ -58,6 +60,12 @@ impl LiveState {
         self.totals
     }
 
+    /// When a cost was recorded last; `None` when none was since the document was taken over.
+    #[must_use]
+    pub fn costs_updated(&self) -> Option<Timestamp> {
+        self.costs_updated
+    }
+
     /// Applies one recorded event: everything of it, or nothing.
     ///
     /// # Errors
@@ -75,6 +83,9 @@ impl LiveState {
     pub fn apply_event(&mut self, event: &StateEvent, at: Timestamp) -> Result<Applied, Rejected> {
         let applied = apply_event(&mut self.document, &mut self.index, event, at)?;
         self.totals.total = self.totals.total.saturating_sub(applied.cost_before) + applied.cost_after;
+        if event.tells_costs() || applied.cost_before != applied.cost_after {
+            self.costs_updated = Some(at);
+        }
         let begins_anew = matches!(event, StateEvent::RunStarted { .. });
         if begins_anew || self.document.current_run_id.is_none() {
             self.totals.current_run = Usd::ZERO;

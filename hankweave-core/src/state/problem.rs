@@ -36,6 +36,8 @@ pub enum WarningKind {
     MissingCheckpoint,
     /// A recorded sum is not the sum of its parts.
     CostMismatch,
+    /// A run continues one that the document does not hold.
+    MissingRun,
 }
 
 impl WarningKind {
@@ -46,6 +48,7 @@ impl WarningKind {
             Self::OrphanedFolder => "orphaned_folder",
             Self::MissingCheckpoint => "missing_checkpoint",
             Self::CostMismatch => "cost_mismatch",
+            Self::MissingRun => "missing_run",
         }
     }
 }

@@ -1,10 +1,12 @@
 //! What a person should know about a document that can be used ("state model", section 7).
 
+use std::collections::HashSet;
+
 use super::{HankweaveState, Run, StartingConditions, StateWarning, WarningKind};
 use crate::codon::CodonExecution;
 use crate::cost::Usd;
 use crate::event::CheckpointType;
-use crate::id::CheckpointSha;
+use crate::id::{CheckpointSha, RunId};
 use crate::thread::KnownCheckpoints;
 
 /// Two sums closer than this are the same amount ("state model", section 1).
@@ -42,6 +44,10 @@ pub fn warnings(state: &HankweaveState, surroundings: Surroundings<'_>) -> Vec<S
     }
     for (index, run) in state.runs.iter().enumerate() {
         run_checkpoints(run, &format!("runs[{index}]"), &mut checkpoint);
+    }
+    let known: HashSet<&RunId> = state.runs.iter().map(|run| &run.run_id).collect();
+    for (index, run) in state.runs.iter().enumerate() {
+        warnings.extend(missing_source(run, &known, index));
     }
     for (run_index, run) in state.runs.iter().enumerate() {
         for (index, codon) in run.codons.iter().enumerate() {
@@ -82,6 +88,20 @@ fn run_checkpoints(run: &Run, path: &str, checkpoint: &mut impl FnMut(String, &C
     }
 }
 
+/// What came before such a run is not part of any thread any more.
+fn missing_source(run: &Run, known: &HashSet<&RunId>, index: usize) -> Option<StateWarning> {
+    let source = run.starting_conditions.source()?;
+    let lost = !known.contains(&source.run_id);
+    lost.then(|| StateWarning {
+        kind: WarningKind::MissingRun,
+        path: format!("runs[{index}].startingConditions.source.runId"),
+        message: format!(
+            "run `{}`, which this run continues, is not in the document",
+            source.run_id
+        ),
+    })
+}
+
 /// The older system wrote a blank SHA when git failed ("state model", section 10, row 17).
 fn blank_completion(codon: &CodonExecution, path: &str) -> Option<StateWarning> {
     let (checkpoint_type, sha) = codon.end_checkpoint()?;
@@ -110,7 +130,7 @@ fn cost_mismatch(codon: &CodonExecution, path: &str) -> Option<StateWarning> {
 }
 
 fn orphaned_folders(state: &HankweaveState, folders: &[String]) -> Vec<StateWarning> {
-    let known: std::collections::HashSet<&str> = state.runs.iter().map(|run| run.run_id.as_str()).collect();
+    let known: HashSet<&str> = state.runs.iter().map(|run| run.run_id.as_str()).collect();
     let orphaned = folders.iter().filter(|folder| !known.contains(folder.as_str()));
     orphaned
         .map(|folder| StateWarning {

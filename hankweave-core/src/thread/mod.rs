@@ -12,5 +12,7 @@ pub use build::{
     build,
 };
 pub use resume::Resume;
-pub use target::{CodonPoint, TargetError, can_continue_from, continuation_checkpoint, position};
+pub use target::{
+    CodonPoint, TargetError, can_continue_from, continuation_checkpoint, position, standing_on,
+};
 pub use walk::{Walk, WalkedCodon, walk};

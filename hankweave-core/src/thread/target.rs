@@ -7,7 +7,7 @@ use crate::codon::CodonExecution;
 use crate::event::CheckpointType;
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::machine::Extra;
-use crate::state::{ContinuationSource, HankweaveState, StartingConditions};
+use crate::state::{ContinuationSource, HankweaveState, Run, StartingConditions};
 
 /// A point in the life of a codon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,8 @@ impl ExecutionThread {
         Ok(source(entry, checkpoint.sha.clone()))
     }
 
-    /// The way back to the commit that begins with `prefix`: looked for in the thread, and then in all runs of `state`.
+    /// The way back to the commit that begins with `prefix`: looked for in the thread, then in all runs of `state`, then among the files before the
+    /// first codons.
     ///
     /// # Errors
     ///
@@ -93,8 +94,104 @@ impl ExecutionThread {
         let exists = |target: &ContinuationSource| {
             fits(&target.checkpoint_sha) && known.find(&target.checkpoint_sha).is_some()
         };
-        only(everywhere.filter(exists).collect(), prefix)
+        let everywhere: Vec<_> = everywhere.filter(exists).collect();
+        if !everywhere.is_empty() {
+            return only(everywhere, prefix);
+        }
+        only(beginnings(state).filter(exists).collect(), prefix)
     }
+
+    /// The way back to the files before the first codon of the thread; `None` when nobody kept them. The thread must be the one that ends in the
+    /// newest run.
+    #[must_use]
+    pub fn beginning(
+        &self,
+        state: &HankweaveState,
+        known: &dyn KnownCheckpoints,
+    ) -> Option<ContinuationSource> {
+        let first = self.codons.last().map(|entry| &entry.run_id);
+        let runs = state.runs.iter().map(AsRef::as_ref);
+        let first = runs
+            .clone()
+            .find(|run| Some(&run.run_id) == first)
+            .or(state.runs.front().map(AsRef::as_ref));
+        let first = origin(state, first?)?;
+        let beginning = beginnings(state).find(|target| target.run_id == first.run_id);
+        beginning.filter(|target| known.find(&target.checkpoint_sha).is_some())
+    }
+}
+
+/// The point in history that files belong to which are in no codon's checkpoint, such as those that were kept before they were taken back: `base` is the
+/// checkpoint that they were made from, and `files` the one that has them. `None` when the document does not tell.
+#[must_use]
+pub fn standing_on(
+    state: &HankweaveState,
+    base: &CheckpointSha,
+    files: &CheckpointSha,
+) -> Option<ContinuationSource> {
+    let with_files = |source: ContinuationSource| ContinuationSource {
+        checkpoint_sha: files.clone(),
+        ..source
+    };
+    let codons = state.runs.iter().find_map(|run| {
+        let is_base = |codon: &Arc<CodonExecution>| codon.checkpoints().any(|(_, sha)| sha == base);
+        Some((run, run.codons.iter().rposition(is_base)?))
+    });
+    if let Some((run, index)) = codons {
+        let codon = &run.codons[index];
+        let has_ended = codon.end_checkpoint().is_some_and(|(_, sha)| sha == base);
+        let before = index.checked_sub(1).map(|before| &run.codons[before]);
+        return Some(match (has_ended, before, run.starting_conditions.source()) {
+            (true, ..) => point(&run.run_id, codon, files),
+            // Its rig was set up, and it has not come to an end that was kept: it runs again.
+            (false, Some(before), _) => point(&run.run_id, before, files),
+            (false, None, Some(source)) => with_files(source.clone()),
+            (false, None, None) => with_files(ContinuationSource::beginning_of(&run.run_id)),
+        });
+    }
+    let pending = state.pending_rollback.iter().map(|pending| &pending.source);
+    let sources = state
+        .runs
+        .iter()
+        .filter_map(|run| run.starting_conditions.source());
+    let recorded = pending
+        .chain(sources)
+        .find(|source| source.checkpoint_sha == *base);
+    let beginning = || beginnings(state).find(|target| target.checkpoint_sha == *base);
+    recorded.cloned().or_else(beginning).map(with_files)
+}
+
+/// The fresh run with which the history of `run` begins; `None` when the document does not hold it.
+fn origin<'s>(state: &'s HankweaveState, run: &'s Run) -> Option<&'s Run> {
+    let mut run = run;
+    // No chain is longer than there are runs, unless it is a circle.
+    for _ in 0..state.runs.len() {
+        match run.starting_conditions.source() {
+            None => return Some(run),
+            Some(source) => run = state.run(&source.run_id)?,
+        }
+    }
+    None
+}
+
+/// The files before the first codon of each fresh run, newest run first. A run of others that does not tell its own began with the files of the project.
+fn beginnings(state: &HankweaveState) -> impl Iterator<Item = ContinuationSource> {
+    state.runs.iter().filter_map(|run| {
+        let StartingConditions::Fresh {
+            initial_checkpoint_sha,
+            ..
+        } = &run.starting_conditions
+        else {
+            return None;
+        };
+        let sha = initial_checkpoint_sha
+            .as_ref()
+            .or(state.initial_checkpoint.as_ref())?;
+        Some(ContinuationSource {
+            checkpoint_sha: sha.clone(),
+            ..ContinuationSource::beginning_of(&run.run_id)
+        })
+    })
 }
 
 impl ContinuationSource {

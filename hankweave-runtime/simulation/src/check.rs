@@ -150,11 +150,14 @@ impl Records {
             .collect();
         for (seq, told) in &told.entries {
             match journal.get(seq) {
-                Some(kept) if kept.event == told.event && kept.timestamp == told.timestamp => {}
+                // Clients remember events by their ids.
+                Some(kept)
+                    if kept.event == told.event && kept.timestamp == told.timestamp && kept.id == told.id => {
+                }
                 Some(kept) => {
                     return Err(format!(
-                        "P2: number {seq} was {:?} and is {:?}",
-                        told.event, kept.event
+                        "P2: number {seq} was {} {:?} and is {} {:?}",
+                        told.id, told.event, kept.id, kept.event
                     ));
                 }
                 None if matches!(told.event, Event::StateTransition { .. }) => {

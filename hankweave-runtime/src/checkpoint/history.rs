@@ -125,6 +125,22 @@ impl GitHistory {
         Ok(restorable)
     }
 
+    /// What is known about those of `shas` that are there, whatever leads to them: a lost checkpoint hides none that is older.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`HistoryError`] when that cannot be found out.
+    pub fn existing(&self, shas: &[CheckpointSha]) -> Result<KnownCheckpoints, HistoryError> {
+        let repository = self.repository().map_err(HistoryError::Read)?;
+        let find = |sha: &CheckpointSha| -> Result<Option<_>, git2::Error> {
+            let commit = unless_missing(look_up(&repository, sha))?.flatten();
+            Ok(commit.map(|commit| (sha.clone(), describe(&commit, MAIN))))
+        };
+        let found = shas.iter().filter_map(|sha| find(sha).transpose());
+        let found: Result<_, git2::Error> = found.collect();
+        found.map_err(|error| HistoryError::Read(ObjectError::at("look for the checkpoints")(error)))
+    }
+
     /// Reads every part of each of `shas` and tells what is wrong with it, in their order.
     ///
     /// # Errors

@@ -150,10 +150,18 @@ pub(super) fn text(rollback: &Rollback, dry_run: bool, typed: Option<&Typed>) ->
 fn write(text: &mut String, rollback: &Rollback, dry_run: bool, typed: Option<&Typed>) -> std::fmt::Result {
     let (source, files) = (&rollback.source, &rollback.files);
     let sha = source.checkpoint_sha.short();
-    let kind = rollback.checkpoint_type.map_or("", CheckpointType::as_str);
     let codon = source.after_codon.as_ref().map_or("", |id| id.as_str());
     let would = if dry_run { "would go" } else { "went" };
-    writeln!(text, "{would} back to the {kind} checkpoint {sha} of {codon}")?;
+    match (rollback.checkpoint_type, &source.after_codon) {
+        (Some(kind), Some(codon)) => {
+            writeln!(text, "{would} back to the {kind} checkpoint {sha} of {codon}")?
+        }
+        (None, Some(codon)) => writeln!(
+            text,
+            "{would} back to checkpoint {sha}, which was made behind {codon}"
+        )?,
+        (_, None) => writeln!(text, "{would} back to checkpoint {sha}, before the first codon")?,
+    }
     if dry_run {
         for path in &files.write {
             writeln!(text, "  would write   {}", one_line(path))?;
@@ -198,7 +206,7 @@ fn write(text: &mut String, rollback: &Rollback, dry_run: bool, typed: Option<&T
             let command = typed.map_or_else(|| "next".to_owned(), Typed::run);
             writeln!(text, "next: {next} (`{command}` goes on there)")
         }
-        None if rollback.checkpoint_type == Some(CheckpointType::Error) => {
+        None if rollback.failed => {
             write!(text, "next: nothing, because {codon} had failed there")?;
             match typed {
                 Some(typed) => {
@@ -258,10 +266,9 @@ fn instead(
                 typed.command("thread")
             ))
         }
-        RollbackError::Target(TargetError::UnknownSha(_)) => Some(format!(
-            "`{}` lists the codons with their checkpoints",
-            typed.command("thread")
-        )),
+        RollbackError::Target(TargetError::UnknownSha(_)) => {
+            Some(format!("`{}` lists all of them", typed.command("checkpoints")))
+        }
         RollbackError::NoSuccess => Some(format!(
             "`{}` starts from the first codon; the history stays",
             typed.run_with(&[Change::Flag("new")])
@@ -296,11 +303,14 @@ pub(super) fn failure(error: &RollbackError, typed: &Typed) -> Failure {
         RollbackError::Target(TargetError::Ambiguous { .. }) => {
             Failure::from_error(FailureKind::Input, error).hint("type more characters of the SHA")
         }
-        RollbackError::Target(TargetError::UnknownCodon(_) | TargetError::UnknownSha(_)) => {
-            Failure::from_error(FailureKind::Input, error).hint(format!(
+        RollbackError::Target(TargetError::UnknownCodon(_)) => Failure::from_error(FailureKind::Input, error)
+            .hint(format!(
                 "`{}` lists the codons with their checkpoints",
                 typed.command("thread")
-            ))
+            )),
+        RollbackError::Target(TargetError::UnknownSha(_)) => {
+            Failure::from_error(FailureKind::Input, error)
+                .hint(format!("`{}` lists all of them", typed.command("checkpoints")))
         }
         RollbackError::Target(TargetError::NoCheckpoint(_)) => Failure::from_error(FailureKind::Input, error)
             .hint(format!(

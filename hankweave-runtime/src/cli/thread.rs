@@ -20,7 +20,7 @@ pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
     let document = state::read(&args.document)?;
     let known = match args.no_checkpoint_validation {
         true => None,
-        false => state::known_checkpoints(&args.document, args.known_checkpoints.as_deref())?,
+        false => state::known_checkpoints(&args.document, &document, args.known_checkpoints.as_deref())?,
     };
     let thread = thread::build(&document, args.run.as_ref(), known.as_deref());
     if let Some(run) = args.run.as_ref().filter(|run| document.run(run).is_none()) {

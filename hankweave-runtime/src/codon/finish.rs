@@ -199,6 +199,15 @@ impl CodonRun<'_> {
         }
         *tip() = Some(checkpoint.sha.clone());
         self.run.watch.learn(self, checkpoint.seen).await;
+        let created = StateEvent::CheckpointCreated {
+            run_id: self.run.run_id.clone(),
+            codon_id: self.entry.codon_id.clone(),
+            checkpoint_type: kind,
+            sha: checkpoint.sha.clone(),
+            branch: checkpoint.branch,
+        };
+        // What needs the checkpoint records it once more, and hears of a disk that fails.
+        drop(self.run.transition(created).await);
         Ok(checkpoint.sha)
     }
 

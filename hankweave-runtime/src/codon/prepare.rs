@@ -2,7 +2,7 @@
 
 use hankweave_core::agent::FailureReason;
 use hankweave_core::codon::{Codon, Preparing, Start, Starting};
-use hankweave_core::event::{CheckpointType, StateEvent};
+use hankweave_core::event::CheckpointType;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire;
 use tokio::time::Instant;
@@ -61,13 +61,5 @@ async fn set_up(codon: &CodonRun<'_>) -> Result<CheckpointSha, Trouble> {
             created_checkpoint: true,
         })
         .await;
-    let created = StateEvent::CheckpointCreated {
-        run_id: codon.run.run_id.clone(),
-        codon_id: codon.entry.codon_id.clone(),
-        checkpoint_type: CheckpointType::RigSetup,
-        sha: sha.clone(),
-        branch: codon.run.branch.clone(),
-    };
-    drop(codon.run.transition(created).await);
     Ok(sha)
 }

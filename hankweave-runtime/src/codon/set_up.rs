@@ -66,9 +66,10 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
 
 fn step(codon: &CodonRun<'_>, item: &hank::RigItem) -> RigStep {
     let action = match &item.action {
-        hank::RigAction::Copy { copy } => RigAction::Copy {
+        hank::RigAction::Copy { copy, replace } => RigAction::Copy {
             from: copy.from.clone(),
             to: copy.to.clone().into(),
+            replace: *replace,
         },
         hank::RigAction::Command { command } => RigAction::Command {
             run: command.run.clone(),

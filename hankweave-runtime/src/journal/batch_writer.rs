@@ -6,6 +6,7 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 
 use super::batch::{Batch, Line};
+use super::event_id::write_id;
 use super::texts::EventTexts;
 use crate::json::TimeWriter;
 
@@ -20,6 +21,8 @@ pub(crate) struct BatchWriter {
     text: Vec<u8>,
     lines: Vec<Line>,
     times: TimeWriter,
+    /// The id that was written last.
+    id: String,
 }
 
 impl BatchWriter {
@@ -29,6 +32,7 @@ impl BatchWriter {
             text: Vec::with_capacity(bytes + events * LINE_BYTES),
             lines: Vec::with_capacity(events),
             times: TimeWriter::default(),
+            id: String::new(),
         }
     }
 
@@ -38,17 +42,19 @@ impl BatchWriter {
         self.end_line(entry.seq, entry.event.name());
     }
 
-    /// Adds what tells clients of an accepted state event; `push_id` adds its id, `json` is its text, and `figures` are those after it.
+    /// Adds what tells clients of an accepted state event; `json` is its text, and `figures` are those after it.
     pub(crate) fn transition(
         &mut self,
         seq: u64,
-        push_id: impl Fn(&mut Vec<u8>),
         at: Timestamp,
         event: &StateEvent,
         json: &[u8],
         figures: &CurrentFigures,
     ) {
-        self.begin_line(seq, push_id, at);
+        push_member(&mut self.text, "{\"seq\":", &seq).expect(TEXT);
+        write_id(&mut self.id, seq, at, event, figures);
+        push_text_member(&mut self.text, ",\"id\":", &self.id);
+        self.time(at);
         self.text(",\"type\":", Event::STATE_TRANSITION);
         self.text(",\"data\":{\"transitionType\":", event.name());
         if let Some(run) = event.run_id() {
@@ -93,7 +99,12 @@ impl BatchWriter {
         push_member(&mut self.text, "{\"seq\":", &seq).expect(TEXT);
         self.put(b",\"id\":\"");
         push_id(&mut self.text);
-        self.put(b"\",\"timestamp\":");
+        self.put(b"\"");
+        self.time(at);
+    }
+
+    fn time(&mut self, at: Timestamp) {
+        self.put(b",\"timestamp\":");
         self.times.push(&mut self.text, at);
     }
 
@@ -138,10 +149,10 @@ mod tests {
             codon_id,
             loop_context: None,
         };
-        for (event, current) in [
-            (about_nothing, None),
-            (about_a_run, Some(run_id)),
-            (about_a_codon, None),
+        for (event, current, id) in [
+            (about_nothing, None, "0-0:12"),
+            (about_a_run, Some(run_id), "a:12"),
+            (about_a_codon, None, "a:12"),
         ] {
             let figures = CurrentFigures {
                 current_run_id: current,
@@ -151,10 +162,10 @@ mod tests {
             };
             let json = serde_json::to_vec(&event).unwrap();
             let mut writer = BatchWriter::with_room_for(0, 1);
-            writer.transition(12, push_id, Timestamp::UNIX_EPOCH, &event, &json, &figures);
+            writer.transition(12, Timestamp::UNIX_EPOCH, &event, &json, &figures);
             let entry = JournalEntry {
                 seq: 12,
-                id: EventId::new("e").unwrap(),
+                id: EventId::new(id).unwrap(),
                 timestamp: Timestamp::UNIX_EPOCH,
                 event: Event::state_transition(Box::new(event), figures),
             };

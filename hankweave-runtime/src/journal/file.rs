@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hankweave_core::wire::JournalEntry;
 
 use super::index::Index;
-use super::lines::{self, Lines};
+use super::lines;
 use super::retention::{is_forgotten, keep_the_rest, oldest_beyond};
 use super::segment::Segment;
 use super::{Batch, EventJournal, JournalError, Page, PageLimit};
@@ -223,16 +223,17 @@ impl FileJournal {
             content.extend_from_slice(line);
             content.push(b'\n');
         };
-        let mut lines = Lines::new(&*self.disk, &segment.path, 0);
+        let mut lines = segment.lines(&*self.disk, 0);
         while let Some(line) = lines.next_line()? {
-            let seq = line.bytes.and_then(lines::seq_of);
+            let seq = lines::seq_of(line.bytes);
             while let Some(line) = restored.next_if(|line| seq.is_some_and(|seq| line.seq() < seq)) {
                 add(line.text().as_bytes());
             }
-            add(line.bytes.unwrap_or_default());
+            add(line.bytes);
         }
         restored.for_each(|line| add(line.text().as_bytes()));
         disk::replace(&*self.disk, &segment.path, &content)?;
+        writer.segments.iter_mut().for_each(Segment::forget_lines);
         writer.file = self.disk.open_append(&segment.path)?;
         writer.index.forget(segment.number);
         writer.ours = (segment.number, writer.file.length());
@@ -413,9 +414,9 @@ fn visit(
     range: Range<u64>,
     show: &mut dyn FnMut(Shown<'_>) -> bool,
 ) -> io::Result<Option<u64>> {
-    let mut lines = Lines::new(disk, &segment.path, segment.place_of(disk, stretch.after, range)?);
+    let mut lines = segment.lines(disk, segment.place_of(disk, stretch.after, range)?);
     while let Some(line) = lines.next_line()? {
-        let bytes = line.bytes.unwrap_or_default();
+        let bytes = line.bytes;
         let seq = lines::seq_of(bytes);
         let is_before = seq.is_some_and(|seq| seq <= stretch.after);
         let of_ours = !segment.kept && (segment.number, line.offset) >= stretch.ours;

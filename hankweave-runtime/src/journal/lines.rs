@@ -1,10 +1,14 @@
 //! Reading journal lines from a file of any size with little memory.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hankweave_core::wire::JournalEntry;
+use hankweave_core::id::EventId;
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::{Event, JournalEntry};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -15,6 +19,12 @@ const CHUNK: usize = 64 * 1024;
 
 /// Longer lines are none of ours: an entry holds at most one limited line of an agent.
 const MAX_LINE: usize = 16 << 20;
+
+/// Bytes that are searched at a time for the end of a longer line.
+const SCANNED: usize = 256 * 1024;
+
+/// What an event says before its data is shorter.
+const MAX_HEAD: usize = 4 * 1024;
 
 /// Whether a line is text and JSON, whatever it says.
 pub(super) fn is_json(line: &[u8]) -> bool {
@@ -51,56 +61,124 @@ pub(super) fn kind_of(line: &[u8]) -> Option<Cow<'_, str>> {
     Some(head.kind)
 }
 
+/// Where in a file no line ends for longer than a line of ours can be. Somebody who looks for a place in the file passes over it many times, and need
+/// not read it again for that.
+#[derive(Debug, Default)]
+pub(super) struct LongLines(Mutex<BTreeMap<u64, u64>>);
+
+impl LongLines {
+    /// The next line break, if `offset` is in such a line.
+    fn end_of(&self, offset: u64) -> Option<u64> {
+        let long = self.known();
+        let (end, begin) = long.range(offset..).next()?;
+        (*begin <= offset).then_some(*end)
+    }
+
+    fn note(&self, begin: u64, end: u64) {
+        let mut long = self.known();
+        let known = long.entry(end).or_insert(begin);
+        *known = begin.min(*known);
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        // Every change is a single call, so a panic elsewhere leaves it whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Reads the lines of a file from some place on. The last line is given out only once it has its newline.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
     disk: &'a dyn Disk,
     path: &'a Path,
+    long: &'a LongLines,
     /// Where the next chunk begins in the file.
     read_to: u64,
     chunk: Vec<u8>,
     /// Where the next line begins in `chunk`.
     next: usize,
-    /// A longer line is being passed over.
-    too_long: bool,
+    /// What is shown in the place of a line that is too long.
+    stand_in: Vec<u8>,
+    /// How many bytes stand behind the last line break.
+    unfinished: u64,
 }
 
 /// One line without its newline.
 pub(super) struct Line<'a> {
     /// Where it begins in the file.
     pub(super) offset: u64,
-    /// Its bytes; `None` when it is longer than any line of ours.
-    pub(super) bytes: Option<&'a [u8]>,
+    /// Its bytes. For a line that is longer than any of ours, an event that tells so in its place, or nothing when it is no event.
+    pub(super) bytes: &'a [u8],
 }
 
 impl<'a> Lines<'a> {
     /// Reads from `offset` on, where a line begins.
-    pub(super) fn new(disk: &'a dyn Disk, path: &'a Path, offset: u64) -> Self {
+    pub(super) fn new(disk: &'a dyn Disk, path: &'a Path, long: &'a LongLines, offset: u64) -> Self {
         Self {
             disk,
             path,
+            long,
             read_to: offset,
             chunk: Vec::new(),
             next: 0,
-            too_long: false,
+            stand_in: Vec::new(),
+            unfinished: 0,
         }
     }
 
     /// The next line; `None` at the end of the last whole line.
     pub(super) fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
-        let mut searched = self.next;
+        let offset = self.position();
+        if let Some(length) = memchr::memchr(b'\n', &self.chunk[self.next..]) {
+            return Ok(Some(self.line(offset, length)));
+        }
+        self.chunk = self.disk.read_at(self.path, offset, CHUNK)?;
+        (self.read_to, self.next) = (offset + self.chunk.len() as u64, 0);
+        if let Some(length) = memchr::memchr(b'\n', &self.chunk) {
+            return Ok(Some(self.line(offset, length)));
+        }
+        let Some(end) = self.end_of_line(offset)? else {
+            return Ok(None);
+        };
+        let length = end - offset;
+        let whole = usize::try_from(length).ok().filter(|length| *length <= MAX_LINE);
+        let Some(whole) = whole else {
+            self.long.note(offset, end);
+            self.stand_in = stand_in(&self.chunk, length);
+            (self.chunk, self.next, self.read_to) = (Vec::new(), 0, end + 1);
+            let bytes = &*self.stand_in;
+            return Ok(Some(Line { offset, bytes }));
+        };
+        self.chunk = self.disk.read_at(self.path, offset, whole + 1)?;
+        self.read_to = offset + self.chunk.len() as u64;
+        Ok((self.chunk.len() > whole).then(|| self.line(offset, whole)))
+    }
+
+    /// The line of so many bytes that begins at `next`.
+    fn line(&mut self, offset: u64, length: usize) -> Line<'_> {
+        let begin = self.next;
+        self.next += length + 1;
+        let bytes = &self.chunk[begin..begin + length];
+        Line { offset, bytes }
+    }
+
+    /// Where the line at `offset` ends that is longer than the chunk, which holds its beginning; `None` when it does not. Takes no more memory than a chunk.
+    fn end_of_line(&mut self, offset: u64) -> io::Result<Option<u64>> {
+        let (mut at, mut is_last) = (self.read_to, self.chunk.len() < CHUNK);
         loop {
-            if let Some(length) = memchr::memchr(b'\n', &self.chunk[searched..]) {
-                let (start, end) = (self.next, searched + length);
-                self.next = end + 1;
-                let offset = self.read_to - (self.chunk.len() - start) as u64;
-                let bytes = (!std::mem::take(&mut self.too_long)).then_some(&self.chunk[start..end]);
-                return Ok(Some(Line { offset, bytes }));
+            if let Some(end) = self.long.end_of(at) {
+                return Ok(Some(end));
             }
-            searched = match self.read_more()? {
-                Some(searched) => searched,
-                None => return Ok(None),
-            };
+            if is_last {
+                self.unfinished = at - offset;
+                return Ok(None);
+            }
+            let part = self.disk.read_at(self.path, at, SCANNED)?;
+            if let Some(length) = memchr::memchr(b'\n', &part) {
+                return Ok(Some(at + length as u64));
+            }
+            at += part.len() as u64;
+            is_last = part.len() < SCANNED;
         }
     }
 
@@ -111,28 +189,37 @@ impl<'a> Lines<'a> {
 
     /// How many bytes stand behind the last line break, once there is no next line.
     pub(super) fn unfinished(&self) -> u64 {
-        (self.chunk.len() - self.next) as u64
+        self.unfinished
     }
+}
 
-    /// Reads the unfinished line and what comes behind it, and says from where on it has not been searched.
-    ///
-    /// Reading the beginning of a line again takes less than taking along what was read.
-    fn read_more(&mut self) -> io::Result<Option<usize>> {
-        if self.chunk.len() - self.next > MAX_LINE {
-            self.too_long = true;
-            self.next = self.chunk.len();
-        }
-        let (begin, known) = (self.position(), self.chunk.len() - self.next);
-        let chunk = self
-            .disk
-            .read_at(self.path, begin, (2 * known).clamp(CHUNK, MAX_LINE + CHUNK))?;
-        if chunk.len() <= known {
-            return Ok(None);
-        }
-        self.read_to = begin + chunk.len() as u64;
-        (self.chunk, self.next) = (chunk, 0);
-        Ok(Some(known))
+/// The event that tells of a line which is too long, under the same number and id; `head` is its beginning. Empty when it is no event.
+fn stand_in(head: &[u8], length: u64) -> Vec<u8> {
+    #[derive(Deserialize)]
+    struct Head {
+        seq: u64,
+        id: EventId,
+        timestamp: Timestamp,
+        #[serde(rename = "type")]
+        kind: String,
     }
+    let Some(end) = memchr::memmem::find(&head[..head.len().min(MAX_HEAD)], b",\"data\":") else {
+        return Vec::new();
+    };
+    let Ok(head) = serde_json::from_slice::<Head>(&[&head[..end], b"}"].concat()) else {
+        return Vec::new();
+    };
+    let message = format!(
+        "left out: an event `{}` of {length} bytes, longer than any that hankweave writes",
+        head.kind
+    );
+    let entry = JournalEntry {
+        seq: head.seq,
+        id: head.id,
+        timestamp: head.timestamp,
+        event: Event::Info { message },
+    };
+    serde_json::to_vec(&entry).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -141,14 +228,15 @@ mod tests {
     use crate::world::disk::RealDisk;
 
     /// Where each line begins and how long it is.
-    fn lines_of(content: &[u8]) -> Vec<(u64, Option<usize>)> {
+    fn lines_of(content: &[u8]) -> Vec<(u64, usize)> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         RealDisk.create_new(&path, content).unwrap();
-        let mut lines = Lines::new(&RealDisk, &path, 0);
+        let long = LongLines::default();
+        let mut lines = Lines::new(&RealDisk, &path, &long, 0);
         let mut found = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
-            found.push((line.offset, line.bytes.map(<[u8]>::len)));
+            found.push((line.offset, line.bytes.len()));
         }
         found
     }
@@ -159,17 +247,55 @@ mod tests {
         let first = CHUNK as u64 + 5;
         assert_eq!(
             lines_of(&content),
-            [(0, Some(CHUNK + 5)), (first + 1, Some(0)), (first + 2, Some(2))]
+            [(0, CHUNK + 5), (first + 1, 0), (first + 2, 2)]
         );
         assert_eq!(lines_of(b""), []);
     }
 
     // covers: F5
     #[test]
-    fn a_line_that_is_too_long_is_passed_over_in_bounded_memory() {
+    fn a_line_that_is_too_long_is_passed_over() {
         let content = [vec![0; MAX_LINE + 3 * CHUNK], b"\nok\n".to_vec()].concat();
         let lengths: Vec<_> = lines_of(&content).into_iter().map(|(_, length)| length).collect();
-        assert_eq!(lengths, [None, Some(2)]);
+        assert_eq!(lengths, [0, 2]);
+        let longest = [vec![b'a'; MAX_LINE], b"\n".to_vec()].concat();
+        assert_eq!(lines_of(&longest), [(0, MAX_LINE)]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_read_once_and_told_under_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let head = br#"{"seq":7,"id":"e-7","timestamp":"2025-01-04T12:00:00.000Z","type":"tool.result","data":{"x":""#;
+        let long_line = [&head[..], &vec![b'a'; 3 * MAX_LINE], b"\"}}\n"].concat();
+        RealDisk
+            .create_new(&path, &[&long_line[..], b"next\n"].concat())
+            .unwrap();
+        let long = LongLines::default();
+        let read = |offset: u64| {
+            let mut lines = Lines::new(&RealDisk, &path, &long, offset);
+            let bytes = lines.next_line().unwrap().unwrap().bytes.to_vec();
+            assert!(lines.chunk.capacity() <= CHUNK);
+            assert_eq!(lines.next_line().unwrap().unwrap().bytes, b"next");
+            bytes
+        };
+        let told = decode(&read(0)).unwrap();
+        assert_eq!((told.seq, told.id.as_str()), (7, "e-7"));
+        let Event::Info { message } = told.event else {
+            panic!("{told:?}");
+        };
+        let length = long_line.len() - 1;
+        assert!(
+            message.contains("`tool.result`") && message.contains(&length.to_string()),
+            "{message}"
+        );
+        // Whoever looks for a place in the file comes into the middle of the line: it is not read to its end again.
+        let begin = long.end_of(MAX_LINE as u64);
+        assert_eq!(begin, Some(length as u64));
+        for offset in [1, MAX_LINE, 2 * MAX_LINE] {
+            assert_eq!(read(offset as u64), b"", "the rest of a line is no event");
+        }
+        assert_eq!(long.known().len(), 1);
     }
 
     #[test]

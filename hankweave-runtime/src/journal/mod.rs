@@ -5,6 +5,7 @@
 
 mod batch;
 mod batch_writer;
+mod event_id;
 mod file;
 mod index;
 mod lines;
@@ -22,6 +23,7 @@ use hankweave_core::wire::JournalEntry;
 
 pub use batch::{Batch, BatchLine};
 pub(crate) use batch_writer::BatchWriter;
+pub(crate) use event_id::write_id;
 pub use file::{FileJournal, JournalLimits};
 pub use memory::MemoryJournal;
 pub use tail::{JournalTail, Passed, TailLine};

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use super::lines::{Lines, kind_of};
+use super::lines::kind_of;
 use super::segment::Segment;
 use crate::world::disk::{self, Disk};
 
@@ -53,10 +53,10 @@ pub(super) fn oldest_beyond(
 /// What the disk says; there is no file `kept` then.
 pub(super) fn keep_the_rest(disk: &dyn Disk, whole: &Segment, kept: &Segment) -> io::Result<()> {
     let mut content = Vec::new();
-    let mut lines = Lines::new(disk, &whole.path, 0);
+    let mut lines = whole.lines(disk, 0);
     while let Some(line) = lines.next_line()? {
         // A damaged line is passed over by every reader.
-        let bytes = line.bytes.unwrap_or_default();
+        let bytes = line.bytes;
         if kind_of(bytes).is_some_and(|kind| !is_forgotten(&kind)) {
             content.extend_from_slice(bytes);
             content.push(b'\n');

@@ -3,12 +3,13 @@
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::lines::{Lines, seq_of};
+use super::lines::{Lines, LongLines, seq_of};
 use crate::world::disk::Disk;
 
 /// A file of the journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Segment {
     /// Its place among the files; part of its name.
     pub(super) number: u32,
@@ -18,6 +19,14 @@ pub(super) struct Segment {
     pub(super) first_seq: u64,
     /// Whether the output of agents was taken out of it.
     pub(super) kept: bool,
+    /// What is known of lines that are too long; shared by all who read the file.
+    long: Arc<LongLines>,
+}
+
+impl PartialEq for Segment {
+    fn eq(&self, other: &Self) -> bool {
+        (self.number, &self.path, self.first_seq) == (other.number, &other.path, other.first_seq)
+    }
 }
 
 /// What stands behind the number when the output of agents was taken out.
@@ -34,6 +43,7 @@ impl Segment {
             path: dir.join(format!("{number:06}.jsonl")),
             first_seq,
             kept: false,
+            long: Arc::default(),
         }
     }
 
@@ -42,6 +52,7 @@ impl Segment {
         Self {
             path: dir.join(format!("{:06}{KEPT}.jsonl", self.number)),
             kept: true,
+            long: Arc::default(),
             ..self.clone()
         }
     }
@@ -56,11 +67,21 @@ impl Segment {
         Some((number.parse().ok()?, kept))
     }
 
+    /// The file has other lines from now on.
+    pub(super) fn forget_lines(&mut self) {
+        self.long = Arc::default();
+    }
+
+    /// The lines from `offset` on, where one begins.
+    pub(super) fn lines<'a>(&'a self, disk: &'a dyn Disk, offset: u64) -> Lines<'a> {
+        Lines::new(disk, &self.path, &self.long, offset)
+    }
+
     /// The `seq` of the first line that has one, at or behind `offset`, where a line begins.
     pub(super) fn seq_at(&self, disk: &dyn Disk, offset: u64) -> io::Result<Option<u64>> {
-        let mut lines = Lines::new(disk, &self.path, offset);
+        let mut lines = self.lines(disk, offset);
         while let Some(line) = lines.next_line()? {
-            if let Some(seq) = line.bytes.and_then(seq_of) {
+            if let Some(seq) = seq_of(line.bytes) {
                 return Ok(Some(seq));
             }
         }
@@ -73,11 +94,11 @@ impl Segment {
         // Nearly always the last lines tell; only damage makes it worth reading everything.
         for window in [64 << 10, 4 << 20, u64::MAX] {
             let start = length.saturating_sub(window);
-            let mut lines = Lines::new(disk, &self.path, start);
+            let mut lines = self.lines(disk, start);
             let mut last = None;
             while let Some(line) = lines.next_line()? {
                 // The window may begin inside a line, whose end is no line of ours and has no number.
-                last = line.bytes.and_then(seq_of).max(last);
+                last = seq_of(line.bytes).max(last);
             }
             if last.is_some() || start == 0 {
                 return Ok(last);
@@ -106,14 +127,14 @@ impl Segment {
 
     /// The first line with a number that begins between `offset` and `end`.
     fn line_behind(&self, disk: &dyn Disk, offset: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
-        let mut lines = Lines::new(disk, &self.path, offset);
+        let mut lines = self.lines(disk, offset);
         // `offset` is somewhere inside a line: its rest does not count.
         lines.next_line()?;
         while let Some(line) = lines.next_line()? {
             if line.offset >= end {
                 return Ok(None);
             }
-            if let Some(seq) = line.bytes.and_then(seq_of) {
+            if let Some(seq) = seq_of(line.bytes) {
                 return Ok(Some((line.offset, seq)));
             }
         }

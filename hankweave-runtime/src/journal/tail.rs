@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::JournalError;
 use super::file::{failed, find_segments};
-use super::lines::{Lines, kind_of, seq_of};
+use super::lines::{kind_of, seq_of};
 use super::segment::Segment;
 use crate::world::disk::Disk;
 
@@ -127,9 +127,9 @@ impl JournalTail {
         let Some((segment, offset)) = &mut self.at else {
             return Ok(ControlFlow::Continue(()));
         };
-        let mut lines = Lines::new(&*self.disk, &segment.path, *offset);
+        let mut lines = segment.lines(&*self.disk, *offset);
         while let Some(line) = lines.next_line()? {
-            let bytes = line.bytes.unwrap_or_default();
+            let bytes = line.bytes;
             let seq = seq_of(bytes);
             let flow = if seq.is_some_and(|seq| seq <= self.after) {
                 ControlFlow::Continue(())

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use hankweave_core::codon::{CodonPhase, CodonTransition, Fail};
 use hankweave_core::event::StateEvent;
 use hankweave_core::run::{self, Crash};
-use hankweave_core::state::{HankweaveState, Run};
+use hankweave_core::state::{HankweaveState, Run, RunStatus};
 use hankweave_core::time::Timestamp;
 
 use crate::codon::marker;
@@ -16,7 +17,14 @@ pub(super) fn markers(state: &HankweaveState) -> Vec<String> {
         let last = || run.codons.last().map(Arc::as_ref);
         Some(marker(&run.run_id, run.open_codon().or_else(last)?.codon_id()))
     };
-    state.running_runs().filter_map(newest).collect()
+    let open = |run: &Run| Some(marker(&run.run_id, run.open_codon()?.codon_id()));
+    let running = state.running_runs().filter_map(newest);
+    running.chain(ended_runs(state).filter_map(open)).collect()
+}
+
+fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &Run> {
+    let runs = state.runs.iter().map(Arc::as_ref);
+    runs.filter(|run| run.status != RunStatus::Running)
 }
 
 /// One event for each run that is recorded as running. We hold the lock, so its server is gone, whatever `currentRunId`
@@ -33,9 +41,56 @@ pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<StateEvent>
         .collect()
 }
 
+/// One event for each codon that a run which has ended left open, and what a person should know about it. No server of ours does that; such a file comes
+/// from another program, and nothing could go on behind the codon.
+pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent, String)> {
+    let close = |run: &Run| {
+        let codon = run.open_codon()?;
+        let phase = CodonPhase::try_from(codon.status()).ok()?;
+        let crash = CodonTransition::Fail(Fail::crashed(now));
+        let (run_id, codon_id) = (run.run_id.clone(), codon.codon_id().clone());
+        let told = format!(
+            "run {run_id} had ended ({}) and left codon {codon_id} open ({phase}); the codon is closed as failed, as after a crash",
+            run.status
+        );
+        Some((StateEvent::transitioned(run_id, codon_id, phase, &crash), told))
+    };
+    ended_runs(state).filter_map(close).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use hankweave_core::state::LiveState;
+
     use super::*;
+
+    // State model, section 7: whatever a file of others says about its runs, a start can go on behind it.
+    #[test]
+    fn what_ended_runs_left_open_is_closed_as_after_a_crash() {
+        let open = |id: &str, status: &str| serde_json::json!({"codonId": id, "status": status, "startTime": "2025-01-04T12:00:00.000Z"});
+        for status in ["completed", "failed", "crashed"] {
+            let document = serde_json::json!({
+                "runs": [{
+                    "runId": "r", "runFolder": "/p/r", "gitBranch": "run-r", "serverPid": 1, "status": status,
+                    "startingConditions": {"type": "fresh"}, "startTime": "2025-01-04T12:00:00.000Z",
+                    "codons": [open("a", "starting")],
+                }],
+                "currentRunId": null, "executionPlan": [],
+            });
+            let state = hankweave_core::state::parse(document.to_string().as_bytes()).unwrap();
+            let mut live = LiveState::new(state);
+            let closed = left_open(live.document(), Timestamp::UNIX_EPOCH);
+            assert_eq!(markers(live.document()).len(), 1);
+            for (event, told) in closed {
+                assert!(told.contains(status), "{told}");
+                live.apply_event(&event, Timestamp::UNIX_EPOCH).unwrap();
+            }
+            let run = &live.document().runs[0];
+            assert!(run.open_codon().is_none(), "{status}");
+            assert_eq!(run.status.to_string(), status);
+            assert!(left_open(live.document(), Timestamp::UNIX_EPOCH).is_empty());
+        }
+    }
 
     // State model, section 10, row 12: also the current run, and every other one that nobody closed.
     #[test]

@@ -355,17 +355,16 @@ async fn possess(
             ));
         }
     }
-    for crashed in crash::crashes(&state, world.clock.now()) {
-        if let Some(run) = crashed.run_id() {
-            notices.push(format!(
-                "run {run} had crashed; its open codon is closed as failed"
-            ));
-        }
-        manager
-            .transition(crashed)
-            .await
-            .await
-            .map_err(OpenError::Crash)?;
+    let now = world.clock.now();
+    let crashes = crash::crashes(&state, now).into_iter().map(|crashed| {
+        let told = crashed
+            .run_id()
+            .map(|run| format!("run {run} had crashed; its open codon is closed as failed"));
+        (crashed, told.unwrap_or_default())
+    });
+    for (closed, told) in crashes.chain(crash::left_open(&state, now)) {
+        notices.push(told);
+        manager.transition(closed).await.await.map_err(OpenError::Crash)?;
     }
     let in_order = checkpoints::put_in_order(&world, &records.checkpoints, &state).await?;
     notices.extend(in_order.notices);

@@ -28,9 +28,10 @@ pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> 
     let copies = |codon: &CodonConfig| {
         let actions = codon.rig_setup.iter().map(|item| &item.action);
         let copies = actions.filter_map(|action| match action {
-            RigAction::Copy { copy } => Some(RigCopy {
+            RigAction::Copy { copy, replace } => Some(RigCopy {
                 from: copy.from.clone(),
                 to: copy.to.clone().into(),
+                replace: *replace,
             }),
             RigAction::Command { .. } => None,
         });

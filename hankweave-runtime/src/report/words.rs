@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::Usd;
-use hankweave_core::event::StateEvent;
+use hankweave_core::event::{CheckpointType, StateEvent};
 use hankweave_core::wire::{AgentAction, BudgetCeiling, BudgetTotals, Event};
 use serde_json::Value;
 
@@ -55,9 +55,12 @@ pub(super) fn say(event: &Event) -> Option<String> {
     match event {
         Event::StateTransition { transition, .. } => match &**transition {
             StateEvent::CodonStarted { codon_id, .. } => Some(format!("{codon_id}: preparing")),
-            StateEvent::CheckpointCreated { codon_id, sha, .. } => {
-                Some(format!("{codon_id}: rig is set up, checkpoint {}", sha.short()))
-            }
+            StateEvent::CheckpointCreated {
+                codon_id,
+                checkpoint_type: CheckpointType::RigSetup,
+                sha,
+                ..
+            } => Some(format!("{codon_id}: rig is set up, checkpoint {}", sha.short())),
             _ => None,
         },
         Event::CodonStarted {

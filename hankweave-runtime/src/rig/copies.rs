@@ -1,6 +1,6 @@
 //! Taking the copies of rigs out of the workspace when their codons are gone back on ("runtime behaviour", section 6, step 4).
 //!
-//! Only an untouched copy is taken out, since it can be made again; what somebody has changed stays.
+//! Only an untouched copy is taken out, since it can be made again; what somebody has changed stays, and so does what a copy did not bring.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -32,6 +32,8 @@ pub struct RigCopy {
     pub from: String,
     /// The target, relative to the workspace.
     pub to: PathBuf,
+    /// Whether everything in the target comes from the copy, because it was removed first.
+    pub replace: bool,
 }
 
 /// Why a copy stays.
@@ -76,7 +78,14 @@ impl RigCopies {
     /// [`LeftCopy`]; only [`LeftCopy::Remove`] may have removed a part of it.
     pub fn take_out(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), LeftCopy> {
         let target = self.untouched(disk, copy)?;
-        target.folder.remove(&target.name).map_err(LeftCopy::Remove)
+        let taken = match copy.replace {
+            true => target.folder.remove(&target.name),
+            false => copy::with_source(disk, &self.hank, &copy.from, |tree, _, _| {
+                copy::take_out(tree, &target)
+            })
+            .map_err(LeftCopy::Compare)?,
+        };
+        taken.map_err(LeftCopy::Remove)
     }
 
     /// Whether a copy could be taken out now. Changes nothing.
@@ -87,7 +96,8 @@ impl RigCopies {
     fn untouched(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<Target, LeftCopy> {
         let target = target::resolve(disk, &self.workspace, &copy.to).map_err(LeftCopy::Place)?;
         let is_same = |tree: &Tree, source: &dyn Folder, name: &OsStr| {
-            is_untouched(tree, (source, name), (&*target.folder, &target.name))
+            let copied = (&*target.folder, &*target.name);
+            is_untouched(tree, (source, name), copied, copy.replace)
         };
         let same = copy::with_source(disk, &self.hank, &copy.from, is_same).map_err(LeftCopy::Compare)?;
         match same {
@@ -108,7 +118,7 @@ impl RigCopies {
     /// What keeps it from being made.
     pub fn put_back(&self, disk: &dyn Disk, copy: &RigCopy) -> Result<(), LeftCopy> {
         let target = target::resolve(disk, &self.workspace, &copy.to).map_err(LeftCopy::Place)?;
-        copy::replace(disk, &self.hank, &copy.from, &target).map_err(LeftCopy::Compare)?;
+        copy::copy(disk, &self.hank, &copy.from, &target, copy.replace).map_err(LeftCopy::Compare)?;
         Ok(())
     }
 }
@@ -116,8 +126,8 @@ impl RigCopies {
 /// An entry of an open folder.
 type Entry<'a> = (&'a dyn Folder, &'a OsStr);
 
-/// Whether `copy` is what a copy of `tree` at `source` would be.
-fn is_untouched(tree: &Tree, source: Entry<'_>, copy: Entry<'_>) -> io::Result<bool> {
+/// Whether everything that a copy of `tree` at `source` brings is in `copy` as it was brought; with `alone`, and nothing beside it.
+fn is_untouched(tree: &Tree, source: Entry<'_>, copy: Entry<'_>, alone: bool) -> io::Result<bool> {
     match (tree, copy.0.open(copy.1)?) {
         (Tree::File, Found::File(mut copied)) => match source.0.open(source.1)? {
             Found::File(mut original) => {
@@ -131,11 +141,12 @@ fn is_untouched(tree: &Tree, source: Entry<'_>, copy: Entry<'_>) -> io::Result<b
                 return Ok(false);
             };
             let names: BTreeSet<_> = copied.names()?.into_iter().collect();
-            if names.len() != inner.len() {
+            if alone && names.len() != inner.len() {
                 return Ok(false);
             }
             for (name, tree) in inner {
-                let same = names.contains(name) && is_untouched(tree, (&*original, name), (&*copied, name))?;
+                let same =
+                    names.contains(name) && is_untouched(tree, (&*original, name), (&*copied, name), alone)?;
                 if !same {
                     return Ok(false);
                 }
@@ -173,6 +184,10 @@ mod tests {
 
     /// A hank with a tree and a workspace with its copy.
     fn stage() -> (TempDir, RigCopies, RigCopy) {
+        stage_of(true)
+    }
+
+    fn stage_of(replace: bool) -> (TempDir, RigCopies, RigCopy) {
         let folder = tempfile::tempdir().unwrap();
         let (hank, workspace) = (folder.path().join("hank"), folder.path().join("work"));
         fs::create_dir_all(hank.join("from/sub")).unwrap();
@@ -183,6 +198,7 @@ mod tests {
         let copy = RigCopy {
             from: "from".to_owned(),
             to: "to".into(),
+            replace,
         };
         let of = BTreeMap::from([("a".to_owned(), vec![copy.clone()])]);
         let copies = RigCopies { hank, workspace, of };
@@ -228,6 +244,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn of_a_merged_copy_only_what_it_brought_is_taken_out() {
+        let (_folder, copies, copy) = stage_of(false);
+        let to = copies.workspace.join("to");
+        fs::write(to.join("sub/work.txt"), "of an agent").unwrap();
+        copies.take_out(&RealDisk, &copy).unwrap();
+        assert_eq!(
+            (
+                to.join("sub/a.txt").exists(),
+                to.join("link").symlink_metadata().is_ok()
+            ),
+            (false, false)
+        );
+        assert_eq!(
+            fs::read_to_string(to.join("sub/work.txt")).unwrap(),
+            "of an agent"
+        );
+
+        copies.put_back(&RealDisk, &copy).unwrap();
+        fs::write(to.join("sub/a.txt"), "changed").unwrap();
+        let left = copies.take_out(&RealDisk, &copy).unwrap_err();
+        assert!(matches!(left, LeftCopy::Changed), "{left:?}");
+
+        let (_folder, copies, copy) = stage_of(false);
+        copies.take_out(&RealDisk, &copy).unwrap();
+        assert!(!copies.workspace.join("to").exists(), "nothing else was in it");
+    }
+
     // covers: X3
     #[test]
     fn nothing_outside_the_workspace_is_taken_out() {
@@ -237,6 +281,7 @@ mod tests {
         let copy = RigCopy {
             from: "from".to_owned(),
             to: "out/to".into(),
+            replace: true,
         };
         let left = copies.take_out(&RealDisk, &copy).unwrap_err();
         assert!(matches!(left, LeftCopy::Place(_)), "{left:?}");

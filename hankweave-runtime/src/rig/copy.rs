@@ -37,6 +37,12 @@ pub enum CopyError {
         /// The link.
         path: PathBuf,
     },
+    /// A folder stands where a file or link is to be copied to; with everything in it, it is not removed.
+    #[error("`{path}` is a folder, and a file is to be copied there")]
+    FolderInTheWay {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Something is neither a file, a folder nor a link.
     #[error("`{path}` is neither a file nor a folder")]
     Special {
@@ -45,14 +51,15 @@ pub enum CopyError {
     },
 }
 
-/// Replaces the target by a copy of `from`, a reference to a file or folder of the hank. Everything is looked at before anything is
-/// removed, so that a tree that may not be copied leaves the target as it was. Git's own files inside the tree are left out
-/// ("hank configuration", section 4.2); returns what was, as references like `from`.
-pub(super) fn replace(
+/// Copies `from`, a reference to a file or folder of the hank, to the target: with `replace` in the place of what is there, otherwise into it, file by
+/// file. Everything is looked at before anything is removed, so that a tree that may not be copied leaves the target as it was. Git's own files inside the
+/// tree are left out ("hank configuration", section 4.2); returns what was, as references like `from`.
+pub(super) fn copy(
     disk: &dyn Disk,
     hank: &Path,
     from: &str,
     target: &Target,
+    replace: bool,
 ) -> Result<Vec<String>, CopyError> {
     let target = Place {
         folder: &*target.folder,
@@ -60,13 +67,34 @@ pub(super) fn replace(
         path: target.path.clone(),
     };
     surveyed(disk, hank, from, |tree, source, left_out| {
-        target
-            .folder
-            .remove(target.name)
-            .map_err(io_error("remove", &target.path))?;
+        match replace {
+            true => target.remove()?,
+            false => fits(tree, &target)?,
+        }
         write(tree, source, &target)?;
         Ok(left_out)
     })?
+}
+
+/// Removes what a copy of `tree` has brought to `target`, and the folders of it that are empty then; nothing else.
+pub(super) fn take_out(tree: &Tree, target: &Target) -> io::Result<()> {
+    take_out_of(tree, &*target.folder, &target.name)
+}
+
+fn take_out_of(tree: &Tree, folder: &dyn Folder, name: &OsStr) -> io::Result<()> {
+    let Tree::Folder(inner) = tree else {
+        return folder.remove(name);
+    };
+    let Found::Folder(copied) = folder.open(name)? else {
+        return Ok(());
+    };
+    for (name, tree) in inner {
+        take_out_of(tree, &*copied, name)?;
+    }
+    match copied.names()?.is_empty() {
+        true => folder.remove(name),
+        false => Ok(()),
+    }
 }
 
 /// Looks at what a copy of `from` would hold; `see` gets it with the folder and the name of the source.
@@ -156,6 +184,19 @@ impl Place<'_> {
         }
     }
 
+    /// What is there; `None` when nothing is.
+    fn found(&self) -> Result<Option<Found>, CopyError> {
+        match self.folder.open(self.name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some).map_err(io_error("look at", &self.path)),
+        }
+    }
+
+    fn remove(&self) -> Result<(), CopyError> {
+        let removed = self.folder.remove(self.name);
+        removed.map_err(io_error("remove", &self.path))
+    }
+
     fn special(&self) -> CopyError {
         CopyError::Special {
             path: self.path.clone(),
@@ -220,23 +261,60 @@ fn look(place: &Place<'_>, depth: usize, survey: &mut Survey<'_>) -> Result<Opti
     }
 }
 
+/// Whether the tree can be copied into what is there: no folder stands where it has a file or link.
+fn fits(tree: &Tree, to: &Place<'_>) -> Result<(), CopyError> {
+    match (tree, to.found()?) {
+        (Tree::File | Tree::Link(_), Some(Found::Folder(_))) => Err(CopyError::FolderInTheWay {
+            path: to.path.clone(),
+        }),
+        (Tree::Folder(inner), Some(Found::Folder(folder))) => {
+            let mut inner = inner.iter();
+            inner.try_for_each(|(name, tree)| fits(tree, &inside(to, &*folder, name)))
+        }
+        (Tree::File | Tree::Link(_) | Tree::Folder(_), _) => Ok(()),
+    }
+}
+
+/// Makes room for one entry: a file or link that has its name goes.
+fn make_room(to: &Place<'_>) -> Result<(), CopyError> {
+    match to.found()? {
+        None => Ok(()),
+        Some(Found::File(_) | Found::Other(_)) => to.remove(),
+        Some(Found::Folder(_)) => Err(CopyError::FolderInTheWay {
+            path: to.path.clone(),
+        }),
+    }
+}
+
 /// Copies; what is no longer what it was when it was looked at ends the copy.
 fn write(tree: &Tree, from: &Place<'_>, to: &Place<'_>) -> Result<(), CopyError> {
     let failed = || io_error("copy to", &to.path);
     match tree {
-        Tree::Link(link) => to.folder.create_link(to.name, link).map_err(failed()),
+        Tree::Link(link) => {
+            make_room(to)?;
+            to.folder.create_link(to.name, link).map_err(failed())
+        }
         Tree::File => {
             let Found::File(mut file) = from.open("read")? else {
                 return Err(from.special());
             };
+            make_room(to)?;
             to.folder
                 .create_file(to.name, file.mode, &mut *file.content)
                 .map_err(failed())
         }
         Tree::Folder(inner) => {
             let source = from.open_folder("read")?;
-            to.folder.create_folder(to.name).map_err(failed())?;
-            let target = to.open_folder("copy to")?;
+            let target = match to.found()? {
+                Some(Found::Folder(folder)) => folder,
+                there => {
+                    if there.is_some() {
+                        to.remove()?;
+                    }
+                    to.folder.create_folder(to.name).map_err(failed())?;
+                    to.open_folder("copy to")?
+                }
+            };
             for (name, tree) in inner {
                 write(tree, &inside(from, &*source, name), &inside(to, &*target, name))?;
             }
@@ -287,22 +365,57 @@ mod tests {
         folder
     }
 
+    fn copy_to(folder: &TempDir, to: &str, replace: bool) -> Result<Vec<String>, CopyError> {
+        let target = target::resolve(&RealDisk, folder.path(), Path::new(to)).unwrap();
+        super::copy(&RealDisk, folder.path(), "from", &target, replace)
+    }
+
     fn copy(folder: &TempDir) -> Result<Vec<String>, CopyError> {
-        let target = target::resolve(&RealDisk, folder.path(), Path::new("to")).unwrap();
-        replace(&RealDisk, folder.path(), "from", &target)
+        copy_to(folder, "to", false)
+    }
+
+    /// Something was there before: a file that the copy has, one that it does not have, and a link where it has a folder.
+    fn with_target() -> TempDir {
+        let folder = tree();
+        let to = folder.path().join("to");
+        fs::create_dir_all(to.join("sub")).unwrap();
+        fs::write(to.join("sub/a.txt"), "old").unwrap();
+        fs::write(to.join("sub/b.txt"), "b").unwrap();
+        fs::create_dir(folder.path().join("from/inner")).unwrap();
+        fs::write(folder.path().join("from/inner/c.txt"), "c").unwrap();
+        fs::create_dir(folder.path().join("elsewhere")).unwrap();
+        symlink("../elsewhere", to.join("inner")).unwrap();
+        folder
     }
 
     #[test]
-    fn a_copy_replaces_what_was_there() {
-        let folder = tree();
-        fs::create_dir(folder.path().join("to")).unwrap();
-        fs::write(folder.path().join("to/old.txt"), "old").unwrap();
+    fn a_copy_is_merged_into_the_folder_that_is_there() {
+        let folder = with_target();
         copy(&folder).unwrap();
+        let text = |name: &str| fs::read_to_string(folder.path().join("to").join(name)).unwrap();
         assert_eq!(
-            fs::read_to_string(folder.path().join("to/sub/link")).unwrap(),
-            "a"
+            ["sub/link", "sub/a.txt", "sub/b.txt", "inner/c.txt"].map(text),
+            ["a", "a", "b", "c"]
         );
-        assert!(!folder.path().join("to/old.txt").exists());
+        assert_eq!(fs::read_dir(folder.path().join("elsewhere")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_copy_that_replaces_leaves_nothing_of_what_was_there() {
+        let folder = with_target();
+        copy_to(&folder, "to", true).unwrap();
+        assert!(folder.path().join("to/sub/a.txt").exists() && !folder.path().join("to/sub/b.txt").exists());
+    }
+
+    #[test]
+    fn a_folder_is_not_removed_for_a_file() {
+        let folder = with_target();
+        let to = folder.path().join("to/sub");
+        fs::remove_file(to.join("a.txt")).unwrap();
+        fs::create_dir(to.join("a.txt")).unwrap();
+        fs::write(to.join("a.txt/work"), "precious").unwrap();
+        assert!(matches!(copy(&folder), Err(CopyError::FolderInTheWay { .. })));
+        assert!(to.join("a.txt/work").exists() && !folder.path().join("to/inner/c.txt").exists());
     }
 
     /// "Hank configuration", section 4.2: the rules are those at the top of the hank, and what is named itself is copied all the same.
@@ -366,7 +479,7 @@ mod tests {
     fn a_target_inside_the_source_holds_one_copy_and_not_copies_of_itself() {
         let folder = tree();
         let target = target::resolve(&RealDisk, folder.path(), Path::new("from/sub/again")).unwrap();
-        replace(&RealDisk, folder.path(), "from", &target).unwrap();
+        super::copy(&RealDisk, folder.path(), "from", &target, false).unwrap();
         assert!(target.path.join("sub/a.txt").exists());
         assert!(!target.path.join("sub/again").exists());
     }
@@ -379,7 +492,7 @@ mod tests {
         fs::create_dir(&hank).unwrap();
         symlink("../from", hank.join("linked")).unwrap();
         let target = target::resolve(&RealDisk, folder.path(), Path::new("to")).unwrap();
-        let copy = |from| replace(&RealDisk, &hank, from, &target).unwrap_err();
+        let copy = |from| super::copy(&RealDisk, &hank, from, &target, false).unwrap_err();
         assert!(matches!(copy("linked"), CopyError::Special { .. }));
         assert!(matches!(copy("linked/sub"), CopyError::Special { .. }));
         assert!(matches!(copy("../from"), CopyError::Reference { .. }));
@@ -405,7 +518,7 @@ mod tests {
             fs::write(folder.path().join("beside"), "kept").unwrap();
             let faulty = FaultyDisk::new(Arc::new(RealDisk), Fault::CrashAt(n));
             let target = target::resolve(&faulty, folder.path(), Path::new("to")).unwrap();
-            let copied = replace(&faulty, folder.path(), "from", &target);
+            let copied = super::copy(&faulty, folder.path(), "from", &target, true);
             assert_eq!(copied.is_err(), faulty.crashed(), "crash at {n}");
             assert_eq!(fs::read_to_string(folder.path().join("beside")).unwrap(), "kept");
             assert_eq!(

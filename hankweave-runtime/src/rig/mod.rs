@@ -36,12 +36,14 @@ pub struct RigStep {
 /// What a step does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RigAction {
-    /// Copies a file or a folder and replaces what was there.
+    /// Copies a file or a folder.
     Copy {
         /// The source, a reference beneath the hank's folder.
         from: String,
         /// The target, relative to the workspace; its parent exists.
         to: PathBuf,
+        /// Whether the target is removed first; otherwise files are replaced one by one.
+        replace: bool,
     },
     /// Runs a command line with `sh -c`.
     Command {

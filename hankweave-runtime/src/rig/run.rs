@@ -248,9 +248,9 @@ impl Rig {
         cancel: &CancellationToken,
     ) -> Result<(), StepEnd> {
         match action {
-            RigAction::Copy { from, to } => {
+            RigAction::Copy { from, to, replace } => {
                 let left_out;
-                (*last_copied, left_out) = self.copy(from, to).await?;
+                (*last_copied, left_out) = self.copy(from, to, *replace).await?;
                 for path in left_out {
                     let _ = events.send(RigEvent::LeftOut { index, path }).await;
                 }
@@ -281,12 +281,12 @@ impl Rig {
 
     /// Copies on a thread that may wait for the disk, and returns the folder in which a command can run (the target, or what holds a file) and
     /// what was left out.
-    async fn copy(&self, from: &str, to: &Path) -> Result<(PathBuf, Vec<String>), RigFailure> {
+    async fn copy(&self, from: &str, to: &Path, replace: bool) -> Result<(PathBuf, Vec<String>), RigFailure> {
         let (disk, hank, workspace) = (Arc::clone(&self.disk), self.hank.clone(), self.workspace.clone());
         let (from, to) = (from.to_owned(), to.to_owned());
         let copy = move || {
             let target = target::resolve(&*disk, &workspace, &to)?;
-            let left_out = copy::replace(&*disk, &hank, &from, &target)?;
+            let left_out = copy::copy(&*disk, &hank, &from, &target, replace)?;
             let is_folder = disk
                 .metadata(&target.path)
                 .is_ok_and(|found| found.kind == FileKind::Directory);
@@ -356,6 +356,7 @@ mod tests {
             let action = RigAction::Copy {
                 from: "template".into(),
                 to: "copied".into(),
+                replace: false,
             };
             RigStep {
                 action,

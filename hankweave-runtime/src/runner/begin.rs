@@ -179,6 +179,11 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Res
         Some(source) if !blocked => Resume::Continue(source.clone()),
         Some(_) | None => match (thread.resume(blocked), across) {
             (Resume::Fresh, Some(source)) => Resume::Again(source),
+            // Back to the beginning means its files as well.
+            (Resume::Fresh, None) if blocked => {
+                let beginning = thread.beginning(state, &known);
+                beginning.map_or(Resume::Fresh, Resume::RollBack)
+            }
             (resume, _) => resume,
         },
     })
@@ -236,7 +241,10 @@ fn completed(
         codon_name: config.map(|config| config.name.clone()),
         checkpoint_type: source.checkpoint_type(state),
         auto_restart,
-        from_run: source.run_id,
+        from_run: state
+            .runs
+            .front()
+            .map_or(source.run_id, |left| left.run_id.clone()),
         checkpoint: source.checkpoint_sha,
         codon_id: source.after_codon,
     }

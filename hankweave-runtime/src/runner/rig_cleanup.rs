@@ -14,7 +14,7 @@ use crate::rig::RigCopy;
 /// Takes out the untouched copies of a codon, tells it, and returns those that are gone. `kept` are the places where others need a copy.
 pub(super) async fn clean_up(
     possession: &Possession,
-    codon_id: &CodonId,
+    (codon_id, codon_name): (&CodonId, String),
     kept: &BTreeSet<PathBuf>,
 ) -> Vec<RigCopy> {
     let (copies, disk) = (Arc::clone(&possession.rig_copies), possession.world.disk.clone());
@@ -30,7 +30,7 @@ pub(super) async fn clean_up(
     }
     let cleanup = |status| Event::RollbackRigCleanup {
         codon_id: codon_id.clone(),
-        codon_name: codon_id.to_string(),
+        codon_name: codon_name.clone(),
         directories: found.iter().map(place).collect(),
         status,
         successful_cleanups: None,

@@ -108,6 +108,8 @@ pub struct Rollback {
     pub safety: Option<CheckpointSha>,
     /// The codon that runs next; `None` when the one gone back to had failed, or was the last one.
     pub next: Option<CodonId>,
+    /// Whether the codon gone back to had failed.
+    pub failed: bool,
 }
 
 /// A way back that exists.
@@ -191,13 +193,78 @@ async fn find(
     if thread.has_running_codon {
         return Err(RollbackError::Running);
     }
+    let source = match resolve(target, &state, &thread, &known) {
+        Err(RollbackError::Target(TargetError::UnknownSha(prefix))) => {
+            let kept = kept_target(possession, &state, &thread, &prefix).await?;
+            kept.ok_or(RollbackError::Target(TargetError::UnknownSha(prefix)))?
+        }
+        resolved => resolved?,
+    };
     Ok(Way {
-        source: resolve(target, &state, &thread, &known)?,
+        source,
         left: left(&state, &thread, &known),
         state,
         thread,
     })
 }
+
+/// The way back to a checkpoint of which only the repository knows: what was there before files were taken back. It stands where the history stood then.
+async fn kept_target(
+    possession: &Possession,
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    prefix: &str,
+) -> Result<Option<ContinuationSource>, RollbackError> {
+    let (store, wanted) = (possession.checkpoints.clone(), prefix.to_owned());
+    let look = move || -> Result<_, HistoryError> {
+        let known = store.known()?;
+        let is_wanted = |(sha, found): &(&CheckpointSha, &KnownCheckpoint)| {
+            found.kind() == SAFETY && sha.as_str().starts_with(&wanted)
+        };
+        let fitting: Vec<CheckpointSha> = known
+            .iter()
+            .filter(is_wanted)
+            .map(|(sha, _)| sha.clone())
+            .collect();
+        Ok((store.restorable(&fitting)?, known))
+    };
+    let (fitting, known) = possession
+        .world
+        .blocking
+        .run(look)
+        .await
+        .map_err(RollbackError::History)?;
+    let mut shas = fitting.into_keys();
+    let Some(files) = shas.next() else {
+        return Ok(None);
+    };
+    let others: Vec<CheckpointSha> = shas.collect();
+    if !others.is_empty() {
+        return Err(RollbackError::Target(TargetError::Ambiguous {
+            prefix: prefix.to_owned(),
+            matches: std::iter::once(files).chain(others).collect(),
+        }));
+    }
+    let parent = |sha: &CheckpointSha| known.get(sha).and_then(|found| found.parent.clone());
+    let line = std::iter::successors(parent(&files), |sha| parent(sha));
+    let mut points = line.filter_map(|base| thread::standing_on(state, &base, &files));
+    let newest = || {
+        let newest = thread.codons.first();
+        let run = state.runs.front();
+        let behind = newest.map(|entry| ContinuationSource {
+            after_codon: Some(entry.codon.codon_id().clone()),
+            ..ContinuationSource::beginning_of(&entry.run_id)
+        });
+        behind.or_else(|| Some(ContinuationSource::beginning_of(&run?.run_id)))
+    };
+    Ok(points.next().or_else(newest).map(|source| ContinuationSource {
+        checkpoint_sha: files,
+        ..source
+    }))
+}
+
+/// The kind of checkpoint that keeps the files as they were before others were brought back.
+const SAFETY: &str = "safety";
 
 async fn go(possession: &Possession, way: Way) -> Result<Rollback, RollbackError> {
     nobody_lives(possession)?;
@@ -235,7 +302,7 @@ async fn go(possession: &Possession, way: Way) -> Result<Rollback, RollbackError
         Ok(changed) => {
             rollback.rig_copies = cleaned.iter().map(place).collect();
             tell(possession, arrived(&rollback, changed)).await;
-            tell_arrival(possession, &rollback).await;
+            tell_arrival(possession, &way.state, &rollback).await;
             Ok(rollback)
         }
         Err(error) => {
@@ -283,6 +350,7 @@ impl Way {
             restored: true,
             extra: Extra::default(),
         });
+        let thread = thread::build(&ahead, None, None);
         Rollback {
             checkpoint_type: self.source.checkpoint_type(&self.state),
             source: self.source.clone(),
@@ -290,7 +358,8 @@ impl Way {
             unarchived,
             rig_copies: Vec::new(),
             safety: None,
-            next: thread::build(&ahead, None, None).next_codon_id,
+            next: thread.next_codon_id,
+            failed: thread.failed,
         }
     }
 }
@@ -312,14 +381,14 @@ async fn leave(possession: &Possession, way: &Way) -> Vec<RigCopy> {
         if let Some((checkpoint_type, sha)) = entry.codon.checkpoints().last() {
             let checkpoint = Event::RollbackCodonCheckpoint {
                 codon_id: id.clone(),
-                codon_name: id.to_string(),
+                codon_name: name_of(&way.state, id),
                 checkpoint: sha.clone(),
                 checkpoint_type: Some(checkpoint_type),
                 message: "what it left can be found here".to_owned(),
             };
             tell(possession, checkpoint).await;
         }
-        gone.extend(clean_up(possession, id, &kept).await);
+        gone.extend(clean_up(possession, (id, name_of(&way.state, id)), &kept).await);
     }
     let target = way.source.checkpoint_sha.short();
     let message = format!("bringing back the files of checkpoint {target}");
@@ -328,19 +397,26 @@ async fn leave(possession: &Possession, way: &Way) -> Vec<RigCopy> {
 }
 
 /// The last step is done.
-async fn tell_arrival(possession: &Possession, rollback: &Rollback) {
+async fn tell_arrival(possession: &Possession, state: &HankweaveState, rollback: &Rollback) {
     let source = &rollback.source;
     let Some(codon_id) = source.after_codon.clone() else {
         return;
     };
     let arrived = Event::RollbackCodonCheckpoint {
-        codon_name: codon_id.to_string(),
+        codon_name: name_of(state, &codon_id),
         codon_id,
         checkpoint: source.checkpoint_sha.clone(),
         checkpoint_type: rollback.checkpoint_type,
         message: "the files are back".to_owned(),
     };
     tell(possession, arrived).await;
+}
+
+/// What people call the codon; its id when the plan does not hold it any more.
+fn name_of(state: &HankweaveState, id: &CodonId) -> String {
+    let planned = state.execution_plan.iter().find(|entry| entry.codon_id == *id);
+    let name = planned.and_then(|entry| entry.codon.name());
+    name.unwrap_or(id.as_str()).to_owned()
 }
 
 fn failed(error: &RollbackError) -> Event {

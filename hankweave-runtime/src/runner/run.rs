@@ -87,11 +87,17 @@ pub(crate) async fn run(
         attendance,
         port,
     } = surroundings;
+    let pulse = Pulse {
+        lock: &lock,
+        possession: &opened.possession,
+        shutdown: &shutdown,
+        port,
+    };
     // The heart beats as long as the run lives and has nothing to lose when it stops.
     let result = tokio::select! {
         biased;
-        result = serve(&opened, &mut inbox, &shutdown, &attendance) => result,
-        never = beat(&lock, &opened.possession, &shutdown, port) => match never {},
+        result = serve(&opened, &mut inbox, &pulse, &attendance) => result,
+        never = pulse.beat() => match never {},
     };
     // Whoever sends a command from now on is told that the run has ended.
     drop(inbox);
@@ -105,10 +111,10 @@ pub(crate) async fn run(
 async fn serve(
     opened: &Opened,
     inbox: &mut Inbox,
-    shutdown: &Shutdown,
+    pulse: &Pulse<'_>,
     attendance: &Attendance,
 ) -> Result<RunOutcome, RunError> {
-    let possession = &opened.possession;
+    let (possession, shutdown) = (&opened.possession, pulse.shutdown);
     let by_itself = match opened.options.autostart {
         true => Go::On,
         false => Go::Wait(IdleReason::Startup),
@@ -122,6 +128,7 @@ async fn serve(
         let Some(begun) = begin(opened, how, go == Go::On).await? else {
             return Ok(RunOutcome::nothing_to_do(&possession.manager.snapshot()));
         };
+        pulse.show().await;
         let context = context(opened, &begun, shutdown.clone(), attendance.clone());
         let end = walk_on(opened, &context, inbox, &mut go, chosen.take()).await;
         close(&context, begun.run, &end).await?;
@@ -137,9 +144,9 @@ async fn serve(
             }
             RunEnd::WentBack { restart } => {
                 how = How::Recorded;
-                go = match restart {
-                    true => by_itself,
-                    false => Go::Wait(IdleReason::RollbackCompleted),
+                go = match (restart, by_itself) {
+                    (true, Go::On) => Go::On,
+                    _ => Go::Wait(IdleReason::RollbackCompleted),
                 };
             }
         }
@@ -189,7 +196,6 @@ fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown, attendance: Atten
         attendance,
         options: opened.options.clone(),
         own_files: opened.own_files.clone(),
-        branch: format!("run-{}", begun.run.run_id),
         run_id: begun.run.run_id.clone(),
         tip: Mutex::new(begun.base.clone()),
         rig: begun.rig.clone(),
@@ -197,26 +203,32 @@ fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown, attendance: Atten
 }
 
 /// Tells in `server.lock` which run is served and that its server lives.
-///
-/// A file that another server wrote means that the directory is no longer ours: the run is stopped.
-async fn beat(
-    lock: &Arc<InstanceLock>,
-    possession: &Possession,
-    shutdown: &Shutdown,
+struct Pulse<'a> {
+    lock: &'a Arc<InstanceLock>,
+    possession: &'a Possession,
+    shutdown: &'a Shutdown,
     port: Option<u16>,
-) -> Infallible {
-    let mut interval = tokio::time::interval(HEARTBEAT);
-    loop {
-        interval.tick().await;
-        let run = possession.manager.snapshot().current_run_id.clone();
-        let lock = Arc::clone(lock);
+}
+
+impl Pulse<'_> {
+    async fn beat(&self) -> Infallible {
+        let mut interval = tokio::time::interval(HEARTBEAT);
+        loop {
+            interval.tick().await;
+            self.show().await;
+        }
+    }
+
+    /// A file that another server wrote means that the directory is no longer ours: the run is stopped.
+    async fn show(&self) {
+        let run = self.possession.manager.snapshot().current_run_id.clone();
+        let (lock, port) = (Arc::clone(self.lock), self.port);
         let beat = move || lock.heartbeat(port, run.as_ref());
-        match possession.world.blocking.run(beat).await {
+        match self.possession.world.blocking.run(beat).await {
             Ok(()) => {}
             Err(error @ LockError::TakenOver { .. }) => {
                 tracing::error!(error = %crate::error::chain(&error), "the run is stopped");
-                shutdown.request(StopCause::Request);
-                return std::future::pending().await;
+                self.shutdown.request(StopCause::Request);
             }
             Err(error) => tracing::warn!(error = %crate::error::chain(&error), "no heartbeat"),
         }

@@ -32,6 +32,16 @@ pub(super) enum Go {
     Wait(IdleReason),
 }
 
+impl Go {
+    /// Why nothing starts where nothing is left that could: a rollback is what led there, as long as no codon has run since.
+    fn reason_or(self, otherwise: IdleReason) -> IdleReason {
+        match self {
+            Self::Wait(reason @ IdleReason::RollbackCompleted) => reason,
+            Self::On | Self::Wait(_) => otherwise,
+        }
+    }
+}
+
 /// How the walk of one run ends.
 pub(super) enum WalkEnd {
     /// There is nothing left to do in this process.
@@ -101,19 +111,13 @@ pub(super) async fn walk(
             (Next::Codon(..) | Next::Try(..), Go::Wait(reason)) => {
                 idle(context, inbox, &state, &thread, &next, reason).await
             }
-            (Next::Blocked(_), _) => {
-                idle(context, inbox, &state, &thread, &next, IdleReason::CodonCompleted).await
+            (Next::Blocked(_), go) => {
+                let reason = go.reason_or(IdleReason::CodonCompleted);
+                idle(context, inbox, &state, &thread, &next, reason).await
             }
-            (Next::Nothing, _) => {
-                idle(
-                    context,
-                    inbox,
-                    &state,
-                    &thread,
-                    &next,
-                    IdleReason::AllCodonsCompleted,
-                )
-                .await
+            (Next::Nothing, go) => {
+                let reason = go.reason_or(IdleReason::AllCodonsCompleted);
+                idle(context, inbox, &state, &thread, &next, reason).await
             }
         };
         match turn {

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::degraded::Degraded;
+use super::handle::CostFigures;
 use super::journaling::{Content, Item, Journalist, Letters, News};
 use super::snapshots::{Snapshots, Step};
 use super::{Loaded, Parts, PersistenceError, Receipt, TransitionError};
@@ -57,6 +58,7 @@ pub struct StateManagerTask {
     /// What has been recorded and nobody has been told yet.
     news: News,
     visible: watch::Sender<Arc<HankweaveState>>,
+    costs: watch::Sender<CostFigures>,
     degraded: Degraded,
     /// Until the next requests are carried out.
     last: LastSync,
@@ -104,7 +106,7 @@ impl StateManagerTask {
         parts: Parts,
         loaded: Loaded,
         requests: mpsc::Receiver<Request>,
-        visible: watch::Sender<Arc<HankweaveState>>,
+        (visible, costs): (watch::Sender<Arc<HankweaveState>>, watch::Sender<CostFigures>),
         (journalist, letters): (Journalist, Letters),
         degraded: Degraded,
     ) -> Self {
@@ -125,6 +127,7 @@ impl StateManagerTask {
             waiting: Vec::with_capacity(MAX_BATCH),
             news: News::default(),
             visible,
+            costs,
             degraded,
             last: LastSync::default(),
         }
@@ -341,6 +344,7 @@ impl StateManagerTask {
 
     /// Makes what is durable visible.
     fn show(&self) {
+        self.costs.send_replace(CostFigures::of(&self.live));
         let durable = self.live.document();
         self.visible.send_modify(|visible| match Arc::get_mut(visible) {
             Some(visible) => visible.follow(durable),

@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
+use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::plan::PlanEntry;
-use hankweave_core::state::HankweaveState;
+use hankweave_core::state::{HankweaveState, LiveState, Totals};
+use hankweave_core::thread::{self, ExecutionThread, KnownCheckpoints};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -35,11 +38,34 @@ pub struct StateManager {
     /// Places for events that come several at a time.
     places: Arc<Semaphore>,
     visible: watch::Receiver<Arc<HankweaveState>>,
+    costs: watch::Receiver<CostFigures>,
     told: watch::Receiver<u64>,
     degraded: watch::Receiver<Option<Arc<PersistenceError>>>,
     recent: Arc<Recent>,
     journal: Arc<dyn EventJournal>,
     blocking: Blocking,
+}
+
+/// What the codons cost ("state model", section 9): skipped codons count nothing, sentinels are apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CostFigures {
+    /// All codons of all runs.
+    pub total: Usd,
+    /// The codons of the current run; zero when there is none.
+    pub current_run: Usd,
+    /// When a cost was recorded last; `None` before the first one of this process.
+    pub last_updated: Option<Timestamp>,
+}
+
+impl CostFigures {
+    pub(super) fn of(live: &LiveState) -> Self {
+        let Totals { total, current_run } = live.totals();
+        Self {
+            total,
+            current_run,
+            last_updated: live.costs_updated(),
+        }
+    }
 }
 
 /// The answer to one event. Dropping it changes nothing.
@@ -95,12 +121,14 @@ impl StateManager {
         let (queue, requests) = mpsc::channel(QUEUE);
         let recent = Arc::new(Recent::behind(loaded.next_seq - 1));
         let (visible_sender, visible) = watch::channel(Arc::new(loaded.live.document().clone()));
+        let (costs_sender, costs) = watch::channel(CostFigures::of(&loaded.live));
         let (told_sender, told) = watch::channel(loaded.next_seq - 1);
         let (noted, degraded) = Degraded::new();
         let manager = Self {
             queue,
             places: Arc::new(Semaphore::new(QUEUE)),
             visible,
+            costs,
             told,
             degraded,
             recent: Arc::clone(&recent),
@@ -108,7 +136,14 @@ impl StateManager {
             blocking: parts.blocking,
         };
         let journalist = Journalist::new(parts.clone(), recent, told_sender, noted.clone());
-        let task = StateManagerTask::new(parts, loaded, requests, visible_sender, journalist, noted);
+        let task = StateManagerTask::new(
+            parts,
+            loaded,
+            requests,
+            (visible_sender, costs_sender),
+            journalist,
+            noted,
+        );
         (manager, task)
     }
 
@@ -119,6 +154,23 @@ impl StateManager {
     /// A call that is dropped before it returns has put nothing in the queue.
     pub async fn transition(&self, event: StateEvent) -> Ticket {
         self.send(|reply| Request::Transition(event, Some(reply))).await
+    }
+
+    /// Sets what a codon has cost so far, as absolute values: the event `CostsUpdated`.
+    pub async fn update_costs(
+        &self,
+        run_id: RunId,
+        codon_id: CodonId,
+        cost: Usd,
+        tokens: TokenUsage,
+    ) -> Ticket {
+        self.transition(StateEvent::CostsUpdated {
+            run_id,
+            codon_id,
+            cost,
+            tokens,
+        })
+        .await
     }
 
     /// Replaces the execution plan, in order with the transitions.
@@ -159,6 +211,35 @@ impl StateManager {
     #[must_use]
     pub fn snapshot(&self) -> Arc<HankweaveState> {
         Arc::clone(&self.visible.borrow())
+    }
+
+    /// What the codons cost, as far as that is durable, without a walk over the history.
+    #[must_use]
+    pub fn costs(&self) -> CostFigures {
+        *self.costs.borrow()
+    }
+
+    /// What the codons of all runs cost.
+    #[must_use]
+    pub fn total_cost(&self) -> Usd {
+        self.costs().total
+    }
+
+    /// What the codons of the current run cost; zero when there is none.
+    #[must_use]
+    pub fn current_run_cost(&self) -> Usd {
+        self.costs().current_run
+    }
+
+    /// The thread that ends in `target`, or in the newest run. `known` are the checkpoints that exist; without them no checkpoint counts as
+    /// validated, which is faster.
+    #[must_use]
+    pub fn execution_thread(
+        &self,
+        target: Option<&RunId>,
+        known: Option<&dyn KnownCheckpoints>,
+    ) -> ExecutionThread {
+        thread::build(&self.snapshot(), target, known)
     }
 
     /// The number of the last event that was published; its ticket may have resolved before.

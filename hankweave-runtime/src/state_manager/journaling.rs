@@ -280,7 +280,7 @@ impl Journaling {
                 Content::Transition(event, json, figures) => {
                     self.unsynced = 0;
                     let json = &news.lines.as_bytes()[json.clone()];
-                    writer.transition(seq, push_id, at, event, json, figures);
+                    writer.transition(seq, at, event, json, figures);
                 }
                 Content::Others(texts, reply) => {
                     self.unsynced += texts.len() as u64;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use hankweave_core::event::{Recorded, StateEvent};
+use hankweave_core::id::EventId;
 use hankweave_core::state::{
     Candidate, HankweaveState, LiveState, RecoverError, Recovered, Source, StateProblem, foreign_version,
     parse, recover,
@@ -11,11 +12,10 @@ use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 
 use super::snapshots::Cuts;
 use super::{LoadError, Parts};
-use crate::journal::{EventJournal, JournalError, PageLimit};
+use crate::journal::{EventJournal, JournalError, PageLimit, write_id};
 use crate::store::{
     FoundFile, FoundState, NOTHING_IN_DOUBT, SnapshotMark, SnapshotWriter, StateFileError, StateLog,
 };
-use crate::world::ids::IdSource;
 
 /// Numbers that are left out after an unclean end. More than are ever published without being synced, so that no
 /// subscriber sees a number twice ("reliability and security", promise P2). More as well than an agent can say between two syncs of a disk
@@ -253,7 +253,7 @@ fn complete_journal(
     for recorded in tail {
         // Only accepted events are logged; after damage one may not fit any more and is then no part of history.
         if live.apply(recorded).is_ok() && missing.binary_search(&recorded.seq).is_ok() {
-            entries.push(journal_entry(recorded, &live, &*parts.ids));
+            entries.push(journal_entry(recorded, &live));
         }
     }
     let restored = entries.len();
@@ -262,12 +262,14 @@ fn complete_journal(
 }
 
 /// The entry that tells of an event that was read from the log; `live` is the state after it.
-fn journal_entry(recorded: &Recorded<StateEvent>, live: &LiveState, ids: &dyn IdSource) -> JournalEntry {
+fn journal_entry(recorded: &Recorded<StateEvent>, live: &LiveState) -> JournalEntry {
+    let (figures, mut id) = (CurrentFigures::of(live), String::new());
+    write_id(&mut id, recorded.seq, recorded.at, &recorded.event, &figures);
     JournalEntry {
         seq: recorded.seq,
-        id: ids.event_id(),
+        id: EventId::new(id).expect("an id is not empty"),
         timestamp: recorded.at,
-        event: Event::state_transition(Box::new(recorded.event.clone()), CurrentFigures::of(live)),
+        event: Event::state_transition(Box::new(recorded.event.clone()), figures),
     }
 }
 

@@ -30,7 +30,7 @@ use crate::world::ids::IdSource;
 
 pub use actor::StateManagerTask;
 pub use error::{LoadError, PersistenceError, TransitionError};
-pub use handle::{Parcel, Receipt, StateManager, Ticket};
+pub use handle::{CostFigures, Parcel, Receipt, StateManager, Ticket};
 pub use load::{Loaded, Strictness, load, peek};
 pub use publish::{Delivery, Events, Subscription};
 

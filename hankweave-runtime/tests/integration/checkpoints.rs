@@ -59,6 +59,50 @@ fn checkpoints_that_are_gone_are_told_and_left_out_of_the_way_back() {
     assert_eq!(codon(resumed, "three")["status"], "completed");
 }
 
+// "Execution thread", checkpoint validation: only what is gone is left out, and all of it is told.
+#[test]
+fn a_lost_checkpoint_hides_no_older_one_and_a_deleted_repository_has_none() {
+    let project = project();
+    let state = a_failed_run(&project);
+    let sha = |id: &str, kind: &str| codon(&state["runs"][0], id)[kind].as_str().unwrap().to_owned();
+    let repository = project.directory().join(".hankweave/checkpoints");
+    let gone = sha("two", "completionCheckpoint");
+    fs::remove_file(repository.join("objects").join(&gone[..2]).join(&gone[2..])).unwrap();
+    let missed = || {
+        let verdict = project.run(["state", "validate", "--json"]).json_document();
+        let warnings = verdict["warnings"].as_array().unwrap().clone();
+        let missing = warnings
+            .iter()
+            .filter(|warning| warning["type"] == "missing_checkpoint");
+        missing
+            .map(|warning| warning["path"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let validated = || {
+        let thread = project.run(["thread", "--json"]).json_document();
+        let codons = thread["codons"].as_array().unwrap().clone();
+        let shas = codons
+            .iter()
+            .map(|entry| entry["validatedCheckpoints"][0]["sha"].clone());
+        shas.collect::<Vec<_>>()
+    };
+    assert_eq!(missed(), ["runs[0].codons[1].completionCheckpoint"]);
+    let (one, three) = (
+        sha("one", "completionCheckpoint"),
+        sha("three", "errorCheckpoint"),
+    );
+    assert_eq!(validated(), [json!(three), Value::Null, json!(one)]);
+
+    fs::remove_dir_all(&repository).unwrap();
+    let all = missed();
+    assert_eq!(
+        all.len(),
+        5,
+        "the initial one twice, and one of each codon: {all:?}"
+    );
+    assert_eq!(validated(), [Value::Null, Value::Null, Value::Null]);
+}
+
 // covers: G8, F1
 #[test]
 fn going_back_that_a_crash_cut_off_is_finished_before_anything_else() {

@@ -1,5 +1,7 @@
 //! What a second start does with what the first one left.
 
+use std::os::unix::fs::PermissionsExt;
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -75,6 +77,90 @@ fn a_run_that_was_killed_is_recorded_as_crashed_and_the_work_goes_on() {
         Some(1),
         "what was done is not done again"
     );
+}
+
+// The sample of the founding document ends a run while a codon is open; another program may write such a file.
+#[test]
+fn a_codon_that_an_ended_run_left_open_is_closed_and_the_work_goes_on() {
+    for status in ["completed", "failed", "crashed"] {
+        let project = project();
+        write_hank(&project);
+        project.write("go", "");
+        let state_dir = project.directory().join(".hankweave");
+        std::fs::create_dir(&state_dir).unwrap();
+        std::fs::set_permissions(&state_dir, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let open = json!({"codonId": "first", "startTime": "2025-01-04T12:00:00.000Z", "status": "running", "claudePid": 1,
+            "claudeLogPath": "runs/r/first-claude.log", "claudeSessionId": "s", "currentCost": 0.5, "assistantMessageCount": 1,
+            "currentTokens": {"inputTokens": 1, "outputTokens": 1, "cacheCreationTokens": 0, "cacheReadTokens": 0}});
+        let run = json!({"runId": "r", "runFolder": "/x/.hankweave/runs/r", "gitBranch": "run-r", "startingConditions": {"type": "fresh"},
+            "codons": [open], "status": status, "startTime": "2025-01-04T12:00:00.000Z", "serverPid": 1});
+        let plan: Vec<Value> = ["first", "second"]
+            .iter()
+            .map(|id| json!({"codonId": id, "codon": {"id": id, "name": id}}))
+            .collect();
+        let state = json!({"runs": [run], "currentRunId": null, "executionPlan": plan});
+        std::fs::write(state_dir.join("state.json"), state.to_string()).unwrap();
+
+        let finished = project.run(["run", "--headless"]);
+        finished.expect_code(0);
+        assert!(finished.stderr.contains("left codon first open"), "{finished}");
+        let state = project.state(&project.directory());
+        let runs = state["runs"].as_array().unwrap();
+        let closed = &runs[runs.len() - 1];
+        assert_eq!(
+            (&closed["status"], &closed["codons"][0]["status"]),
+            (&json!(status), &json!("failed"))
+        );
+        assert_eq!(closed["codons"][0]["partialCost"], json!(0.5));
+        assert!(runs.iter().all(|run| run["status"] != "running"), "{state:#}");
+        assert_eq!(runs[0]["status"], "completed");
+        project.run(["run", "--headless"]).expect_code(0);
+        assert_eq!(
+            project.state(&project.directory())["runs"]
+                .as_array()
+                .map(Vec::len),
+            Some(runs.len())
+        );
+    }
+}
+
+// "Crash recovery": back to the beginning brings the files back as well, and what was there is kept.
+#[test]
+fn back_to_the_beginning_means_its_files_too() {
+    let project = project();
+    project.write("kept.txt", "as it was\n");
+    let agent = shell_agent(&project);
+    let hank = |prompt: &str| {
+        json!({"hank": [{"id": "first", "name": "first", "agent": agent, "model": "shell", "continuationMode": "fresh",
+            "promptText": prompt, "checkpointedFiles": ["*.txt"]}]})
+    };
+    project.write_hank(&hank("wait for go"));
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains("codon.started"));
+    project.write("kept.txt", "half\n");
+    running.kill();
+
+    project.write_hank(&hank("one"));
+    let finished = project.run(["run", "--headless", "--recover", "last-success"]);
+    finished.expect_code(0);
+    let text = |name: &str| std::fs::read_to_string(project.directory().join(name)).unwrap();
+    assert_eq!((&*text("kept.txt"), &*text("done.txt")), ("as it was\n", "one\n"));
+    let source = &project.state(&project.directory())["runs"][0]["startingConditions"]["source"];
+    assert_eq!(source["afterCodon"], Value::Null);
+}
+
+// `server.lock` names the run from its first record on, and not half a minute later.
+#[test]
+fn the_lock_file_names_the_run_before_its_first_codon_starts() {
+    let project = project();
+    write_hank(&project);
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains("codon.started"));
+    let lock = std::fs::read(project.directory().join(".hankweave/server.lock")).unwrap();
+    let lock: Value = serde_json::from_slice(&lock).unwrap();
+    assert_eq!(lock["runId"], project.state(&project.directory())["currentRunId"]);
+    assert!(lock["runId"].is_string(), "{lock}");
+    running.kill();
 }
 
 #[test]

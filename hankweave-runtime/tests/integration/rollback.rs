@@ -14,7 +14,7 @@ use crate::support::{assert_checkpoint, codon, project, shell_agent, strace_is_t
 fn write_hank(project: &TestProject, prompts: [&str; 3]) {
     let agent = shell_agent(project);
     let codon = |id: &str, prompt: &str| {
-        json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh",
+        json!({"id": id, "name": format!("The {id}"), "agent": agent, "model": "shell", "continuationMode": "fresh",
             "promptText": prompt, "checkpointedFiles": ["*.txt"]})
     };
     let mut second = codon("second", prompts[1]);
@@ -209,12 +209,151 @@ fn a_prefix_of_a_sha_and_the_last_success_are_ways_back_too() {
     assert_eq!(shown.expect_code(0).stdout, "scribbled over");
 }
 
+// "State file": the initial checkpoint is the reset to factory; "what was there is kept in" a safety checkpoint, which is a way back like any other.
+#[test]
+fn every_checkpoint_that_is_listed_is_a_way_back() {
+    let project = done();
+    let listed = || {
+        let listed = project.run(["checkpoints", "--json"]).json_document();
+        listed["checkpoints"].as_array().unwrap().clone()
+    };
+    let of_kind = |kind: &str| listed().into_iter().find(|row| row["type"] == kind).unwrap()["sha"].clone();
+    let initial = of_kind("initial");
+    let back_to = |sha: &Value, options: &[&str]| {
+        let back = project.run([&["rollback", "--to", &sha.as_str().unwrap()[..10]], options].concat());
+        back.expect_code(0);
+        back
+    };
+
+    let dry = back_to(&initial, &["--dry-run"]);
+    assert!(
+        dry.stdout.contains("before the first codon") && dry.stdout.contains("next: first"),
+        "{dry}"
+    );
+    let back = back_to(&initial, &["--json"]).json_document();
+    assert_eq!(
+        (&back["codonId"], &back["nextCodonId"]),
+        (&Value::Null, &json!("first"))
+    );
+    assert_eq!(
+        (text(&project, "done.txt"), text(&project, "rig.txt")),
+        (String::new(), String::new())
+    );
+    assert_eq!(thread(&project), (vec![], json!("first")));
+
+    let safety = of_kind("safety");
+    assert_eq!(safety, back["safetyCheckpoint"]);
+    let forward = back_to(&safety, &[]);
+    assert!(forward.stdout.contains("behind third"), "{forward}");
+    assert_eq!(text(&project, "done.txt"), "one\ntwo\nthree\n");
+    assert_eq!(thread(&project).0, ["third", "second", "first"]);
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(
+        text(&project, "done.txt"),
+        "one\ntwo\nthree\n",
+        "nothing was left to do"
+    );
+
+    for row in listed() {
+        back_to(&row["sha"], &[]);
+    }
+    back_to(&initial, &[]);
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(text(&project, "done.txt"), "one\ntwo\nthree\n");
+    assert_eq!(thread(&project).0, ["third", "second", "first"]);
+}
+
+// "WebSocket protocol", `rollback.completed`: the run that was left, and what people call the codon.
+#[test]
+fn a_rollback_tells_which_run_was_left_and_how_the_codon_is_called() {
+    let project = done();
+    let first = project.state(&project.directory());
+    project.run(["rollback", "--codon", "second"]).expect_code(0);
+    project.run(["run", "--headless"]).expect_code(0);
+    let left = project.state(&project.directory())["runs"][0]["runId"].clone();
+    let sha = checkpoint(&first, "first", "completionCheckpoint");
+    project.run(["rollback", "--to", sha]).expect_code(0);
+    project.run(["run", "--headless"]).expect_code(0);
+    let told = |kind: &str| {
+        let told = project.run(["journal", "--type", kind]).json_lines();
+        told.last().unwrap()["data"].clone()
+    };
+    let completed = told("rollback.completed");
+    assert_eq!(
+        (&completed["fromRun"], &completed["codonName"]),
+        (&left, &json!("The first"))
+    );
+    assert_eq!(told("rollback.codonCheckpoint")["codonName"], "The first");
+}
+
+// "State machine": `CheckpointCreated` records a checkpoint whenever a commit is created for one.
+#[test]
+fn every_checkpoint_of_a_codon_has_its_event() {
+    let project = done();
+    let told = project
+        .run(["journal", "--type", "state.transition"])
+        .json_lines();
+    let created = told.iter().map(|event| &event["data"]["transition"]);
+    let created: Vec<_> = created
+        .filter(|event| event["type"] == "CheckpointCreated")
+        .map(|event| {
+            (
+                &event["data"]["codonId"],
+                &event["data"]["checkpointType"],
+                &event["data"]["sha"],
+            )
+        })
+        .collect();
+    let state = project.state(&project.directory());
+    let run = &state["runs"][0];
+    let (rig, completed) = (json!("rig-setup"), json!("completed"));
+    let at = |id: &str, field: &str| codon(run, id)[field].clone();
+    let end = "completionCheckpoint";
+    assert_eq!(
+        created,
+        [
+            (&json!("first"), &completed, &at("first", end)),
+            (&json!("second"), &rig, &at("second", "rigSetupCheckpoint")),
+            (&json!("second"), &completed, &at("second", end)),
+            (&json!("third"), &completed, &at("third", end)),
+        ]
+    );
+}
+
+// "Execution flow": the example of a rig makes a folder and copies into the one around it.
+#[test]
+fn a_rig_copies_into_a_folder_that_is_there_and_replaces_it_only_when_asked_to() {
+    let project = project();
+    let agent = shell_agent(&project);
+    project.write("templates/main.txt", "template");
+    let hank = |replace: bool| {
+        let mut copy = json!({"type": "copy", "copy": {"from": "./templates", "to": "src"}});
+        if replace {
+            copy["replace"] = json!(true);
+        }
+        let command = json!({"run": "mkdir -p src/schema && echo own > src/schema/own.txt", "workingDirectory": "project"});
+        json!({"hank": [{"id": "a", "name": "a", "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": "go",
+            "rigSetup": [{"type": "command", "command": command}, copy]}]})
+    };
+    for replace in [false, true] {
+        project.write_hank(&hank(replace));
+        let there = if replace { "replaced" } else { "merged" };
+        project.run(["run", "--headless", "-e", there]).expect_code(0);
+        let in_src = |name: &str| project.directory().join(there).join("src").join(name).exists();
+        assert_eq!(
+            (in_src("main.txt"), in_src("schema/own.txt")),
+            (true, !replace),
+            "{there}"
+        );
+    }
+}
+
 #[test]
 fn a_way_that_does_not_exist_is_refused_with_what_to_type_instead() {
     let project = done();
     let before = project.files();
     for (arguments, code, message) in [
-        (vec!["rollback", "--to", "0000000"], 65, "hankweave thread"),
+        (vec!["rollback", "--to", "0000000"], 65, "hankweave checkpoints"),
         (vec!["rollback", "--to", "xyz"], 2, "0-9 and a-f"),
         (vec!["rollback", "--codon", "nobody"], 65, "hankweave thread"),
         (

@@ -15,7 +15,10 @@ fn rig_item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<RigItem> {
         Some("copy") => {
             let fields = reader.fields(node, &keys::COPY_ITEM)?;
             let copy = fields.required(reader, "copy", copy_step);
-            (fields, copy.map(|copy| RigAction::Copy { copy }))
+            let replace = fields
+                .optional(reader, "replace", Reader::boolean)
+                .unwrap_or_default();
+            (fields, copy.map(|copy| RigAction::Copy { copy, replace }))
         }
         Some("command") => {
             let fields = reader.fields(node, &keys::COMMAND_ITEM)?;

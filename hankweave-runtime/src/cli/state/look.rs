@@ -17,6 +17,7 @@ use crate::cli::run::existing_state_dir;
 use crate::cli::typed::{Typed, path_word};
 use crate::error::chain;
 use crate::paths::ExecutionDir;
+use crate::recovery;
 use crate::screen::tell;
 use crate::state_manager::peek;
 use crate::store::StateFiles;
@@ -102,9 +103,10 @@ pub(super) fn state_dir(document: &Document) -> PathBuf {
     ExecutionDir::new(document.execution.execution.clone()).state_dir()
 }
 
-/// The commits that exist: from the list in `file`, or from the repository of the execution directory; `None` when there is neither.
+/// Which of the commits that `state` names exist: by the list in `file`, or by the repository of the execution directory; `None` when nobody knows.
 pub(in crate::cli) fn known_checkpoints(
     document: &Document,
+    state: &HankweaveState,
     file: Option<&Path>,
 ) -> Result<Option<Box<dyn KnownCheckpoints>>, Failure> {
     if let Some(file) = file {
@@ -116,22 +118,25 @@ pub(in crate::cli) fn known_checkpoints(
     }
     match &document.state {
         Some(_) => Ok(None),
-        None => Ok(repository(&document.execution.execution).map(|known| Box::new(known) as _)),
+        None => Ok(repository(&document.execution.execution, state).map(|known| Box::new(known) as _)),
     }
 }
 
-/// The commits of the checkpoint repository; `None` when there is none. One that cannot be read is told about and left out.
-fn repository(execution: &Path) -> Option<CheckpointTable> {
+/// What the checkpoint repository has of what `state` names: nothing when it is gone. One that cannot be read is told about and left out.
+fn repository(execution: &Path, state: &HankweaveState) -> Option<CheckpointTable> {
     let path = ExecutionDir::new(execution.to_owned()).checkpoints();
-    let known =
-        GitHistory::open(&path).and_then(|history| history.map(|history| history.known()).transpose());
-    match known {
-        Ok(known) => known.map(|known| {
-            known
+    let recorded = recovery::recorded(state);
+    let existing = GitHistory::open(&path).and_then(|history| match history {
+        Some(history) => history.existing(&recorded),
+        None => Ok(Default::default()),
+    });
+    match existing {
+        Ok(existing) => Some(
+            existing
                 .into_iter()
                 .map(|(sha, found)| (sha, facts(found)))
-                .collect()
-        }),
+                .collect(),
+        ),
         Err(error) => {
             tell(format!("note: checkpoints are not checked: {}\n", chain(&error)));
             None

@@ -23,7 +23,7 @@ use crate::world::World;
 
 pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<ExitCode, Failure> {
     let found = look::found(&args.document)?;
-    let known = look::known_checkpoints(&args.document, args.known_checkpoints.as_deref())?;
+    let known = look::known_checkpoints(&args.document, &found.state, args.known_checkpoints.as_deref())?;
     let surroundings = Surroundings {
         checkpoints: known.as_deref(),
         run_folders: &look::run_folders(&args.document),

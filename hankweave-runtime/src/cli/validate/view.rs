@@ -95,7 +95,7 @@ impl<'a> CodonView<'a> {
 
 fn copies(codon: &CodonConfig) -> Vec<String> {
     let copies = codon.rig_setup.iter().filter_map(|item| match &item.action {
-        RigAction::Copy { copy } => Some(format!("{} to {}", copy.from, copy.to)),
+        RigAction::Copy { copy, .. } => Some(format!("{} to {}", copy.from, copy.to)),
         RigAction::Command { .. } => None,
     });
     copies.collect()
