@@ -308,10 +308,8 @@ pub(super) fn failure(error: &RollbackError, typed: &Typed) -> Failure {
                 "`{}` lists the codons with their checkpoints",
                 typed.command("thread")
             )),
-        RollbackError::Target(TargetError::UnknownSha(_)) => {
-            Failure::from_error(FailureKind::Input, error)
-                .hint(format!("`{}` lists all of them", typed.command("checkpoints")))
-        }
+        RollbackError::Target(TargetError::UnknownSha(_)) => Failure::from_error(FailureKind::Input, error)
+            .hint(format!("`{}` lists all of them", typed.command("checkpoints"))),
         RollbackError::Target(TargetError::NoCheckpoint(_)) => Failure::from_error(FailureKind::Input, error)
             .hint(format!(
                 "`{}` shows which checkpoints it has; --at start and --at end take the first and the last",
