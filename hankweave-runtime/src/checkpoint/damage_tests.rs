@@ -112,6 +112,78 @@ fn an_object_that_ends_too_early_is_found_and_keeps_nobody_waiting() {
     assert_eq!(ended.recv_timeout(deadline), Ok((2, true)));
 }
 
+/// Whatever stands in the place of an object, it is found without waiting for it and without more memory than an object may need.
+// covers: G10, F21
+#[test]
+fn what_is_no_object_of_ours_is_found_and_neither_waited_for_nor_inflated() {
+    let fixture = Fixture::git();
+    fixture.write("folder/a", "some content");
+    let created = fixture.create();
+    let opened = Repository::open_bare(repository(&fixture)).unwrap();
+    let name = |spec: &str| {
+        let found = opened.revparse_single(&format!("{}{spec}", created.sha));
+        found.unwrap().id().to_string()
+    };
+    let objects = ["", ":", ":folder", ":folder/a"].map(name);
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for (place, object) in objects.iter().enumerate() {
+            // What the store has in memory needs no folder of the repository.
+            let is_folder = [1, 2].contains(&place);
+            let file = repository(&fixture)
+                .join("objects")
+                .join(&object[..2])
+                .join(&object[2..]);
+            let whole = fs::read(&file).unwrap();
+            for stand_in in 0..4 {
+                fs::remove_file(&file).unwrap();
+                match stand_in {
+                    0 => make_pipe(&file),
+                    1 => std::os::unix::fs::symlink("/dev/zero", &file).unwrap(),
+                    // It says that it has a terabyte, and one that it has five bytes; both have more to give than that.
+                    2 => fs::write(&file, bomb(b"tree 1099511627776\0")).unwrap(),
+                    _ => fs::write(&file, bomb(b"blob 5\0")).unwrap(),
+                }
+                let history = GitHistory::open(&repository(&fixture)).unwrap().unwrap();
+                let found = history.inspect(std::slice::from_ref(&created.sha)).unwrap();
+                assert!(!found[0].is_empty(), "{object} {stand_in}");
+                history.known().unwrap();
+                let request = RestoreRequest {
+                    left: None,
+                    ..restore_request(&created, &created)
+                };
+                fixture.write("folder/a", "other");
+                let restored = fixture
+                    .store
+                    .plan_restore(&request)
+                    .and_then(|_| fixture.store.protect(&request));
+                assert!(restored.is_err() || is_folder, "{object} {stand_in}");
+                fixture.reads("folder/a", "other");
+            }
+            fs::remove_file(&file).unwrap();
+            fs::write(&file, whole).unwrap();
+        }
+        done.send(())
+    });
+    let deadline = std::time::Duration::from_secs(60);
+    assert_eq!(ended.recv_timeout(deadline), Ok(()));
+}
+
+fn make_pipe(path: &std::path::Path) {
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+}
+
+/// A header and very many zeros behind it, compressed.
+fn bomb(header: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let contents = vec![0; 16 << 20];
+    pack::Packer::new()
+        .compress(header, &contents, &mut bytes)
+        .unwrap();
+    bytes
+}
+
 // covers: P8
 #[test]
 fn what_a_finished_checkpoint_holds_is_not_stored_twice() {

@@ -17,6 +17,7 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
 use super::history::{self, GitHistory, MAIN, name_of};
+use super::loose::CopyError;
 use super::new_objects::{NewObjects, ObjectWriter};
 use super::object::{BlobStore, ObjectError, OnlyIds};
 use super::open::{self, OpenError, OpenReport, OpenRequest};
@@ -370,10 +371,8 @@ impl CheckpointStore for GitCheckpoints {
                 let saved = self.save(&repository, &cache, objects, &mut prepared.current, request);
                 safety = Some(saved.map_err(RestoreError::Safety)?);
             }
-            let contents = |blob| {
-                let object = loose::read(&repository, &odb, blob).map_err(ObjectError::at("read a blob"))?;
-                Ok(object.data().to_vec())
-            };
+            let contents =
+                |blob, sink: &mut dyn io::Write| loose::copy(&repository, &odb, blob, sink).map(drop);
             restore::apply(&workspace, &prepared.plan, &prepared.target, &contents)?;
         }
         self.listings().clear();
@@ -509,9 +508,11 @@ fn base_on(
 /// The stat cache, unless it speaks of objects that are gone: what it knows would not be stored again.
 fn usable_cache(history: &GitHistory) -> StatCache {
     let cache = StatCache::load(history.path());
-    let all_there = || -> Result<bool, git2::Error> {
-        let repository = Repository::open_bare(history.path())?;
-        let odb = repository.odb()?;
+    let all_there = || -> Result<bool, ObjectError> {
+        let repository = history.repository()?;
+        let odb = repository
+            .odb()
+            .map_err(ObjectError::at("open the object store"))?;
         Ok(cache.objects().all(|object| odb.exists(object)))
     };
     if all_there().unwrap_or(false) {
@@ -536,8 +537,7 @@ fn check_contents(
 ) -> Result<(), RestoreError> {
     for path in &plan.write {
         if let Some(entry) = target.get(path.as_bytes())
-            && let Err(error) =
-                loose::check_end(repository, entry.blob).and_then(|()| odb.read_header(entry.blob))
+            && let Err(CopyError::Object(error)) = loose::copy(repository, odb, entry.blob, &mut io::sink())
         {
             return Err(unreadable(ObjectError::at("find the contents of a file")(error)));
         }

@@ -9,7 +9,7 @@ use git2::Repository;
 use hankweave_core::id::{CheckpointSha, RunId};
 use proptest::prelude::*;
 
-use super::contract::{Fixture, open_git, open_request, photograph, request, restore_request};
+use super::contract::{Fixture, open_git, photograph, request, restore_request};
 use super::history::{self, Loaded};
 use super::*;
 
@@ -306,24 +306,120 @@ fn a_broken_repository_is_moved_aside_and_never_deleted() {
 
 // covers: G2
 #[test]
-fn a_setting_that_could_run_a_program_is_refused() {
+fn a_setting_that_could_lead_elsewhere_is_never_read_and_set_aside() {
     let settings = [
-        "[include]\n\tpath = /etc/x",
+        "[include]\n\tpath = /etc/passwd",
         "[filter \"x\"]",
         "[alias] x = !sh",
         "[core]\n\tsshCommand = x",
     ];
     for setting in settings {
         let fixture = Fixture::git();
+        let created = fixture.create();
         let config = repository(&fixture).join("config");
-        let text = fs::read_to_string(&config).unwrap() + setting + "\n";
-        fs::write(&config, text).unwrap();
-        let error = GitCheckpoints::open(&open_request(&fixture.workspace)).unwrap_err();
+        let good = fs::read_to_string(&config).unwrap();
+        let text = format!("{good}{setting}\n");
+        fs::write(&config, &text).unwrap();
+        let Err(HistoryError::Read(refused)) = GitHistory::open(&repository(&fixture)) else {
+            panic!("{setting} was read")
+        };
         assert!(
-            matches!(error, OpenError::ForeignConfig { .. }),
-            "{setting}: {error}"
+            refused.source.to_string().contains("which is not ours"),
+            "{refused:?}"
         );
+        let (store, report) = open_git(&fixture.workspace);
+        let [(_, kept)] = &report.set_aside[..] else {
+            panic!("{setting}: {report:?}")
+        };
+        assert_eq!(fs::read_to_string(kept).unwrap(), text);
+        assert_eq!(fs::read_to_string(&config).unwrap(), good);
+        assert!(store.contains(&created.sha).unwrap());
     }
+}
+
+// covers: G10, F21
+#[test]
+fn damage_to_one_name_of_a_branch_hides_no_other() {
+    let fixture = Fixture::git();
+    let created = fixture.create();
+    let repository = repository(&fixture);
+    let zeros = [0; 100];
+    let line = format!("{} refs/heads/packed\n", created.sha);
+    fs::write(repository.join("packed-refs"), [line.as_bytes(), &zeros].concat()).unwrap();
+    fs::write(repository.join("refs/heads/torn"), &zeros[..41]).unwrap();
+    fs::write(repository.join("HEAD"), zeros).unwrap();
+    assert!(fixture.store.known().is_err());
+    let (store, report) = open_git(&fixture.workspace);
+    assert_eq!(report.set_aside.len(), 3, "{report:?}");
+    assert_eq!(report.moved_aside, None);
+    let opened = Repository::open_bare(&repository).unwrap();
+    assert!(opened.find_reference("refs/heads/packed").is_ok());
+    assert!(store.known().unwrap().contains_key(&created.sha));
+    store.create(&request(&[])).unwrap();
+    assert_eq!(open_git(&fixture.workspace).1.set_aside, []);
+}
+
+// covers: G2, X5
+#[test]
+fn nothing_in_the_repository_leads_elsewhere_or_keeps_anybody_waiting() {
+    for part in [
+        "info",
+        "refs",
+        "refs/heads",
+        "objects/info",
+        "objects/pack",
+        "objects",
+    ] {
+        let fixture = Fixture::git();
+        fixture.create();
+        let (folder, elsewhere) = (
+            repository(&fixture).join(part),
+            fixture.folder.path().join("elsewhere"),
+        );
+        fs::rename(&folder, &elsewhere).unwrap();
+        symlink(&elsewhere, &folder).unwrap();
+        let before = photograph(&elsewhere);
+        assert!(fixture.store.create(&request(&[])).is_err(), "{part}");
+        let (store, report) = open_git(&fixture.workspace);
+        assert_eq!(report.set_aside.len(), 1, "{part}: {report:?}");
+        store.create(&request(&[])).unwrap();
+        assert_eq!(photograph(&elsewhere), before, "{part}");
+    }
+}
+
+/// A file that is too large to be taken into memory as a whole is stored, compared, restored and verified in pieces.
+// covers: G3, G6
+#[test]
+fn a_large_file_goes_through_in_pieces() {
+    let fixture = Fixture::git();
+    let noise = |seed: u64| -> Vec<u8> {
+        let mut state = seed;
+        let next = move |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed);
+            (state >> 56) as u8
+        };
+        (0..3 << 20).map(next).collect()
+    };
+    let path = fixture.path("large");
+    fs::write(&path, noise(1)).unwrap();
+    let first = fixture.create();
+    let blob = load(&fixture, &first.sha).files.get(b"large").unwrap().blob;
+    assert_eq!(
+        blob,
+        git2::Oid::hash_object(git2::ObjectType::Blob, &noise(1)).unwrap()
+    );
+    let opened = Repository::open_bare(repository(&fixture)).unwrap();
+    assert!(opened.find_blob(blob).unwrap().content() == noise(1));
+    fs::write(&path, noise(3)).unwrap();
+    fs::write(fixture.path("copy"), noise(3)).unwrap();
+    let second = fixture.create();
+    let history = GitHistory::open(&repository(&fixture)).unwrap().unwrap();
+    let all = [first.sha.clone(), second.sha.clone()];
+    assert_eq!(history.inspect(&all).unwrap(), [[], []]);
+    let report = fixture.store.restore(&restore_request(&first, &second)).unwrap();
+    assert!(fs::read(&path).unwrap() == noise(1) && !fixture.path("copy").exists());
+    assert_eq!(report.done.write.len(), 1);
+    git(&fixture, &["fsck", "--strict", "--no-dangling"]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::inspect::Inspector;
 use super::object::ObjectError;
 use super::tree::{Entry, FileMode, Folders, Listing, changes};
 use super::{
-    Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, loose, message, open,
+    Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, loose, message, open, shape,
 };
 
 /// The branch of the checkpoints before any run.
@@ -58,8 +58,8 @@ impl GitHistory {
     ///
     /// Returns [`HistoryError`] when the repository cannot be read.
     pub fn known(&self) -> Result<KnownCheckpoints, HistoryError> {
+        let repository = self.repository().map_err(HistoryError::Read)?;
         let known = || -> Result<KnownCheckpoints, git2::Error> {
-            let repository = Repository::open_bare(&self.repository)?;
             let mut known = KnownCheckpoints::new();
             for branch in repository.branches(Some(BranchType::Local))? {
                 let reference = branch?.0.into_reference();
@@ -70,7 +70,6 @@ impl GitHistory {
             }
             Ok(known)
         };
-        open::isolate();
         known().map_err(|error| HistoryError::Read(ObjectError::at("list the checkpoints")(error)))
     }
 
@@ -180,8 +179,11 @@ impl GitHistory {
 
     /// Opens the repository; every operation does, because a `Repository` cannot be shared between threads.
     pub(super) fn repository(&self) -> Result<Repository, ObjectError> {
+        const ACTION: &str = "open the checkpoint repository";
         open::isolate();
-        Repository::open_bare(&self.repository).map_err(ObjectError::at("open the checkpoint repository"))
+        // Agents work beside us, so it is looked at each time.
+        shape::check(&self.repository).map_err(ObjectError::at(ACTION))?;
+        Repository::open_bare(&self.repository).map_err(ObjectError::at(ACTION))
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -1,12 +1,14 @@
 //! Reading every part of a checkpoint, to find out whether it could be restored to the last byte.
 
 use std::collections::HashMap;
+use std::io;
 
 use git2::{ObjectType, Odb, Oid, Repository, Tree};
 use hankweave_core::id::CheckpointSha;
 use serde::Serialize;
 
 use super::history::{look_up, unless_missing};
+use super::loose::CopyError;
 use super::{TreePath, loose};
 
 /// A part of a checkpoint that cannot be read.
@@ -109,10 +111,8 @@ impl<'a> Inspector<'a> {
         if !self.odb.exists(id) {
             return Ok(Some(DamageKind::Missing));
         }
-        let Some(object) = unless_missing(loose::read(self.repository, &self.odb, id))? else {
-            return Ok(Some(DamageKind::Corrupt));
-        };
-        let good = object.kind() == wanted && Oid::hash_object(wanted, object.data())? == id;
+        let read = loose::copy(self.repository, &self.odb, id, &mut io::sink());
+        let good = unless_missing(read.map_err(CopyError::into_git))? == Some(wanted);
         Ok((!good).then_some(DamageKind::Corrupt))
     }
 }

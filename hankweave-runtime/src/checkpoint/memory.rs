@@ -1,6 +1,7 @@
 //! Checkpoints in memory: of a real workspace, gone with the process.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Read as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +9,8 @@ use git2::{ObjectType, Oid};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
-use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds};
+use super::loose::CopyError;
+use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds, Source, WriteError};
 use super::restore::{self, Prepared};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
@@ -256,18 +258,18 @@ impl CheckpointStore for MemoryCheckpoints {
             false => Some(commits.save(request, current)?),
         };
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
-        restore::apply(&workspace, &plan, &target, &|blob| self.blobs.read(blob))?;
+        let contents = |blob, sink: &mut dyn io::Write| self.blobs.give(blob, sink);
+        restore::apply(&workspace, &plan, &target, &contents)?;
         Ok(RestoreReport { safety, done: plan })
     }
 }
 
 impl MemoryBlobs {
-    fn read(&self, blob: Oid) -> Result<Vec<u8>, ObjectError> {
+    fn give(&self, blob: Oid, sink: &mut dyn io::Write) -> Result<(), CopyError> {
         let blobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        blobs
-            .get(&blob)
-            .cloned()
-            .ok_or_else(|| ObjectError::at("find a blob")(blob.to_string()))
+        let missing = || CopyError::Object(git2::Error::from_str(&format!("there is no content {blob}")));
+        let contents = blobs.get(&blob).ok_or_else(missing)?;
+        sink.write_all(contents).map_err(CopyError::Sink)
     }
 }
 
@@ -285,5 +287,15 @@ impl BlobWriter for &MemoryBlobs {
             .unwrap_or_else(PoisonError::into_inner)
             .insert(blob, contents.to_vec());
         Ok(blob)
+    }
+
+    fn write_from(&self, source: &mut dyn Source, length: u64) -> Result<Option<Oid>, WriteError> {
+        let mut contents = Vec::new();
+        source.rewind()?;
+        source.take(length).read_to_end(&mut contents)?;
+        if contents.len() as u64 != length {
+            return Ok(None);
+        }
+        self.write(&contents).map(Some).map_err(WriteError::Store)
     }
 }

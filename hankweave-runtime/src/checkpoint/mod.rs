@@ -40,10 +40,6 @@ mod inspect;
 mod loose;
 mod memory;
 mod message;
-#[expect(
-    clippy::disallowed_types,
-    reason = "libgit2 and its repository are real files"
-)]
 mod new_objects;
 mod object;
 #[expect(
@@ -53,17 +49,11 @@ mod object;
 )]
 mod open;
 #[expect(
-    clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "libgit2 and its repository are real files"
 )]
 mod pack;
 mod prune;
-#[expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "libgit2 and its repository are real files"
-)]
 mod refs;
 #[expect(
     clippy::disallowed_methods,
@@ -77,6 +67,11 @@ mod restore;
     reason = "the files of the real workspace, by descriptors; `CheckpointStore` is the seam. Threads are joined before the result, and its order does not depend on them"
 )]
 mod select;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "libgit2 and its repository are real files"
+)]
+mod shape;
 #[expect(
     clippy::disallowed_methods,
     reason = "files are read by several threads, which are joined before the result, and its order does not depend on them"

@@ -6,18 +6,19 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
-use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use git2::{ObjectType, Oid, Repository};
 
 use super::git::sync_file_system;
 use super::history::GitHistory;
 use super::loose::LooseObject;
-use super::object::{BlobStore, BlobWriter, ObjectError};
+use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds, Source, WriteError};
 use super::pack::{PackFile, Packer};
+use crate::world::disk::open_dir;
 
 /// From this number of files on a pack is written. Fewer become loose objects: a pack for each small checkpoint would make
 /// every look-up search through all of them.
@@ -27,8 +28,8 @@ pub(super) const PACKED_FROM: usize = 512;
 #[derive(Debug)]
 pub(super) struct NewObjects<'a> {
     history: &'a GitHistory,
-    /// The folder of the repository, open since before the first object: a sync tells of the writes that failed while its descriptor was open.
-    folder: File,
+    /// The folder of objects, open since before the first one: a sync tells of the writes that failed while its descriptor was open.
+    folder: Arc<OwnedFd>,
     /// Objects of finished checkpoints.
     durable: &'a HashSet<Oid>,
     pack: OnceLock<Mutex<PackFile>>,
@@ -52,10 +53,11 @@ pub(super) struct ObjectWriter<'a> {
 
 impl<'a> NewObjects<'a> {
     pub(super) fn begin(history: &'a GitHistory, durable: &'a HashSet<Oid>) -> Result<Self, ObjectError> {
-        let folder = File::open(history.path()).map_err(ObjectError::at("open the checkpoint repository"))?;
+        let folder = open_dir(&history.path().join("objects"));
+        let folder = folder.map_err(ObjectError::at("open the checkpoint repository"))?;
         Ok(Self {
             history,
-            folder,
+            folder: Arc::new(folder.into()),
             durable,
             pack: OnceLock::new(),
             loose: Mutex::default(),
@@ -76,7 +78,7 @@ impl<'a> NewObjects<'a> {
 
     /// Puts everything in place and makes it durable, with all else that was written to the file system.
     pub(super) fn finish(self) -> Result<(), ObjectError> {
-        let sync = || sync_file_system(&self.folder).map_err(ObjectError::at("sync the objects"));
+        let sync = || sync_file_system(&*self.folder).map_err(ObjectError::at("sync the objects"));
         if let Some(pack) = self.pack.into_inner() {
             let pack = pack.into_inner().unwrap_or_else(PoisonError::into_inner);
             pack.finish().map_err(ObjectError::at("finish a pack"))?;
@@ -148,14 +150,19 @@ impl ObjectWriter<'_> {
         }
         let add = || {
             let mut packer = self.packer.borrow_mut();
-            let object = LooseObject::write(&self.new.objects(), &mut packer, id, kind, contents)?;
-            if object.replaces_another()? {
-                locked(&self.new.loose).replacing.push(object);
-                return Ok(());
-            }
-            object.put_in_place()
+            let object = LooseObject::write(&self.new.folder, &mut packer, id, kind, contents)?;
+            self.place(object)
         };
         add().map_err(ObjectError::at::<io::Error>("write an object"))
+    }
+
+    /// Gives an object its name, unless there is one of that name: that is replaced when this one is durable.
+    fn place(&self, object: LooseObject) -> io::Result<()> {
+        if object.replaces_another()? {
+            locked(&self.new.loose).replacing.push(object);
+            return Ok(());
+        }
+        object.put_in_place()
     }
 
     fn add_to(
@@ -181,5 +188,24 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl BlobWriter for ObjectWriter<'_> {
     fn write(&self, contents: &[u8]) -> Result<Oid, ObjectError> {
         self.write(ObjectType::Blob, contents)
+    }
+
+    /// Read twice, since the name, which says whether it is stored, comes first. It never goes into a pack, from which nothing can be read in pieces.
+    fn write_from(&self, source: &mut dyn Source, length: u64) -> Result<Option<Oid>, WriteError> {
+        let Some(id) = OnlyIds.write_from(source, length)? else {
+            return Ok(None);
+        };
+        let is_durable = || Ok(self.new.durable.contains(&id) && self.exists(id)?);
+        if locked(&self.new.loose).written.contains(&id) || is_durable().map_err(WriteError::Store)? {
+            return Ok(Some(id));
+        }
+        source.rewind()?;
+        let mut packer = self.packer.borrow_mut();
+        let written = LooseObject::write_from(&self.new.folder, &mut packer, id, source, length)?;
+        let Some(object) = written else { return Ok(None) };
+        self.place(object).map_err(WriteError::writing)?;
+        // Only now, for others rely on it.
+        locked(&self.new.loose).written.insert(id);
+        Ok(Some(id))
     }
 }

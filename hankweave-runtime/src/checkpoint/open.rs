@@ -1,15 +1,18 @@
 //! Making a repository, and putting one in order before it is used ("reliability and security", rules G1, G2 and G10).
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use git2::{ConfigLevel, ErrorCode, Repository, RepositoryInitOptions, Signature, Time};
 use hankweave_core::time::Timestamp;
+use rustix::fs::{Mode, OFlags};
 
 use super::object::ObjectError;
+use super::shape::{self, Strange, What};
 use super::{git, loose, message, stat_cache};
+use crate::world::disk::{Disk as _, FileKind, RealDisk, open_dir, parent, read_if_present};
 
 /// The configuration of every repository: contents are bytes, nothing is run, nothing is cleaned up behind our back.
 const CONFIG: &str = "\
@@ -32,6 +35,9 @@ const CONFIG: &str = "\
 /// No attribute may change a byte.
 const ATTRIBUTES: &str = "* -text -eol -ident -filter -working-tree-encoding\n";
 
+/// The branch of the checkpoints before any run.
+const HEAD: &str = "ref: refs/heads/main\n";
+
 /// Says where the checkpoints are and of what.
 #[derive(Debug, Clone)]
 pub struct OpenRequest {
@@ -52,6 +58,9 @@ pub struct OpenReport {
     pub created: bool,
     /// Where a repository went that git could not read or that had no first commit; its checkpoints are not available.
     pub moved_aside: Option<PathBuf>,
+    /// Parts of the repository that git must not meet, such as links, pipes and settings that lead elsewhere: what was wrong with each, and where it
+    /// is kept.
+    pub set_aside: Vec<(String, PathBuf)>,
     /// Locks and temporary repositories that a crash had left and that were removed.
     pub removed: Vec<PathBuf>,
 }
@@ -78,14 +87,6 @@ pub enum OpenError {
     ForeignOwner {
         /// The repository.
         path: PathBuf,
-    },
-    /// Somebody wrote a setting into the repository that could run programs or read other files.
-    #[error("the checkpoint repository `{}` has the setting `{setting}`, which is not ours", path.display())]
-    ForeignConfig {
-        /// The repository.
-        path: PathBuf,
-        /// The section or key.
-        setting: String,
     },
 }
 
@@ -119,19 +120,136 @@ pub(super) fn prepare(request: &OpenRequest) -> Result<OpenReport, OpenError> {
         removed: sweep_temporary(path)?,
         ..OpenReport::default()
     };
-    if path.symlink_metadata().is_ok() {
-        report.removed.extend(remove_locks(path)?);
-        report.removed.extend(remove_unfinished_objects(path)?);
-        check_config(path)?;
-        if is_good(path)? {
+    let kind = match RealDisk.metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        found => Some(found.map_err(io_error("look at", path))?.kind),
+    };
+    match kind {
+        None => {}
+        Some(FileKind::Directory) => {
+            report.set_aside = set_strange_aside(path, request.at)?;
+            report.removed.extend(remove_locks(path)?);
+            report.removed.extend(remove_unfinished_objects(path)?);
+            // Before git reads them.
             write_settings(path)?;
-            return Ok(report);
+            if is_good(path)? {
+                return Ok(report);
+            }
+            report.moved_aside = Some(move_aside(path, None, request.at)?);
         }
-        report.moved_aside = Some(move_aside(path, request.at)?);
+        Some(_) => report.moved_aside = Some(move_aside(path, None, request.at)?),
     }
     create(request)?;
     report.created = true;
     Ok(report)
+}
+
+/// Moves aside what git must not meet, and references that are none, which would hide all others.
+fn set_strange_aside(path: &Path, at: Timestamp) -> Result<Vec<(String, PathBuf)>, OpenError> {
+    let mut found = shape::strange(path).map_err(io_error("look at", path))?;
+    if found.is_empty() {
+        found = damaged_references(path)?;
+    }
+    let mut kept = Vec::new();
+    for strange in found {
+        let aside = move_aside(path, Some(&strange.path), at)?;
+        match strange.path.to_str() {
+            Some("packed-refs") => keep_good_references(path, &aside)?,
+            // It is the same in every repository of ours.
+            Some("HEAD") => replace(&path.join("HEAD"), HEAD)?,
+            _ => {}
+        }
+        kept.push((strange.to_string(), aside));
+    }
+    Ok(kept)
+}
+
+/// Files of references that hold none, as a power loss or a bad disk leaves them.
+fn damaged_references(path: &Path) -> Result<Vec<Strange>, OpenError> {
+    let mut damaged = Vec::new();
+    let mut judge = |relative: PathBuf, is_good: fn(&[u8]) -> bool| {
+        let file = path.join(&relative);
+        let read = read_if_present(&RealDisk, &file, shape::PACKED_REFERENCES_BYTES);
+        if read
+            .map_err(io_error("read", &file))?
+            .is_some_and(|bytes| !is_good(&bytes))
+        {
+            damaged.push(Strange {
+                path: relative,
+                what: What::NotAReference,
+            });
+        }
+        Ok::<(), OpenError>(())
+    };
+    judge("HEAD".into(), is_reference)?;
+    judge("packed-refs".into(), |bytes| {
+        good_lines(bytes).count() == lines(bytes).count()
+    })?;
+    let mut folders = vec![path.join("refs")];
+    while let Some(folder) = folders.pop() {
+        for entry in list(&folder)? {
+            let kind = RealDisk
+                .metadata(&entry)
+                .map_err(io_error("look at", &entry))?
+                .kind;
+            if kind == FileKind::Directory {
+                folders.push(entry);
+            } else if entry.extension().is_none_or(|extension| extension != "lock") {
+                judge(
+                    entry.strip_prefix(path).unwrap_or(&entry).to_owned(),
+                    is_reference,
+                )?;
+            }
+        }
+    }
+    Ok(damaged)
+}
+
+/// Whether the content of a file names a commit or another reference.
+fn is_reference(bytes: &[u8]) -> bool {
+    let text = bytes.trim_ascii_end();
+    text.strip_prefix(b"ref: ")
+        .is_some_and(|name| name.starts_with(b"refs/"))
+        || is_id(text)
+}
+
+fn is_id(text: &[u8]) -> bool {
+    text.len() == 40 && text.iter().all(u8::is_ascii_hexdigit)
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+}
+
+/// The lines of a list of packed references that are what they should be.
+fn good_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_name = |name: &[u8]| {
+        name.starts_with(b"refs/") && std::str::from_utf8(name).is_ok_and(git2::Reference::is_valid_name)
+    };
+    lines(bytes).filter(move |line| match line {
+        [b'#', ..] => line.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' '),
+        [b'^', id @ ..] => is_id(id),
+        line => line
+            .split_at_checked(41)
+            .is_some_and(|(id, name)| is_id(&id[..40]) && id[40] == b' ' && is_name(name)),
+    })
+}
+
+/// Writes the list of packed references anew with those of its lines that can be read.
+fn keep_good_references(path: &Path, damaged: &Path) -> Result<(), OpenError> {
+    let Ok(bytes) = RealDisk.read(damaged, shape::PACKED_REFERENCES_BYTES) else {
+        return Ok(()); // It was no file.
+    };
+    let good: Vec<u8> = good_lines(&bytes)
+        .flat_map(|line| [line, b"\n"].concat())
+        .collect();
+    let list = path.join("packed-refs");
+    match good.is_empty() {
+        true => Ok(()),
+        false => RealDisk
+            .create_new(&list, &good)
+            .map_err(io_error("write", &list)),
+    }
 }
 
 /// Whether git can read the repository and `HEAD` names a commit.
@@ -166,15 +284,30 @@ fn can_be_used(path: &Path) -> Result<bool, OpenError> {
 /// Fails when the system does not give the content of a file in `folder` or beneath it.
 fn read_everything(folder: &Path) -> Result<(), OpenError> {
     for entry in list(folder)? {
-        let kind = entry.symlink_metadata().map_err(io_error("look at", &entry))?;
-        if kind.is_dir() {
-            read_everything(&entry)?;
-        } else if kind.is_file() {
-            let read = File::open(&entry).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
-            read.map_err(io_error("read", &entry))?;
+        match RealDisk
+            .metadata(&entry)
+            .map_err(io_error("look at", &entry))?
+            .kind
+        {
+            FileKind::Directory => read_everything(&entry)?,
+            FileKind::File => {
+                let read = open_by_path(&entry).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
+                read.map_err(io_error("read", &entry))?;
+            }
+            _ => {}
         }
     }
     Ok(())
+}
+
+/// Opens a regular file by its whole path, as git does: what the system says to one it says to the other.
+fn open_by_path(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
 }
 
 /// Makes a repository with one empty commit on `main` under another name, and renames it when it is whole (rule G1).
@@ -206,13 +339,15 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
     let put_in_place = || -> Result<(), OpenError> {
         make().map_err(|error| OpenError::Create(ObjectError::at("make a bare repository")(error)))?;
         write_settings(&temporary)?;
-        let folder = File::open(&temporary).map_err(io_error("open", &temporary))?;
+        let folder = open_dir(&temporary).map_err(io_error("open", &temporary))?;
         git::sync_file_system(&folder).map_err(io_error("sync", &temporary))?;
-        fs::rename(&temporary, path).map_err(io_error("put in place", path))
+        RealDisk
+            .rename(&temporary, path)
+            .map_err(io_error("put in place", path))
     };
     put_in_place().inspect_err(|_| {
         // A full disk still lets us clean up; the error to report is the first.
-        let _ = fs::remove_dir_all(&temporary);
+        let _ = remove(&temporary);
     })?;
     sync_folder_of(path)
 }
@@ -221,78 +356,40 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
 fn write_settings(path: &Path) -> Result<(), OpenError> {
     replace(&path.join("config"), CONFIG)?;
     let info = path.join("info");
-    fs::create_dir_all(&info).map_err(io_error("make", &info))?;
+    RealDisk
+        .make_private_dirs(&info)
+        .map_err(io_error("make", &info))?;
     replace(&info.join("attributes"), ATTRIBUTES)
 }
 
 fn replace(path: &Path, text: &str) -> Result<(), OpenError> {
-    if fs::read(path).is_ok_and(|present| present == text.as_bytes()) {
+    let present = RealDisk.read(path, text.len() as u64);
+    if present.is_ok_and(|present| present == text.as_bytes()) {
         return Ok(());
     }
     let temporary = path.with_extension("lock");
     let write = || -> io::Result<()> {
-        let mut file = File::create_new(&temporary)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
+        RealDisk.create_new(&temporary, text.as_bytes())?;
+        RealDisk.rename(&temporary, path)
     };
     let written = write().inspect_err(|_| {
         // The next start removes what stays.
-        let _ = fs::remove_file(&temporary);
+        let _ = RealDisk.remove_file(&temporary);
     });
     written.map_err(io_error("write", path))
-}
-
-/// Refuses settings that could run programs or pull in other files.
-fn check_config(path: &Path) -> Result<(), OpenError> {
-    let text = match fs::read(path.join("config")) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).to_lowercase(),
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            return Ok(());
-        }
-        Err(error) => return Err(io_error("read", &path.join("config"))(error)),
-    };
-    match text.lines().find_map(foreign_setting) {
-        Some(setting) => Err(OpenError::ForeignConfig {
-            path: path.to_owned(),
-            setting,
-        }),
-        None => Ok(()),
-    }
-}
-
-/// The section or key in a line of lower-case configuration that has no business there.
-fn foreign_setting(line: &str) -> Option<String> {
-    let line = line.trim();
-    let (section, rest) = match line.strip_prefix('[') {
-        Some(opened) => opened.split_once(']').unwrap_or((opened, "")),
-        None => ("", line),
-    };
-    let name = section.split(['.', ' ', '\t', '"']).next().unwrap_or(section);
-    let key = rest.split('=').next().unwrap_or(rest).trim();
-    if ["include", "includeif", "filter", "alias"].contains(&name) {
-        Some(section.to_owned())
-    } else {
-        key.ends_with("command").then(|| key.to_owned())
-    }
 }
 
 /// Removes repositories that were not finished.
 fn sweep_temporary(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let prefix = sibling(path, "tmp-");
     let mut removed = Vec::new();
-    for entry in list(path.parent().unwrap_or(Path::new(".")))? {
+    for entry in list(parent(path))? {
         if entry
             .as_os_str()
             .as_encoded_bytes()
             .starts_with(prefix.as_os_str().as_encoded_bytes())
         {
-            fs::remove_dir_all(&entry).map_err(io_error("remove", &entry))?;
+            remove(&entry).map_err(io_error("remove", &entry))?;
             removed.push(entry);
         }
     }
@@ -306,10 +403,12 @@ fn remove_locks(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
     while let Some(folder) = folders.pop() {
         for entry in list(&folder)? {
             if entry.extension().is_some_and(|extension| extension == "lock") {
-                fs::remove_file(&entry).map_err(io_error("remove", &entry))?;
+                remove(&entry).map_err(io_error("remove", &entry))?;
                 removed.push(entry);
             } else if entry.starts_with(path.join("refs"))
-                && entry.symlink_metadata().is_ok_and(|it| it.is_dir())
+                && RealDisk
+                    .metadata(&entry)
+                    .is_ok_and(|it| it.kind == FileKind::Directory)
             {
                 folders.push(entry);
             }
@@ -325,7 +424,7 @@ fn remove_unfinished_objects(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
     for entry in [list(path)?, list(&objects)?, list(&objects.join("pack"))?].concat() {
         let name = entry.file_name().unwrap_or_default().as_encoded_bytes();
         if name.starts_with(b"tmp_") || name == stat_cache::TEMPORARY.as_bytes() {
-            fs::remove_file(&entry).map_err(io_error("remove", &entry))?;
+            remove(&entry).map_err(io_error("remove", &entry))?;
             removed.push(entry);
         }
     }
@@ -334,32 +433,47 @@ fn remove_unfinished_objects(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
 
 /// The entries of `folder`, ordered; none when it is missing or is no folder.
 fn list(folder: &Path) -> Result<Vec<PathBuf>, OpenError> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
+    match RealDisk.list_dir(folder) {
+        Ok(names) => Ok(names.iter().map(|name| folder.join(name)).collect()),
         Err(error)
             if matches!(
                 error.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
             ) =>
         {
-            return Ok(Vec::new());
+            Ok(Vec::new())
         }
-        Err(error) => return Err(io_error("list", folder)(error)),
-    };
-    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
-    let mut paths = paths.map_err(io_error("list", folder))?;
-    paths.sort();
-    Ok(paths)
+        Err(error) => Err(io_error("list", folder)(error)),
+    }
 }
 
-/// Renames a broken repository; nothing is thrown away.
-fn move_aside(path: &Path, at: Timestamp) -> Result<PathBuf, OpenError> {
-    let free = |aside: &PathBuf| aside.symlink_metadata().is_err();
+/// Removes a file, or a folder with all that is in it.
+fn remove(path: &Path) -> io::Result<()> {
+    let folder = RealDisk.open_folder(parent(path))?;
+    folder.remove(path.file_name().unwrap_or_default())
+}
+
+/// Renames a broken repository, or a part of it, to a name beside the repository; nothing is thrown away.
+fn move_aside(path: &Path, part: Option<&Path>, at: Timestamp) -> Result<PathBuf, OpenError> {
+    let (from, stem) = match part {
+        None => (path.to_owned(), path.to_owned()),
+        Some(part) => {
+            let name = part.to_string_lossy().replace('/', "-");
+            let short: String = name.chars().take(40).collect();
+            (path.join(part), sibling(path, &short))
+        }
+    };
+    let free = |aside: &PathBuf| RealDisk.metadata(aside).is_err();
     let aside = (0_u32..)
-        .map(|attempt| sibling(path, &format!("damaged-{}-{attempt}", at.as_millis())))
+        .map(|attempt| sibling(&stem, &format!("damaged-{}-{attempt}", at.as_millis())))
         .find(free)
         .expect("not every number is taken");
-    fs::rename(path, &aside).map_err(io_error("move aside", path))?;
+    RealDisk
+        .rename(&from, &aside)
+        .map_err(io_error("move aside", &from))?;
+    RealDisk
+        .sync_dir(parent(&from))
+        .map_err(io_error("sync the folder of", &from))?;
     sync_folder_of(path)?;
     Ok(aside)
 }
@@ -373,10 +487,8 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn sync_folder_of(path: &Path) -> Result<(), OpenError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(io_error("sync", folder))
+    let folder = parent(path);
+    RealDisk.sync_dir(folder).map_err(io_error("sync", folder))
 }
 
 fn io_error(action: &'static str, path: &Path) -> impl Fn(io::Error) -> OpenError {

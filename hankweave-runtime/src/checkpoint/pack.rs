@@ -5,17 +5,21 @@
 //! version 2.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 use git2::{ObjectType, Oid};
 use sha1_smol::Sha1;
 
+use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
+
 /// The name of a pack that is being written, in the folder of packs. One writer at a time, so one name.
 pub(super) const TEMPORARY: &str = "tmp_pack_checkpoint";
+
+/// Compressed bytes that are written together.
+const PIECE: usize = 64 << 10;
 
 /// Offsets from here on do not fit into the short table of an index.
 const LONG_OFFSET: u64 = 1 << 31;
@@ -80,11 +84,44 @@ impl Packer {
     }
 }
 
+/// Compressing piece by piece.
+impl Packer {
+    /// Begins with a few bytes.
+    pub(super) fn begin(&mut self, few: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
+        self.0.reset();
+        self.feed(few, sink)
+    }
+
+    pub(super) fn feed(&mut self, mut piece: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
+        let mut output = Vec::with_capacity(PIECE);
+        while !piece.is_empty() {
+            let before = self.0.total_in();
+            self.0.compress_vec(piece, &mut output, FlushCompress::None)?;
+            piece = &piece[(self.0.total_in() - before) as usize..];
+            sink.write_all(&output)?;
+            output.clear();
+        }
+        Ok(())
+    }
+
+    pub(super) fn end(&mut self, sink: &mut dyn io::Write) -> io::Result<()> {
+        let mut output = Vec::with_capacity(PIECE);
+        loop {
+            let status = self.0.compress_vec(&[], &mut output, FlushCompress::Finish)?;
+            sink.write_all(&output)?;
+            output.clear();
+            if status == Status::StreamEnd {
+                return Ok(());
+            }
+        }
+    }
+}
+
 impl PackFile {
     /// Begins a pack in the folder of objects `objects`.
     pub(super) fn create(objects: &Path) -> io::Result<Self> {
         let folder = objects.join("pack");
-        fs::create_dir_all(&folder)?;
+        RealDisk.make_private_dirs(&folder)?;
         let temporary = folder.join(TEMPORARY);
         let mut file = BufWriter::with_capacity(1 << 18, create(&temporary)?);
         // The number of objects is filled in at the end.
@@ -137,28 +174,23 @@ impl PackFile {
         index_file.write_all(&encode_index(&mut self.entries, &checksum))?;
         index_file.sync_all()?;
         // Whoever finds the index finds the pack.
-        fs::rename(&self.temporary, name("pack"))?;
-        fs::rename(&index, name("idx"))?;
-        File::open(&self.folder)?.sync_all()
+        RealDisk.rename(&self.temporary, &name("pack"))?;
+        RealDisk.rename(&index, &name("idx"))?;
+        RealDisk.sync_dir(&self.folder)
     }
 }
 
 impl Drop for PackFile {
     fn drop(&mut self) {
         // After `finish` there is none; otherwise the next start removes what cannot be removed now.
-        let _ = fs::remove_file(&self.temporary);
+        let _ = RealDisk.remove_file(&self.temporary);
     }
 }
 
 fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600);
-    options.open(path)
+    // What is left of an earlier one is in the way.
+    remove_if_present(&RealDisk, path)?;
+    new_file(path, 0o600)
 }
 
 /// Kind and length of an object: four bits of the length, then seven at a time, lowest first.
@@ -230,6 +262,8 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use git2::Repository;
 
     use super::*;

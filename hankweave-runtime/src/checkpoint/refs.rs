@@ -3,11 +3,12 @@
 //!
 //! What is to stand in the branch is written before the one sync that makes the objects durable, and so needs none of its own.
 
-use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use git2::{ErrorCode, Oid, Repository};
+
+use crate::world::disk::{Disk as _, RealDisk, new_file, parent};
 
 /// Why a branch was not moved.
 #[derive(Debug)]
@@ -48,8 +49,10 @@ impl Move {
     ) -> Result<Self, MoveError> {
         let branch = repository.path().join(name);
         let lock = branch.with_file_name(format!("{}.lock", name.rsplit('/').next().unwrap_or(name)));
-        fs::create_dir_all(folder_of(&branch)).map_err(MoveError::Io)?;
-        let mut file = File::create_new(&lock).map_err(MoveError::Io)?;
+        RealDisk
+            .make_private_dirs(parent(&branch))
+            .map_err(MoveError::Io)?;
+        let mut file = new_file(&lock, 0o600).map_err(MoveError::Io)?;
         let begun = Self { branch, lock };
         match target(repository, name).map_err(MoveError::Git)? {
             found if found == expected => writeln!(file, "{to}").map_err(MoveError::Io)?,
@@ -60,24 +63,22 @@ impl Move {
 
     /// Moves the branch; durable on return.
     pub(super) fn finish(self) -> io::Result<()> {
-        fs::rename(&self.lock, &self.branch)?;
-        File::open(folder_of(&self.branch))?.sync_all()
+        RealDisk.rename(&self.lock, &self.branch)?;
+        RealDisk.sync_dir(parent(&self.branch))
     }
 }
 
 impl Drop for Move {
     fn drop(&mut self) {
         // After a rename there is none; otherwise the next start removes what cannot be removed now.
-        let _ = fs::remove_file(&self.lock);
+        let _ = RealDisk.remove_file(&self.lock);
     }
-}
-
-fn folder_of(branch: &Path) -> &Path {
-    branch.parent().unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const NAME: &str = "refs/heads/recovery/x";

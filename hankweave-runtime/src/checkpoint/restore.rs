@@ -1,7 +1,7 @@
 //! Bringing files back, with code of our own: git's checkout writes through links ("reliability and security", rule G7).
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use hankweave_core::hank::exclude::{RESTORE_TEMPORARY, is_excluded};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
+use super::loose::CopyError;
 use super::object::{BlobStore, ObjectError};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
@@ -21,6 +22,9 @@ use crate::world::environment::umask_of_user;
 
 /// Folders under our temporary names that are passed over in one folder.
 const MOST_TEMPORARY: usize = 64;
+
+/// Longest target of a link, in bytes.
+const LONGEST_TARGET: usize = 64 << 10;
 
 /// A restore that is thought out and has changed nothing yet.
 #[derive(Debug)]
@@ -116,12 +120,15 @@ fn is_in_the_way(skipped: &Skipped, paths: &[TreePath], target: &Listing) -> boo
             || target.holds_beneath(skipped.path.as_bytes()))
 }
 
+/// Gives the bytes of a blob to whoever takes them.
+pub(super) type GiveContents<'a> = dyn Fn(Oid, &mut dyn io::Write) -> Result<(), CopyError> + 'a;
+
 /// Carries out `plan`; `contents` gives the bytes of a blob. What is already done is done again without harm.
 pub(super) fn apply(
     workspace: &Workspace,
     plan: &RestorePlan,
     target: &Listing,
-    contents: &dyn Fn(Oid) -> Result<Vec<u8>, ObjectError>,
+    contents: &GiveContents<'_>,
 ) -> Result<(), RestoreError> {
     let at = |path: &TreePath| {
         let path = path.clone();
@@ -134,11 +141,13 @@ pub(super) fn apply(
         let Some(entry) = target.get(path.as_bytes()) else {
             continue;
         };
-        let bytes = contents(entry.blob).map_err(|source| RestoreError::Contents {
-            path: path.clone(),
-            source,
+        write(workspace, path, *entry, contents).map_err(|error| match error {
+            CopyError::Sink(error) => at(path)(error),
+            CopyError::Object(error) => RestoreError::Contents {
+                path: path.clone(),
+                source: ObjectError::at("read a blob")(error),
+            },
         })?;
-        write(workspace, path, *entry, &bytes).map_err(at(path))?;
     }
     super::git::sync_file_system(workspace.root()).map_err(RestoreError::Sync)
 }
@@ -191,16 +200,57 @@ fn delete(workspace: &Workspace, path: &TreePath) -> Result<(), Errno> {
 }
 
 /// Puts a file or link at `path`, whatever stands there now.
-fn write(workspace: &Workspace, path: &TreePath, entry: Entry, bytes: &[u8]) -> io::Result<()> {
+fn write(
+    workspace: &Workspace,
+    path: &TreePath,
+    entry: Entry,
+    contents: &GiveContents<'_>,
+) -> Result<(), CopyError> {
     let (folder, name) = path.split();
-    let folder = make_folder(workspace, folder)?;
-    let temporary = temporary_in(&folder)?;
-    match entry.mode {
-        FileMode::Link => rustix::fs::symlinkat(bytes, &folder, &*temporary)?,
-        FileMode::Regular => create(&folder, &temporary, 0o666, bytes)?,
-        FileMode::Executable => create(&folder, &temporary, 0o777, bytes)?,
+    let folder = make_folder(workspace, folder).map_err(failed)?;
+    let temporary = temporary_in(&folder).map_err(failed)?;
+    let written = match entry.mode {
+        FileMode::Link => write_link(&folder, &temporary, entry.blob, contents),
+        FileMode::Regular => create(&folder, &temporary, 0o666, entry.blob, contents),
+        FileMode::Executable => create(&folder, &temporary, 0o777, entry.blob, contents),
+    };
+    written.inspect_err(|_| {
+        // The error to report is the first; the next restore removes what stays.
+        let _ = rustix::fs::unlinkat(&folder, &*temporary, AtFlags::empty());
+    })?;
+    put_in_place(&folder, &temporary, name).map_err(failed)
+}
+
+fn failed(error: Errno) -> CopyError {
+    CopyError::Sink(error.into())
+}
+
+fn write_link(
+    folder: &OwnedFd,
+    name: &[u8],
+    blob: Oid,
+    contents: &GiveContents<'_>,
+) -> Result<(), CopyError> {
+    let mut target = Target(Vec::new());
+    contents(blob, &mut target)?;
+    rustix::fs::symlinkat(&*target.0, folder, name).map_err(failed)
+}
+
+/// Where a link points, which is no long text.
+struct Target(Vec<u8>);
+
+impl io::Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > LONGEST_TARGET {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
     }
-    Ok(put_in_place(&folder, &temporary, name)?)
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Gives what is called `temporary` its name, and removes what had it.
@@ -240,13 +290,19 @@ fn temporary_in(folder: impl AsFd) -> Result<Vec<u8>, Errno> {
     }
 }
 
-fn create(folder: impl AsFd, name: &[u8], mode: u32, bytes: &[u8]) -> io::Result<()> {
+fn create(
+    folder: &OwnedFd,
+    name: &[u8],
+    mode: u32,
+    blob: Oid,
+    contents: &GiveContents<'_>,
+) -> Result<(), CopyError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(mode))?;
+    let file = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(mode)).map_err(failed)?;
     if let Some(umask) = umask_of_user() {
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & !umask))?;
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & !umask)).map_err(failed)?;
     }
-    File::from(file).write_all(bytes)
+    contents(blob, &mut File::from(file))
 }
 
 /// Opens the folder `folder`, making what is missing. A file or link in the place of a folder is removed, not followed.

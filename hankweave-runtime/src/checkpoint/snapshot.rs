@@ -4,16 +4,19 @@ use std::thread;
 
 use git2::Oid;
 
-use super::object::{BlobStore, BlobWriter};
+use super::object::{BlobStore, BlobWriter, WriteError};
 use super::select::{Found, Selected, Selection, select};
 use super::stat_cache::{Recognition, StatCache};
 use super::survey::{SurveyedFile, matching};
 use super::tree::{Entry, Listing};
-use super::workspace::{Contents, FileStat, Workspace};
+use super::workspace::{Contents, FileStat, Whole, Workspace, whole};
 use super::{CheckpointError, SkipReason, Skipped, TreePath};
 
 /// From this number of files on, reading and storing them is worth several threads.
 const PARALLEL_FILES: usize = 256;
+
+/// Larger files are read and stored in pieces, so that what a checkpoint needs of memory does not depend on them.
+const MOST_IN_MEMORY: u64 = 1 << 20;
 
 /// The selected files of a workspace as they are now.
 #[derive(Debug, Default)]
@@ -120,17 +123,23 @@ fn store_some(
 }
 
 fn store(workspace: &Workspace, path: &TreePath, writer: &dyn BlobWriter) -> Result<Stored, CheckpointError> {
-    let contents = workspace
-        .read(path)
-        .map_err(|source| CheckpointError::Workspace {
+    let contents = workspace.read_with(path, &mut |source| match source {
+        Whole::Link(target) => writer.write(target).map(Some).map_err(WriteError::Store),
+        Whole::File(mut file, length) if length > MOST_IN_MEMORY => writer.write_from(&mut file, length),
+        Whole::File(file, length) => match whole::<WriteError>(file, length)? {
+            Some(bytes) => writer.write(&bytes).map(Some).map_err(WriteError::Store),
+            None => Ok(None),
+        },
+    });
+    let contents = contents.map_err(|error| match error {
+        WriteError::Store(error) => CheckpointError::Store(error),
+        WriteError::Source(source) => CheckpointError::Workspace {
             path: workspace.locate(path.as_bytes()),
             source,
-        })?;
+        },
+    })?;
     Ok(match contents {
-        Contents::Read { bytes, stat } => {
-            let blob = writer.write(&bytes).map_err(CheckpointError::Store)?;
-            Stored::Blob(path.clone(), stat, blob)
-        }
+        Contents::Read { read: blob, stat } => Stored::Blob(path.clone(), stat, blob),
         Contents::Unreadable => Stored::Skipped(Skipped {
             path: path.clone(),
             reason: SkipReason::Unreadable,

@@ -10,7 +10,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet, btree_map};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::iter::Peekable;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,16 @@ use super::snapshot::Snapshot;
 use super::tree::{Entry, FileMode, Folders, Listing};
 use super::workspace::{FileStat, FileTime};
 use super::{Change, ChangeKind, TreePath};
+use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
 
 /// The file is written when one in so many files is not as it tells.
 const WORTH_WRITING: usize = 64;
 
 /// The name of a cache file that is being written.
 pub(super) const TEMPORARY: &str = "stat-cache.tmp";
+
+/// Largest file that is read, in bytes; files of several millions fit.
+const MAX_BYTES: u64 = 1 << 30;
 
 const MAGIC: &[u8] = b"hankweave stat cache 1\n";
 
@@ -63,7 +67,8 @@ pub(super) struct NextCache {
 impl StatCache {
     /// Reads the cache of the repository at `repository`; empty when there is no good one.
     pub(super) fn load(repository: &Path) -> Self {
-        let bytes = fs::read(repository.join("stat-cache")).unwrap_or_default();
+        let bytes = RealDisk.read(&repository.join("stat-cache"), MAX_BYTES);
+        let bytes = bytes.unwrap_or_default();
         decode(&bytes).unwrap_or_default()
     }
 
@@ -139,11 +144,8 @@ impl NextCache {
     /// Begins a new cache file in `repository`, before the walk.
     pub(super) fn begin(repository: &Path) -> io::Result<Self> {
         let temporary = repository.join(TEMPORARY);
-        match fs::remove_file(&temporary) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = File::create_new(&temporary)?;
+        remove_if_present(&RealDisk, &temporary)?;
+        let file = new_file(&temporary, 0o600)?;
         let stat = rustix::fs::fstat(&file)?;
         let began = FileStat::of(&stat).map_or(FileTime(i64::MIN, 0), |stat| stat.modified);
         Ok(Self {
@@ -164,7 +166,7 @@ impl NextCache {
             return Ok(());
         }
         self.file.write_all(&encode(cache))?;
-        fs::rename(&self.temporary, self.temporary.with_file_name("stat-cache"))?;
+        RealDisk.rename(&self.temporary, &self.temporary.with_file_name("stat-cache"))?;
         cache.unwritten = 0;
         Ok(())
     }
@@ -173,7 +175,7 @@ impl NextCache {
 impl Drop for NextCache {
     fn drop(&mut self) {
         // After a rename there is none; otherwise the next start removes what cannot be removed now.
-        let _ = fs::remove_file(&self.temporary);
+        let _ = RealDisk.remove_file(&self.temporary);
     }
 }
 

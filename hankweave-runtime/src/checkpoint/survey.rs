@@ -63,7 +63,7 @@ pub(super) fn content(workspace: &Workspace, file: &SurveyedFile, most: u64) -> 
         return None;
     }
     match workspace.read(&file.path) {
-        Ok(Contents::Read { bytes, .. }) => Some(bytes),
+        Ok(Contents::Read { read, .. }) => Some(read),
         Ok(Contents::Gone | Contents::Unreadable) | Err(_) => None,
     }
 }

@@ -42,9 +42,9 @@ pub(super) struct FileTime(pub(super) i64, pub(super) u32);
 
 /// What reading a file gave.
 #[derive(Debug)]
-pub(super) enum Contents {
-    /// The file, which was the same before and after it was read, and how it looked.
-    Read { bytes: Vec<u8>, stat: FileStat },
+pub(super) enum Contents<T> {
+    /// What was made of the file, which was the same before and after it was read, and how it looked.
+    Read { read: T, stat: FileStat },
     /// The file is gone, or is no file any more.
     Gone,
     /// The operating system does not let us read it.
@@ -82,52 +82,93 @@ impl Workspace {
         Ok(current)
     }
 
-    /// Reads the file or link at `path`. One that changes while it is read is read again a few times; then it is an error, for nobody knows what
-    /// it holds ("reliability and security", rule G5).
-    pub(super) fn read(&self, path: &TreePath) -> io::Result<Contents> {
-        match self.try_read(path) {
-            Ok(Some(contents)) => Ok(contents),
-            Ok(None) => Err(io::Error::other("it changed each time it was read")),
-            Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => Ok(Contents::Gone),
-                Some(Errno::ACCESS | Errno::PERM) => Ok(Contents::Unreadable),
-                _ => Err(error),
-            },
+    /// Reads the file or link at `path`, however large. One that changes while it is read is read again a few times; then it is an error, for nobody
+    /// knows what it holds ("reliability and security", rule G5).
+    pub(super) fn read(&self, path: &TreePath) -> io::Result<Contents<Vec<u8>>> {
+        self.read_with(path, &mut |source| match source {
+            Whole::Link(target) => Ok(Some(target.to_vec())),
+            Whole::File(file, length) => whole(file, length),
+        })
+    }
+
+    /// The same with `read` for what is made of the content; it returns `None` when the file has changed.
+    pub(super) fn read_with<T, E: From<io::Error>>(
+        &self,
+        path: &TreePath,
+        read: &mut dyn FnMut(Whole<'_>) -> Result<Option<T>, E>,
+    ) -> Result<Contents<T>, E> {
+        match self.open_entry(path) {
+            Ok(Opened::File(file)) => {
+                let look = || -> io::Result<_> { Ok(FileStat::of(&rustix::fs::fstat(&file)?)) };
+                let steady = read_steady(&file, look, &mut |file, length| read(Whole::File(file, length)))?;
+                steady.ok_or_else(|| io::Error::other("it changed each time it was read").into())
+            }
+            Ok(Opened::Link(target, stat)) => Ok(match read(Whole::Link(&target))? {
+                Some(read) => Contents::Read { read, stat },
+                None => Contents::Gone,
+            }),
+            Ok(Opened::Other) => Ok(Contents::Gone),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => Ok(Contents::Gone),
+            Err(Errno::ACCESS | Errno::PERM) => Ok(Contents::Unreadable),
+            Err(error) => Err(io::Error::from(error).into()),
         }
     }
 
-    fn try_read(&self, path: &TreePath) -> io::Result<Option<Contents>> {
+    fn open_entry(&self, path: &TreePath) -> Result<Opened, Errno> {
         let (folder, name) = path.split();
         let folder = self.folder(folder)?;
         let stat = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
-            let bytes = rustix::fs::readlinkat(&folder, name, Vec::new())?.into_bytes();
-            return Ok(FileStat::of(&stat).map(|stat| Contents::Read { bytes, stat }));
+            let target = rustix::fs::readlinkat(&folder, name, Vec::new())?.into_bytes();
+            return Ok(FileStat::of(&stat).map_or(Opened::Other, |stat| Opened::Link(target, stat)));
         }
         // Without NONBLOCK a FIFO that took the file's place would hang the checkpoint.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::openat(&folder, name, flags, Mode::empty())?);
-        read_steady(&file, || Ok(FileStat::of(&rustix::fs::fstat(&file)?)))
+        let file = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+        Ok(Opened::File(file.into()))
     }
+}
+
+/// An entry of the workspace that was opened.
+enum Opened {
+    File(File),
+    Link(Vec<u8>, FileStat),
+    Other,
+}
+
+/// All of a file: the target of a link, or an open file with its length.
+#[derive(Debug)]
+pub(super) enum Whole<'a> {
+    Link(&'a [u8]),
+    File(&'a File, u64),
+}
+
+/// The first `length` bytes of a file, in memory; `None` when there are fewer.
+pub(super) fn whole<E: From<io::Error>>(mut file: &File, length: u64) -> Result<Option<Vec<u8>>, E> {
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    file.rewind()?;
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 == length).then_some(bytes))
 }
 
 /// Reads `file` until `look` says the same before and after; `None` when it never does. No more is read than there was, so a file that grows
 /// ends too.
-fn read_steady(
-    mut file: &File,
+fn read_steady<T, E: From<io::Error>>(
+    file: &File,
     mut look: impl FnMut() -> io::Result<Option<FileStat>>,
-) -> io::Result<Option<Contents>> {
+    read: &mut dyn FnMut(&File, u64) -> Result<Option<T>, E>,
+) -> Result<Option<Contents<T>>, E> {
     let mut before = look()?;
     for _ in 0..READINGS {
         let Some(stat) = before else {
             return Ok(Some(Contents::Gone));
         };
-        let mut bytes = Vec::with_capacity(usize::try_from(stat.size).unwrap_or(0));
-        file.rewind()?;
-        file.take(stat.size).read_to_end(&mut bytes)?;
+        let read = read(file, stat.size)?;
         before = look()?;
-        if before == Some(stat) && bytes.len() as u64 == stat.size {
-            return Ok(Some(Contents::Read { bytes, stat }));
+        if let Some(read) = read
+            && before == Some(stat)
+        {
+            return Ok(Some(Contents::Read { read, stat }));
         }
     }
     Ok(None)
@@ -169,18 +210,19 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"a").unwrap();
         let mut looks = 0;
-        let contents = read_steady(&file, || {
+        let look = || -> io::Result<_> {
             if (1..=changes).contains(&looks) {
                 (&file).seek(io::SeekFrom::End(0))?;
                 (&file).write_all(b"b")?;
             }
             looks += 1;
             Ok(FileStat::of(&rustix::fs::fstat(&file)?))
-        });
+        };
+        let contents = read_steady(&file, look, &mut whole::<io::Error>);
         match contents.unwrap() {
-            Some(Contents::Read { bytes, stat }) => {
-                assert_eq!(stat.size, bytes.len() as u64);
-                Some(bytes)
+            Some(Contents::Read { read, stat }) => {
+                assert_eq!(stat.size, read.len() as u64);
+                Some(read)
             }
             None => None,
             Some(other) => panic!("{other:?}"),

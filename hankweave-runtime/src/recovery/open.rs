@@ -340,6 +340,8 @@ async fn possess(
             path.display()
         )
     }));
+    let set_aside = records.report.set_aside.iter();
+    notices.extend(set_aside.map(|(what, kept)| format!("{what}; it is kept as {}", kept.display())));
     let (manager, task) = StateManager::start(records.parts, records.loaded);
     // Owned by `Opened`, whose run awaits it after `shutdown`.
     let writer = task.spawn();

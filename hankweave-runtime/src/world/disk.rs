@@ -27,6 +27,8 @@ pub use copy_rules::CopyRules;
 pub use faulty::{Fault, FaultyDisk};
 pub use folder::{Folder, Found, OpenFile};
 pub use real::RealDisk;
+#[cfg(feature = "server")]
+pub(crate) use real::{new_file, open_dir, open_regular};
 
 /// A file system, reduced to what keeps a promise across a crash.
 ///

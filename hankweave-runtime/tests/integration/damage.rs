@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use hankweave_testing::{Finished, TestProject};
 use serde_json::json;
 
-use crate::support::project;
+use crate::hard_times::memory;
+use crate::support::{assert_checkpoint, project};
 
 /// A project in which one codon of the scripted agent has run and left a file.
 fn finished_project() -> TestProject {
@@ -120,4 +121,112 @@ fn a_link_in_the_place_of_a_folder_of_ours_is_not_followed() {
         assert!(next.stderr.contains(" was a link and is kept as "), "{next}");
         assert_eq!(read(), before, "{name}");
     }
+}
+
+/// Whatever command looks at or uses the checkpoints: nothing in their repository makes it wait, leads it elsewhere or shows what others wrote.
+// covers: G2, G10, X5, F21
+#[test]
+fn nothing_in_the_checkpoint_repository_keeps_a_command_waiting() {
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 9] = [
+        ("config", |path| become_pipe(path)),
+        ("config", |path| {
+            fs::write(path.with_file_name("other"), "[a]\n\tsecret-of-others\n\t=\n").unwrap();
+            let text = fs::read_to_string(path).unwrap() + "[include]\n\tpath = other\n";
+            fs::write(path, text).unwrap();
+        }),
+        ("HEAD", |path| become_pipe(path)),
+        ("packed-refs", |path| become_pipe(path)),
+        ("packed-refs", |path| fs::write(path, [0; 4096]).unwrap()),
+        ("packed-refs", |path| symlink("/dev/zero", path).unwrap()),
+        ("objects/info/alternates", |path| become_pipe(path)),
+        ("stat-cache", |path| {
+            let _ = fs::remove_file(path);
+            symlink("/dev/zero", path).unwrap();
+        }),
+        ("info", |path| {
+            fs::remove_dir_all(path).unwrap();
+            symlink("/tmp", path).unwrap();
+        }),
+    ];
+    for (name, damage) in damages {
+        let project = finished_project();
+        let path = project.directory().join(".hankweave/checkpoints").join(name);
+        damage(&path);
+        // They change nothing, so they may only refuse.
+        for command in [
+            &["thread"][..],
+            &["checkpoints", "list"],
+            &["checkpoints", "verify"],
+            &["status"],
+        ] {
+            let looked = project.run(command);
+            assert!(matches!(looked.code, Some(0 | 1 | 65 | 74)), "{name}: {looked}");
+            assert!(!looked.stderr.contains("secret-of-others"), "{name}: {looked}");
+        }
+        let next = assert_goes_on(&project, name);
+        assert!(!next.stderr.contains("out of reach"), "{name}: {next}");
+        // What was recorded before is still there.
+        let state = project.state(&project.directory());
+        let runs = state["runs"].as_array().unwrap();
+        assert_eq!(runs.len(), 3, "{name}");
+        for run in runs {
+            let sha = &run["codons"][0]["completionCheckpoint"];
+            assert_checkpoint(&project, &project.directory(), sha);
+        }
+        project.run(["rollback", "--codon", "one"]).expect_code(0);
+    }
+}
+
+/// An object that is a pipe is damage like any other: told, and in nobody's way.
+// covers: G10, F21
+#[test]
+fn an_object_that_is_a_pipe_is_a_damaged_one() {
+    let project = finished_project();
+    let state = project.state(&project.directory());
+    let sha = state["runs"][0]["codons"][0]["completionCheckpoint"]
+        .as_str()
+        .unwrap();
+    let objects = project.directory().join(".hankweave/checkpoints/objects");
+    become_pipe(&objects.join(&sha[..2]).join(&sha[2..]));
+    project.run(["checkpoints", "verify"]).expect_code(1);
+    project.run(["run", "--headless", "--new"]).expect_code(0);
+}
+
+/// The memory of a checkpoint and of a restore does not depend on how large a file is.
+// covers: G3
+#[test]
+fn a_large_file_costs_no_memory() {
+    let project = TestProject::in_memory(env!("CARGO_BIN_EXE_hankweave"));
+    let make = "head -c 67108864 /dev/urandom > large.bin";
+    let codon = |id: &str, turns: serde_json::Value| {
+        project.write(&format!("{id}.json"), json!({ "turns": turns }).to_string());
+        json!({"id": id, "name": id, "model": "claude-sonnet-4-5", "continuationMode": "fresh", "promptText": "go",
+            "agent": {"script": format!("{id}.json")}})
+    };
+    let bash = |command: &str| json!({"tools": [{"bash": {"command": command}}]});
+    let wait = "[ -e go ] || { touch spoilt; sleep 600; }";
+    let made = codon("made", json!([bash(make)]));
+    let spoilt = codon("spoilt", json!([bash(make), bash(wait), {"text": "and on"}]));
+    project.write_hank(&json!({"hank": [made, spoilt]}));
+    let wait_until = |there: &Path| {
+        while !there.exists() {
+            std::thread::yield_now();
+        }
+    };
+    let running = project.start(["run", "--headless"]);
+    wait_until(&project.directory().join("spoilt"));
+    let for_checkpoint = memory(running.pid(), "VmHWM:");
+    running.kill();
+    fs::remove_file(project.directory().join("spoilt")).unwrap();
+    // Goes back to the checkpoint of the first codon: what is there now is saved, and the file restored.
+    let running = project.start(["run", "--headless", "--recover", "last-success"]);
+    wait_until(&project.directory().join("spoilt"));
+    let for_restore = memory(running.pid(), "VmHWM:");
+    running.kill();
+    let most = 56 << 10;
+    assert!(
+        for_checkpoint < most && for_restore < most,
+        "{for_checkpoint} KiB for a checkpoint, {for_restore} KiB for a restore"
+    );
 }

@@ -506,7 +506,7 @@ fn whatever_an_agent_prints_takes_little_memory_and_loses_nothing() {
 }
 
 /// KiB of the process as the kernel counts them.
-fn memory(pid: u32, name: &str) -> u64 {
+pub(crate) fn memory(pid: u32, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim().trim_end_matches(" kB").trim().parse().unwrap()

@@ -62,13 +62,13 @@ fn a_rollback_that_is_asked_to_stop_is_finished_first() {
         project.run(strace.iter().chain(&program).chain(command))
     };
     let nowhere = project.directory().join("nowhere");
-    traced("trace=rename", &nowhere, &["run", "--headless"]).expect_code(0);
+    traced("trace=renameat", &nowhere, &["run", "--headless"]).expect_code(0);
     let state_dir = project.directory().join(".hankweave");
     let lock = state_dir.join("server.lock");
     for (signal, code, codon) in [("INT", 130, "second"), ("TERM", 143, "first")] {
-        let inject = format!("inject=rename:signal=SIG{signal}:when=1");
-        let written = lock.with_extension("lock.tmp");
-        let stopped = traced(&inject, &written, &["rollback", "--codon", codon]);
+        // The first thing that is renamed in there is what says who holds the directory.
+        let inject = format!("inject=renameat,renameat2:signal=SIG{signal}:when=1");
+        let stopped = traced(&inject, &state_dir, &["rollback", "--codon", codon]);
         stopped.expect_code(code);
         assert!(stopped.stdout.contains("went back to"), "{stopped}");
         assert!(!lock.exists(), "{stopped}");

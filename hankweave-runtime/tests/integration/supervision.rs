@@ -370,10 +370,19 @@ fn a_signal_that_comes_during_the_start_leaves_nothing_behind() {
     let lock = project.directory().join(".hankweave/server.lock");
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 143)] {
         // The first thing that a start does with the directory.
-        let inject = format!("inject=rename:signal=SIG{signal}:when=1");
-        let written = lock.with_extension("lock.tmp");
-        let written = written.to_string_lossy();
-        let strace = ["-f", "-qq", "-o", "/dev/null", "-e", &*inject, "-P", &*written];
+        let inject = format!("inject=renameat,renameat2:signal=SIG{signal}:when=1");
+        let state_dir = lock.with_file_name("");
+        let state_dir = state_dir.to_string_lossy();
+        let strace = [
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            &*inject,
+            "-P",
+            state_dir.trim_end_matches('/'),
+        ];
         let program = [env!("CARGO_BIN_EXE_hankweave"), "run", "--headless"];
         let stopped = project.run(strace.into_iter().chain(program));
         stopped.expect_code(code);

@@ -248,13 +248,13 @@ fn described(metadata: &fs::Metadata) -> Metadata {
 const PRIVATE: u32 = 0o600;
 
 /// Makes a file that must not exist yet.
-fn new_file(path: &Path, mode: u32) -> io::Result<File> {
+pub(crate) fn new_file(path: &Path, mode: u32) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     Ok(Place::of(path)?.open(flags, mode)?.into())
 }
 
 /// Opens a regular file for reading, without waiting for the other end of a FIFO.
-fn open_regular(path: &Path) -> io::Result<File> {
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let opened = Place::of(path)?.open(OFlags::RDONLY | OFlags::NONBLOCK, 0);
     let file = File::from(opened.map_err(|error| match error {
         Errno::LOOP => not_regular(),
@@ -300,7 +300,8 @@ fn not_regular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
 }
 
-fn open_dir(path: &Path) -> io::Result<File> {
+/// Opens a directory, and no link to one.
+pub(crate) fn open_dir(path: &Path) -> io::Result<File> {
     let opened = Place::of(path)?.open(OFlags::RDONLY | OFlags::DIRECTORY, 0);
     Ok(opened?.into())
 }

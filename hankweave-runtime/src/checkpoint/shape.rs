@@ -1,0 +1,413 @@
+//! What libgit2 is let near ("reliability and security", rule G2).
+//!
+//! libgit2 opens the files of a repository by their paths: it follows links, waits at a pipe until somebody writes, takes a file of any length into
+//! memory, and goes wherever alternates, a common directory or an include leads. So what it would open is looked at first: folders are folders, files
+//! are regular ones of a length that makes sense, and what leads elsewhere is not there. Objects in files of their own are read by
+//! [`loose`](super::loose).
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, statat};
+use rustix::io::Errno;
+
+use super::workspace::open_folder;
+use crate::world::disk::{Disk as _, FileKind, RealDisk, open_dir};
+
+/// Largest configuration that is read, in bytes.
+const CONFIG_BYTES: u64 = 64 << 10;
+
+/// Longest file of a reference, in bytes.
+const REFERENCE_BYTES: u64 = 4 << 10;
+
+/// Longest list of packed references, in bytes.
+pub(super) const PACKED_REFERENCES_BYTES: u64 = 64 << 20;
+
+/// Longest index of packs and graph of commits, which libgit2 maps, and longest log of a reference, in bytes.
+const MAPPED_BYTES: u64 = 4 << 30;
+
+/// Folders inside one another beneath `refs`.
+const MAX_DEPTH: usize = 16;
+
+/// Files of the outermost folder that libgit2 or we open.
+const FILES: [(&str, u64); 4] = [
+    ("config", CONFIG_BYTES),
+    ("HEAD", REFERENCE_BYTES),
+    ("packed-refs", PACKED_REFERENCES_BYTES),
+    ("stat-cache", MAPPED_BYTES),
+];
+
+/// What makes a repository one part of another, or another history of it. We never write these.
+const ELSEWHERE: [&str; 4] = ["commondir", "gitdir", "config.worktree", "shallow"];
+
+/// Settings whose section is harmless. Others may pull in files or run programs.
+const SECTIONS: [&str; 9] = [
+    "core",
+    "gc",
+    "commit",
+    "pack",
+    "repack",
+    "receive",
+    "maintenance",
+    "user",
+    "log",
+];
+
+/// Settings that name other files.
+const NAMES_OF_FILES: [&str; 3] = ["worktree", "attributesfile", "excludesfile"];
+
+/// Something in a repository that libgit2 must not meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Strange {
+    /// Where, relative to the repository.
+    pub(super) path: PathBuf,
+    pub(super) what: What,
+}
+
+/// What is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum What {
+    /// It is not the kind of file that belongs there.
+    Is(FileKind),
+    TooLarge,
+    LeadsElsewhere,
+    Setting(String),
+    NotAReference,
+}
+
+impl fmt::Display for Strange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` in the checkpoint repository ", self.path.display())?;
+        match &self.what {
+            What::Is(kind) => write!(f, "is {kind}"),
+            What::TooLarge => f.write_str("is larger than it may be"),
+            What::LeadsElsewhere => f.write_str("leads to other places"),
+            What::Setting(setting) => write!(f, "has the setting `{setting}`, which is not ours"),
+            What::NotAReference => {
+                f.write_str("names no branch, so what only it named is found through the recorded runs alone")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Strange {}
+
+/// Everything strange about the shape of `repository`, outer things first. Whatever contents are good for is judged elsewhere, but for the
+/// configuration, of which nothing is read that could lead elsewhere.
+pub(super) fn strange(repository: &Path) -> io::Result<Vec<Strange>> {
+    let mut look = Look::default();
+    let root: OwnedFd = open_dir(repository)?.into();
+    look.at_top(&root)?;
+    if !look
+        .found
+        .iter()
+        .any(|strange| strange.path == Path::new("config"))
+    {
+        look.found.extend(foreign_setting(repository)?);
+    }
+    Ok(look.found)
+}
+
+/// Fails with the first thing that is strange and that git would open.
+pub(super) fn check(repository: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let is_opened = |strange: &Strange| {
+        let name = strange.path.file_name().unwrap_or_default();
+        name != "stat-cache" && !is_unfinished(name.as_bytes())
+    };
+    match strange(repository)?.into_iter().find(is_opened) {
+        Some(strange) => Err(strange.into()),
+        None => Ok(()),
+    }
+}
+
+#[derive(Default)]
+struct Look {
+    /// The folder that is being looked at.
+    path: PathBuf,
+    found: Vec<Strange>,
+}
+
+impl Look {
+    fn at_top(&mut self, root: &OwnedFd) -> io::Result<()> {
+        for (name, kind) in entries(root)? {
+            match name.as_bytes() {
+                b"refs" | b"logs" => self.inside(root, &name, |look, folder| look.references(&folder, 0))?,
+                b"objects" => self.inside(root, &name, Self::objects)?,
+                b"info" => self.inside(root, &name, Self::info)?,
+                name if is_unfinished(name) => self.file(root, OsStr::from_bytes(name), kind, u64::MAX)?,
+                other if ELSEWHERE.iter().any(|name| name.as_bytes() == other) => {
+                    self.note(&name, What::LeadsElsewhere);
+                }
+                other => {
+                    if let Some((_, most)) = FILES.iter().find(|(name, _)| name.as_bytes() == other) {
+                        self.file(root, &name, kind, *most)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn info(&mut self, folder: OwnedFd) -> io::Result<()> {
+        for (name, kind) in entries(&folder)? {
+            match name.as_bytes() {
+                b"grafts" => self.note(&name, What::LeadsElsewhere),
+                _ => self.file(&folder, &name, kind, CONFIG_BYTES)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn objects(&mut self, folder: OwnedFd) -> io::Result<()> {
+        for (name, kind) in entries(&folder)? {
+            match name.as_bytes() {
+                b"info" => self.inside(&folder, &name, Self::objects_info)?,
+                b"pack" => self.inside(&folder, &name, Self::packs)?,
+                [_, _] => self.folder(&name, kind),
+                other if is_unfinished(other) => self.file(&folder, &name, kind, u64::MAX)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn objects_info(&mut self, folder: OwnedFd) -> io::Result<()> {
+        for (name, kind) in entries(&folder)? {
+            match name.as_bytes() {
+                b"alternates" | b"http-alternates" => self.note(&name, What::LeadsElsewhere),
+                b"commit-graphs" => self.folder(&name, kind),
+                _ => self.file(&folder, &name, kind, MAPPED_BYTES)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn packs(&mut self, folder: OwnedFd) -> io::Result<()> {
+        for (name, kind) in entries(&folder)? {
+            // Packs themselves are read in parts.
+            let is_mapped = name.as_bytes().ends_with(b".idx") || name == *"multi-pack-index";
+            let most = if is_mapped { MAPPED_BYTES } else { u64::MAX };
+            self.file(&folder, &name, kind, most)?;
+        }
+        Ok(())
+    }
+
+    fn references(&mut self, folder: &OwnedFd, depth: usize) -> io::Result<()> {
+        for (name, kind) in entries(folder)? {
+            let is_lock = name.as_bytes().ends_with(b".lock");
+            if kind == FileKind::Directory && !is_lock && depth < MAX_DEPTH {
+                self.inside(folder, &name, |look, folder| look.references(&folder, depth + 1))?;
+            } else {
+                let is_log = self.path.starts_with("logs");
+                self.file(
+                    folder,
+                    &name,
+                    kind,
+                    if is_log { MAPPED_BYTES } else { REFERENCE_BYTES },
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks into a folder, which must be one.
+    fn inside(
+        &mut self,
+        parent: &OwnedFd,
+        name: &OsStr,
+        look: impl FnOnce(&mut Self, OwnedFd) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let folder = match open_folder(parent, name.as_bytes()) {
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                let kind = kind_of(parent, name)?;
+                self.note(name, What::Is(kind));
+                return Ok(());
+            }
+            folder => folder?,
+        };
+        self.path.push(name);
+        look(self, folder)?;
+        self.path.pop();
+        Ok(())
+    }
+
+    fn folder(&mut self, name: &OsStr, kind: FileKind) {
+        if kind != FileKind::Directory {
+            self.note(name, What::Is(kind));
+        }
+    }
+
+    fn file(&mut self, parent: &OwnedFd, name: &OsStr, kind: FileKind, most: u64) -> io::Result<()> {
+        if kind != FileKind::File {
+            self.note(name, What::Is(kind));
+            return Ok(());
+        }
+        if most == u64::MAX {
+            return Ok(());
+        }
+        let length = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(()), // Gone meanwhile, as locks go.
+            seen => u64::try_from(seen?.st_size).unwrap_or(0),
+        };
+        if length > most {
+            self.note(name, What::TooLarge);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, name: &OsStr, what: What) {
+        let path = self.path.join(name);
+        self.found.push(Strange { path, what });
+    }
+}
+
+/// Whether git, or we, give names like this to files that are not finished.
+fn is_unfinished(name: &[u8]) -> bool {
+    name.starts_with(b"tmp_") || name.ends_with(b".lock") || name.ends_with(b".tmp")
+}
+
+/// The entries of a folder, ordered, and what they are.
+fn entries(folder: &OwnedFd) -> io::Result<Vec<(std::ffi::OsString, FileKind)>> {
+    let mut found = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // Not every file system tells.
+            FileType::Unknown => match kind_of(folder, name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                kind => kind?,
+            },
+            kind => kind.into(),
+        };
+        found.push((name.to_owned(), kind));
+    }
+    found.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+    Ok(found)
+}
+
+fn kind_of(parent: impl AsFd, name: &OsStr) -> io::Result<FileKind> {
+    let seen = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(seen.st_mode).into())
+}
+
+/// The first setting of the configuration that has no business there.
+fn foreign_setting(repository: &Path) -> io::Result<Option<Strange>> {
+    let text = match RealDisk.read(&repository.join("config"), CONFIG_BYTES) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => String::from_utf8_lossy(&text?).to_lowercase(),
+    };
+    let setting = text.lines().find_map(|line| foreign(line.trim()));
+    Ok(setting.map(|setting| Strange {
+        path: "config".into(),
+        what: What::Setting(setting),
+    }))
+}
+
+/// The section or key in a line of lower-case configuration that is not known to be harmless. Only the plainest form counts as such, so that libgit2
+/// reads nothing else in it than we do.
+fn foreign(line: &str) -> Option<String> {
+    if line.is_empty() || line.starts_with(['#', ';']) {
+        return None;
+    }
+    if let Some(section) = line.strip_prefix('[') {
+        let harmless = section
+            .strip_suffix(']')
+            .is_some_and(|name| SECTIONS.contains(&name));
+        return (!harmless).then(|| section.trim_end_matches(']').to_owned());
+    }
+    let key = line.split('=').next().unwrap_or(line).trim();
+    let plain = !key.is_empty()
+        && key
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let harmless =
+        plain && !line.ends_with('\\') && !key.ends_with("command") && !NAMES_OF_FILES.contains(&key);
+    (!harmless).then(|| key.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use git2::Repository;
+
+    use super::*;
+
+    // covers: G2
+    #[test]
+    fn what_libgit2_must_not_meet_is_found_wherever_it_is() {
+        type Change = fn(&Path);
+        let changes: [(&str, Change); 16] = [
+            ("config", |path| {
+                fs::write(path, "[include]\n\tpath = x\n").unwrap()
+            }),
+            ("HEAD", |path| symlink("/dev/zero", path).unwrap()),
+            ("packed-refs", |path| make_pipe(path)),
+            ("commondir", |path| fs::write(path, "..").unwrap()),
+            ("shallow", |path| fs::write(path, "").unwrap()),
+            ("config.lock", |path| fs::create_dir(path).unwrap()),
+            ("info", |path| symlink("/tmp", path).unwrap()),
+            ("info/grafts", |path| fs::write(path, "").unwrap()),
+            ("objects/info/alternates", |path| fs::write(path, "/").unwrap()),
+            ("objects/info", |path| symlink("/tmp", path).unwrap()),
+            ("objects/ab", |path| symlink("/tmp", path).unwrap()),
+            ("objects/pack/pack-x.idx", |path| make_pipe(path)),
+            ("refs", |path| symlink("/tmp", path).unwrap()),
+            ("refs/heads", |path| symlink("/tmp", path).unwrap()),
+            ("refs/heads/a/b", |path| make_pipe(path)),
+            ("refs/heads/c", |path| {
+                fs::write(path, vec![b'0'; 1 << 20]).unwrap()
+            }),
+        ];
+        for (name, change) in changes {
+            let folder = tempfile::tempdir().unwrap();
+            Repository::init_bare(folder.path()).unwrap();
+            fs::write(folder.path().join("config"), "[core]\n\tbare = true\n").unwrap();
+            assert_eq!(strange(folder.path()).unwrap(), []);
+            let path = folder.path().join(name);
+            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            change(&path);
+            let found = strange(folder.path()).unwrap();
+            assert_eq!(found.len(), 1, "{name}: {found:?}");
+            assert_eq!(found[0].path, Path::new(name));
+            assert_eq!(check(folder.path()).is_err(), name != "config.lock", "{name}");
+        }
+    }
+
+    fn make_pipe(path: &Path) {
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, mode, 0).unwrap();
+    }
+
+    #[test]
+    fn only_the_plainest_form_of_harmless_settings_is_let_through() {
+        for good in ["", "# x", "[core]", "bare = true", "logallrefupdates", "auto=0"] {
+            assert_eq!(foreign(good), None, "{good}");
+        }
+        for bad in [
+            "[include]",
+            "[core] x = 1",
+            "[includeif \"x\"]",
+            "[ core]",
+            "[core \"x\"]",
+            "sshcommand = x",
+            "worktree = /",
+            "a = b\\",
+            "\u{feff}[core]",
+            "path",
+        ] {
+            // A key without a section of its own belongs to the one before it, which was looked at.
+            assert_eq!(foreign(bad).is_some(), bad != "path", "{bad}");
+        }
+    }
+}
