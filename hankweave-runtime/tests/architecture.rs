@@ -78,41 +78,78 @@ fn every_module_imports_only_what_it_may() {
 /// that we read.
 #[test]
 fn nothing_but_the_border_prints() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut wrong = Vec::new();
-    for path in sources_below(&src) {
-        let text = fs::read_to_string(&path).expect("sources are text");
-        let place = path
-            .strip_prefix(&src)
-            .expect("it was found there")
-            .display()
-            .to_string();
-        let is_test =
-            ["tests.rs", "contract.rs"].iter().any(|end| place.ends_with(end)) || place.contains("/tests/");
-        if is_test || place.starts_with("screen/") || place.starts_with("driver/scripted/") {
+    for (place, line) in lines_of_the_program() {
+        if place.starts_with("screen/") || place.starts_with("driver/scripted/") {
             continue;
         }
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        for (number, line) in (1..).zip(code.lines()) {
-            let prints = [
-                "println!",
-                "print!(",
-                "dbg!(",
-                "indicatif",
-                "anstream::std",
-                "AutoStream",
-            ];
-            let opens = ["stdout()", "stderr()"].iter().any(|stream| {
-                let not_asked = line.replace(&format!("{stream}.is_terminal()"), "");
-                not_asked.contains(&format!("io::{stream}"))
-            });
-            let is_comment = line.trim_start().starts_with("//");
-            if !is_comment && (opens || prints.iter().any(|macros| line.contains(macros))) {
-                wrong.push(format!("{place}:{number}: {}", line.trim()));
-            }
+        let prints = [
+            "println!",
+            "print!(",
+            "dbg!(",
+            "indicatif",
+            "anstream::std",
+            "AutoStream",
+        ];
+        let opens = ["stdout()", "stderr()"].iter().any(|stream| {
+            let not_asked = line.replace(&format!("{stream}.is_terminal()"), "");
+            not_asked.contains(&format!("io::{stream}"))
+        });
+        if opens || prints.iter().any(|macros| line.contains(macros)) {
+            wrong.push(format!("{place}: {line}"));
         }
     }
     assert!(wrong.is_empty(), "use crate::screen: {}", wrong.join("\n"));
+}
+
+/// A hint that is put together anywhere else lacks the directory, or what the run had ("command line", "General"). Texts of the help pages name
+/// commands that are whole without.
+#[test]
+fn commands_that_people_are_told_are_put_together_in_one_place() {
+    let subcommands = [
+        "attach",
+        "checkpoints",
+        "init",
+        "next",
+        "page",
+        "rollback",
+        "run",
+        "skip",
+        "state",
+        "status",
+        "stop",
+        "thread",
+        "validate",
+    ];
+    let mut wrong = Vec::new();
+    for (place, line) in lines_of_the_program() {
+        let ends = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
+        let is_told = |name: &str| line.split(&format!("hankweave {name}")).skip(1).any(ends);
+        let is_the_place = place.starts_with("cli/typed.rs:") || place.starts_with("cli/args.rs:");
+        if !is_the_place && subcommands.iter().any(|name| is_told(name)) {
+            wrong.push(format!("{place}: {line}"));
+        }
+    }
+    assert!(wrong.is_empty(), "use cli::typed: {}", wrong.join("\n"));
+}
+
+/// Every line of the sources that is neither a comment nor part of a test, with its place.
+fn lines_of_the_program() -> Vec<(String, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut lines = Vec::new();
+    for path in sources_below(&src) {
+        let text = fs::read_to_string(&path).expect("sources are text");
+        let file = path.strip_prefix(&src).expect("it was found there");
+        let file = file.display().to_string();
+        if ["tests.rs", "contract.rs"].iter().any(|end| file.ends_with(end)) || file.contains("/tests/") {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let numbered = (1..).zip(code.lines().map(str::trim));
+        let code = numbered.filter(|(_, line)| !line.starts_with("//"));
+        lines.extend(code.map(|(number, line)| (format!("{file}:{number}"), line.to_owned())));
+    }
+    lines
 }
 
 /// `docs/reliability.md` shows each fault by tests, `docs/steering.md` each rule, `docs/protocol.md` each event and command: each link is a name in backticks and the file that must have

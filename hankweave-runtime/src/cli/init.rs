@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::args::{Global, InitArgs, Template};
 use super::exit::{Failure, FailureKind};
-use super::typed::path_word;
+use super::typed::in_folder;
 
 /// The files of a template: path below the directory, and content.
 type Files = &'static [(&'static str, &'static str)];
@@ -61,12 +61,9 @@ pub(super) fn init(global: &Global, args: &InitArgs) -> Result<ExitCode, Failure
         let dir = args.dir.display();
         let names: Vec<String> = files.iter().map(|(path, _)| format!("  {dir}/{path}")).collect();
         super::print(&format!(
-            "wrote\n{}\nnow try: hankweave run{}\n",
+            "wrote\n{}\nnow try: {}\n",
             names.join("\n"),
-            match args.dir.to_str() {
-                Some("." | "./") => String::new(),
-                _ => format!(" {}", path_word(&args.dir)),
-            }
+            in_folder("run", &args.dir)
         ))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -14,7 +14,7 @@ use super::question::{self, Answer};
 use super::server_log::ServerLog;
 use super::show::Show;
 use super::signals::{self, stopped};
-use super::typed::{Change, Typed, path_word};
+use super::typed::{Change, Typed, in_folder, path_word};
 use super::{commands, config, logging, prices};
 use crate::config::Configuration;
 use crate::data::DataError;
@@ -272,13 +272,7 @@ fn exit_code(outcome: &RunOutcome) -> u8 {
 }
 
 pub(super) fn hank_failure(error: &LoadHankError) -> Failure {
-    let init = |folder: &Path| match folder.to_str() {
-        Some("." | "./" | "") => "`hankweave init` writes a hank to start from".to_owned(),
-        _ => format!(
-            "`hankweave init {}` writes a hank to start from",
-            path_word(folder)
-        ),
-    };
+    let init = |folder: &Path| format!("`{}` writes a hank to start from", in_folder("init", folder));
     let (kind, hint) = match error {
         LoadHankError::NoHankInFolder { folder } => (FailureKind::Input, init(folder)),
         LoadHankError::Missing { path } => {

@@ -145,10 +145,7 @@ impl Typed {
 
     /// The command that checks the hank.
     pub(super) fn validate(&self) -> String {
-        match self.run.hank.to_str() {
-            Some("." | "./" | "") => "hankweave validate".to_owned(),
-            _ => format!("hankweave validate {}", path_word(&self.seen(&self.run.hank))),
-        }
+        in_folder("validate", &self.seen(&self.run.hank))
     }
 
     /// The command that plays the hank through without its agents, and touches nothing of what the run has.
@@ -254,6 +251,19 @@ fn seen_from(here: &Path, path: &Path) -> PathBuf {
         Ok(beneath) => beneath.to_owned(),
         Err(_) => path,
     }
+}
+
+/// A command about the hank in a folder, which is not named where it is the one that is meant without.
+pub(super) fn in_folder(subcommand: &str, folder: &Path) -> String {
+    match folder.to_str() {
+        Some("." | "./" | "") => format!("hankweave {subcommand}"),
+        _ => format!("hankweave {subcommand} {}", path_word(folder)),
+    }
+}
+
+/// A command about a state document that lies alone.
+pub(super) fn about_file(subcommand: &str, state: &Path) -> String {
+    format!("hankweave {subcommand} --state {}", path_word(state))
 }
 
 /// A path as one word of a shell, which is taken for no option.

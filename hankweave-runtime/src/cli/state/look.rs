@@ -14,7 +14,7 @@ use crate::checkpoint::{GitHistory, KnownCheckpoint};
 use crate::cli::args::Document;
 use crate::cli::exit::{Failure, FailureKind};
 use crate::cli::run::existing_state_dir;
-use crate::cli::typed::{Typed, path_word};
+use crate::cli::typed::{Typed, about_file};
 use crate::error::chain;
 use crate::paths::ExecutionDir;
 use crate::recovery;
@@ -43,7 +43,7 @@ pub(in crate::cli) fn read_execution(execution: &Path) -> Result<HankweaveState,
 /// The command that lists the runs of a document.
 pub(in crate::cli) fn history_command(document: &Document) -> String {
     match &document.state {
-        Some(file) => format!("hankweave state history --state {}", path_word(file)),
+        Some(file) => about_file("state history", file),
         None => Typed::about(&document.execution.execution).command("state history"),
     }
 }
