@@ -15,6 +15,7 @@ use super::failure::FailureReason;
 use super::json::Json;
 use super::lines::{AgentLines, Said};
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
+use super::transcript::Transcript;
 use crate::cost::pricing::Prices;
 use crate::cost::{Billed, ModelUsage, ProcessUsage, ReportedUsage, Statement, TokenUsage, UsageTotals, Usd};
 use crate::id::SessionId;
@@ -38,12 +39,16 @@ pub struct ClaudeDecoder {
     /// What the earlier processes of the session cost, where that is known.
     carried: Option<Usd>,
     model: Option<String>,
-    had_session: bool,
+    session: Option<SessionId>,
     open_tools: HashMap<String, String>,
     /// Messages whose pieces are told while they are written, by the tool use of their sub-agent, with id and model.
     written: HashMap<Option<String>, (String, String)>,
     /// A request was sent, and its answer has not begun.
     asking: bool,
+    /// A conversation was summed up, which costs and is told by a result only.
+    summed_up: bool,
+    /// A sub-agent has begun an answer, so that the one before it is in its transcript.
+    helped: bool,
     usage: ProcessUsage,
     /// The result that decides: the last success, else the last error.
     deciding: Option<AgentResult>,
@@ -57,10 +62,12 @@ impl ClaudeDecoder {
             resumed,
             carried: None,
             model: None,
-            had_session: false,
+            session: None,
             open_tools: HashMap::new(),
             written: HashMap::new(),
             asking: false,
+            summed_up: false,
+            helped: false,
             usage: ProcessUsage::default(),
             deciding: None,
         }
@@ -117,6 +124,40 @@ impl ClaudeDecoder {
         }
     }
 
+    /// The session whose transcripts should be read before the end is told: the process has not said itself what it used.
+    #[must_use]
+    pub fn unsettled_session(&self) -> Option<&SessionId> {
+        self.session.as_ref().filter(|_| self.deciding.is_none())
+    }
+
+    /// The session in which sub-agents work whose transcripts tell more than the stream, since they were read last.
+    #[must_use]
+    pub fn helped_session(&self) -> Option<&SessionId> {
+        self.session.as_ref().filter(|_| self.helped)
+    }
+
+    /// Adds what the transcripts of sub-agents say, while they work; `None` when there are none.
+    pub fn overhear(&mut self, transcript: Option<Transcript>, events: &mut Vec<AgentEvent>) {
+        let answers = transcript.into_iter().flat_map(Transcript::into_answers);
+        for answer in answers.filter(|answer| answer.word == Statement::Final) {
+            // Which of them it was does not matter to anybody.
+            let parent = Some("sub-agent");
+            events.extend(self.message_usage(&answer.id, &answer.model, answer.billed, answer.word, parent));
+        }
+        self.helped = false;
+    }
+
+    /// Adds what the transcripts say of the session.
+    pub fn recall(&mut self, transcript: Transcript) {
+        self.asking |= transcript.settle(&mut self.usage);
+    }
+
+    /// What the process has used until now.
+    #[must_use]
+    pub fn usage(&self) -> UsageTotals {
+        self.totals()
+    }
+
     /// Decides how the process did: success is a successful result together with exit code 0, neither alone. A process that we have ended
     /// cannot choose its exit code: of it the result alone is asked.
     ///
@@ -142,7 +183,7 @@ impl ClaudeDecoder {
 
     fn totals(&self) -> UsageTotals {
         let mut totals = self.usage.totals();
-        totals.lower_bound |= self.asking;
+        totals.lower_bound |= self.asking || self.summed_up;
         totals
     }
 
@@ -164,14 +205,18 @@ impl ClaudeDecoder {
                 self.failure(stderr, message, is_context_exceeded(stderr))
             }
             None => {
-                let missing = if self.had_session { "a result" } else { "a session" };
+                let missing = if self.session.is_some() {
+                    "a result"
+                } else {
+                    "a session"
+                };
                 self.failure("", format!("the agent {exit} without reporting {missing}"), false)
             }
         }
     }
 
     fn failure(&self, words: &str, message: String, context_exceeded: bool) -> Verdict {
-        let class = classify(words, self.had_session);
+        let class = classify(words, self.session.is_some());
         Verdict::Failure {
             reason: FailureReason {
                 kind: class.kind,
@@ -186,7 +231,9 @@ impl ClaudeDecoder {
         match &*text(line, "subtype")? {
             "init" => self.init(line),
             "status" => {
-                self.asking |= text(line, "status").as_deref() == Some("requesting");
+                let status = text(line, "status");
+                self.asking |= status.as_deref() == Some("requesting");
+                self.summed_up |= status.as_deref() == Some("compacting");
                 None
             }
             "compact_boundary" => Some(AgentEvent::Compacted),
@@ -204,7 +251,7 @@ impl ClaudeDecoder {
     /// The only line whose session id counts: a failed resume echoes the id that was asked for.
     fn init(&mut self, line: Json<'_>) -> Option<AgentEvent> {
         let session_id = SessionId::new(text(line, "session_id")?).ok()?;
-        self.had_session = true;
+        self.session = Some(session_id.clone());
         self.model = text(line, "model").map(Cow::into_owned);
         Some(AgentEvent::SessionStarted {
             session_id,
@@ -314,6 +361,7 @@ impl ClaudeDecoder {
         parent: Option<&str>,
     ) -> Option<AgentEvent> {
         let counted = self.usage.message(id, model, billed, word)?;
+        self.helped |= counted.is_new && parent.is_some() && word == Statement::Rough;
         Some(AgentEvent::Usage(MessageUsage {
             message_id: id.to_owned(),
             model: model.to_owned(),
@@ -353,7 +401,7 @@ impl ClaudeDecoder {
 
     fn result(&mut self, line: Json<'_>) -> AgentResult {
         self.usage.result(self.reported_usage(line));
-        self.asking = false;
+        (self.asking, self.summed_up, self.helped) = (false, false, false);
         self.written.clear();
         let said = result_text(line);
         let success = !flag(line, "is_error");
@@ -447,7 +495,7 @@ fn denial(entry: Json<'_>) -> Option<PermissionDenial> {
 }
 
 /// What the API names in `usage` of messages and results.
-fn billed(usage: Json<'_>) -> Billed {
+pub(super) fn billed(usage: Json<'_>) -> Billed {
     let tokens = TokenUsage {
         input_tokens: count(usage, "input_tokens"),
         output_tokens: count(usage, "output_tokens"),
@@ -463,7 +511,7 @@ fn billed(usage: Json<'_>) -> Billed {
 }
 
 /// Tokens and money by model, as claude itself names them.
-fn model_usages(models: Json<'_>, prices: &Prices) -> UsageTotals {
+pub(super) fn model_usages(models: Json<'_>, prices: &Prices) -> UsageTotals {
     let mut totals = UsageTotals::default();
     for (model, usage) in models.members().filter(|(_, usage)| usage.is_object()) {
         let (usage, priced) = model_usage(&model, usage, prices);
@@ -781,6 +829,34 @@ mod tests {
         );
         // 1000 x 3 + 4000 x 15 + 10 x 6 micro-dollars and two searches.
         assert_eq!((usage.cost, usage.lower_bound), (Usd::from_micros(83_060), false));
+    }
+
+    #[test]
+    fn what_a_sub_agent_wrote_is_read_from_its_transcript_when_it_goes_on() {
+        let line = |id: &str| {
+            format!(
+                r#"{{"type":"assistant","parent_tool_use_id":"t","message":{{"id":"{id}","model":"claude-sonnet-4-5",
+                "content":[],"usage":{{"input_tokens":300,"output_tokens":1}}}}}}"#
+            )
+        };
+        let mut decoder = ClaudeDecoder::new(false);
+        decoder.line(INIT);
+        decoder.line(BEGIN);
+        assert_eq!(decoder.helped_session(), None);
+        decoder.line(&line("h-1"));
+        assert!(decoder.helped_session().is_some());
+        let mut transcript = Transcript::new(None);
+        transcript.line(
+            r#"{"type":"assistant","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
+            "usage":{"input_tokens":300,"output_tokens":4000}}}"#,
+        );
+        let mut events = Vec::new();
+        decoder.overhear(Some(transcript), &mut events);
+        let [AgentEvent::Usage(told)] = &events[..] else {
+            panic!("{events:?}");
+        };
+        assert_eq!((told.added.tokens.output_tokens, told.is_new), (3_999, false));
+        assert!(told.parent_tool_use_id.is_some() && decoder.helped_session().is_none());
     }
 
     #[test]

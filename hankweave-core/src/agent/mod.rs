@@ -11,6 +11,7 @@ mod json;
 mod launch;
 mod lines;
 mod outcome;
+mod transcript;
 
 pub use claude::ClaudeDecoder;
 pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
@@ -18,3 +19,4 @@ pub use failure::{FailureKind, FailureReason};
 pub use launch::Launch;
 pub use lines::AgentLines;
 pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
+pub use transcript::Transcript;

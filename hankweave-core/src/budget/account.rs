@@ -31,6 +31,8 @@ pub(super) struct Account<'l> {
     /// What the codons of the thread cost, by their ids in hank.json.
     dollars: HashMap<&'l str, Usd>,
     pub(super) spent: Usd,
+    /// More was spent than is known.
+    pub(super) is_lower_bound: bool,
     pub(super) elapsed: Duration,
 }
 
@@ -89,12 +91,18 @@ impl<'a> Ledger<'a> {
     {
         let mut dollars: HashMap<&str, Usd> = HashMap::new();
         for codon in thread.iter().map(|walked| walked.codon.as_ref()) {
-            *dollars.entry(codon.codon_id().configured()).or_default() += codon.agent_cost();
+            *dollars.entry(codon.codon_id().configured()).or_default() += codon.spend();
+        }
+        let (mut spent, mut is_lower_bound) = (Usd::ZERO, false);
+        for codon in codons {
+            spent += codon.spend();
+            is_lower_bound |= codon.cost_is_lower_bound();
         }
         Account {
             thread,
             dollars,
-            spent: codons.map(CodonExecution::agent_cost).sum(),
+            spent,
+            is_lower_bound,
             elapsed,
         }
     }

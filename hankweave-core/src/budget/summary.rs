@@ -44,6 +44,7 @@ pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState, now: Times
         totals: BudgetTotals {
             budget_dollars: ceiling.max_dollars,
             actual_dollars: whole.spent,
+            actual_is_lower_bound: whole.is_lower_bound.then_some(true),
             actual_time_seconds: whole.elapsed.as_secs_f64(),
         },
     })
@@ -75,7 +76,7 @@ fn row(hank: &Hank, ceiling: Ceiling, ledger: &Ledger<'_>, entry: &PlanEntry) ->
         status: newest.map_or(BudgetStatus::Planned, status),
         budget: told(limits),
         actual: ActualUse {
-            dollars: tries().map(|walked| walked.codon.agent_cost()).sum(),
+            dollars: tries().map(|walked| walked.codon.spend()).sum(),
             time_seconds: time.as_secs_f64(),
             output_tokens: tokens.output_tokens,
         },

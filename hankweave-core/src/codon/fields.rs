@@ -14,6 +14,9 @@ const CONTEXT_EXCEEDED: &str = "contextExceeded";
 /// The key under which a record keeps which limit of its budget it reached ("state model", section 3, note b).
 const BUDGET_EXCEEDED: &str = "budgetExceeded";
 
+/// The key under which a record keeps that its codon cost more than is known.
+const COST_IS_LOWER_BOUND: &str = "costIsLowerBound";
+
 impl Fail {
     /// The end of a codon whose server is gone ("state model", section 6, `RunCrashed`).
     #[must_use]
@@ -120,6 +123,18 @@ impl CodonExecution {
     /// Notes which limit of its budget the codon reached.
     pub(crate) fn set_budget_exceeded(&mut self, exceeded: serde_json::Value) {
         self.extra_mut().insert(BUDGET_EXCEEDED, exceeded);
+    }
+
+    /// Whether the codon cost more than is recorded, and nobody knows how much: its agent was cut off in an answer.
+    #[must_use]
+    pub fn cost_is_lower_bound(&self) -> bool {
+        self.extra().get(COST_IS_LOWER_BOUND) == Some(&serde_json::Value::Bool(true))
+    }
+
+    /// Notes that the codon cost more than is recorded.
+    pub(crate) fn set_cost_is_lower_bound(&mut self) {
+        self.extra_mut()
+            .insert(COST_IS_LOWER_BOUND, serde_json::Value::Bool(true));
     }
 
     /// The fields that this version does not know.

@@ -76,6 +76,15 @@ impl Usd {
         Ok(Self(dollars as u64 * NANOS + nanos as u64))
     }
 
+    /// The amount for people: `$0.0231`, or `at least $0.0231` when it is known to be too low.
+    #[must_use]
+    pub fn told(self, is_lower_bound: bool) -> String {
+        match is_lower_bound {
+            true => format!("at least {self}"),
+            false => self.to_string(),
+        }
+    }
+
     /// The amount in dollars, as the nearest `f64`.
     #[must_use]
     pub fn as_dollars(self) -> f64 {

@@ -288,6 +288,12 @@ impl StateEvent {
         }
     }
 
+    /// Notes on the end of a codon that it cost more than is known; other events stay as they are.
+    #[must_use]
+    pub fn with_cost_as_lower_bound(self) -> Self {
+        self.with_note("costIsLowerBound", Value::Bool(true))
+    }
+
     fn with_note(mut self, name: &str, value: Value) -> Self {
         if let Self::CodonTransitioned { metadata, .. } = &mut self {
             metadata.get_or_insert_default().insert(name.to_owned(), value);

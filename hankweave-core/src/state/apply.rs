@@ -354,9 +354,12 @@ impl Reducer<'_> {
         let codon = self.codon(place);
         let (transition, phase) = check_transition(codon, from, to, metadata, at)?;
         let mut changed = advance(codon, transition, phase)?;
-        let context_exceeded = metadata.and_then(|metadata| metadata.get("contextExceeded"));
-        if context_exceeded == Some(&Value::Bool(true)) {
+        let noted = |name| metadata.and_then(|metadata| metadata.get(name)) == Some(&Value::Bool(true));
+        if noted("contextExceeded") {
             changed.set_context_exceeded();
+        }
+        if noted("costIsLowerBound") {
+            changed.set_cost_is_lower_bound();
         }
         if let Some(exceeded) = metadata.and_then(|metadata| metadata.get("budgetExceeded")) {
             changed.set_budget_exceeded(exceeded.clone());

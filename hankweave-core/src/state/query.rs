@@ -64,11 +64,13 @@ impl HankweaveState {
     /// What was spent in all runs, skipped codons and sentinels included; a walk over the whole history.
     #[must_use]
     pub fn total_spend(&self) -> Usd {
-        self.runs
-            .iter()
-            .flat_map(|run| &run.codons)
-            .map(|codon| codon.spend())
-            .sum()
+        self.runs.iter().map(|run| run.spend()).sum()
+    }
+
+    /// Whether more was spent in all runs than is known.
+    #[must_use]
+    pub fn cost_is_lower_bound(&self) -> bool {
+        self.runs.iter().any(|run| run.cost_is_lower_bound())
     }
 }
 
@@ -77,6 +79,18 @@ impl Run {
     #[must_use]
     pub fn codon_cost(&self) -> Usd {
         self.codons.iter().map(|codon| codon.codon_cost()).sum()
+    }
+
+    /// What was spent in the run, skipped codons and sentinels included.
+    #[must_use]
+    pub fn spend(&self) -> Usd {
+        self.codons.iter().map(|codon| codon.spend()).sum()
+    }
+
+    /// Whether more was spent in the run than is known.
+    #[must_use]
+    pub fn cost_is_lower_bound(&self) -> bool {
+        self.codons.iter().any(|codon| codon.cost_is_lower_bound())
     }
 
     /// The tokens that go with [`codon_cost`](Self::codon_cost).

@@ -98,6 +98,9 @@ pub struct BudgetTotals {
     pub budget_dollars: Option<Usd>,
     /// What was spent in US dollars.
     pub actual_dollars: Usd,
+    /// More was spent, and nobody knows how much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actual_is_lower_bound: Option<bool>,
     /// How long the runs went on, in seconds.
     pub actual_time_seconds: f64,
 }

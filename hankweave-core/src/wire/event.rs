@@ -95,8 +95,11 @@ pub enum Event {
         codon_id: CodonId,
         /// Whether it completed.
         success: bool,
-        /// What it cost, in US dollars; 0 for a skipped one.
+        /// What it cost, in US dollars, also when it was skipped.
         cost: Usd,
+        /// It cost more, and nobody knows how much.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_is_lower_bound: Option<bool>,
         /// Milliseconds from its start to its end.
         duration: u64,
         /// How its agent ended.

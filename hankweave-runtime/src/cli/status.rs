@@ -37,7 +37,8 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
                 "startTime": run.start_time,
                 "endTime": run.end_time,
                 "codons": run.codons.iter().map(|codon| CodonSummary::of(codon)).collect::<Vec<_>>(),
-                "cost": run.codon_cost(),
+                "cost": run.spend(),
+                "costIsLowerBound": run.cost_is_lower_bound(),
             })),
             "failed": thread.failed,
             "hasRunningCodon": thread.has_running_codon,
@@ -49,6 +50,7 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
+            "costIsLowerBound": state.cost_is_lower_bound(),
         });
         return super::state::print_json(&document);
     }
@@ -86,7 +88,12 @@ impl Look<'_> {
             match thread.codons.iter().find(|known| known.codon.codon_id() == id) {
                 Some(known) => {
                     let codon = CodonSummary::of(&known.codon);
-                    let line = codon_line(codon.status, codon.duration, codon.tokens.total(), codon.cost);
+                    let line = codon_line(
+                        codon.status,
+                        codon.duration,
+                        codon.tokens.total(),
+                        &codon.told_cost(),
+                    );
                     writeln!(text, "  {:<24} {line}", id.as_str())?;
                     if let Some(message) = codon.failure.and_then(|failure| failure.message) {
                         writeln!(text, "    {message}")?;
@@ -99,10 +106,9 @@ impl Look<'_> {
         }
         writeln!(
             text,
-            "  this run {}, all runs {}, spent {}",
-            run.codon_cost(),
-            state.total_cost(),
-            state.total_spend()
+            "  this run {}, all runs {}",
+            run.spend().told(run.cost_is_lower_bound()),
+            state.total_spend().told(state.cost_is_lower_bound())
         )?;
         if let Some(Event::BudgetSummary { ceiling, totals, .. }) = &self.budget {
             let budget = report::budget(ceiling, totals);

@@ -69,7 +69,12 @@ fn write(text: &mut String, pending: Option<&PendingRollback>, thread: &Executio
             run = Some(&entry.run_id);
         }
         let codon = CodonSummary::of(&entry.codon);
-        let line = codon_line(codon.status, codon.duration, codon.tokens.total(), codon.cost);
+        let line = codon_line(
+            codon.status,
+            codon.duration,
+            codon.tokens.total(),
+            &codon.told_cost(),
+        );
         write!(text, "  {:<24} {line}", codon.codon_id.as_str())?;
         for checkpoint in &entry.validated_checkpoints {
             write!(

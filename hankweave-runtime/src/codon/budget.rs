@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::CodonEnd;
 use super::context::{CodonRun, Ended, Stage};
-use super::finish::{Notes, complete};
+use super::finish::{Notes, complete, exit_code};
 
 /// Ends a codon for which nothing is left before anything is started for it: not even its first request may be paid.
 pub(super) async fn begin(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> Stage<Codon<Preparing>> {
@@ -47,7 +47,7 @@ pub(super) async fn end(
     match codon.limits.on_exceeded {
         OnExceeded::Complete => complete(codon, running, exit, notes).await,
         OnExceeded::Fail => {
-            let code = i64::from(exit.exit.code());
+            let code = exit_code(exit);
             Err(codon.fail_with(running, code, used_up(exceeded), notes).await)
         }
     }

@@ -1,5 +1,6 @@
 //! What every stage of a codon works with.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use hankweave_core::budget::{Ceiling, Limits};
@@ -97,6 +98,8 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) begun: Instant,
     /// Where people's orders arrive.
     pub(crate) orders: Orders,
+    /// Its agent used more than is known.
+    pub(crate) cost_is_lower_bound: AtomicBool,
 }
 
 /// What is to be done about the rig of a codon ("hank configuration", section 4.1).
@@ -153,12 +156,18 @@ impl CodonRun<'_> {
     }
 
     pub(crate) fn event(&self, from: CodonPhase, transition: &CodonTransition) -> StateEvent {
-        StateEvent::transitioned(
-            self.run.run_id.clone(),
-            self.entry.codon_id.clone(),
-            from,
-            transition,
-        )
+        let (run, codon) = (self.run.run_id.clone(), self.entry.codon_id.clone());
+        let event = StateEvent::transitioned(run, codon, from, transition);
+        match self.cost_is_lower_bound.load(Ordering::Relaxed) && transition.target().is_terminal() {
+            true => event.with_cost_as_lower_bound(),
+            false => event,
+        }
+    }
+
+    /// The same for the event that tells the end of the codon.
+    pub(super) fn told_as_lower_bound(&self) -> Option<bool> {
+        let is_lower_bound = self.cost_is_lower_bound.load(Ordering::Relaxed);
+        is_lower_bound.then_some(true)
     }
 
     pub(crate) fn marker(&self) -> String {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hankweave_core::agent::{ExitOutcome, FailureReason, Verdict};
@@ -9,7 +10,7 @@ use hankweave_core::budget::BudgetExceeded;
 use hankweave_core::codon::{
     Active, Codon, CodonExecution, Complete, Completed, Edge, Fail, Failed, Preparing, Running, Skip, Skipped,
 };
-use hankweave_core::cost::{UsageTotals, Usd};
+use hankweave_core::cost::UsageTotals;
 use hankweave_core::event::{CheckpointType, StateEvent};
 use hankweave_core::hank::OnFailure;
 use hankweave_core::id::CheckpointSha;
@@ -87,13 +88,14 @@ pub(super) async fn finish(
         }
     };
     settle_costs(codon, &mut running, &exit).await;
-    let code = i64::from(exit.exit.code());
     if let Some(why) = stopped {
+        let code = exit_code(&exit);
         return Err(codon.end_early(running, code, why).await);
     }
     if let Some(exceeded) = work.exceeded(&exit.usage) {
         return budget::end(codon, running, &exit, exceeded).await;
     }
+    let code = i64::from(exit.exit.code());
     let waits_for_context =
         codon.entry.may_exceed_context(&codon.run.hank) || codon.config.exhaust_with_prompt.is_some();
     let full = |context_exceeded| Notes {
@@ -112,7 +114,13 @@ pub(super) async fn finish(
 
 /// Replaces the sum over messages by what the agent itself reports in the end, which also knows the output tokens.
 pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Running>, exit: &ExitOutcome) {
-    let UsageTotals { tokens, cost, .. } = exit.usage;
+    let UsageTotals {
+        tokens,
+        cost,
+        lower_bound,
+        ..
+    } = exit.usage;
+    codon.cost_is_lower_bound.store(lower_bound, Ordering::Relaxed);
     if (running.current_cost, running.current_tokens.usage) == (cost, tokens) {
         return;
     }
@@ -159,6 +167,7 @@ pub(super) async fn complete(
         codon_id: codon.entry.codon_id.clone(),
         success: true,
         cost: step.codon.final_cost,
+        cost_is_lower_bound: codon.told_as_lower_bound(),
         duration: millis(step.codon.end_time.since(step.codon.start_time)),
         exit_status: ExitStatus::Success,
         failure_reason: None,
@@ -265,6 +274,7 @@ impl CodonRun<'_> {
                 codon_id: self.entry.codon_id.clone(),
                 success: false,
                 cost: failed.partial_cost,
+                cost_is_lower_bound: self.told_as_lower_bound(),
                 duration: millis(failed.end_time.since(failed.start_time)),
                 exit_status: exit_status(exit_code),
                 failure_reason: Some(reason),
@@ -329,7 +339,8 @@ impl CodonRun<'_> {
             .tell(wire::Event::CodonCompleted {
                 codon_id: self.entry.codon_id.clone(),
                 success: false,
-                cost: Usd::ZERO,
+                cost: skipped.partial_cost,
+                cost_is_lower_bound: self.told_as_lower_bound(),
                 duration: millis(skipped.end_time.since(skipped.start_time)),
                 exit_status: exit_status(exit_code),
                 failure_reason: None,
@@ -360,6 +371,15 @@ impl CodonRun<'_> {
                 None
             }
         }
+    }
+}
+
+/// The exit code of an agent that was stopped. One that ends with code 0 and without success when it is interrupted is told as a shell
+/// tells it.
+pub(super) fn exit_code(exit: &ExitOutcome) -> i64 {
+    match exit.verdict.is_success() || !exit.exit.is_success() {
+        true => i64::from(exit.exit.code()),
+        false => 130,
     }
 }
 

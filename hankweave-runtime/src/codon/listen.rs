@@ -6,6 +6,7 @@ use std::time::Duration;
 use hankweave_core::agent::{AgentEvent, ExitOutcome, MessageUsage, ToolResult};
 use hankweave_core::budget::Meter;
 use hankweave_core::codon::{Codon, Running};
+use hankweave_core::cost::UsageTotals;
 use hankweave_core::event::StateEvent;
 use hankweave_core::wire::{self, AgentAction};
 use tokio::time::Instant;
@@ -21,6 +22,8 @@ pub(super) struct Listener<'a> {
     /// The tools that have not answered yet, with the moment of their use.
     open_tools: HashMap<String, (String, Instant)>,
     pub(super) meter: Meter,
+    /// What the codon's earlier processes used.
+    before: UsageTotals,
     /// The agent shortened its conversation because its context was full.
     pub(super) compacted: bool,
     /// The agent has answered and done nothing itself since; what it has left running may have.
@@ -42,12 +45,18 @@ pub(super) enum Heard {
 }
 
 impl<'a> Listener<'a> {
-    pub(super) fn new(codon: &'a CodonRun<'a>, running: Codon<Running>, meter: Meter) -> Self {
+    pub(super) fn new(
+        codon: &'a CodonRun<'a>,
+        running: Codon<Running>,
+        meter: Meter,
+        before: UsageTotals,
+    ) -> Self {
         Self {
             codon,
             running,
             open_tools: HashMap::new(),
             meter,
+            before,
             compacted: false,
             has_answered: false,
             now: Instant::now(),
@@ -138,7 +147,9 @@ impl<'a> Listener<'a> {
             }
             // An agent that has answered is about to end: what it reports is compared with its limits when it goes on, or has ended.
             AgentEvent::Result(result) => {
-                self.meter.settle(result.usage.cost, result.usage.tokens);
+                let UsageTotals { cost, tokens, .. } = &self.before;
+                let (cost, tokens) = (*cost + result.usage.cost, *tokens + result.usage.tokens);
+                self.meter.settle(cost, tokens);
                 if result.budget_exhausted {
                     self.meter.spent();
                 }

@@ -116,7 +116,7 @@ pub(super) async fn run(
     mut agent: RunningAgent,
     so_far: SoFar,
 ) -> Stage<(Codon<Running>, Work)> {
-    let mut listener = Listener::new(codon, running, so_far.meter);
+    let mut listener = Listener::new(codon, running, so_far.meter, so_far.usage.clone());
     let mut silence = Silence::of(codon);
     let time_is_over = codon.time_is_over();
     tokio::pin!(time_is_over);

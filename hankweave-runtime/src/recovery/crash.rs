@@ -1,14 +1,19 @@
 //! Closing what an earlier server left open.
 
+use std::path::Component;
 use std::sync::Arc;
 
-use hankweave_core::codon::{CodonPhase, CodonTransition, Fail};
+use hankweave_core::codon::{Active, CodonExecution, CodonPhase, CodonTransition, Fail, Running};
 use hankweave_core::event::StateEvent;
+use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::run::{self, Crash};
 use hankweave_core::state::{HankweaveState, Run, RunStatus};
 use hankweave_core::time::Timestamp;
 
 use crate::codon::marker;
+use crate::driver::ProcessHost;
+use crate::paths::ExecutionDir;
+use crate::world::World;
 
 /// The markers of what a crashed server may have left running ("reliability and security", promise P9): the agent of the open codon, or what
 /// followed the end of the last one.
@@ -56,6 +61,69 @@ pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEve
         Some((StateEvent::transitioned(run_id, codon_id, phase, &crash), told))
     };
     ended_runs(state).filter_map(close).collect()
+}
+
+/// What is known now of the costs of codons that a crash cut off: nobody heard their agents to the end. Blocks.
+///
+/// A codon that cost more than is known is closed here, because its crash cannot tell that.
+pub(super) fn costs(
+    world: &World,
+    dir: &ExecutionDir,
+    state: &HankweaveState,
+    now: Timestamp,
+) -> Vec<StateEvent> {
+    let mut events = Vec::new();
+    for run in state.running_runs() {
+        if let Some(open) = run.open_codon()
+            && let CodonExecution::Running(codon) = open
+        {
+            let what = (&run.run_id, open.codon_id(), *open.start_time());
+            events.extend(costs_of(world, dir, what, codon, now));
+        }
+    }
+    events
+}
+
+fn costs_of(
+    world: &World,
+    dir: &ExecutionDir,
+    (run_id, codon_id, begun): (&RunId, &CodonId, Timestamp),
+    codon: &Running,
+    now: Timestamp,
+) -> Vec<StateEvent> {
+    let mut events = Vec::new();
+    let log = &codon.claude_log_path;
+    let is_ours = log.components().all(|part| matches!(part, Component::Normal(_)));
+    let reckoned = is_ours.then(|| {
+        ProcessHost::new(world).reckon(
+            &dir.state_dir().join(log),
+            &codon.claude_session_id,
+            codon.previous_session_id.is_some(),
+            begun,
+        )
+    });
+    let (cost, tokens) = (codon.current_cost, codon.current_tokens.usage);
+    let lower_bound = match reckoned {
+        Some(Ok(used)) => {
+            let (final_cost, final_tokens) = (used.cost.max(cost), used.tokens.at_least(tokens));
+            if (final_cost, final_tokens) != (cost, tokens) {
+                events.push(StateEvent::CodonFinalCostSet {
+                    run_id: run_id.clone(),
+                    codon_id: codon_id.clone(),
+                    final_cost,
+                    final_tokens,
+                });
+            }
+            used.lower_bound || used.cost < cost
+        }
+        Some(Err(_)) | None => true,
+    };
+    if lower_bound {
+        let fail = CodonTransition::Fail(Fail::crashed(now));
+        let failed = StateEvent::transitioned(run_id.clone(), codon_id.clone(), Running::PHASE, &fail);
+        events.push(failed.with_cost_as_lower_bound());
+    }
+    events
 }
 
 #[cfg(test)]

@@ -358,6 +358,15 @@ async fn possess(
         }
     }
     let now = world.clock.now();
+    let costs = {
+        let (world, dir, state) = (world.clone(), dir.clone(), Arc::clone(&state));
+        blocking
+            .run(move || crash::costs(&world, &dir, &state, now))
+            .await
+    };
+    for event in costs {
+        manager.transition(event).await.await.map_err(OpenError::Crash)?;
+    }
     let crashes = crash::crashes(&state, now).into_iter().map(|crashed| {
         let told = crashed
             .run_id()

@@ -45,7 +45,12 @@ impl Ending<'_> {
                 _ => AnsiColor::Yellow,
             };
             let style = Style::new().fg_color(Some(color.into()));
-            let line = codon_line(codon.status, codon.duration, codon.tokens.total(), codon.cost);
+            let line = codon_line(
+                codon.status,
+                codon.duration,
+                codon.tokens.total(),
+                &codon.told_cost(),
+            );
             let checkpoint = codon.checkpoint.as_ref().map_or("", |sha| sha.short());
             write!(text, "  ")?;
             text.styled(style, format_args!("{:<24}", codon.codon_id.as_str()))?;
@@ -65,9 +70,9 @@ impl Ending<'_> {
             writeln!(
                 text,
                 "  this run {} in {}, all runs {}",
-                outcome.run_cost,
+                outcome.run_cost.told(outcome.run_cost_is_lower_bound),
                 duration(time),
-                outcome.total_cost
+                outcome.total_cost.told(outcome.total_cost_is_lower_bound)
             )?;
         }
         let execution = self.execution.display();

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use hankweave_core::codon::CodonStatus;
-use hankweave_core::cost::Usd;
 use hankweave_core::event::{CheckpointType, StateEvent};
 use hankweave_core::wire::{AgentAction, BudgetCeiling, BudgetTotals, Event};
 use serde_json::Value;
@@ -42,7 +41,7 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
 }
 
 /// A codon in one line: what it is, how it stands, what it used.
-pub(crate) fn codon_line(status: CodonStatus, elapsed: Duration, token_count: u64, cost: Usd) -> String {
+pub(crate) fn codon_line(status: CodonStatus, elapsed: Duration, token_count: u64, cost: &str) -> String {
     format!(
         "{status:<12} {:>12} {:>8} tokens {cost:>10}",
         duration(elapsed),
@@ -100,6 +99,7 @@ pub(super) fn say(event: &Event) -> Option<String> {
             codon_id,
             success,
             cost,
+            cost_is_lower_bound,
             duration: millis,
             failure_reason,
             budget_exceeded,
@@ -119,6 +119,7 @@ pub(super) fn say(event: &Event) -> Option<String> {
             let budget = budget.map_or(String::new(), |exceeded| {
                 format!(": its budget is used up ({exceeded})")
             });
+            let cost = cost.told(*cost_is_lower_bound == Some(true));
             Some(format!("{codon_id}: {outcome} after {time}, {cost}{why}{budget}"))
         }
         Event::RigOutput { codon_id, line, .. } => Some(format!("{codon_id}: | {}", excerpt(line))),
@@ -224,7 +225,10 @@ pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
     let time = ceiling
         .max_time_seconds
         .map(|most| format!(" of {}", seconds(most)));
-    let (spent, lived) = (totals.actual_dollars, seconds(totals.actual_time_seconds));
+    let spent = totals
+        .actual_dollars
+        .told(totals.actual_is_lower_bound == Some(true));
+    let lived = seconds(totals.actual_time_seconds);
     format!("budget: {spent}{dollars}, {lived}{}", time.unwrap_or_default())
 }
 

@@ -38,10 +38,14 @@ pub struct RunOutcome {
     pub result: RunResult,
     /// Its codons in the order in which they ran.
     pub codons: Vec<CodonSummary>,
-    /// What its codons cost.
+    /// What was spent in the run, skipped codons included.
     pub run_cost: Usd,
-    /// What the codons of all runs cost.
+    /// More was spent in the run than is known.
+    pub run_cost_is_lower_bound: bool,
+    /// What was spent in all runs.
     pub total_cost: Usd,
+    /// More was spent in all runs than is known.
+    pub total_cost_is_lower_bound: bool,
 }
 
 /// What became of one codon.
@@ -55,8 +59,11 @@ pub struct CodonSummary {
     /// From its start to its end; zero while it is open.
     #[serde(skip)]
     pub duration: Duration,
-    /// What it cost, in US dollars.
+    /// What it cost, in US dollars, also when it was skipped.
     pub cost: Usd,
+    /// It cost more, and nobody knows how much.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cost_is_lower_bound: bool,
     /// The tokens it used.
     pub tokens: TokenUsage,
     /// The checkpoint made when it ended.
@@ -78,8 +85,10 @@ impl RunOutcome {
             run_id: Some(run_id.clone()),
             result,
             codons: codons.unwrap_or_default(),
-            run_cost: run.map_or(Usd::ZERO, hankweave_core::state::Run::codon_cost),
-            total_cost: state.total_cost(),
+            run_cost: run.map_or(Usd::ZERO, hankweave_core::state::Run::spend),
+            run_cost_is_lower_bound: run.is_some_and(hankweave_core::state::Run::cost_is_lower_bound),
+            total_cost: state.total_spend(),
+            total_cost_is_lower_bound: state.cost_is_lower_bound(),
         }
     }
 
@@ -100,12 +109,20 @@ impl RunOutcome {
             result: RunResult::NothingToDo,
             codons: Vec::new(),
             run_cost: Usd::ZERO,
-            total_cost: state.total_cost(),
+            run_cost_is_lower_bound: false,
+            total_cost: state.total_spend(),
+            total_cost_is_lower_bound: state.cost_is_lower_bound(),
         }
     }
 }
 
 impl CodonSummary {
+    /// What it cost, for people.
+    #[must_use]
+    pub fn told_cost(&self) -> String {
+        self.cost.told(self.cost_is_lower_bound)
+    }
+
     /// Sums up one record.
     #[must_use]
     pub fn of(codon: &CodonExecution) -> Self {
@@ -125,8 +142,9 @@ impl CodonSummary {
             duration: codon
                 .end_time()
                 .map_or(Duration::ZERO, |end| end.since(*codon.start_time())),
-            cost: codon.codon_cost(),
-            tokens: codon.codon_tokens(),
+            cost: codon.spend(),
+            cost_is_lower_bound: codon.cost_is_lower_bound(),
+            tokens: codon.agent_tokens(),
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
             failure,
             budget_exceeded: codon.budget_exceeded(),

@@ -1,5 +1,6 @@
 //! The loop over decisions and commands.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hankweave_core::budget;
@@ -403,6 +404,7 @@ async fn run_codon(
     let config = context.hank.codon(id.configured()).ok_or_else(unknown)?;
     let orders = Orders::new(&context.shutdown);
     let codon = CodonRun {
+        cost_is_lower_bound: AtomicBool::new(false),
         run: context,
         entry,
         config,
@@ -445,7 +447,12 @@ async fn run_codon(
         thread::build(&context.manager.snapshot(), None, None)
             .codons
             .first()
-            .is_some_and(|newest| Overrun::of(&newest.codon) != Overrun::Nothing || *newest.codon == walked),
+            .is_some_and(|newest| {
+                // What is noted beside the state, the typed codon does not know.
+                let noted =
+                    Overrun::of(&newest.codon) != Overrun::Nothing || newest.codon.cost_is_lower_bound();
+                noted || *newest.codon == walked
+            }),
         "the typed codon and the recorded one have parted"
     );
     Ok(match published {

@@ -16,5 +16,5 @@ pub mod processes;
 pub mod project;
 
 pub use agents::Skip;
-pub use model_server::{ModelServer, Scenario};
+pub use model_server::{ModelServer, Scenario, Served};
 pub use project::{Finished, Running, TestProject};

@@ -123,7 +123,7 @@ fn an_agent_that_spends_too_much_is_stopped_and_its_work_counts() {
             .contains("its budget is used up: used $0.3000 of $0.2500"),
         "{status}"
     );
-    assert!(status.stdout.contains("budget: $0.6000, "), "{status}");
+    assert!(status.stdout.contains("budget: at least $0.6000, "), "{status}");
     let status = project.run(["status", "--json"]).json_document();
     assert_eq!(status["run"]["codons"][0]["budgetExceeded"], exceeded);
     assert_eq!(status["budget"], summary);

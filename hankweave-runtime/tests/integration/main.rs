@@ -34,6 +34,7 @@ mod private;
 mod public_hank;
 mod real_claude;
 mod real_clients;
+mod real_money;
 mod real_stories;
 mod reference;
 mod refusals;

@@ -14,7 +14,7 @@ const MESSAGE: f64 = 0.0045;
 const DEADLINE: Duration = Duration::from_secs(100);
 
 /// A project whose agent is the real one and talks to a scripted model; `None`, with the reason printed, where there is no such agent.
-fn stage(binary: &str, scenario: Value) -> Option<(TestProject, ModelServer)> {
+pub(crate) fn stage(binary: &str, scenario: Value) -> Option<(TestProject, ModelServer)> {
     let claude = match agents::claude() {
         Ok(claude) => claude,
         Err(skip) => {
@@ -31,7 +31,7 @@ fn stage(binary: &str, scenario: Value) -> Option<(TestProject, ModelServer)> {
     Some((project, server))
 }
 
-fn real(server: &ModelServer, id: &str, mode: &str, prompt: &str, more: &Value) -> Value {
+pub(crate) fn real(server: &ModelServer, id: &str, mode: &str, prompt: &str, more: &Value) -> Value {
     let mut codon = json!({
         "id": id, "name": id, "agent": "claude", "model": "claude-sonnet-4-5", "continuationMode": mode,
         "promptText": prompt, "checkpointedFiles": ["**/*.txt"],
@@ -62,7 +62,7 @@ fn answer(text: &str) -> Value {
 }
 
 /// Runs the program with commands on its standard input: each line of `commands` is shell, what it prints is typed.
-fn type_commands(project: &TestProject, commands: &str) -> Finished {
+pub(crate) fn type_commands(project: &TestProject, commands: &str) -> Finished {
     let line = format!(
         "half() {{ while [ ! -e half.txt ]; do sleep 0.05; done; }}; {{ {commands}; }} | '{}' run --no-autostart --headless --json",
         env!("CARGO_BIN_EXE_hankweave")

@@ -68,6 +68,8 @@ struct Report<'a> {
 struct Figures {
     codon_cost: Usd,
     spend: Usd,
+    #[serde(rename = "costIsLowerBound", skip_serializing_if = "std::ops::Not::not")]
+    is_lower_bound: bool,
     tokens: TokenUsage,
 }
 
@@ -106,6 +108,7 @@ impl Figures {
         Self {
             codon_cost: codon.codon_cost(),
             spend: codon.spend(),
+            is_lower_bound: codon.cost_is_lower_bound(),
             tokens: codon.codon_tokens(),
         }
     }
@@ -114,6 +117,7 @@ impl Figures {
         figures.fold(Self::default(), |sum, next| Self {
             codon_cost: sum.codon_cost + next.codon_cost,
             spend: sum.spend + next.spend,
+            is_lower_bound: sum.is_lower_bound || next.is_lower_bound,
             tokens: sum.tokens + next.tokens,
         })
     }
@@ -158,7 +162,7 @@ impl Report<'_> {
     fn write(&self, text: &mut String) -> std::fmt::Result {
         writeln!(
             text,
-            "{:<38} {:>20} {:>10} {:>10} {:>12}",
+            "{:<38} {:>20} {:>10} {:>18} {:>12}",
             "", "status", "cost", "spent", "tokens"
         )?;
         for run in &self.runs {
@@ -179,7 +183,7 @@ impl Report<'_> {
                     let name = format!("    sentinel {}", sentinel.id);
                     writeln!(
                         text,
-                        "{name:<38} {:>20} {:>10} {:>10}",
+                        "{name:<38} {:>20} {:>10} {:>18}",
                         "", "", sentinel.total_cost
                     )?;
                 }
@@ -191,10 +195,11 @@ impl Report<'_> {
 }
 
 fn line(text: &mut String, name: &str, status: &str, figures: Figures) -> std::fmt::Result {
-    let (cost, spend) = (figures.codon_cost, figures.spend);
+    let cost = figures.codon_cost;
+    let spend = figures.spend.told(figures.is_lower_bound);
     let tokens = figures.tokens.total();
     writeln!(
         text,
-        "{name:<38} {status:>20} {cost:>10} {spend:>10} {tokens:>12}"
+        "{name:<38} {status:>20} {cost:>10} {spend:>18} {tokens:>12}"
     )
 }

@@ -130,7 +130,7 @@ fn write(text: &mut String, state: &HankweaveState) -> std::fmt::Result {
                 summary.status,
                 summary.duration,
                 summary.tokens.total(),
-                summary.cost,
+                &summary.told_cost(),
             );
             let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);
             writeln!(text, "  {:<24} {line}   {checkpoint}", summary.codon_id.as_str())?;

@@ -11,6 +11,7 @@ use hankweave_core::agent::{ClaudeDecoder, Launch};
 use super::log::Log;
 use super::reader::OutputReader;
 use super::supervise::{Supervisor, supervise};
+use super::transcripts::Transcripts;
 use crate::driver::{RunningAgent, StartError};
 use crate::world::World;
 use crate::world::disk::{FileKind, parent, remove_if_present};
@@ -75,6 +76,14 @@ impl ProcessHost {
     pub fn with_limits(mut self, limits: ProcessLimits) -> Self {
         self.limits = limits;
         self
+    }
+
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
+    pub(super) fn limits(&self) -> &ProcessLimits {
+        &self.limits
     }
 
     /// A variable of this process, before anything is left out.
@@ -142,15 +151,20 @@ impl ProcessHost {
             decoder = decoder.carrying(cost);
         }
         let interrupt_first = invocation.is_claude;
+        let since = launch.resume.as_ref().map(|_| self.world.clock.now());
         let program = invocation.program.clone();
         let grace = launch.grace;
         let spec = self.command(launch, invocation);
+        let variable = |name: &str| spec.env.get(OsStr::new(name)).map(OsString::as_os_str);
+        let transcripts = interrupt_first
+            .then(|| Transcripts::of(disk.clone(), *blocking, variable, since, self.limits.line_bytes))
+            .flatten();
         let process = self
             .world
             .spawner
             .spawn(spec)
             .map_err(|source| StartError::Spawn { program, source })?;
-        let (listener, reader) = OutputReader::new(decoder, WAITING);
+        let (listener, reader) = OutputReader::new(decoder, transcripts, WAITING);
         let pid = process.pid;
         let control = supervise(Supervisor {
             process,

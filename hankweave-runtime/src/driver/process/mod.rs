@@ -7,8 +7,11 @@
 mod host;
 mod lines;
 mod log;
+mod passed;
 mod reader;
+mod reckon;
 mod supervise;
+mod transcripts;
 
 pub(super) use host::Invocation;
 pub use host::{ProcessHost, ProcessLimits};

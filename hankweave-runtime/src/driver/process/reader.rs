@@ -4,6 +4,8 @@
 use hankweave_core::agent::{AgentEvent, AgentLines, ClaudeDecoder, EndedBy, ProcessExit};
 use tokio::sync::mpsc;
 
+use super::transcripts::{Part, Transcripts};
+
 /// What the task of a process hands on.
 #[derive(Debug)]
 pub(super) enum Output {
@@ -37,11 +39,19 @@ pub(in crate::driver) struct OutputReader {
     lines: AgentLines,
     heard: usize,
     decoder: ClaudeDecoder,
+    /// Where a process that was killed has written what it used.
+    transcripts: Option<Transcripts>,
+    /// The end, once it has arrived and until it is told.
+    end: Option<Output>,
 }
 
 impl OutputReader {
     /// A reader for which so many pieces of output may wait, and its other end.
-    pub(super) fn new(decoder: ClaudeDecoder, waiting: usize) -> (Listener, Self) {
+    pub(super) fn new(
+        decoder: ClaudeDecoder,
+        transcripts: Option<Transcripts>,
+        waiting: usize,
+    ) -> (Listener, Self) {
         let (sender, output) = mpsc::channel(waiting);
         let (used, use_again) = mpsc::channel(waiting);
         let listener = Listener {
@@ -54,6 +64,8 @@ impl OutputReader {
             lines: AgentLines::default(),
             heard: 0,
             decoder,
+            transcripts,
+            end: None,
         };
         (listener, reader)
     }
@@ -64,25 +76,52 @@ impl OutputReader {
     ///
     /// Cancel safe: nothing is taken before it has arrived.
     pub(in crate::driver) async fn arrival(&mut self, events: &mut Vec<AgentEvent>) -> Option<()> {
-        match self.output.recv().await? {
-            Output::Lines(lines) => {
-                let mut heard = std::mem::replace(&mut self.lines, lines);
-                self.heard = 0;
-                heard.clear();
-                // What nobody can take is let go.
-                let _ = self.used.try_send(heard);
+        if self.end.is_none() {
+            self.overhear(events).await;
+            if !events.is_empty() {
+                return Some(());
             }
-            Output::End {
-                exit,
-                ended_by,
-                stderr_tail,
-                leftovers,
-            } => {
-                let outcome = self.decoder.finish(exit, ended_by, stderr_tail, leftovers);
-                events.push(AgentEvent::Finished(outcome));
+            match self.output.recv().await? {
+                Output::Lines(lines) => {
+                    let mut heard = std::mem::replace(&mut self.lines, lines);
+                    self.heard = 0;
+                    heard.clear();
+                    // What nobody can take is let go.
+                    let _ = self.used.try_send(heard);
+                    return Some(());
+                }
+                end @ Output::End { .. } => self.end = Some(end),
             }
         }
+        self.recall().await;
+        if let Some(Output::End {
+            exit,
+            ended_by,
+            stderr_tail,
+            leftovers,
+        }) = self.end.take()
+        {
+            let outcome = self.decoder.finish(exit, ended_by, stderr_tail, leftovers);
+            events.push(AgentEvent::Finished(outcome));
+        }
         Some(())
+    }
+
+    /// Reads what sub-agents have written down: their lines do not tell what they used.
+    async fn overhear(&mut self, events: &mut Vec<AgentEvent>) {
+        if let (Some(transcripts), Some(session)) = (&self.transcripts, self.decoder.helped_session()) {
+            let transcript = transcripts.read(session, Part::SubAgents).await;
+            self.decoder.overhear(transcript, events);
+        }
+    }
+
+    /// Reads what a process has written down that did not live to say what it had used.
+    async fn recall(&mut self) {
+        if let (Some(transcripts), Some(session)) = (&self.transcripts, self.decoder.unsettled_session())
+            && let Some(transcript) = transcripts.read(session, Part::Whole).await
+        {
+            self.decoder.recall(transcript);
+        }
     }
 
     /// Adds what the next line says that has arrived; `false` when there is none.
@@ -102,7 +141,7 @@ mod tests {
 
     #[tokio::test]
     async fn lines_are_heard_one_by_one_and_then_the_end() {
-        let (listener, mut reader) = OutputReader::new(ClaudeDecoder::new(false), 4);
+        let (listener, mut reader) = OutputReader::new(ClaudeDecoder::new(false), None, 4);
         let end = Output::End {
             exit: ProcessExit::Exited(0),
             ended_by: EndedBy::Itself,

@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::host::ProcessLimits;
 use super::lines::{Line, LineFramer};
 use super::log::Log;
+use super::passed::PassOver;
 use super::reader::{Listener, Output};
 use crate::driver::AgentControl;
 use crate::world::blocking::Blocking;
@@ -95,6 +96,7 @@ async fn run(
     let output = listener.output.clone();
     let scribe = Scribe {
         log,
+        passed: interrupt_first.then(PassOver::default),
         framer: LineFramer::new(limits.line_bytes),
         listener,
         used,
@@ -228,6 +230,8 @@ async fn pump(
 /// Copies output into the log and reads its lines.
 struct Scribe {
     log: Log,
+    /// Takes the pieces of answers out first, where there are some.
+    passed: Option<PassOver>,
     framer: LineFramer,
     listener: Listener,
     /// Chunks that were written down, whose memory can be used again.
@@ -238,11 +242,19 @@ impl Scribe {
     /// Works until nothing more can come.
     async fn run(mut self, mut chunks: mpsc::Receiver<Vec<u8>>) {
         while let Some(mut chunk) = chunks.recv().await {
+            if let Some(passed) = &mut self.passed {
+                passed.filter(&mut chunk);
+            }
             self.log.append(&chunk);
             self.read(&chunk).await;
             chunk.clear();
             // One that nobody can take is let go.
             let _ = self.used.try_send(chunk);
+        }
+        if let Some(passed) = &mut self.passed {
+            let last = passed.finish();
+            self.log.append(last);
+            self.read(last).await;
         }
         if let Some(last) = self.framer.finish() {
             let mut lines = AgentLines::default();

@@ -6,6 +6,8 @@ const SHOWN_EVENTS = 500;
 const element = (id) => document.getElementById(id);
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 const codons = new Map();
+// Codons that cost more than is known.
+const uncertain = new Set();
 let lastSeq = null;
 let delay = 500;
 
@@ -15,6 +17,10 @@ function say(text) {
 
 function dollars(amount) {
   return "$" + Number(amount || 0).toFixed(2);
+}
+
+function told(amount, isLowerBound) {
+  return (isLowerBound ? "at least " : "") + dollars(amount);
 }
 
 function row(id) {
@@ -31,17 +37,20 @@ function row(id) {
 }
 
 function transition(data) {
-  element("cost").textContent = dollars(data.resultingState.totalCost);
+  element("cost").textContent = told(data.resultingState.totalCost, uncertain.size > 0);
   const change = data.transition;
   if (data.transitionType === "CodonStarted") row(data.codonId)[1].textContent = "preparing";
-  if (data.transitionType === "CodonTransitioned") row(data.codonId)[1].textContent = change.data.to;
+  if (data.transitionType === "CodonTransitioned") {
+    row(data.codonId)[1].textContent = change.data.to;
+    if ((change.data.metadata || {}).costIsLowerBound) uncertain.add(data.codonId);
+  }
 }
 
 const SHOW = {
   "state.transition": transition,
   "codon.completed": (data) => {
     const [, , cost, time] = row(data.codonId);
-    cost.textContent = dollars(data.cost);
+    cost.textContent = told(data.cost, data.costIsLowerBound);
     time.textContent = (data.duration / 1000).toFixed(1) + " s";
   },
   "token.usage": (data) => { row(data.codonId)[2].textContent = dollars(data.totalCost); },

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::dialect::Dialect;
 use super::ids::Ids;
-use super::log::{Asked, AskedKind};
+use super::log::{Asked, AskedKind, Served};
 use super::reply::{Reply, Variables};
 use super::request::{ModelRequest, estimated_tokens};
 use super::scenario::{Cut, Failure, Scenario};
@@ -26,6 +26,7 @@ use super::steps::{Step, stream_steps};
 pub(super) struct Shared {
     pub(super) script: Mutex<Script>,
     pub(super) asked: Mutex<Vec<Asked>>,
+    pub(super) served: Arc<Mutex<Vec<Served>>>,
     pub(super) variables: Variables,
     pub(super) on_request: Box<dyn Fn(&Asked) + Send + Sync>,
     pub(super) ids: Ids,
@@ -169,13 +170,57 @@ fn prepare(
         return Ok(refusal(request.dialect, failure, &shared.ids));
     }
     let reply = Reply::new(picked, request, &shared.variables, &shared.ids);
+    let meter = Meter::new(shared, &picked.lane, &reply);
     if !request.stream {
+        meter.sent(usize::MAX);
         return Ok(document(StatusCode::OK, &request.dialect.whole(&reply)));
     }
     let frames = request.dialect.stream(&reply);
     let stream_error = picked.turn.stream_error.as_ref();
     let error = stream_error.map(|failure| request.dialect.error_frame(failure, &shared.ids));
-    Ok(event_stream(stream_steps(&picked.turn, &frames, error.as_ref())))
+    let steps = stream_steps(&picked.turn, &frames, error.as_ref());
+    let meter = Meter {
+        // The last frame but one tells the usage of the whole answer, the last one nothing.
+        whole_after: frames.len().saturating_sub(1),
+        ..meter
+    };
+    Ok(event_stream(steps, meter))
+}
+
+/// Notes how much of one answer was sent.
+struct Meter {
+    served: Arc<Mutex<Vec<Served>>>,
+    index: usize,
+    whole_after: usize,
+}
+
+impl Meter {
+    fn new(shared: &Shared, lane: &str, reply: &Reply<'_>) -> Self {
+        let usage = reply.usage;
+        let mut served = lock(&shared.served);
+        served.push(Served {
+            lane: lane.to_owned(),
+            input: usage.input,
+            output: usage.output,
+            cache_creation: usage.cache_creation,
+            cache_creation_1h: usage.cache_creation_1h,
+            cache_read: usage.cache_read,
+            web_searches: usage.web_searches,
+            begun: false,
+            whole: false,
+        });
+        Self {
+            served: Arc::clone(&shared.served),
+            index: served.len() - 1,
+            whole_after: 0,
+        }
+    }
+
+    fn sent(&self, frames: usize) {
+        let mut served = lock(&self.served);
+        served[self.index].begun = true;
+        served[self.index].whole |= frames >= self.whole_after;
+    }
 }
 
 /// The rules that hold for a whole scenario: the key and the size of the context.
@@ -258,9 +303,15 @@ fn document(status: StatusCode, value: &Value) -> Response<Body> {
     response
 }
 
-fn event_stream(steps: Vec<Step>) -> Response<Body> {
-    let frames = stream::unfold(steps.into_iter(), async |mut steps| {
-        Some((play(&mut steps).await?, steps))
+fn event_stream(steps: Vec<Step>, meter: Meter) -> Response<Body> {
+    let begin = (steps.into_iter(), 0, meter);
+    let frames = stream::unfold(begin, async |(mut steps, sent, meter)| {
+        let frame = play(&mut steps).await?;
+        let sent = sent + 1;
+        if frame.is_ok() {
+            meter.sent(sent);
+        }
+        Some((frame, (steps, sent, meter)))
     });
     let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
     response

@@ -55,6 +55,29 @@ pub enum AskedKind {
     Unknown,
 }
 
+/// What one answer used, as far as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Served {
+    /// Lane that answered.
+    pub lane: String,
+    /// Tokens of the prompt that no cache held.
+    pub input: u64,
+    /// Tokens of the whole answer.
+    pub output: u64,
+    /// Tokens written to a cache.
+    pub cache_creation: u64,
+    /// How many of those stay there for an hour.
+    pub cache_creation_1h: u64,
+    /// Tokens read from a cache.
+    pub cache_read: u64,
+    /// Searches of the web.
+    pub web_searches: u64,
+    /// Whether any of it was sent.
+    pub begun: bool,
+    /// Whether everything was sent that tells of usage; an answer that was cut off is not whole.
+    pub whole: bool,
+}
+
 impl Asked {
     /// Says whether this was a model call.
     #[must_use]

@@ -28,6 +28,6 @@ mod server;
 mod steps;
 mod tools;
 
-pub use log::{Asked, AskedKind};
+pub use log::{Asked, AskedKind, Served};
 pub use scenario::{ParseScenarioError, Scenario};
 pub use server::{ModelServer, Options, StartError};

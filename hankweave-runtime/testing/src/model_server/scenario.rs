@@ -212,8 +212,12 @@ pub(super) struct Usage {
     pub(super) input: u64,
     pub(super) output: u64,
     pub(super) cache_creation: u64,
+    /// How many of those written to the cache stay there for an hour.
+    pub(super) cache_creation_1h: u64,
     pub(super) cache_read: u64,
     pub(super) reasoning: u64,
+    /// Searches of the web; they are told when the answer ends.
+    pub(super) web_searches: u64,
 }
 
 impl Usage {
@@ -233,8 +237,10 @@ impl Default for Usage {
             input: 100,
             output: 20,
             cache_creation: 0,
+            cache_creation_1h: 0,
             cache_read: 0,
             reasoning: 0,
+            web_searches: 0,
         }
     }
 }

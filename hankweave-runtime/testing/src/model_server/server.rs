@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use super::http::{self, Shared, lock};
 use super::ids::Ids;
-use super::log::Asked;
+use super::log::{Asked, Served};
 use super::scenario::Scenario;
 use super::script::Script;
 
@@ -100,6 +100,7 @@ impl ModelServer {
         let shared = Arc::new(Shared {
             script: Mutex::new(Script::new(scenario)),
             asked: Mutex::new(Vec::new()),
+            served: Arc::default(),
             variables: options.variables,
             on_request: options.on_request,
             ids: Ids::new(address.port()),
@@ -131,6 +132,12 @@ impl ModelServer {
     #[must_use]
     pub fn requests(&self) -> Vec<Asked> {
         lock(&self.shared.asked).clone()
+    }
+
+    /// Returns what was served so far, oldest first, refusals left out.
+    #[must_use]
+    pub fn served(&self) -> Vec<Served> {
+        lock(&self.shared.served).clone()
     }
 
     /// Waits until the server ends by itself, which it does only when listening fails.

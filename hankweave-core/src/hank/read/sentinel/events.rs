@@ -88,6 +88,7 @@ const EVENTS: &[EventData] = &[
             "failureReason.interrupted",
             "failureReason.sentinelRefs.**",
             "failureIgnored",
+            "costIsLowerBound",
             "budgetExceeded.currency",
             "budgetExceeded.limit",
             "budgetExceeded.used",

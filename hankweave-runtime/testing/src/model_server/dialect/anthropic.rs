@@ -23,6 +23,7 @@ pub(super) fn stream(reply: &Reply<'_>) -> Vec<Frame> {
     // The real interface reports a single output token at the start and the true number at the end.
     let at_start = usage(Usage {
         output: 1,
+        web_searches: 0,
         ..reply.usage
     });
     let opening = message(reply, json!([]), Value::Null, at_start);
@@ -108,8 +109,12 @@ fn usage(usage: Usage) -> Value {
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.cache_creation,
         "cache_read_input_tokens": usage.cache_read,
-        "cache_creation": {"ephemeral_5m_input_tokens": usage.cache_creation, "ephemeral_1h_input_tokens": 0},
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.cache_creation.saturating_sub(usage.cache_creation_1h),
+            "ephemeral_1h_input_tokens": usage.cache_creation_1h,
+        },
         "output_tokens": usage.output,
+        "server_tool_use": {"web_search_requests": usage.web_searches, "web_fetch_requests": 0},
         "service_tier": "standard",
     })
 }

@@ -1,0 +1,218 @@
+//! What claude writes down of a conversation beneath its configuration folder.
+//!
+//! Unlike the stream it tells the true output of each message, those of sub-agents among them, and it is there even when the process was
+//! killed ("agent streams", costs and tokens). It holds the whole session, so a process that resumed one counts what is younger than itself.
+
+use std::collections::HashSet;
+
+use super::claude::{billed, model_usages};
+use super::json::{Json, Tape};
+use crate::cost::pricing::Prices;
+use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, UsageTotals};
+use crate::time::Timestamp;
+
+/// So many requests are remembered until their answer is found.
+const MOST_REQUESTS: usize = 1 << 16;
+
+/// Reads the lines of the transcripts of one session.
+#[derive(Debug)]
+pub struct Transcript {
+    /// Nothing older counts.
+    since: Option<Timestamp>,
+    tape: Tape,
+    answers: Vec<Answer>,
+    /// Requests whose answer was not found yet.
+    asked: HashSet<String>,
+    /// The sum that claude writes down when it is asked to end, which knows what no message tells, such as the summary of a conversation.
+    stated: Option<UsageTotals>,
+    /// There was more than could be read.
+    cut_short: bool,
+}
+
+/// One answer, as far as it was written down.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) id: String,
+    pub(super) model: String,
+    pub(super) billed: Billed,
+    pub(super) word: Statement,
+}
+
+impl Transcript {
+    /// Reads what is not older than `since`; everything without it.
+    #[must_use]
+    pub fn new(since: Option<Timestamp>) -> Self {
+        Self {
+            since,
+            tape: Tape::default(),
+            answers: Vec::new(),
+            asked: HashSet::new(),
+            stated: None,
+            cut_short: false,
+        }
+    }
+
+    /// Notes that there is more, which is not read.
+    pub fn cut_short(&mut self) {
+        self.cut_short = true;
+    }
+
+    /// Reads one line; one that is not understood says nothing.
+    pub fn line(&mut self, line: &str) {
+        let Some(place) = self.tape.read(line, 0) else {
+            return;
+        };
+        let tape = std::mem::take(&mut self.tape);
+        self.said(tape.value(line, place));
+        self.tape = tape;
+        self.tape.clear(1 << 10);
+    }
+
+    fn said(&mut self, line: Json<'_>) {
+        let [kind, at, message, id, answered, models] =
+            line.fields(["type", "timestamp", "message", "id", "requestRef", "modelUsage"]);
+        if let Some(since) = self.since {
+            let at = at
+                .and_then(Json::as_str)
+                .and_then(|at| Timestamp::parse(&at).ok());
+            if at.is_none_or(|at| at < since) {
+                return;
+            }
+        }
+        match kind.and_then(Json::as_str).as_deref() {
+            Some("api-request") if self.asked.len() < MOST_REQUESTS => {
+                self.asked
+                    .extend(id.and_then(Json::as_str).map(|id| id.into_owned()));
+            }
+            // It has no time, and counts the whole session.
+            Some("cost-state") if self.since.is_none() => {
+                self.stated = models.map(|models| model_usages(models, &Prices::listed()))
+            }
+            Some("assistant") => {
+                if let Some(answer) = message.and_then(answer) {
+                    if let Some(request) = answered.and_then(Json::as_str)
+                        && answer.word == Statement::Final
+                    {
+                        self.asked.remove(&*request);
+                    }
+                    self.answers.push(answer);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The answers that were read, for whoever counts them one by one.
+    pub(super) fn into_answers(self) -> impl Iterator<Item = Answer> {
+        self.answers.into_iter()
+    }
+
+    /// Adds what was read to what the process itself told. Returns whether more was used than this: a request had no answer yet
+    /// when the transcript ended, or it was not read to its end.
+    pub fn settle(self, usage: &mut ProcessUsage) -> bool {
+        for Answer {
+            id,
+            model,
+            billed,
+            word,
+        } in self.answers
+        {
+            // What a message adds is in the totals.
+            let _ = usage.message(&id, &model, billed, word);
+        }
+        if let Some(stated) = self.stated
+            && stated.cost > usage.totals().cost
+        {
+            usage.result(ReportedUsage::SinceProcessStart(stated));
+        }
+        self.cut_short || !self.asked.is_empty()
+    }
+}
+
+fn answer(message: Json<'_>) -> Option<Answer> {
+    let [id, model, usage, stop] = message.fields(["id", "model", "usage", "stop_reason"]);
+    let word = match stop.and_then(Json::as_str) {
+        Some(_) => Statement::Final,
+        None => Statement::Begun,
+    };
+    Some(Answer {
+        id: id?.as_str()?.into_owned(),
+        model: model?.as_str()?.into_owned(),
+        billed: billed(usage?),
+        word,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Usd;
+
+    const LINES: [&str; 4] = [
+        r#"{"type":"assistant","timestamp":"2026-01-01T00:00:00.000Z","requestRef":"r-0","message":{"id":"old",
+            "model":"claude-sonnet-4-5","stop_reason":"end_turn","usage":{"input_tokens":9000,"output_tokens":9}}}"#,
+        r#"{"type":"api-request","timestamp":"2026-01-02T00:00:00.000Z","id":"r-1"}"#,
+        r#"{"type":"assistant","timestamp":"2026-01-02T00:00:01.000Z","requestRef":"r-1","message":{"id":"new",
+            "model":"claude-sonnet-4-5","stop_reason":"tool_use","usage":{"input_tokens":1000,"output_tokens":4000}}}"#,
+        r#"{"type":"api-request","timestamp":"2026-01-02T00:00:02.000Z","id":"r-2"}"#,
+    ];
+
+    fn read(lines: &[&str]) -> Transcript {
+        let since = Timestamp::parse("2026-01-01T12:00:00.000Z").unwrap();
+        let mut transcript = Transcript::new(Some(since));
+        lines.iter().for_each(|line| transcript.line(line));
+        transcript
+    }
+
+    #[test]
+    fn a_transcript_tells_what_the_stream_left_open() {
+        let begun = Billed {
+            tokens: crate::cost::TokenUsage {
+                input_tokens: 1_000,
+                output_tokens: 1,
+                ..Default::default()
+            },
+            ..Billed::default()
+        };
+        let mut usage = ProcessUsage::default();
+        usage.message("new", "claude-sonnet-4-5", begun, Statement::Rough);
+        assert!(usage.totals().lower_bound);
+        assert!(!read(&LINES[..3]).settle(&mut usage));
+        let totals = usage.totals();
+        assert_eq!(
+            (totals.cost, totals.lower_bound),
+            (Usd::from_micros(63_000), false)
+        );
+    }
+
+    #[test]
+    fn a_request_without_an_answer_is_told() {
+        assert!(read(&LINES).settle(&mut ProcessUsage::default()));
+    }
+
+    #[test]
+    fn the_sum_at_the_end_knows_what_no_message_tells() {
+        let stated =
+            r#"{"type":"cost-state","modelUsage":{"claude-sonnet-4-5":{"inputTokens":9,"costUSD":0.5}}}"#;
+        let mut transcript = Transcript::new(None);
+        LINES[1..3]
+            .iter()
+            .chain([&stated])
+            .for_each(|line| transcript.line(line));
+        let mut usage = ProcessUsage::default();
+        assert!(!transcript.settle(&mut usage));
+        assert_eq!(usage.totals().cost, Usd::from_micros(500_000));
+        // In a session that goes on it holds the earlier processes as well.
+        let mut usage = ProcessUsage::default();
+        read(&[LINES[1], LINES[2], stated]).settle(&mut usage);
+        assert_eq!(usage.totals().cost, Usd::from_micros(63_000));
+    }
+
+    #[test]
+    fn what_is_not_understood_says_nothing() {
+        let transcript = read(&["", "[", "{}", r#"{"type":"assistant"}"#, "[1]"]);
+        let mut usage = ProcessUsage::default();
+        assert!(!transcript.settle(&mut usage));
+        assert_eq!(usage.totals().cost, Usd::ZERO);
+    }
+}

@@ -1,0 +1,99 @@
+//! Pieces of answers, which nobody needs: each is as long as a line, holds a word, and what they make up together follows as a line of its own.
+
+/// How a line begins that holds a piece of an answer.
+const PIECE: &[u8] = br#"{"type":"stream_event","event":{"type":"content_block_delta","#;
+
+/// Takes the lines out of a stream that hold pieces of answers, without reading them.
+#[derive(Debug, Default)]
+pub(super) struct PassOver {
+    place: Place,
+    /// Memory that is used again.
+    kept: Vec<u8>,
+}
+
+/// Where in its line the stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// So much of it is as in [`PIECE`], and was not kept yet.
+    Begin(usize),
+    Kept,
+    PassedOver,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::Begin(0)
+    }
+}
+
+impl PassOver {
+    /// Leaves in `chunk` what is kept, with what was held back of the chunk before.
+    pub(super) fn filter(&mut self, chunk: &mut Vec<u8>) {
+        self.kept.clear();
+        let mut rest = &chunk[..];
+        while !rest.is_empty() {
+            rest = match self.place {
+                Place::Begin(same) => self.begin(same, rest),
+                Place::Kept | Place::PassedOver => self.go_on(rest),
+            };
+        }
+        std::mem::swap(chunk, &mut self.kept);
+    }
+
+    /// What was held back when the stream ended.
+    pub(super) fn finish(&mut self) -> &'static [u8] {
+        match std::mem::take(&mut self.place) {
+            Place::Begin(same) => &PIECE[..same],
+            Place::Kept | Place::PassedOver => &[],
+        }
+    }
+
+    fn begin<'c>(&mut self, same: usize, rest: &'c [u8]) -> &'c [u8] {
+        let wanted = &PIECE[same..];
+        let more = wanted.iter().zip(rest).take_while(|(a, b)| a == b).count();
+        if more == wanted.len() {
+            self.place = Place::PassedOver;
+        } else if more == rest.len() {
+            self.place = Place::Begin(same + more);
+        } else {
+            self.kept.extend_from_slice(&PIECE[..same + more]);
+            self.place = Place::Kept;
+        }
+        &rest[more..]
+    }
+
+    fn go_on<'c>(&mut self, rest: &'c [u8]) -> &'c [u8] {
+        let end = memchr::memchr(b'\n', rest).map(|end| end + 1);
+        let (line, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        if self.place == Place::Kept {
+            self.kept.extend_from_slice(line);
+        }
+        if end.is_some() {
+            self.place = Place::Begin(0);
+        }
+        behind
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_left_out_wherever_the_stream_is_cut() {
+        let piece = String::from_utf8_lossy(PIECE).into_owned() + "\"delta\":\"w\\n\"}}\n";
+        let almost = piece.replace("delta", "start");
+        let stream = format!("{piece}{{}}\n\n{piece}{almost}x\n{piece}{piece}{{\"type\":\"str");
+        let wanted = format!("{{}}\n\n{almost}x\n{{\"type\":\"str");
+        for size in 1..stream.len() {
+            let (mut passed, mut kept) = (PassOver::default(), Vec::new());
+            for chunk in stream.as_bytes().chunks(size) {
+                let mut chunk = chunk.to_vec();
+                passed.filter(&mut chunk);
+                kept.extend(chunk);
+            }
+            kept.extend(passed.finish());
+            assert_eq!(String::from_utf8(kept).unwrap(), wanted, "{size}");
+        }
+    }
+}

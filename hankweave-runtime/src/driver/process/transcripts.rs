@@ -1,0 +1,232 @@
+//! The files in which claude writes down its conversations, read when a process did not live to say what it had used.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hankweave_core::agent::Transcript;
+use hankweave_core::id::SessionId;
+use hankweave_core::time::Timestamp;
+
+use super::lines::{Line, LineFramer};
+use crate::world::blocking::Blocking;
+use crate::world::disk::{Disk, Folder, Found};
+
+/// Where claude keeps what it knows, unless this variable says otherwise.
+const CONFIG_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
+const USUAL_CONFIG: &str = ".claude";
+
+/// Folders and files are looked through up to this many, and bytes are read up to this many.
+const MOST_ENTRIES: usize = 10_000;
+const MOST_BYTES: u64 = 512 << 20;
+
+/// Most lines hold what was said, and are long; these tell what it cost.
+const KINDS: [&str; 3] = ["\"assistant\"", "\"api-request\"", "\"cost-state\""];
+
+/// Size of one read.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// The transcripts beneath one configuration folder.
+#[derive(Debug, Clone)]
+pub(super) struct Transcripts {
+    disk: Arc<dyn Disk>,
+    blocking: Blocking,
+    projects: PathBuf,
+    /// Nothing older belongs to the process that is asked about.
+    since: Option<Timestamp>,
+    line_bytes: usize,
+}
+
+/// What is read of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    SubAgents,
+}
+
+impl Transcripts {
+    /// The transcripts of a process that finds these variables; `None` where nothing says where they are.
+    pub(super) fn of<'e>(
+        disk: Arc<dyn Disk>,
+        blocking: Blocking,
+        variable: impl Fn(&str) -> Option<&'e OsStr>,
+        since: Option<Timestamp>,
+        line_bytes: usize,
+    ) -> Option<Self> {
+        let config = match variable(CONFIG_VARIABLE).filter(|folder| !folder.is_empty()) {
+            Some(folder) => PathBuf::from(folder),
+            None => PathBuf::from(variable("HOME")?).join(USUAL_CONFIG),
+        };
+        Some(Self {
+            disk,
+            blocking,
+            projects: config.join("projects"),
+            since,
+            line_bytes,
+        })
+    }
+
+    /// What is written of a session; `None` when nothing is.
+    pub(super) async fn read(&self, session: &SessionId, part: Part) -> Option<Transcript> {
+        let (this, session) = (self.clone(), session.clone());
+        self.blocking.run(move || this.read_now(&session, part)).await
+    }
+
+    pub(super) fn read_now(&self, session: &SessionId, part: Part) -> Option<Transcript> {
+        match self.look_through(session.as_str(), part) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::debug!(%error, "no transcript of the agent");
+                None
+            }
+        }
+    }
+
+    fn look_through(&self, session: &str, part: Part) -> io::Result<Option<Transcript>> {
+        let plain = |character: char| character.is_ascii_alphanumeric() || character == '-';
+        if session.is_empty() || !session.chars().all(plain) {
+            return Ok(None);
+        }
+        let projects = self.disk.open_folder(&self.projects)?;
+        let mut reading = Reading {
+            transcript: Transcript::new(self.since),
+            left: MOST_BYTES,
+            line_bytes: self.line_bytes,
+        };
+        let mut found = false;
+        for project in names(&*projects)? {
+            let Ok(Found::Folder(project)) = projects.open(&project) else {
+                continue;
+            };
+            let Ok(Found::File(main)) = project.open(OsStr::new(&format!("{session}.jsonl"))) else {
+                continue;
+            };
+            found = true;
+            if part == Part::Whole {
+                reading.file(main.content)?;
+            }
+            if let Ok(Found::Folder(own)) = project.open(OsStr::new(session))
+                && let Ok(Found::Folder(helpers)) = own.open(OsStr::new("subagents"))
+            {
+                for name in names(&*helpers)? {
+                    if let Ok(Found::File(file)) = helpers.open(&name) {
+                        reading.file(file.content)?;
+                    }
+                }
+            }
+        }
+        Ok(found.then_some(reading.transcript))
+    }
+}
+
+fn names(folder: &dyn Folder) -> io::Result<Vec<OsString>> {
+    let mut names = folder.names()?;
+    names.truncate(MOST_ENTRIES);
+    Ok(names)
+}
+
+struct Reading {
+    transcript: Transcript,
+    left: u64,
+    line_bytes: usize,
+}
+
+impl Reading {
+    fn file(&mut self, content: Box<dyn Read + Send>) -> io::Result<()> {
+        let mut content = content.take(self.left);
+        let mut framer = LineFramer::new(self.line_bytes);
+        let mut chunk = vec![0; CHUNK_BYTES];
+        loop {
+            let length = content.read(&mut chunk)?;
+            let mut rest = &chunk[..length];
+            while let Some(line) = framer.next(&mut rest) {
+                self.line(&line);
+            }
+            if length == 0 {
+                break;
+            }
+        }
+        self.left = content.limit();
+        if self.left == 0 {
+            self.transcript.cut_short();
+        }
+        // A last line without its end was being written.
+        Ok(())
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        // One that is too long may be an answer; then its request stays without one.
+        if let Line::Text(text) = line
+            && (KINDS.iter().any(|kind| text.contains(kind)))
+        {
+            self.transcript.line(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use hankweave_core::agent::{ClaudeDecoder, EndedBy, ProcessExit};
+
+    use super::*;
+    use crate::world::disk::RealDisk;
+
+    const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5"}"#;
+
+    fn answer(id: &str, output: u64) -> String {
+        format!(
+            "{{\"type\":\"assistant\",\"message\":{{\"id\":\"{id}\",\"model\":\"claude-sonnet-4-5\",\"stop_reason\":\"end_turn\",\
+             \"usage\":{{\"output_tokens\":{output}}}}}}}\n"
+        )
+    }
+
+    fn output_of(config: &std::path::Path) -> u64 {
+        let home = config.as_os_str().to_owned();
+        let transcripts = Transcripts::of(
+            Arc::new(RealDisk),
+            Blocking::Inline,
+            |name| (name == CONFIG_VARIABLE).then_some(&*home),
+            None,
+            1 << 20,
+        )
+        .unwrap();
+        let mut decoder = ClaudeDecoder::new(false);
+        decoder.line(INIT);
+        let session = decoder.unsettled_session().unwrap().clone();
+        if let Some(transcript) = transcripts.read_now(&session, Part::Whole) {
+            decoder.recall(transcript);
+        }
+        let exit = ProcessExit::Signaled(9);
+        let outcome = decoder.finish(exit, EndedBy::Us, String::new(), 0);
+        outcome.usage.tokens.output_tokens
+    }
+
+    #[test]
+    fn sub_agents_count_and_nothing_outside_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().join("projects/-a");
+        let helpers = project.join("s-1/subagents");
+        fs::create_dir_all(&helpers).unwrap();
+        assert_eq!(output_of(folder.path()), 0, "nothing is written yet");
+        fs::write(project.join("s-1.jsonl"), answer("m-1", 10) + "{\"half").unwrap();
+        fs::write(helpers.join("agent-1.jsonl"), answer("m-2", 200)).unwrap();
+        fs::write(project.join("s-2.jsonl"), answer("m-3", 3_000)).unwrap();
+        assert_eq!(output_of(folder.path()), 210);
+
+        let outside = folder.path().join("outside.jsonl");
+        fs::write(&outside, answer("m-4", 40_000)).unwrap();
+        symlink(&outside, helpers.join("agent-2.jsonl")).unwrap();
+        rustix::fs::mkfifoat(
+            rustix::fs::CWD,
+            helpers.join("agent-3.jsonl"),
+            rustix::fs::Mode::RUSR,
+        )
+        .unwrap();
+        symlink(&project, folder.path().join("projects/-b")).unwrap();
+        assert_eq!(output_of(folder.path()), 210);
+    }
+}

@@ -1,0 +1,250 @@
+//! What is recorded for the real `claude` program is what the model server served: equal where no answer was cut off, within that one answer else.
+
+use std::time::{Duration, Instant};
+
+use hankweave_testing::{Finished, ModelServer, Served, TestProject};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::real_stories::{real, stage, type_commands};
+
+const DEADLINE: Duration = Duration::from_secs(100);
+
+/// An answer that costs $0.0609 and has a file written.
+fn long_answer(number: usize) -> Value {
+    json!({"text": format!("Writing {number}."), "usage": {"input": 300, "output": 4000},
+        "tools": [{"op": "write", "path": format!("${{CWD}}/made-{number}.txt"), "content": "x\n"}]})
+}
+
+/// Half an answer, and then silence.
+fn cut_off() -> Value {
+    json!({"text": "This answer never ends, for the line falls silent.", "chunks": 6, "hang": true,
+        "usage": {"input": 700, "output": 250}})
+}
+
+fn end() -> Value {
+    json!({"text": "Done.", "usage": {"input": 330, "output": 40, "cache_creation": 100, "cache_read": 20}})
+}
+
+/// Waits until this many answers have begun.
+#[track_caller]
+fn begun(server: &ModelServer, count: usize) {
+    let deadline = Instant::now() + DEADLINE;
+    while server.served().iter().filter(|served| served.begun).count() < count {
+        assert!(Instant::now() < deadline, "{:#?}", server.served());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Input, output, cache writes, cache reads and billionths of a dollar.
+type Sum = [u64; 5];
+
+fn sum<'s>(served: impl Iterator<Item = &'s Served>) -> Sum {
+    let mut sum = Sum::default();
+    for one in served {
+        let short = one.cache_creation - one.cache_creation_1h;
+        let nanos = one.input * 3_000
+            + one.output * 15_000
+            + short * 3_750
+            + one.cache_creation_1h * 6_000
+            + one.cache_read * 300
+            + one.web_searches * 10_000_000;
+        let counts = [one.input, one.output, one.cache_creation, one.cache_read, nanos];
+        sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    sum
+}
+
+#[track_caller]
+fn recorded(project: &TestProject) -> (Sum, bool) {
+    let state = project.state(&project.directory());
+    let runs = state["runs"].as_array().unwrap();
+    let mut sum = Sum::default();
+    let mut lower_bound = false;
+    for record in runs.iter().flat_map(|run| run["codons"].as_array().unwrap()) {
+        let either = |one: &str, other: &str| record.get(one).or(record.get(other)).cloned();
+        let Some(tokens) = either("finalTokens", "partialTokens") else {
+            continue;
+        };
+        let count = |name: &str| tokens[name].as_u64().unwrap();
+        let cost = either("finalCost", "partialCost").unwrap().as_f64().unwrap();
+        let counts = [
+            count("inputTokens"),
+            count("outputTokens"),
+            count("cacheCreationTokens"),
+            count("cacheReadTokens"),
+            (cost * 1e9).round() as u64,
+        ];
+        sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        lower_bound |= record["costIsLowerBound"] == true;
+    }
+    (sum, lower_bound)
+}
+
+/// Everything that was served is recorded, and what of it was cut off at most once too often.
+#[track_caller]
+fn assert_true(project: &TestProject, server: &ModelServer) {
+    let served = server.served();
+    let served: Vec<&Served> = served.iter().filter(|served| served.begun).collect();
+    let least = sum(served.iter().copied().filter(|served| served.whole));
+    let most = sum(served.iter().copied());
+    let (recorded, lower_bound) = recorded(project);
+    for ((recorded, least), most) in recorded.iter().zip(least).zip(most) {
+        assert!(
+            (least..=most).contains(recorded),
+            "recorded {recorded} of {least} to {most}\n{served:#?}\n{:#}",
+            project.state(&project.directory())
+        );
+    }
+    assert_eq!(lower_bound, least != most, "{served:#?}");
+}
+
+fn hank(server: &ModelServer, more: &Value) -> Value {
+    json!({"hank": [real(server, "a", "fresh", "TASK", more)]})
+}
+
+#[track_caller]
+fn run(project: &TestProject) -> Finished {
+    let finished = project.run(["run", "--headless"]);
+    assert_eq!(project.left_behind(), []);
+    finished
+}
+
+#[test]
+fn a_budget_stops_the_real_agent_at_most_one_answer_late() {
+    let turns: Vec<Value> = (0..6).map(long_answer).chain([end()]).collect();
+    let budgets = [json!({"maxDollars": 0.1}), json!({"maxOutputTokens": 5000})];
+    for budget in budgets {
+        let Some((project, server)) = stage("", json!({"turns": turns.clone()})) else {
+            return;
+        };
+        project.write_hank(&hank(&server, &json!({"budget": budget})));
+        run(&project).expect_code(0);
+        assert_true(&project, &server);
+        let (used, _) = recorded(&project);
+        assert!(
+            (8_000..=12_000).contains(&used[1]),
+            "{budget}: {} tokens were written",
+            used[1]
+        );
+    }
+}
+
+#[test]
+fn the_money_of_sub_agents_counts_at_once() {
+    let helper: Vec<Value> = (0..6).map(long_answer).chain([end()]).collect();
+    let task = json!({"op": "task", "description": "Small job", "prompt": "DELEGATED: write", "subagent": "general-purpose",
+        "background": false});
+    let main =
+        json!([{"text": "I delegate.", "tools": [task], "usage": {"input": 1000, "output": 40}}, end()]);
+    let lanes = json!([
+        {"name": "helper", "when": {"first_user": "DELEGATED"}, "turns": helper},
+        {"name": "main", "turns": main}]);
+    let Some((project, server)) = stage("", json!({"lanes": lanes})) else {
+        return;
+    };
+    project.write_hank(&hank(&server, &json!({"budget": {"maxDollars": 0.1}})));
+    run(&project).expect_code(0);
+    assert_true(&project, &server);
+    let (used, _) = recorded(&project);
+    assert!(used[1] <= 12_040, "{} tokens were written", used[1]);
+}
+
+#[test]
+fn a_summed_up_conversation_costs_what_was_served() {
+    let full = json!({"error": {"status": 400, "type": "invalid_request_error",
+        "message": "prompt is too long: 210000 tokens > 200000 maximum"}});
+    let summary = json!({"text": "<summary>We wrote.</summary>", "usage": {"input": 5000, "output": 900}});
+    let Some((project, server)) = stage("", json!({"turns": [long_answer(0), full, summary, end()]})) else {
+        return;
+    };
+    project.write_hank(&hank(&server, &json!({"autoCompact": true})));
+    run(&project).expect_code(0);
+    assert_eq!(server.served().len(), 3);
+    assert_true(&project, &server);
+}
+
+#[test]
+fn searches_caches_of_an_hour_and_a_session_that_goes_on_cost_what_was_served() {
+    let searched = json!({"text": "Found.", "usage": {"input": 500, "output": 60, "cache_creation": 900,
+        "cache_creation_1h": 600, "cache_read": 70, "web_searches": 2}});
+    let lanes = json!([
+        {"name": "next", "when": {"user": "NEXT-TASK"}, "turns": [searched, end()]},
+        {"name": "first", "turns": [long_answer(0), searched, end()]}]);
+    let Some((project, server)) = stage("", json!({"lanes": lanes})) else {
+        return;
+    };
+    project.write_hank(&json!({"hank": [
+        real(&server, "first", "fresh", "FIRST-TASK", &json!({})),
+        real(&server, "next", "continue-previous", "NEXT-TASK", &json!({}))]}));
+    run(&project).expect_code(0);
+    assert_true(&project, &server);
+}
+
+#[test]
+fn a_killed_agent_costs_what_it_had_used() {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let Some((project, server)) = stage("", json!({"turns": [long_answer(0), cut_off()]})) else {
+            return;
+        };
+        project.write_hank(&hank(&server, &json!({})));
+        let running = project.start(["run", "--headless"]);
+        begun(&server, 2);
+        let state = project.state(&project.directory());
+        let pid = state["runs"][0]["codons"][0]["claudePid"].as_i64().unwrap();
+        let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        running.finish_within(DEADLINE).expect_code(1);
+        assert_true(&project, &server);
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_or_killed_costs_what_was_served() {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let turns = [long_answer(0), cut_off(), long_answer(1), end()];
+        let Some((project, server)) = stage("", json!({"turns": turns})) else {
+            return;
+        };
+        project.write_hank(&hank(&server, &json!({})));
+        let running = project.start(["run", "--headless"]);
+        begun(&server, 2);
+        running.signal(signal);
+        running.finish_within(DEADLINE);
+        let finished = run(&project);
+        finished.expect_code(0);
+        assert_true(&project, &server);
+        let status = project.run(["status"]);
+        assert!(finished.stderr.contains("all runs at least $0.1"), "{finished}");
+        assert!(status.stdout.contains("all runs at least $0.1"), "{status}");
+    }
+}
+
+#[test]
+fn a_skipped_codon_keeps_what_it_cost() {
+    let lanes = json!([
+        {"name": "next", "when": {"user": "NEXT-TASK"}, "turns": [end()]},
+        {"name": "skipped", "turns": [long_answer(0),
+            {"text": "I wait.", "usage": {"input": 400, "output": 70},
+             "tools": [{"op": "bash", "command": "touch half.txt; tail -f /dev/null", "description": "Wait", "timeout": 300_000}]}]}]);
+    let Some((project, server)) = stage("/bin/sh", json!({"lanes": lanes})) else {
+        return;
+    };
+    project.write_hank(&json!({"overrides": {"budget": {"maxDollars": 5}}, "hank": [
+        real(&server, "skipped", "fresh", "TASK", &json!({})),
+        real(&server, "next", "fresh", "NEXT-TASK", &json!({}))]}));
+    let ended =
+        r#"ended() { until grep -Eqs "\"status\": ?\"$1\"" .hankweave/state.json; do sleep 0.05; done; }"#;
+    let typed =
+        format!("{ended}; echo next; half; echo skip; ended skipped; echo next; ended completed; echo quit");
+    let finished = type_commands(&project, &typed);
+    finished.expect_code(0);
+    assert_true(&project, &server);
+    let told = finished
+        .stdout
+        .lines()
+        .filter(|line| line.contains("\"codon.completed\"") && line.contains("\"skipped\""));
+    let told: Vec<Value> = told.map(|line| serde_json::from_str(line).unwrap()).collect();
+    // 300 and 400 tokens in, 4,000 and 70 out.
+    assert_eq!(told[0]["data"]["cost"], 0.06315, "{finished}");
+}
