@@ -78,7 +78,6 @@ mod shape;
 )]
 mod snapshot;
 #[expect(
-    clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "a cache beside the repository of libgit2, lost without harm"
 )]

@@ -7,7 +7,7 @@ use std::sync::Once;
 
 use git2::{ConfigLevel, ErrorCode, Repository, RepositoryInitOptions, Signature, Time};
 use hankweave_core::time::Timestamp;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 
 use super::object::ObjectError;
 use super::shape::{self, Strange, What};
@@ -303,7 +303,8 @@ fn read_everything(folder: &Path) -> Result<(), OpenError> {
 /// Opens a regular file by its whole path, as git does: what the system says to one it says to the other.
 fn open_by_path(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    // The same call as git's, and not `open`.
+    let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::ErrorKind::InvalidInput.into()),

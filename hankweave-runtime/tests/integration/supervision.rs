@@ -371,18 +371,9 @@ fn a_signal_that_comes_during_the_start_leaves_nothing_behind() {
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 143)] {
         // The first thing that a start does with the directory.
         let inject = format!("inject=renameat,renameat2:signal=SIG{signal}:when=1");
-        let state_dir = lock.with_file_name("");
-        let state_dir = state_dir.to_string_lossy();
-        let strace = [
-            "-f",
-            "-qq",
-            "-o",
-            "/dev/null",
-            "-e",
-            &*inject,
-            "-P",
-            state_dir.trim_end_matches('/'),
-        ];
+        // As it is named in the call, which goes by the descriptor of the directory.
+        let written = "server.lock.tmp";
+        let strace = ["-f", "-qq", "-o", "/dev/null", "-e", &*inject, "-P", written];
         let program = [env!("CARGO_BIN_EXE_hankweave"), "run", "--headless"];
         let stopped = project.run(strace.into_iter().chain(program));
         stopped.expect_code(code);
