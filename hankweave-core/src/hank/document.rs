@@ -430,6 +430,7 @@ pub enum RigAction {
         /// From where to where.
         copy: CopyStep,
         /// Whether the target is removed first, with everything in it.
+        #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         replace: bool,
     },
