@@ -3,6 +3,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
+use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::id::{CheckpointSha, CodonId, EventId, Pid, RunId};
 use hankweave_core::plan::PlanEntry;
@@ -164,6 +165,67 @@ async fn a_fresh_directory_begins_with_an_empty_document() {
     let life = start(folder.path());
     assert_eq!(*life.manager.snapshot(), HankweaveState::default());
     assert_eq!(life.transition(sha(1)).await.unwrap().seq, 1);
+    life.end().await;
+}
+
+// "State machine", cost tracking: absolute costs, and getters that walk through no history.
+#[tokio::test(start_paused = true)]
+async fn costs_are_told_with_the_time_of_the_last_one() {
+    let folder = folder();
+    let life = start(folder.path());
+    assert_eq!(life.manager.costs(), CostFigures::default());
+    life.transition(run_started("a")).await.unwrap();
+    let transitioned = |from: &str, to: &str, metadata: serde_json::Value| {
+        let data =
+            serde_json::json!({"runId": "a", "codonId": "c", "from": from, "to": to, "metadata": metadata});
+        serde_json::from_value(serde_json::json!({"type": "CodonTransitioned", "data": data})).unwrap()
+    };
+    let codon_id: CodonId = "c".parse().unwrap();
+    life.transition(StateEvent::CodonStarted {
+        run_id: run_id("a"),
+        codon_id: codon_id.clone(),
+        loop_context: None,
+    })
+    .await
+    .unwrap();
+    for (from, to, metadata) in [
+        ("preparing", "starting", serde_json::json!({})),
+        (
+            "starting",
+            "initializing",
+            serde_json::json!({"claudePid": 1, "claudeLogPath": "l"}),
+        ),
+        (
+            "initializing",
+            "running",
+            serde_json::json!({"claudeSessionId": "s"}),
+        ),
+    ] {
+        life.transition(transitioned(from, to, metadata)).await.unwrap();
+    }
+    assert_eq!(life.manager.costs().last_updated, None);
+    let (cost, tokens) = (Usd::from_micros(250_000), TokenUsage::default());
+    let told = life
+        .manager
+        .update_costs(run_id("a"), codon_id, cost, tokens)
+        .await;
+    told.await.unwrap();
+    let expected = CostFigures {
+        total: cost,
+        current_run: cost,
+        last_updated: Some(Noon.now()),
+    };
+    assert_eq!(life.manager.costs(), expected);
+    assert_eq!(
+        (life.manager.total_cost(), life.manager.current_run_cost()),
+        (cost, cost)
+    );
+    let thread = life.manager.execution_thread(Some(&run_id("a")), None);
+    assert_eq!((thread.codons.len(), thread.has_running_codon), (1, true));
+    assert_eq!(
+        life.manager.execution_thread(Some(&run_id("b")), None).total_runs,
+        0
+    );
     life.end().await;
 }
 

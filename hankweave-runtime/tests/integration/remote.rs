@@ -64,6 +64,12 @@ fn a_live_run_does_what_another_terminal_wants_and_answers() {
     run.wait_for_line(|line| {
         line.contains("\"rollback.completed\"") || line.contains("\"rollback-completed\"")
     });
+    // What people are shown of a name is enough, also of the checkpoint before the first codon.
+    let initial = project.state(&project.directory())["initialCheckpoint"].clone();
+    project
+        .run(["rollback", "--to", &initial.as_str().unwrap()[..10]])
+        .expect_code(0);
+    assert!(!project.directory().join("done.txt").exists());
     assert_eq!(
         project.run(["stop"]).expect_code(0).stdout,
         "the run is being stopped\n"

@@ -5,6 +5,7 @@ mod list;
 mod show;
 mod verify;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use hankweave_core::id::CheckpointSha;
@@ -22,6 +23,11 @@ pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<Exi
         Some(CheckpointsCommand::Diff { from, to }) => show::diff(global, &catalogue, from, to),
         Some(CheckpointsCommand::Verify { shas }) => verify::verify(global, &catalogue, shas),
     }
+}
+
+/// The whole name of the checkpoint that begins with `prefix`, which people see shorter than programs may write it.
+pub(super) fn full_name(execution: &Path, prefix: &str) -> Result<CheckpointSha, Failure> {
+    Ok(Catalogue::of(execution)?.find(prefix)?.sha.clone())
 }
 
 /// A checkpoint that cannot be read, in the words of a command.

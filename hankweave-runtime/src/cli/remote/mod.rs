@@ -13,6 +13,7 @@ use hankweave_core::wire::Command;
 use serde_json::json;
 
 use super::args::{Execution, Global, Point, RollbackArgs, StopArgs};
+use super::checkpoints;
 use super::exit::{Failure, FailureKind};
 use super::typed::Typed;
 use crate::client::{Client, CommandError, ConnectError, Ended, FindError, Options, Target};
@@ -47,15 +48,24 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
     use hankweave_core::wire::{Point as WirePoint, ShaPrefix};
     let auto_restart = false;
     let command = match (&args.to, &args.codon) {
-        (Some(prefix), _) => Command::RollbackToCheckpoint {
-            checkpoint_sha: ShaPrefix::new(prefix.clone()).ok_or_else(|| {
+        (Some(prefix), _) => {
+            // The live run may have made the checkpoint since somebody looked, and then knows better.
+            let full = checkpoints::full_name(&args.execution.execution, prefix);
+            let name = match &full {
+                Ok(sha) => sha.as_str(),
+                Err(_) => prefix,
+            };
+            let Some(checkpoint_sha) = ShaPrefix::new(name.to_owned()) else {
                 let message = format!("`{prefix}` is too short to name a checkpoint to a live run");
-                let lists = Typed::about(&args.execution.execution).command("checkpoints");
-                Failure::new(FailureKind::Input, message)
-                    .hint(format!("give 12 or more digits; `{lists}` lists them"))
-            })?,
-            auto_restart,
-        },
+                return Err(full
+                    .err()
+                    .unwrap_or_else(|| Failure::new(FailureKind::Input, message)));
+            };
+            Command::RollbackToCheckpoint {
+                checkpoint_sha,
+                auto_restart,
+            }
+        }
         (None, Some(codon)) => Command::RollbackToCodon {
             codon_id: codon.clone(),
             checkpoint_type: match args.at {

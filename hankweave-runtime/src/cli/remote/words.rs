@@ -82,7 +82,10 @@ pub(super) fn of_answer(answer: &Answer) -> String {
         Outcome::ShuttingDown => "the run is being stopped".to_owned(),
         Outcome::Done => "done".to_owned(),
         Outcome::RolledBack => {
-            let mut text = format!("went back to {codon}");
+            let mut text = match codon {
+                "" => "went back to the beginning".to_owned(),
+                codon => format!("went back to {codon}"),
+            };
             if let Some(safety) = safety_checkpoint {
                 text.push_str(&format!(
                     "; the files as they were are kept in {}",

@@ -12,7 +12,7 @@ use crate::checkpoint::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, HistoryError, InitialRequest, KnownCheckpoints,
     ObjectError, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest, SkipReason, TreePath,
 };
-use crate::runner::{RollbackError, RollbackTarget, RunError, RunResult};
+use crate::runner::{Accepted, Command, RollbackError, RollbackTarget, RunError, RunResult};
 use crate::shutdown::Shutdown;
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::run::RunStatus;
@@ -268,6 +268,31 @@ async fn a_run_whose_files_stay_as_they_are_goes_on() {
     live.send(back("a", false)).await.unwrap();
     live.idle(IdleReason::RollbackCompleted).await;
     assert_eq!((live.state().runs.len(), &*stage.done()), (3, "one\n"));
+    live.stop().await;
+}
+
+// What was there before files were taken back is a way like any other, and whoever waits is told that a rollback led there.
+#[tokio::test]
+async fn a_live_run_goes_back_to_its_beginning_and_forward_again() {
+    let (stage, mut live) = open_run(0).await;
+    let to = |sha: &CheckpointSha| Command::RollBack {
+        target: RollbackTarget::Checkpoint(sha.as_str().to_owned()),
+        restart: false,
+    };
+    let initial = live.state().initial_checkpoint.clone().unwrap();
+    let Ok(Accepted::RolledBack(back_there)) = live.send(to(&initial)).await else {
+        panic!("there is a way back to {initial}");
+    };
+    live.idle(IdleReason::RollbackCompleted).await;
+    assert_eq!(back_there.next.as_ref().map(CodonId::as_str), Some("a"));
+    assert_eq!(stage.done(), "");
+    live.send(to(&back_there.safety.unwrap())).await.unwrap();
+    // Nothing is left that could start, and a rollback is why.
+    live.idle(IdleReason::RollbackCompleted).await;
+    assert_eq!(stage.done(), "one\ntwo\n");
+    // Nothing starts by itself in this run, whatever the rollback asks for.
+    live.send(back("a", true)).await.unwrap();
+    live.idle(IdleReason::RollbackCompleted).await;
     live.stop().await;
 }
 
