@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use hankweave_core::budget::{Ceiling, Limits, Meter, limits, summary};
+use hankweave_core::budget::{BudgetExceeded, Ceiling, Limits, Meter, Whole, limits, summary};
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::{ModelUsage, TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
@@ -323,7 +323,7 @@ fn token_limits_are_those_of_the_codon_for_every_execution() {
     assert_eq!((found.output_tokens, found.context_tokens), (Some(7), Some(9)));
 }
 
-// 6.1, onExceeded: "Order: codon, loop, hank", `complete` where nobody says anything.
+// 6.1, onExceeded: "Order: codon, loop, hank".
 #[test]
 fn the_innermost_word_decides_what_follows_a_limit() {
     let policy = |whole: Option<&str>, around: Option<&str>, own: Option<&str>| {
@@ -335,12 +335,76 @@ fn the_innermost_word_decides_what_follows_a_limit() {
         let hank = hank(&budget(whole), &items);
         ask(&begun(&hank), &hank, "b#0").on_exceeded
     };
-    assert_eq!(policy(None, None, None), OnExceeded::Complete);
-    assert_eq!(policy(Some("fail"), None, None), OnExceeded::Fail);
-    assert_eq!(policy(Some("fail"), Some("complete"), None), OnExceeded::Complete);
+    assert_eq!(policy(None, None, None), None);
+    assert_eq!(policy(Some("fail"), None, None), Some(OnExceeded::Fail));
+    assert_eq!(
+        policy(Some("fail"), Some("complete"), None),
+        Some(OnExceeded::Complete)
+    );
+    assert_eq!(policy(None, None, Some("pause")), Some(OnExceeded::Pause));
     assert_eq!(
         policy(Some("complete"), Some("complete"), Some("fail")),
-        OnExceeded::Fail
+        Some(OnExceeded::Fail)
+    );
+}
+
+// 6.1, onExceeded: `complete` is the "default of codons and loops", `pause` that of "the whole hank and of --max-cost, --max-time".
+#[test]
+fn where_nobody_says_anything_the_whole_pauses_and_everything_else_is_done() {
+    let cost = BudgetExceeded::Cost {
+        limit: Usd::ZERO,
+        used: Usd::ZERO,
+    };
+    let time = BudgetExceeded::Duration {
+        limit: Duration::ZERO,
+        used: Duration::ZERO,
+    };
+    let of = |whole: f64, around: &Value, own: &Value, allocation: &str| {
+        let items = [codon("a", own), loop_of(2, around, &[codon("b", own), free("c")])];
+        let hank = hank(
+            &json!({"maxDollars": whole, "maxTimeSeconds": whole, "allocation": allocation}),
+            &items,
+        );
+        let story = begun(&hank);
+        ["a", "b#0"].map(|id| {
+            let limits = ask(&story, &hank, id);
+            (limits.consequence(&cost), limits.consequence(&time))
+        })
+    };
+    use OnExceeded::{Complete, Pause};
+    let null = Value::Null;
+    let two = json!({"maxDollars": 2, "maxTimeSeconds": 2});
+    assert_eq!(of(1.0, &null, &null, "shared"), [(Pause, Pause); 2]);
+    // Its own limit is the lower one, or the same: it has done what it may, and the run pauses before the next codon.
+    assert_eq!(of(3.0, &null, &two, "shared"), [(Complete, Complete); 2]);
+    assert_eq!(of(2.0, &null, &two, "shared"), [(Complete, Complete); 2]);
+    assert_eq!(of(1.0, &null, &two, "shared"), [(Pause, Pause); 2]);
+    assert_eq!(
+        of(3.0, &two, &null, "shared"),
+        [(Pause, Pause), (Complete, Complete)]
+    );
+    // A part of the whole is a limit of the codon: the others have theirs.
+    assert_eq!(
+        of(3.0, &null, &null, "proportional"),
+        [(Complete, Pause), (Complete, Pause)]
+    );
+}
+
+// Where the whole is used up, nothing is skipped for it.
+#[test]
+fn a_codon_for_which_the_whole_has_nothing_left_pauses_and_more_money_lets_it_go_on() {
+    let hank = hank(&json!({"maxDollars": 2}), &[free("a"), free("b")]);
+    let story = spends(begun(&hank), "a", 2.335, CodonStatus::Completed);
+    let limits = ask(&story, &hank, "b");
+    let nothing_left = Meter::new(limits).exceeded(Duration::ZERO).unwrap();
+    assert_eq!(limits.consequence(&nothing_left), OnExceeded::Pause);
+    let ceiling = Ceiling::default().over(&hank);
+    let whole = Whole::at(Timestamp::UNIX_EPOCH, ceiling, story.state());
+    assert_eq!(whole.to_string(), "used $2.3350 of $2.0000");
+    let raised = whole.more();
+    assert_eq!(
+        (raised.max_dollars, raised.max_time),
+        (Some(Usd::from_micros(4_340_000)), None)
     );
 }
 

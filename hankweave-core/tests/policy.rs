@@ -4,12 +4,15 @@
 
 use std::time::Duration;
 
+use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{Hank, parse};
-use hankweave_core::plan::{BlockedBy, Decision, Retry, decide, initial_plan};
+use hankweave_core::id::CodonId;
+use hankweave_core::plan::{BlockedBy, Decision, Retry, decide, initial_plan, obstacle};
+use hankweave_core::state::StartingConditions;
 use hankweave_core::testing::{Ending, Story};
-use hankweave_core::thread;
+use hankweave_core::thread::{self, Recovery, Resume};
 use serde_json::{Value, json};
 
 /// `a`, and `b` with the given policy.
@@ -213,4 +216,119 @@ fn a_codon_that_a_crash_cut_off_is_not_ignored() {
         .codon("b", Ending::Open(CodonStatus::Running))
         .run_crashes();
     assert_blocked(&ask(&story, &hank));
+}
+
+/// `b` is interrupted by this, and its run with it.
+fn interrupted(hank: &Hank, by: &str) -> Story {
+    let reason = json!({"type": "unknown", "retriable": true, "interrupted": true, "interruptedBy": by});
+    let by = serde_json::from_value(json!(by)).unwrap();
+    fails(begun(hank), &reason).run_pauses(by)
+}
+
+fn threaded(story: &Story) -> thread::ExecutionThread {
+    thread::build(story.state(), None, None)
+}
+
+// Document 004: `nextCodonId` is "null if complete or failed", and a run that was interrupted is neither.
+#[test]
+fn after_an_interruption_the_codon_that_it_cut_off_is_next_whatever_its_policy() {
+    for policy in ["abort", "ignore", "retry"] {
+        let hank = hank(&json!({"onFailure": policy}));
+        for by in ["stop", "ceiling", "usage-limit"] {
+            let story = interrupted(&hank, by);
+            let thread = threaded(&story);
+            assert_eq!(
+                thread.next_codon_id.as_ref().map(CodonId::as_str),
+                Some("b"),
+                "{by}"
+            );
+            assert!(!thread.failed && !thread.has_running_codon, "{by}");
+            let again = retry(ask(&story, &hank));
+            assert_eq!((again.number, again.after), (0, Duration::ZERO), "{by}");
+            // Only a stop leaves a choice, and only where a failure would block.
+            let chooses = by == "stop" && policy == "abort";
+            let obstacle = obstacle(story.state(), &thread, &hank);
+            assert_eq!(obstacle.is_some(), chooses, "{by}, {policy}");
+        }
+    }
+}
+
+// Execution thread, rule 1: an ordinary failure leaves nothing next, also where the newest codon has completed.
+#[test]
+fn a_run_that_paused_between_two_codons_goes_on_with_the_next_and_one_that_failed_does_not() {
+    let hank = hank(&json!({}));
+    let next = |story: &Story| threaded(story).next_codon_id.map(|id| id.to_string());
+    assert_eq!(next(&begun(&hank).run_fails()), None);
+    let paused = begun(&hank).run_pauses(InterruptedBy::Ceiling);
+    assert_eq!(next(&paused).as_deref(), Some("b"));
+    assert_eq!(next(&fails(begun(&hank), &overloaded()).run_fails()), None);
+}
+
+// What an interruption leaves: the session of its agent, and where a run goes on that is not told where.
+#[test]
+fn an_interrupted_codon_has_a_session_to_go_on_with_and_a_failed_one_has_not() {
+    let hank = hank(&json!({}));
+    let found = |story: &Story| {
+        let thread = threaded(story);
+        (
+            thread.own_session().map(ToString::to_string),
+            thread.default_recovery(),
+        )
+    };
+    let session = || Some("b-session".to_owned());
+    assert_eq!(
+        found(&interrupted(&hank, "ceiling")),
+        (session(), Recovery::Session)
+    );
+    assert_eq!(
+        found(&interrupted(&hank, "stop")),
+        (session(), Recovery::LastSuccess)
+    );
+    let crashed = begun(&hank)
+        .codon("b", Ending::Open(CodonStatus::Running))
+        .run_crashes();
+    assert_eq!(found(&crashed), (session(), Recovery::LastSuccess));
+    let lost = fails(
+        begun(&hank),
+        &json!({"type": "unknown", "retriable": true, "interrupted": true, "interruptedBy": "lost-session"}),
+    );
+    assert_eq!(found(&lost).0, None);
+    assert_eq!(found(&fails(begun(&hank), &overloaded()).run_fails()).0, None);
+}
+
+// A crash after the run was opened and before its codon began leaves nothing to choose: what was chosen is on record.
+#[test]
+fn a_run_that_was_opened_for_a_session_goes_on_with_that_codon_until_it_has_begun() {
+    let hank = hank(&json!({}));
+    let crashed = begun(&hank)
+        .codon("b", Ending::Open(CodonStatus::Running))
+        .run_crashes();
+    let Some(Resume::Session(source, session)) = threaded(&crashed).in_session() else {
+        panic!("there is a session");
+    };
+    assert_eq!(source.after_codon.as_ref().map(CodonId::as_str), Some("b"));
+    let opened = |story: Story| {
+        let started = json!({"type": "RunStarted", "data": {"runId": "r2", "runFolder": "/project/.hankweave/runs/r2",
+            "gitBranch": "run-r2", "serverPid": 7,
+            "startingConditions": StartingConditions::in_session(source.clone(), session.clone())}});
+        story.tell(serde_json::from_value(started).unwrap())
+    };
+    for story in [opened(crashed.clone()), opened(crashed.clone()).run_crashes()] {
+        let thread = threaded(&story);
+        assert_eq!(thread.next_codon_id.as_ref().map(CodonId::as_str), Some("b"));
+        assert!(!thread.failed);
+        assert!(
+            matches!(decide(story.state(), &thread, &hank), Decision::Start(entry) if entry.codon_id.as_str() == "b")
+        );
+        assert_eq!(obstacle(story.state(), &thread, &hank), None);
+        let id = thread.next_codon_id.unwrap();
+        assert_eq!(thread::resumed_session(story.state(), &id), Some(&session));
+    }
+    // Once it has begun, its record is what counts.
+    let ended = opened(crashed).codon("b", Ending::Completed);
+    assert_eq!(ask(&ended, &hank), Decision::Done);
+    assert_eq!(
+        thread::resumed_session(ended.state(), &"b".parse().unwrap()),
+        None
+    );
 }

@@ -351,7 +351,7 @@ fn a_blocked_thread_resumes_in_front_of_its_failure_or_anew() {
     let resumed = |shas: &[&str]| build(broken().state(), None, Some(&known(shas))).resume(true);
     let rolled_back = |shas: &[&str]| match resumed(shas) {
         Resume::RollBack(source) => Some(source.checkpoint_sha.to_string()),
-        Resume::Fresh | Resume::Continue(_) | Resume::Again(_) => None,
+        Resume::Fresh | Resume::Continue(_) | Resume::Again(_) | Resume::Session(..) => None,
     };
     assert_eq!(rolled_back(&["b-end", "c-end"]).as_deref(), Some("b-end"));
     assert_eq!(rolled_back(&["c-rig", "c-end"]).as_deref(), Some("c-rig"));

@@ -45,8 +45,9 @@ pub struct RunOptions {
     pub exclusion: Exclusion,
     /// How long an agent may take to end when it is asked to, before it is killed.
     pub grace: Duration,
-    /// Where to go on when the newest codon failed, or was cut off by a crash.
-    pub recovery: Recovery,
+    /// Where to go on when the newest codon failed, was interrupted, or was cut off by a crash. Without a word the run goes on in the session after
+    /// a pause, and at the last success after everything else.
+    pub recovery: Option<Recovery>,
     /// Codons start by themselves, and the run ends with the last one. Without it each waits for [`Command::Next`](crate::Command::Next).
     pub autostart: bool,
     /// Somebody is there who can send commands: a failure that another try could mend does not end the run.
@@ -74,15 +75,7 @@ pub struct OutputDirectory {
     pub overwrite: bool,
 }
 
-/// Where a run goes on after a failure or a crash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Recovery {
-    /// Back at the last success: the files are taken back, and what was there is kept in a checkpoint.
-    #[default]
-    LastSuccess,
-    /// Where it stopped: the files stay, and the codon that failed runs again.
-    CrashPoint,
-}
+pub use hankweave_core::thread::Recovery;
 
 impl Default for RunOptions {
     fn default() -> Self {
@@ -94,7 +87,7 @@ impl Default for RunOptions {
             ignore_rig_failures: false,
             exclusion: Exclusion::Required,
             grace: Launch::DEFAULT_GRACE,
-            recovery: Recovery::LastSuccess,
+            recovery: None,
             autostart: true,
             attended: false,
             ceiling: Ceiling::default(),
@@ -313,7 +306,7 @@ impl Hankweave {
 
     /// Chooses where to go on after a failure or a crash, as [`RunOptions::recovery`] does.
     pub fn recover(&mut self, recovery: Recovery) {
-        self.opened.options.recovery = recovery;
+        self.opened.options.recovery = Some(recovery);
     }
 
     /// Finds the way back to `target` and what it would change. Changes no file.

@@ -77,8 +77,8 @@ pub use paths::ExecutionDir;
 pub use recovery::{OpenError, PreflightError};
 #[cfg(feature = "server")]
 pub use runner::{
-    Accepted, CodonSummary, Command, Commander, Refusal, Rollback, RollbackError, RollbackTarget, RunError,
-    RunOutcome, RunResult, Trouble,
+    Accepted, CodonSummary, Command, Commander, Pause, Refusal, Rollback, RollbackError, RollbackTarget,
+    RunError, RunOutcome, RunResult, Trouble, WayBack,
 };
 #[cfg(feature = "server")]
 pub use server::{

@@ -18,13 +18,13 @@ pub enum StopCause {
 }
 
 impl StopCause {
-    /// The exit code of a process that ends because of it ("command line and on-disk contract").
+    /// The exit code of a process that ends because of it before everything is done ("command line and on-disk contract").
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Interrupt => 130,
             Self::Terminate => 143,
-            Self::Request => 0,
+            Self::Request => 3,
             Self::ForcedRequest => 1,
         }
     }

@@ -23,6 +23,9 @@ pub struct FailureReason {
     /// The codon was stopped together with its run, so this says nothing about the codon; a name of our own, written only when it holds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// What interrupted it; a name of our own, and absent in records of older versions, which only knew a stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted_by: Option<InterruptedBy>,
     /// The sentinels that did not load, as hank.json names them; only for `sentinel-load-failure`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentinel_refs: Option<Vec<String>>,
@@ -41,17 +44,49 @@ impl FailureReason {
             message: Some(message.into()),
             retry_after_ms: None,
             interrupted: false,
+            interrupted_by: None,
             sentinel_refs: None,
             extra: Extra::default(),
         }
     }
 
-    /// The codon was stopped with its run: nothing is wrong with it, so another try makes sense.
-    pub fn interrupted(message: impl Into<String>) -> Self {
+    /// The codon was interrupted: nothing is wrong with it, so it can go on.
+    pub fn interrupted(by: InterruptedBy, message: impl Into<String>) -> Self {
         Self {
             interrupted: true,
+            interrupted_by: Some(by),
             ..Self::unknown(true, message)
         }
+    }
+
+    /// What interrupted the codon, if something did.
+    #[must_use]
+    pub fn interruption(&self) -> Option<InterruptedBy> {
+        self.interrupted
+            .then(|| self.interrupted_by.unwrap_or(InterruptedBy::Stop))
+    }
+}
+
+/// What interrupts a run, or a codon with it, without anything being wrong: both can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum InterruptedBy {
+    /// Somebody stopped the run: a command, a client or a signal.
+    Stop,
+    /// A limit was reached, and the run pauses until it is raised.
+    Ceiling,
+    /// The provider takes no more requests until a later time.
+    UsageLimit,
+    /// The agent could not go on with its session, so the codon begins again.
+    LostSession,
+}
+
+impl InterruptedBy {
+    /// Whether the next run goes on by itself where this one paused, in the session of its agent. After a stop somebody may want something else.
+    #[must_use]
+    pub const fn is_pause(self) -> bool {
+        matches!(self, Self::Ceiling | Self::UsageLimit)
     }
 }
 
@@ -84,6 +119,7 @@ mod tests {
             message: None,
             retry_after_ms: Some(1_500),
             interrupted: false,
+            interrupted_by: None,
             sentinel_refs: Some(vec!["watch.json".to_owned()]),
             extra: Extra::default(),
         };

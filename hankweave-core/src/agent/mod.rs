@@ -15,7 +15,7 @@ mod transcript;
 
 pub use claude::ClaudeDecoder;
 pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
-pub use failure::{FailureKind, FailureReason};
+pub use failure::{FailureKind, FailureReason, InterruptedBy};
 pub use launch::Launch;
 pub use lines::AgentLines;
 pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};

@@ -1,9 +1,13 @@
 //! What everything together may use.
 
+use std::fmt;
 use std::time::Duration;
 
+use super::account::Ledger;
 use crate::cost::Usd;
 use crate::hank::Hank;
+use crate::state::HankweaveState;
+use crate::time::Timestamp;
 
 /// The ceiling of a run and of the runs that it goes on with; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,6 +33,70 @@ impl Ceiling {
             max_time: self.max_time.or(max_time),
         }
     }
+}
+
+/// What was used of a ceiling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whole {
+    ceiling: Ceiling,
+    spent: Usd,
+    elapsed: Duration,
+}
+
+impl Whole {
+    /// What is used at `now`.
+    #[must_use]
+    pub fn at(now: Timestamp, ceiling: Ceiling, state: &HankweaveState) -> Self {
+        let ledger = Ledger::new(state, now);
+        let account = ledger.now();
+        Self {
+            ceiling,
+            spent: account.spent,
+            elapsed: account.elapsed,
+        }
+    }
+
+    /// The ceiling with which work goes on, as far as this one is used up: as much again on top of what was used, in whole cents and seconds.
+    #[must_use]
+    pub fn more(&self) -> Ceiling {
+        let second = Duration::from_secs(1);
+        Ceiling {
+            max_dollars: self.dollars().map(|most| whole_cents(self.spent + most)),
+            max_time: self.time().map(|most| {
+                Duration::from_secs(self.elapsed.saturating_add(most).saturating_add(second).as_secs())
+            }),
+        }
+    }
+
+    /// The money of the ceiling, when it is used up.
+    fn dollars(&self) -> Option<Usd> {
+        self.ceiling.max_dollars.filter(|most| self.spent >= *most)
+    }
+
+    /// The time of the ceiling, when it is used up.
+    fn time(&self) -> Option<Duration> {
+        self.ceiling.max_time.filter(|most| self.elapsed >= *most)
+    }
+}
+
+/// `used $0.6000 of $0.5000`, of what is used up
+impl fmt::Display for Whole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.dollars(), self.time()) {
+            (Some(most), _) => write!(f, "used {} of {most}", self.spent),
+            (None, Some(most)) => {
+                let (elapsed, most) = (self.elapsed.as_secs_f64(), most.as_secs_f64());
+                write!(f, "used {elapsed:.1} s of {most:.1} s")
+            }
+            (None, None) => f.write_str("nothing of it is used up"),
+        }
+    }
+}
+
+/// The next amount of whole cents.
+fn whole_cents(amount: Usd) -> Usd {
+    const CENT: u64 = 10_000_000;
+    Usd::from_nanos(amount.as_nanos().div_ceil(CENT).saturating_mul(CENT))
 }
 
 /// Seconds as hank.json has them; more than a duration can hold is no limit that anybody reaches.

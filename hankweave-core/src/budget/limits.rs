@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::BudgetExceeded;
 use super::account::{Account, Ledger};
 use super::ceiling::{Ceiling, duration};
 use super::pool::{Child, Pool};
@@ -12,7 +13,7 @@ use crate::state::HankweaveState;
 use crate::time::Timestamp;
 
 /// The limits of one execution of a codon; absent means unlimited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Money.
     pub dollars: Option<Usd>,
@@ -22,19 +23,41 @@ pub struct Limits {
     pub output_tokens: Option<u64>,
     /// Tokens of the largest turn, those that the model reads and those that it writes.
     pub context_tokens: Option<u64>,
-    /// What follows when one of them is reached.
-    pub on_exceeded: OnExceeded,
+    /// What follows when one of them is reached, if codon, loop or hank say so.
+    pub on_exceeded: Option<OnExceeded>,
+    /// Which of them are what the whole has left.
+    pub of_the_whole: OfTheWhole,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            dollars: None,
-            time: None,
-            output_tokens: None,
-            context_tokens: None,
-            on_exceeded: OnExceeded::Complete,
+/// Which limits of a codon are what the whole has left: when one of those is reached, everything is used up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OfTheWhole {
+    /// Money.
+    pub dollars: bool,
+    /// Time.
+    pub time: bool,
+}
+
+impl Limits {
+    /// Whether this limit is what the whole had left.
+    #[must_use]
+    pub fn is_of_the_whole(&self, exceeded: &BudgetExceeded) -> bool {
+        match exceeded {
+            BudgetExceeded::Cost { .. } => self.of_the_whole.dollars,
+            BudgetExceeded::Duration { .. } => self.of_the_whole.time,
+            BudgetExceeded::OutputTokens { .. } | BudgetExceeded::ContextTokens { .. } => false,
         }
+    }
+
+    /// What follows when this limit is reached: what codon, loop or hank say; when nobody says anything the run pauses where everything is
+    /// used up, and else the codon has done what it may.
+    #[must_use]
+    pub fn consequence(&self, exceeded: &BudgetExceeded) -> OnExceeded {
+        let default = match self.is_of_the_whole(exceeded) {
+            true => OnExceeded::Pause,
+            false => OnExceeded::Complete,
+        };
+        self.on_exceeded.unwrap_or(default)
     }
 }
 
@@ -73,14 +96,18 @@ pub(super) fn resolve(hank: &Hank, ceiling: Ceiling, account: &Account<'_>, entr
         scope.of_loop().and_then(|budget| budget.on_exceeded),
     ];
     let policy = policies.into_iter().flatten().next();
+    let (dollars, whole_dollars) = scope.dollars(own.max_dollars);
+    let (time, whole_time) = scope.time(own.max_time_seconds);
     Limits {
-        dollars: scope.dollars(own.max_dollars),
-        time: scope.time(own.max_time_seconds),
+        dollars,
+        time,
         output_tokens: own.max_output_tokens,
         context_tokens: own.max_context_tokens,
-        on_exceeded: policy
-            .or(scope.whole.and_then(|budget| budget.on_exceeded))
-            .unwrap_or(OnExceeded::Complete),
+        on_exceeded: policy.or(scope.whole.and_then(|budget| budget.on_exceeded)),
+        of_the_whole: OfTheWhole {
+            dollars: whole_dollars,
+            time: whole_time,
+        },
     }
 }
 
@@ -100,18 +127,30 @@ impl Scope<'_> {
         self.found.and_then(|found| found.budget.as_ref())
     }
 
-    fn dollars(&self, own: Option<Usd>) -> Option<Usd> {
+    /// The least of all limits, and whether that is what the whole has left.
+    fn dollars(&self, own: Option<Usd>) -> (Option<Usd>, bool) {
         let left = self
             .ceiling
             .max_dollars
             .map(|total| total.saturating_sub(self.account.spent));
         let allotted = self.ceiling.max_dollars.and_then(|total| self.allotted(total));
-        let inside = match self.found {
-            Some(found) => self.dollars_in_loop(found, left, allotted),
-            None => allotted.map(|allotted| allotted.saturating_sub(self.used())),
+        let (inside, limited) = match self.found {
+            // A loop that has no limit of its own passes on what the whole has left, in parts of its own if it makes some.
+            Some(found) => {
+                let inside = self.dollars_in_loop(found, left, allotted);
+                let alone = self.dollars_in_loop(found, None, allotted);
+                let part = inside.filter(|inside| Some(*inside) != left);
+                (inside, [alone, part].into_iter().flatten().min())
+            }
+            None => {
+                let inside = allotted.map(|allotted| allotted.saturating_sub(self.used()));
+                (inside, inside)
+            }
         };
         let own = own.map(|own| own.saturating_sub(self.used()));
-        [left, inside, own].into_iter().flatten().min()
+        let least = [left, inside, own].into_iter().flatten().min();
+        let others = [limited, own].into_iter().flatten().min();
+        (least, is_of_the_whole(left, others))
     }
 
     /// What the hank allots to the codon, or to its loop.
@@ -166,7 +205,8 @@ impl Scope<'_> {
         self.account.dollars_of_codon(&self.entry.codon_id)
     }
 
-    fn time(&self, own: Option<f64>) -> Option<Duration> {
+    /// As for money.
+    fn time(&self, own: Option<f64>) -> (Option<Duration>, bool) {
         let own = own.map(duration);
         let own = own.map(|own| own.saturating_sub(self.account.time_of_codon(&self.entry.codon_id)));
         let in_loop = self.found.and_then(|found| {
@@ -177,7 +217,18 @@ impl Scope<'_> {
             .ceiling
             .max_time
             .map(|total| total.saturating_sub(self.account.elapsed));
-        [own, in_loop, left].into_iter().flatten().min()
+        let others = [own, in_loop].into_iter().flatten().min();
+        let least = [others, left].into_iter().flatten().min();
+        (least, is_of_the_whole(left, others))
+    }
+}
+
+/// Whether what the whole has left is less than every other limit. Where both are the same the codon may end at its own, and the run pauses
+/// before the next one, for which nothing is left.
+fn is_of_the_whole<T: PartialOrd + Default>(left: Option<T>, others: Option<T>) -> bool {
+    match (left, others) {
+        (Some(left), Some(others)) => left < others || left == T::default(),
+        (left, _) => left.is_some(),
     }
 }
 

@@ -67,6 +67,7 @@ impl Meter {
             output_tokens,
             context_tokens,
             on_exceeded: _,
+            of_the_whole: _,
         } = self.limits;
         let cost = dollars.filter(|limit| self.spent || self.dollars >= *limit);
         let time = time.filter(|limit| elapsed >= *limit);

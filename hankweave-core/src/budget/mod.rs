@@ -2,7 +2,7 @@
 //!
 //! Everything follows from the document, so another try, another run and a restart after a crash go on counting where the one before stopped.
 //!
-//! - [`Ceiling`]: what everything together may use;
+//! - [`Ceiling`]: what everything together may use; when that is used up the run pauses, and [`Whole`] tells with what it goes on;
 //! - [`limits`]: what is left of all that for one codon, when it begins;
 //! - [`Meter`]: what an agent has used of it, told by [`BudgetExceeded`] when nothing is left;
 //! - [`summary`]: all of it for people, when a run ends.
@@ -15,8 +15,8 @@ mod meter;
 mod pool;
 mod summary;
 
-pub use ceiling::Ceiling;
+pub use ceiling::{Ceiling, Whole};
 pub use exceeded::BudgetExceeded;
-pub use limits::{Limits, limits};
+pub use limits::{Limits, OfTheWhole, limits};
 pub use meter::Meter;
 pub use summary::summary;

@@ -1,7 +1,7 @@
 //! Fields that several states have, found whatever the state is.
 
 use super::{CodonExecution, Fail};
-use crate::agent::FailureReason;
+use crate::agent::{FailureReason, InterruptedBy};
 use crate::budget::BudgetExceeded;
 use crate::event::CheckpointType;
 use crate::id::{CheckpointSha, SessionId};
@@ -135,6 +135,21 @@ impl CodonExecution {
     pub(crate) fn set_cost_is_lower_bound(&mut self) {
         self.extra_mut()
             .insert(COST_IS_LOWER_BOUND, serde_json::Value::Bool(true));
+    }
+
+    /// What interrupted the codon, if something did: nothing is wrong with it, and it can go on.
+    #[must_use]
+    pub fn interruption(&self) -> Option<InterruptedBy> {
+        match self {
+            Self::Failed(failed) => failed.failure_reason.interruption(),
+            Self::Preparing(_)
+            | Self::Starting(_)
+            | Self::Initializing(_)
+            | Self::Running(_)
+            | Self::CompletingSentinels(_)
+            | Self::Completed(_)
+            | Self::Skipped(_) => None,
+        }
     }
 
     /// The fields that this version does not know.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::{CheckpointType, LastCodonStatus};
+use crate::agent::InterruptedBy;
 use crate::codon::CodonStatus;
 use crate::cost::Usd;
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
@@ -30,7 +31,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 const EVENTS: &[(&str, &[Rule])] = &[
     ("RunStarted", RUN_STARTED),
     ("RunCompleted", RUN_ENDED),
-    ("RunFailed", RUN_ENDED),
+    ("RunFailed", RUN_FAILED),
     ("RunCrashed", RUN_CRASHED),
     ("CodonStarted", CODON_STARTED),
     ("CodonTransitioned", CODON_TRANSITIONED),
@@ -58,6 +59,8 @@ const RUN_STARTED: &[Rule] = &[
 ];
 
 const RUN_ENDED: &[Rule] = &[RUN_ID];
+
+const RUN_FAILED: &[Rule] = &[RUN_ID, optional("interruptedBy", leaf::<InterruptedBy>)];
 
 const RUN_CRASHED: &[Rule] = &[
     RUN_ID,

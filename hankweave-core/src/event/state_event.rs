@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::encode_metadata;
+use crate::agent::InterruptedBy;
 use crate::budget::BudgetExceeded;
 use crate::codon::{CodonPhase, CodonStatus, CodonTransition, SentinelState};
 use crate::cost::{TokenUsage, Usd};
@@ -43,10 +44,13 @@ pub enum StateEvent {
         /// The run.
         run_id: RunId,
     },
-    /// The run stopped because something failed.
+    /// The run stopped because something failed, or because it was interrupted.
     RunFailed {
         /// The run.
         run_id: RunId,
+        /// What interrupted it, when nothing failed: it can go on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interrupted_by: Option<InterruptedBy>,
     },
     /// The process that served the run is gone.
     RunCrashed {
@@ -263,7 +267,10 @@ impl StateEvent {
     pub fn run_ended(run_id: RunId, transition: &RunTransition, open: Option<CodonStatus>) -> Self {
         match transition {
             RunTransition::Complete(_) => Self::RunCompleted { run_id },
-            RunTransition::Fail(_) => Self::RunFailed { run_id },
+            RunTransition::Fail(_) => Self::RunFailed {
+                run_id,
+                interrupted_by: None,
+            },
             RunTransition::Crash(crash) => Self::RunCrashed {
                 run_id,
                 detected_at: crash.end_time,
@@ -292,6 +299,15 @@ impl StateEvent {
     #[must_use]
     pub fn with_cost_as_lower_bound(self) -> Self {
         self.with_note("costIsLowerBound", Value::Bool(true))
+    }
+
+    /// Notes on the end of a run that it was interrupted; other events stay as they are.
+    #[must_use]
+    pub fn with_interruption(mut self, by: InterruptedBy) -> Self {
+        if let Self::RunFailed { interrupted_by, .. } = &mut self {
+            *interrupted_by = Some(by);
+        }
+        self
     }
 
     fn with_note(mut self, name: &str, value: Value) -> Self {
@@ -339,7 +355,7 @@ impl StateEvent {
         match self {
             Self::RunStarted { run_id, .. }
             | Self::RunCompleted { run_id }
-            | Self::RunFailed { run_id }
+            | Self::RunFailed { run_id, .. }
             | Self::RunCrashed { run_id, .. }
             | Self::CodonStarted { run_id, .. }
             | Self::CodonTransitioned { run_id, .. }

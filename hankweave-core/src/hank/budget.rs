@@ -49,8 +49,7 @@ pub struct ContainerBudget {
     /// Share of each direct child, by id: above 0, at most 1.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shares: BTreeMap<String, f64>,
-    /// What happens at the limit; `complete` when absent.
-    #[cfg_attr(feature = "schema", schemars(extend("default" = "complete")))]
+    /// What happens at the limit; when absent `pause` at that of the whole hank, and `complete` at every other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exceeded: Option<OnExceeded>,
 }
@@ -77,4 +76,6 @@ pub enum OnExceeded {
     Complete,
     /// The codon fails and is not tried again.
     Fail,
+    /// The run pauses: it goes on with this codon when the limit is raised.
+    Pause,
 }

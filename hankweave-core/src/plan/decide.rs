@@ -3,10 +3,10 @@
 use super::policy::{Consequence, consequence};
 use super::{ExpandError, LoopStep, Overrun, PlanEntry, Retry, advance_loop};
 use crate::codon::{CodonExecution, Failed};
-use crate::hank::Hank;
+use crate::hank::{Hank, OnFailure};
 use crate::id::CodonId;
 use crate::state::HankweaveState;
-use crate::thread::ExecutionThread;
+use crate::thread::{ExecutionThread, resumed_session};
 
 /// What the runner does next.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,8 +48,11 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
     let Some(newest) = thread.codons.first().map(|entry| entry.codon.as_ref()) else {
         return start(state, thread.next_codon_id.as_ref());
     };
-    if is_run_again(state, thread) {
-        return start(state, thread.next_codon_id.as_ref());
+    let next = thread.next_codon_id.as_ref();
+    let interrupted = newest.interruption().is_some() && next == Some(newest.codon_id());
+    let in_session = next.is_some_and(|id| resumed_session(state, id).is_some());
+    if in_session || (is_run_again(state, thread) && !interrupted) {
+        return start(state, next);
     }
     match newest {
         CodonExecution::Failed(failed) => after_failure(state, thread, hank, newest, failed),
@@ -60,6 +63,28 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
         | CodonExecution::CompletingSentinels(_)
         | CodonExecution::Completed(_)
         | CodonExecution::Skipped(_) => after(state, hank, newest),
+    }
+}
+
+/// The codon because of which somebody has to say where the next run goes on ([`Recovery`](crate::thread::Recovery)): it failed and blocks, or
+/// it was stopped, and its failures would block.
+///
+/// After a pause there is nothing to choose, and what is tried again anyway is tried again.
+#[must_use]
+pub fn obstacle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Option<CodonId> {
+    match decide(state, thread, hank) {
+        Decision::Blocked(BlockedBy::FailedCodon(id)) => Some(id),
+        Decision::Retry(retry) => {
+            let stopped = thread.interruption().is_some_and(|by| !by.is_pause());
+            let config = hank.codon(retry.entry.codon_id.configured());
+            let aborts = config.is_none_or(|config| config.failure_policy() == OnFailure::Abort);
+            (stopped && aborts).then_some(retry.entry.codon_id)
+        }
+        Decision::Start(_)
+        | Decision::Replan(_)
+        | Decision::Wait
+        | Decision::Done
+        | Decision::Blocked(BlockedBy::MissingParent | BlockedBy::ChangedHank(_)) => None,
     }
 }
 

@@ -65,9 +65,12 @@ pub enum Overrun {
 }
 
 impl Overrun {
-    /// What is recorded of the codon. A budget comes first: it ends every loop.
+    /// What is recorded of the codon. A budget comes first: it ends every loop, unless the codon only pauses.
     #[must_use]
     pub fn of(codon: &CodonExecution) -> Self {
+        if codon.interruption().is_some() {
+            return Self::Nothing;
+        }
         match (codon.budget_exceeded(), codon.context_exceeded()) {
             (Some(_), _) => Self::Budget,
             (None, true) => Self::Context,

@@ -12,7 +12,7 @@ use crate::wire::Event;
 
 /// The event that closes an iteration, when `ended` was its last codon ("runtime behaviour", section 7).
 ///
-/// `thread` ends with that codon. A codon that is tried again, or that was stopped with its run, ends nothing.
+/// `thread` ends with that codon. A codon that is tried again, or that was interrupted, ends nothing.
 #[must_use]
 pub fn iteration_end(
     state: &HankweaveState,

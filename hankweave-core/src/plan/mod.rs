@@ -10,7 +10,7 @@ mod expand;
 mod iteration;
 mod policy;
 
-pub use decide::{BlockedBy, Decision, decide};
+pub use decide::{BlockedBy, Decision, decide, obstacle};
 pub use entry::{LoopContext, PlanEntry, PlannedCodon};
 pub use expand::{ExpandError, LoopEnd, LoopStep, MAX_OPEN_ITERATIONS, Overrun, advance_loop, initial_plan};
 pub use iteration::{checkpoint_patterns, iteration_end};

@@ -9,8 +9,7 @@ use crate::agent::FailureReason;
 use crate::codon::{CodonExecution, Failed};
 use crate::hank::{CodonConfig, Hank, OnFailure, RetryConfig};
 use crate::id::CodonId;
-use crate::state::RunStatus;
-use crate::thread::ExecutionThread;
+use crate::thread::{ExecutionThread, ThreadCodon};
 use crate::time::Timestamp;
 
 /// A provider that asks for more patience than this is not listened to.
@@ -21,7 +20,7 @@ const LONGEST_HINT: Duration = Duration::from_secs(60 * 60);
 pub struct Retry {
     /// The codon.
     pub entry: Box<PlanEntry>,
-    /// Which retry this is, from 1; 0 is the first try made again, because it was stopped with its run.
+    /// Which retry this is, from 1; 0 is the first try made again, because it was interrupted.
     pub number: u32,
     /// How many there are at most.
     pub most: u32,
@@ -53,41 +52,42 @@ pub(super) enum Consequence {
 /// The rule of `onFailure` for the newest codon of the thread, which is `failed`.
 pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed) -> Consequence {
     let config = hank.codon(failed.codon_id.configured());
-    match config.map_or(OnFailure::Abort, CodonConfig::failure_policy) {
-        // A codon that was cut off has not failed by itself, so ignoring its failure must not lose it.
-        OnFailure::Ignore if failed.failure_reason.interrupted => Consequence::TryAgain {
-            number: 0,
-            most: 0,
+    let policy = config.map_or(OnFailure::Abort, CodonConfig::failure_policy);
+    let retries = config.and_then(|config| config.retry_config).unwrap_or_default();
+    match policy {
+        // Nothing is wrong with a codon that was interrupted, whatever the policy for its failures is.
+        _ if failed.failure_reason.interrupted => Consequence::TryAgain {
+            number: failures_in_a_row(thread, &failed.codon_id),
+            most: match policy {
+                OnFailure::Retry => retries.retries(),
+                OnFailure::Abort | OnFailure::Ignore => 0,
+            },
             after: Duration::ZERO,
         },
-        OnFailure::Ignore if was_cut_off(thread, failed) => Consequence::Stop,
+        OnFailure::Ignore if was_cut_off(thread) => Consequence::Stop,
         OnFailure::Ignore => Consequence::GoOn,
         OnFailure::Abort => Consequence::Stop,
         OnFailure::Retry if !failed.failure_reason.retriable => Consequence::Stop,
         OnFailure::Retry => {
-            let config = config.and_then(|config| config.retry_config).unwrap_or_default();
             let failures = failures_in_a_row(thread, &failed.codon_id);
-            if failures > config.retries() {
+            if failures > retries.retries() {
                 return Consequence::Stop;
             }
             Consequence::TryAgain {
                 number: failures,
-                most: config.retries(),
-                after: delay(config, failures, &failed.failure_reason),
+                most: retries.retries(),
+                after: delay(retries, failures, &failed.failure_reason),
             }
         }
     }
 }
 
 /// Whether the newest codon was open when its run crashed.
-fn was_cut_off(thread: &ExecutionThread, failed: &Failed) -> bool {
-    let newest = thread.codons.first();
-    newest.is_some_and(|entry| {
-        entry.run_status == RunStatus::Crashed && entry.run_end_time == Some(failed.end_time)
-    })
+fn was_cut_off(thread: &ExecutionThread) -> bool {
+    thread.codons.first().is_some_and(ThreadCodon::was_cut_off)
 }
 
-/// How often the codon failed since it last did something else. A codon that was stopped with its run did not fail by itself.
+/// How often the codon failed since it last did something else. A codon that was interrupted did not fail.
 fn failures_in_a_row(thread: &ExecutionThread, id: &CodonId) -> u32 {
     let failures = thread
         .codons
@@ -108,12 +108,8 @@ fn failures_in_a_row(thread: &ExecutionThread, id: &CodonId) -> u32 {
     u32::try_from(failures).unwrap_or(u32::MAX)
 }
 
-/// Doubles with every failure, unless the provider said how long to wait; never longer than configured. After an interruption there is
-/// nothing to wait for.
+/// Doubles with every failure, unless the provider said how long to wait; never longer than configured.
 fn delay(config: RetryConfig, failures: u32, reason: &FailureReason) -> Duration {
-    if reason.interrupted {
-        return Duration::ZERO;
-    }
     let hint = reason
         .retry_after_ms
         .map(Duration::from_millis)

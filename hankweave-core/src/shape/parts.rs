@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::checker::{Checker, Rule, any_object, kind_of, nullable, optional, required};
 use super::leaf::leaf;
-use crate::agent::FailureKind;
+use crate::agent::{FailureKind, InterruptedBy};
 use crate::codon::{SentinelStatus, UnloadReason};
 use crate::cost::Usd;
-use crate::id::{CheckpointSha, CodonId, LoopId, RunId, SentinelId};
+use crate::id::{CheckpointSha, CodonId, LoopId, RunId, SentinelId, SessionId};
 use crate::state::ContinuationReason;
 use crate::time::Timestamp;
 
@@ -30,6 +30,7 @@ pub(crate) const FAILURE_REASON: &[Rule] = &[
     optional("message", leaf::<String>),
     optional("retryAfterMs", leaf::<u64>),
     optional("interrupted", leaf::<bool>),
+    optional("interruptedBy", leaf::<InterruptedBy>),
     optional("sentinelRefs", |checker, refs| {
         checker.list(refs, leaf::<String>);
     }),
@@ -40,6 +41,7 @@ const FRESH: &[Rule] = &[optional("initialCheckpointSha", leaf::<CheckpointSha>)
 const CONTINUATION: &[Rule] = &[
     required("source", |checker, source| checker.object(source, SOURCE)),
     optional("reason", leaf::<ContinuationReason>),
+    optional("resumedSession", leaf::<SessionId>),
 ];
 
 const SOURCE: &[Rule] = &[

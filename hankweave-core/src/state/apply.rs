@@ -128,10 +128,19 @@ pub(super) fn apply_event(
             start_time: at,
             end_time: None,
             server_pid: *server_pid,
+            interrupted_by: None,
             extra: Default::default(),
         }),
         StateEvent::RunCompleted { run_id } => reducer.end_run(run_id, run::Complete { end_time: at }.into()),
-        StateEvent::RunFailed { run_id } => reducer.end_run(run_id, run::Fail { end_time: at }.into()),
+        StateEvent::RunFailed {
+            run_id,
+            interrupted_by,
+        } => {
+            let position = reducer.running(run_id)?;
+            let applied = reducer.end_run(run_id, run::Fail { end_time: at }.into())?;
+            reducer.run_mut(position).interrupted_by = *interrupted_by;
+            Ok(applied)
+        }
         StateEvent::RunCrashed {
             run_id,
             detected_at,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::{ProblemKind, RunStatus, StateProblem};
+use crate::agent::InterruptedBy;
 use crate::codon::{CODON, CodonExecution, CodonPhase, CodonStatus};
 use crate::cost::Usd;
 use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
@@ -64,6 +65,7 @@ pub(super) const RUN: &[Rule] = &[
     required("startTime", leaf::<Timestamp>),
     optional("endTime", leaf::<Timestamp>),
     required("serverPid", leaf::<Pid>),
+    optional("interruptedBy", leaf::<InterruptedBy>),
 ];
 
 const LOADED: &[Rule] = &[

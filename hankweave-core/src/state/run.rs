@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::agent::InterruptedBy;
 use crate::codon::CodonExecution;
-use crate::id::{CheckpointSha, CodonId, Pid, RunId};
+use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
 use crate::machine::Extra;
 use crate::run::{self, InvalidTransition, RunLife, RunTransition};
 use crate::time::Timestamp;
@@ -40,6 +41,9 @@ pub struct Run {
     pub end_time: Option<Timestamp>,
     /// The process that serves or served it.
     pub server_pid: Pid,
+    /// What interrupted it, when it ended without a failure of its own and can go on; a name of our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted_by: Option<InterruptedBy>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -115,6 +119,9 @@ pub enum StartingConditions {
         /// Why the earlier run is continued.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<ContinuationReason>,
+        /// The session in which the codon that the source names goes on; a name of our own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resumed_session: Option<SessionId>,
         /// Names that other versions wrote; kept as they are.
         #[serde(flatten)]
         #[cfg_attr(feature = "schema", schemars(skip))]
@@ -138,7 +145,28 @@ impl StartingConditions {
         Self::Continuation {
             source,
             reason,
+            resumed_session: None,
             extra: Extra::default(),
+        }
+    }
+
+    /// A run that goes on with the codon at `source`, in the session of its agent.
+    #[must_use]
+    pub fn in_session(source: ContinuationSource, session: SessionId) -> Self {
+        Self::Continuation {
+            source,
+            reason: Some(ContinuationReason::Continue),
+            resumed_session: Some(session),
+            extra: Extra::default(),
+        }
+    }
+
+    /// The session in which the codon that the source names goes on.
+    #[must_use]
+    pub fn resumed_session(&self) -> Option<&SessionId> {
+        match self {
+            Self::Fresh { .. } => None,
+            Self::Continuation { resumed_session, .. } => resumed_session.as_ref(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::agent::InterruptedBy;
 use crate::codon::CodonStatus;
 use crate::event::{Recorded, StateEvent};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
@@ -85,7 +86,20 @@ impl Story {
     #[must_use]
     pub fn run_fails(self) -> Self {
         let run_id = self.current();
-        self.tell(StateEvent::RunFailed { run_id })
+        self.tell(StateEvent::RunFailed {
+            run_id,
+            interrupted_by: None,
+        })
+    }
+
+    /// The current run is interrupted and can go on.
+    #[must_use]
+    pub fn run_pauses(self, by: InterruptedBy) -> Self {
+        let run_id = self.current();
+        self.tell(StateEvent::RunFailed {
+            run_id,
+            interrupted_by: Some(by),
+        })
     }
 
     /// The current run is found to have crashed.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::next::next_codon_id;
+use super::next::{next_codon_id, taken_up};
 use super::walk::{WalkedCodon, walk};
 use crate::codon::{CodonExecution, CodonStatus};
 use crate::event::CheckpointType;
@@ -60,9 +60,9 @@ pub struct ExecutionThread {
     pub total_runs: usize,
     /// Whether some codon of the thread has not ended, in whatever run.
     pub has_running_codon: bool,
-    /// Whether the newest codon failed, or was open when its run ended.
+    /// Whether the newest codon failed, or was open when its run ended. One that was interrupted has not failed.
     pub failed: bool,
-    /// What runs next; `None` when everything is done, something failed or something runs.
+    /// What runs next; `None` when everything is done, something failed or something runs. After an interruption the codon that it cut off.
     pub next_codon_id: Option<CodonId>,
 }
 
@@ -135,7 +135,7 @@ pub fn build(
     let mut thread = ExecutionThread {
         total_runs: walk.runs_visited() - usize::from(matches!(ahead, Cow::Owned(_))),
         has_running_codon: codons.iter().any(|entry| !entry.codon.is_terminal()),
-        failed: codons.first().is_some_and(is_failed),
+        failed: codons.first().is_some_and(is_failed) && start.and_then(taken_up).is_none(),
         next_codon_id: None,
         codons,
     };
@@ -162,6 +162,7 @@ fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
         start_time: Timestamp::UNIX_EPOCH,
         end_time: None,
         server_pid: Pid(0),
+        interrupted_by: None,
         extra: Extra::default(),
     }));
     Cow::Owned(ahead)
@@ -170,7 +171,8 @@ fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
 /// A codon that failed, or that was still open when its run ended badly.
 fn is_failed(entry: &ThreadCodon) -> bool {
     let run_broke = matches!(entry.run_status, RunStatus::Failed | RunStatus::Crashed);
-    entry.codon.status() == CodonStatus::Failed || (!entry.codon.is_terminal() && run_broke)
+    let failed = entry.codon.status() == CodonStatus::Failed && entry.codon.interruption().is_none();
+    failed || (!entry.codon.is_terminal() && run_broke)
 }
 
 fn thread_codon(walked: WalkedCodon<'_>, known: Option<&dyn KnownCheckpoints>) -> ThreadCodon {

@@ -11,7 +11,8 @@ pub use build::{
     CheckpointFacts, CheckpointTable, ExecutionThread, KnownCheckpoints, ThreadCodon, ValidatedCheckpoint,
     build,
 };
-pub use resume::Resume;
+pub use resume::{Recovery, Resume};
+pub use session::resumed_session;
 pub use target::{
     CodonPoint, TargetError, can_continue_from, continuation_checkpoint, position, standing_on,
 };

@@ -5,16 +5,21 @@ use super::walk::rig_setup_target;
 use crate::id::CodonId;
 use crate::state::{HankweaveState, Run, RunStatus};
 
-/// The eight rules in their order; the first that applies decides.
+/// The eight rules in their order; the first that applies decides. They are about runs that came to an end of their own: one that was
+/// interrupted has neither completed nor failed, so it goes on with the codon that it was in, or with the one that it paused before.
 pub(super) fn next_codon_id(
     state: &HankweaveState,
     start: &Run,
     thread: &ExecutionThread,
 ) -> Option<CodonId> {
-    if start.status == RunStatus::Failed || thread.failed || thread.has_running_codon {
+    let failed = start.status == RunStatus::Failed && !was_interrupted(start);
+    if failed || thread.failed || thread.has_running_codon {
         return None;
     }
     let source = start.starting_conditions.source();
+    if let Some(codon) = taken_up(start) {
+        return Some(codon.clone());
+    }
     let parent = source.and_then(|source| state.run(&source.run_id));
     if start.codons.is_empty()
         && let (Some(source), Some(parent)) = (source, parent)
@@ -23,13 +28,31 @@ pub(super) fn next_codon_id(
         return source.after_codon.clone();
     }
     if let Some(newest) = thread.codons.first() {
-        return successor(state, newest.codon.codon_id());
+        let id = newest.codon.codon_id();
+        if newest.codon.interruption().is_some() {
+            let is_planned = state.execution_plan.iter().any(|entry| entry.codon_id == *id);
+            return is_planned.then(|| id.clone());
+        }
+        return successor(state, id);
     }
     match source.and_then(|source| source.after_codon.as_ref()) {
         None => state.execution_plan.first().map(|entry| entry.codon_id.clone()),
         Some(_) if parent.is_none() => None,
         Some(after) => successor(state, after),
     }
+}
+
+/// Whether the run ended because it was interrupted. Older versions recorded that of the codon alone.
+pub(super) fn was_interrupted(run: &Run) -> bool {
+    let newest = run.codons.last();
+    run.interrupted_by.is_some() || newest.is_some_and(|codon| codon.interruption().is_some())
+}
+
+/// The codon that the run was opened to go on with, in the session of its agent, as long as it has not begun.
+pub(super) fn taken_up(run: &Run) -> Option<&CodonId> {
+    let conditions = &run.starting_conditions;
+    let is_due = run.codons.is_empty() && conditions.resumed_session().is_some();
+    conditions.source().filter(|_| is_due)?.after_codon.as_ref()
 }
 
 /// The entry of the plan behind `id`; `None` when it is the last one or not in the plan.

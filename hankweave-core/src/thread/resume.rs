@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::{ExecutionThread, ThreadCodon, ValidatedCheckpoint};
+use crate::agent::InterruptedBy;
 use crate::codon::CodonStatus;
 use crate::event::CheckpointType;
-use crate::id::CheckpointSha;
+use crate::id::{CheckpointSha, SessionId};
 use crate::machine::Extra;
-use crate::state::{ContinuationReason, ContinuationSource, HankweaveState, Run};
+use crate::state::{ContinuationReason, ContinuationSource, HankweaveState, Run, RunStatus};
 
 /// How a new run begins.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +19,8 @@ pub enum Resume {
     Continue(ContinuationSource),
     /// Before the newest codon, which runs again with the files as they are.
     Again(ContinuationSource),
+    /// In the newest codon, with the files as they are: its agent goes on in its session.
+    Session(ContinuationSource, SessionId),
     /// At an earlier point: the files go back to its checkpoint first.
     RollBack(ContinuationSource),
 }
@@ -28,14 +31,57 @@ impl Resume {
     pub fn reason(&self) -> Option<ContinuationReason> {
         match self {
             Self::Fresh => None,
-            Self::Continue(_) => Some(ContinuationReason::Continue),
+            Self::Continue(_) | Self::Session(..) => Some(ContinuationReason::Continue),
             Self::Again(_) => Some(ContinuationReason::Retry),
             Self::RollBack(_) => Some(ContinuationReason::Rollback),
         }
     }
 }
 
+/// Where a run goes on after a failure, a crash or an interruption.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    /// Where it was interrupted: the files stay, and the agent goes on in its session. Where it has none, as from the crash point.
+    Session,
+    /// Back at the last success: the files are taken back, and what was there is kept in a checkpoint.
+    LastSuccess,
+    /// Where it stopped: the files stay, and the codon runs again from its beginning.
+    CrashPoint,
+}
+
 impl ExecutionThread {
+    /// What interrupted the newest codon, if something did.
+    #[must_use]
+    pub fn interruption(&self) -> Option<InterruptedBy> {
+        self.codons.first()?.codon.interruption()
+    }
+
+    /// The session in which the newest codon can go on: it was interrupted, or cut off by a crash, after its agent had named one.
+    #[must_use]
+    pub fn own_session(&self) -> Option<&SessionId> {
+        let newest = self.codons.first()?;
+        let is_lost = newest.codon.interruption() == Some(InterruptedBy::LostSession);
+        let was_cut_off = newest.codon.interruption().is_some() || newest.was_cut_off();
+        newest.codon.session_id().filter(|_| was_cut_off && !is_lost)
+    }
+
+    /// Where a run goes on that nobody told where: in the session after a pause, else where nothing half done is left.
+    #[must_use]
+    pub fn default_recovery(&self) -> Recovery {
+        match self.interruption() {
+            Some(by) if by.is_pause() => Recovery::Session,
+            Some(_) | None => Recovery::LastSuccess,
+        }
+    }
+
+    /// The point in the newest codon at which its agent goes on in its session, with the files as they are; `None` without such a session.
+    #[must_use]
+    pub fn in_session(&self) -> Option<Resume> {
+        let newest = self.codons.first()?;
+        let session = self.own_session()?.clone();
+        Some(Resume::Session(behind(newest), session))
+    }
+
     /// How the run after this thread begins.
     ///
     /// The thread must have been built with the commits that exist. `blocked` tells that the newest codon failed and that its policy does not ignore it.
@@ -43,10 +89,7 @@ impl ExecutionThread {
     pub fn resume(&self, blocked: bool) -> Resume {
         match self.codons.first() {
             None => Resume::Fresh,
-            Some(newest) if !blocked => {
-                let sha = newest.codon.end_checkpoint().map(|(_, sha)| sha.clone());
-                Resume::Continue(source(newest, sha.unwrap_or_else(|| CheckpointSha::new(""))))
-            }
+            Some(newest) if !blocked => Resume::Continue(behind(newest)),
             // The end of the codon that blocks is no way on: behind it the run would be blocked again, for ever.
             Some(newest) => self
                 .last_success()
@@ -115,6 +158,13 @@ impl ExecutionThread {
 }
 
 impl ThreadCodon {
+    /// Whether the codon was open when its run crashed: its end is the moment in which that was noticed.
+    #[must_use]
+    pub fn was_cut_off(&self) -> bool {
+        let crashed = self.run_status == RunStatus::Crashed;
+        crashed && self.run_end_time.is_some() && self.codon.end_time() == self.run_end_time
+    }
+
     /// The confirmed checkpoint of this type.
     #[must_use]
     pub fn checkpoint(&self, checkpoint_type: CheckpointType) -> Option<&ValidatedCheckpoint> {
@@ -146,6 +196,12 @@ fn ends_at(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
     entry.run_id == source.run_id
         && Some(entry.codon.codon_id()) == source.after_codon.as_ref()
         && entry.codon.rig_setup_checkpoint() != Some(&source.checkpoint_sha)
+}
+
+/// The end of the codon, with the files as they are.
+fn behind(entry: &ThreadCodon) -> ContinuationSource {
+    let sha = entry.codon.end_checkpoint().map(|(_, sha)| sha.clone());
+    source(entry, sha.unwrap_or_else(|| CheckpointSha::new("")))
 }
 
 /// The codon's id is written for a rig-setup target as well: the thread needs it ("execution thread", "Choosing where to go back").

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::ExecutionThread;
+use super::next::taken_up;
 use crate::codon::CodonExecution;
 use crate::id::{CodonId, SessionId};
 use crate::plan::PlanEntry;
+use crate::state::HankweaveState;
 
 impl ExecutionThread {
     /// The session that the codon `id` of `plan` resumes; `None` when it begins a new one or when there is nothing to resume.
@@ -22,6 +24,13 @@ impl ExecutionThread {
             .filter(|codon| codon.codon_id() == previous)
             .find_map(resumable_session)
     }
+}
+
+/// The session in which the codon `id` goes on where it was interrupted: the newest run was opened for that, and nothing has run in it yet.
+#[must_use]
+pub fn resumed_session<'a>(state: &'a HankweaveState, id: &CodonId) -> Option<&'a SessionId> {
+    let run = state.runs.front().filter(|run| taken_up(run) == Some(id))?;
+    run.starting_conditions.resumed_session()
 }
 
 impl ExecutionThread {

@@ -154,9 +154,25 @@ pub(crate) enum Color {
     Never,
 }
 
+/// What the exit code of `run` tells.
+const RUN_ENDINGS: &str = "\
+Exit codes:
+  0    every codon has ended
+  1    a codon or the run failed
+  2    wrong usage
+  3    unfinished on purpose, can go on: what everything may use is used up, a usage
+       limit holds, or a command stopped it; `hankweave run` goes on
+  65   bad input, such as a hank with mistakes
+  70   a bug in hankweave
+  74   the disk does not read or write
+  75   another instance works in the directory
+  130  stopped by SIGINT (Ctrl+C)
+  143  stopped by SIGTERM";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a hank, or go on with it
+    #[command(after_long_help = RUN_ENDINGS)]
     Run(Box<RunArgs>),
     /// Write a small hank that runs at once with the scripted agent
     Init(InitArgs),
@@ -242,7 +258,7 @@ pub(crate) struct RunArgs {
     /// Start from the first codon and keep the history.
     #[arg(long)]
     pub(crate) new: bool,
-    /// Where to go on when the newest codon failed or was cut off [default: ask on a terminal, else last-success].
+    /// Where to go on when the newest codon failed or was cut off [default: ask on a terminal, else last-success; after a pause session].
     #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "new")]
     pub(crate) recover: Option<Recover>,
     /// The address on which clients connect. Anything but the loopback opens the server to other machines; a token is needed in any case.
@@ -286,10 +302,10 @@ pub(crate) struct SettingArgs {
     /// Start no codon before it is asked for: commands come from clients, or from standard input, one a line (`help` lists them).
     #[arg(long)]
     pub(crate) no_autostart: bool,
-    /// Spend at most so many US dollars, earlier runs included; replaces what the hank says.
+    /// Spend at most so many US dollars, earlier runs included; replaces what the hank says. When they are spent the run pauses (exit code 3).
     #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true)]
     pub(crate) max_cost: Option<Usd>,
-    /// Run for at most so many seconds, earlier runs included; replaces what the hank says.
+    /// Run for at most so many seconds, earlier runs included; replaces what the hank says. When they are over the run pauses (exit code 3).
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) max_time: Option<f64>,
     /// Copy the files of `outputFiles` there when their codon has completed [default: they stay in the workspace].
@@ -336,6 +352,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Recover {
+    /// Keep the files as they are, and let the agent go on in its session where it was interrupted.
+    Session,
     /// Take the files back to the last success; what was there is kept in a checkpoint.
     LastSuccess,
     /// Keep the files as they are and run the codon again.

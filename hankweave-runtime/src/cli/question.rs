@@ -2,8 +2,10 @@
 
 use std::io::{self, BufRead, IsTerminal};
 
+use hankweave_core::event::CheckpointType;
+
 use crate::embed::Recovery;
-use crate::runner::Trouble;
+use crate::runner::{Trouble, WayBack};
 use crate::screen;
 
 /// What a person wants.
@@ -15,51 +17,105 @@ pub(super) enum Answer {
     Nothing,
 }
 
-/// Asks on a terminal. Where nobody can be asked, the answer is the last success, which loses nothing.
-pub(super) fn ask(trouble: &Trouble) -> Answer {
+/// Asks on a terminal. Where nobody can be asked nothing is chosen, and the run goes on as without a word.
+pub(super) fn ask(trouble: &Trouble) -> Option<Answer> {
     let input = io::stdin();
     if !input.is_terminal() || !io::stderr().is_terminal() {
-        return Answer::Recover(Recovery::LastSuccess);
+        return None;
     }
-    answer(trouble, &mut input.lock(), &mut |question| screen::ask(question))
+    Some(answer(trouble, &mut input.lock(), &mut |question| {
+        screen::ask(question)
+    }))
 }
 
-/// Repeats the question until the answer is one of the three; no answer at all means to do nothing.
+/// Repeats the question until the answer is one of the offers; no answer at all means to do nothing.
 fn answer(
     trouble: &Trouble,
     input: &mut dyn BufRead,
     put: &mut dyn FnMut(String) -> io::Result<()>,
 ) -> Answer {
+    let offers = offers(trouble);
     loop {
         let mut line = String::new();
         // Who cannot read the question or answer it does not want anything to happen.
-        if put(question(trouble)).is_err() || !matches!(input.read_line(&mut line), Ok(1..)) {
+        if put(question(trouble, &offers)).is_err() || !matches!(input.read_line(&mut line), Ok(1..)) {
             return Answer::Nothing;
         }
-        match line.trim() {
-            "1" | "last-success" => return Answer::Recover(Recovery::LastSuccess),
-            "2" | "crash-point" => return Answer::Recover(Recovery::CrashPoint),
-            "q" | "quit" => return Answer::Nothing,
-            _ => {}
+        let typed = line.trim();
+        if matches!(typed, "q" | "quit") {
+            return Answer::Nothing;
+        }
+        let number = typed
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| number.checked_sub(1));
+        let chosen = number.and_then(|index| offers.get(index));
+        if let Some(offer) = chosen.or_else(|| offers.iter().find(|offer| offer.name == typed)) {
+            return Answer::Recover(offer.recovery);
         }
     }
 }
 
-fn question(trouble: &Trouble) -> String {
+/// One way to go on.
+struct Offer {
+    recovery: Recovery,
+    /// As `--recover` names it.
+    name: &'static str,
+    what: String,
+}
+
+/// What there is to choose from. What does not exist is not offered.
+fn offers(trouble: &Trouble) -> Vec<Offer> {
     let codon = &trouble.codon;
-    let what = match (trouble.crashed, &trouble.reason) {
-        (true, _) => "was cut off when its run crashed".to_owned(),
-        (false, Some(reason)) => format!("failed: {reason}"),
-        (false, None) => "failed".to_owned(),
+    let kept = "what is there now is kept in a checkpoint";
+    let back = match &trouble.last_success {
+        WayBack::Behind(success) => format!("go back to the last success, {success}; {kept}"),
+        WayBack::Into(other, CheckpointType::RigSetup) if other == codon => {
+            format!("go back to where {codon} began, behind its rig; {kept}")
+        }
+        WayBack::Into(other, kind) => format!("go back to the checkpoint of {other} ({kind}); {kept}"),
+        WayBack::Beginning => {
+            format!(
+                "start over with the first codon and the files of then, for nothing has completed yet; {kept}"
+            )
+        }
     };
-    let last = match &trouble.last_success {
-        Some(success) => format!("the last success, {success}"),
-        None => "the beginning, for there was no success yet".to_owned(),
+    let session = trouble.session.then(|| Offer {
+        recovery: Recovery::Session,
+        name: "session",
+        what: format!("keep the files as they are and let {codon} go on in its session"),
+    });
+    let others = [
+        Offer {
+            recovery: Recovery::LastSuccess,
+            name: "last-success",
+            what: back,
+        },
+        Offer {
+            recovery: Recovery::CrashPoint,
+            name: "crash-point",
+            what: format!("keep the files as they are and run {codon} again from its beginning"),
+        },
+    ];
+    session.into_iter().chain(others).collect()
+}
+
+fn question(trouble: &Trouble, offers: &[Offer]) -> String {
+    let reason = trouble.reason.as_deref();
+    let what = match reason {
+        _ if trouble.crashed => "was cut off when its run crashed".to_owned(),
+        Some(reason) if trouble.stopped => format!("was stopped: {reason}"),
+        None if trouble.stopped => "was stopped".to_owned(),
+        Some(reason) => format!("failed: {reason}"),
+        None => "failed".to_owned(),
     };
-    format!(
-        "{codon} {what}\n  1  go back to {last}; what is there now is kept in a checkpoint\n  \
-         2  keep the files as they are and run {codon} again\n  q  do nothing\nWhere shall it go on? [1/2/q] "
-    )
+    let mut text = format!("{} {what}\n", trouble.codon);
+    let mut keys = String::new();
+    for (number, offer) in (1..).zip(offers) {
+        text += &format!("  {number}  {}\n", offer.what);
+        keys += &format!("{number}/");
+    }
+    format!("{text}  q  do nothing\nWhere shall it go on? [{keys}q] ")
 }
 
 #[cfg(test)]
@@ -72,7 +128,9 @@ mod tests {
             codon: "b".parse().unwrap(),
             reason: Some("oh no".to_owned()),
             crashed: false,
-            last_success: Some("a".parse().unwrap()),
+            stopped: false,
+            session: false,
+            last_success: WayBack::Behind("a".parse().unwrap()),
         };
         let mut text = String::new();
         let mut put = |question: String| {
@@ -91,5 +149,46 @@ mod tests {
         answers("what?\n\n2\n", Answer::Recover(Recovery::CrashPoint), 3);
         answers("q\n", Answer::Nothing, 1);
         answers("", Answer::Nothing, 1);
+    }
+
+    // Nothing is offered that does not exist, and the session comes first where there is one.
+    #[test]
+    fn what_is_offered_is_what_there_is() {
+        let stopped = |session, last_success| Trouble {
+            codon: "survey".parse().unwrap(),
+            reason: Some("interrupted by SIGINT".to_owned()),
+            crashed: false,
+            stopped: true,
+            session,
+            last_success,
+        };
+        let ask = |trouble: &Trouble, typed: &str| {
+            let mut text = String::new();
+            let mut put = |question: String| {
+                text.push_str(&question);
+                Ok(())
+            };
+            let answer = answer(trouble, &mut typed.as_bytes(), &mut put);
+            (answer, text)
+        };
+        let (chosen, text) = ask(&stopped(true, WayBack::Beginning), "1\n");
+        assert_eq!(chosen, Answer::Recover(Recovery::Session));
+        assert!(
+            text.starts_with("survey was stopped: interrupted by SIGINT\n  1  keep the files"),
+            "{text}"
+        );
+        assert!(text.contains("start over") && !text.contains("success"), "{text}");
+        assert!(text.ends_with("[1/2/3/q] "), "{text}");
+
+        let without = stopped(
+            false,
+            WayBack::Into("survey".parse().unwrap(), CheckpointType::RigSetup),
+        );
+        let (chosen, text) = ask(&without, "session\ncrash-point\n");
+        assert_eq!(chosen, Answer::Recover(Recovery::CrashPoint));
+        assert!(
+            text.contains("where survey began") && !text.contains("session"),
+            "{text}"
+        );
     }
 }

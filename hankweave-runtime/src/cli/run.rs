@@ -25,7 +25,7 @@ use crate::recovery::{OpenError, PreflightError};
 use crate::report::{Ending, Report};
 use crate::runner::{RunError, RunOutcome, RunResult};
 use crate::server::{ServeError, ServerOptions};
-use crate::shutdown::Shutdown;
+use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::TransitionError;
 use crate::world::disk::{Disk, FileKind, RealDisk};
 use crate::world::environment::make_new_files_private;
@@ -63,10 +63,11 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         output: output_directory(args, &configuration)?,
         ceiling: configuration.ceiling(),
         prices,
-        recovery: match args.recover {
-            Some(Recover::CrashPoint) => Recovery::CrashPoint,
-            Some(Recover::LastSuccess) | None => Recovery::LastSuccess,
-        },
+        recovery: args.recover.map(|recover| match recover {
+            Recover::Session => Recovery::Session,
+            Recover::CrashPoint => Recovery::CrashPoint,
+            Recover::LastSuccess => Recovery::LastSuccess,
+        }),
         ..RunOptions::default()
     });
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -148,13 +149,16 @@ async fn serve(
         let answer = tokio::select! {
             biased;
             never = &mut watch => match never {},
-            () = shutdown.requested() => Answer::Nothing,
+            () = shutdown.requested() => Some(Answer::Nothing),
             answer = ask => answer,
         };
         match answer {
-            Answer::Recover(recovery) => hankweave.recover(recovery),
-            Answer::Nothing if shutdown.cause().is_some() => {}
-            Answer::Nothing => return leave(hankweave, ExitCode::from(FailureKind::Failed.code())).await,
+            None => {}
+            Some(Answer::Recover(recovery)) => hankweave.recover(recovery),
+            Some(Answer::Nothing) if shutdown.cause().is_some() => {}
+            Some(Answer::Nothing) => {
+                return leave(hankweave, ExitCode::from(FailureKind::Failed.code())).await;
+            }
         }
     }
     if shutdown.cause().is_some() {
@@ -215,7 +219,10 @@ async fn serve(
                     "git --git-dir={} log --all --oneline",
                     path_word(&execution.join(crate::paths::STATE_DIR).join("checkpoints"))
                 ),
-                resume: typed.run(),
+                resume: match &outcome.result {
+                    RunResult::Paused(pause) => typed.run_with_more(pause.more),
+                    _ => typed.run(),
+                },
                 over: typed.run_with(&[Change::Flag("new")]),
                 back: typed.command("thread"),
             },
@@ -262,11 +269,16 @@ fn choose_report(global: &Global, args: &RunArgs) -> Report {
     }
 }
 
+/// Unfinished on purpose: the next run goes on.
+const PAUSED: u8 = 3;
+
 fn exit_code(outcome: &RunOutcome) -> u8 {
     match &outcome.result {
         RunResult::Completed | RunResult::NothingToDo => 0,
         RunResult::Failed(_) | RunResult::OutputFailed(..) => FailureKind::Failed.code(),
         RunResult::Unsaved(_) => FailureKind::Io.code(),
+        RunResult::Paused(_) => PAUSED,
+        RunResult::Stopped(StopCause::Request) if outcome.done => 0,
         RunResult::Stopped(cause) => cause.exit_code(),
     }
 }

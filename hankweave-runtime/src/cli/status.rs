@@ -2,20 +2,28 @@
 
 use std::fmt::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use hankweave_core::codon::CodonStatus;
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::{Ceiling, Whole};
+use hankweave_core::codon::CodonExecution;
 use hankweave_core::id::CodonId;
+use hankweave_core::plan::{BlockedBy, Decision, Retry, decide};
 use hankweave_core::state::{HankweaveState, Run, RunStatus};
 use hankweave_core::thread::{self, ExecutionThread};
+use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
 use serde_json::json;
 
 use super::args::{Execution, Global};
 use super::exit::Failure;
 use super::typed::{Change, Typed};
+use crate::client::is_served;
 use crate::paths::ExecutionDir;
-use crate::report::{self, codon_line};
+use crate::recovery::remembered_hank;
+use crate::report::{self, at_its_budget, codon_line, standing};
 use crate::runner::{self, CodonSummary};
+use crate::world::clock::{Clock, SystemClock};
 use crate::world::disk::RealDisk;
 
 pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
@@ -25,6 +33,9 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
         state: &state,
         thread: &thread,
         typed: Typed::about(&execution.execution),
+        live: is_served(&execution.execution),
+        decision: decision(execution, &state, &thread),
+        now: SystemClock.now(),
         unfinished: unfinished(execution, &thread),
         budget: super::state::budget_summary(&execution.execution)?,
     };
@@ -34,11 +45,20 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "run": state.runs.front().map(|run| json!({
                 "runId": run.run_id,
                 "status": run.status,
+                "interruptedBy": run.interrupted_by,
                 "startTime": run.start_time,
                 "endTime": run.end_time,
                 "codons": run.codons.iter().map(|codon| CodonSummary::of(codon)).collect::<Vec<_>>(),
                 "cost": run.spend(),
                 "costIsLowerBound": run.cost_is_lower_bound(),
+            })),
+            "live": look.live,
+            "outlook": state.runs.front().map(|run| look.outlook(run)),
+            "retry": look.retry().map(|retry| json!({
+                "codonId": retry.entry.codon_id,
+                "number": retry.number,
+                "most": retry.most,
+                "inSeconds": retry.remaining(look.now).as_secs_f64(),
             })),
             "failed": thread.failed,
             "hasRunningCodon": thread.has_running_codon,
@@ -66,6 +86,11 @@ struct Look<'a> {
     state: &'a HankweaveState,
     thread: &'a ExecutionThread,
     typed: Typed,
+    /// A process works in the directory.
+    live: bool,
+    /// What the run does next, by its hank; `None` when that is not found.
+    decision: Option<Decision>,
+    now: Timestamp,
     /// The codon that has ended, and what follows its end has not.
     unfinished: Option<CodonId>,
     /// What the last run told of budgets when it ended.
@@ -80,25 +105,22 @@ impl Look<'_> {
         };
         writeln!(
             text,
-            "run {} is {} (since {})",
-            run.run_id, run.status, run.start_time
+            "run {} {} (since {})",
+            run.run_id,
+            self.standing(run),
+            run.start_time
         )?;
         for entry in state.execution_plan.iter() {
             let id = &entry.codon_id;
             match thread.codons.iter().find(|known| known.codon.codon_id() == id) {
                 Some(known) => {
                     let codon = CodonSummary::of(&known.codon);
-                    let line = codon_line(
-                        codon.status,
-                        codon.duration,
-                        codon.tokens.total(),
-                        &codon.told_cost(),
-                    );
+                    let line = self.line(&known.codon, &codon);
                     writeln!(text, "  {:<24} {line}", id.as_str())?;
                     if let Some(message) = codon.failure.and_then(|failure| failure.message) {
                         writeln!(text, "    {message}")?;
                     } else if let Some(exceeded) = codon.budget_exceeded {
-                        writeln!(text, "    its budget is used up: {exceeded}")?;
+                        writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
                     }
                 }
                 None => writeln!(text, "  {:<24} planned", id.as_str())?,
@@ -152,12 +174,45 @@ impl Look<'_> {
         } = self;
         let mut commands = Vec::new();
         let mut offer = |command: String, purpose: &str| commands.push((command, purpose.to_owned()));
-        if thread.has_running_codon || state.runs.is_empty() {
+        let Some(run) = state.runs.front() else {
+            return commands;
+        };
+        if self.is_working(run) {
+            offer(typed.command("attach"), "follows it");
+            if let Some(Decision::Start(entry)) = self.decision.as_ref().filter(|_| !thread.has_running_codon)
+            {
+                let starts = format!("starts {}, unless that happens by itself", entry.codon_id);
+                offer(typed.command("next"), &starts);
+            }
+            offer(typed.command("stop"), "stops it; the next run goes on");
             return commands;
         }
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
-        if let Some(next) = &thread.next_codon_id {
-            offer(typed.run(), &format!("goes on with {next}"));
+        if let Some(cut_off) = run.open_codon() {
+            let id = cut_off.codon_id();
+            if cut_off.session_id().is_some() {
+                let goes_on = format!("keeps the files and lets {id} go on in its session");
+                offer(typed.run_with(&[Change::Set("recover", "session")]), &goes_on);
+            }
+            offer(
+                typed.run(),
+                &format!("goes back to the last success and runs {id} again"),
+            );
+            let again = format!("keeps the files and runs {id} again from its beginning");
+            offer(typed.run_with(&[Change::Set("recover", "crash-point")]), &again);
+        } else if let Some(next) = thread.next_codon_id.as_ref().filter(|_| self.is_stopped()) {
+            if thread.own_session().is_some() {
+                let goes_on = format!("keeps the files and lets {next} go on in its session");
+                offer(typed.run_with(&[Change::Set("recover", "session")]), &goes_on);
+            }
+            offer(
+                typed.run(),
+                "goes back to the last success and on from there, unless `onFailure` says otherwise",
+            );
+            let again = format!("keeps the files and runs {next} again from its beginning");
+            offer(typed.run_with(&[Change::Set("recover", "crash-point")]), &again);
+        } else if let Some(next) = &thread.next_codon_id {
+            offer(typed.run_with_more(self.more()), &format!("goes on with {next}"));
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             offer(
@@ -191,31 +246,112 @@ impl Look<'_> {
         commands
     }
 
+    /// Whether the newest run goes on: a process that only brings the directory in order has none.
+    fn is_working(&self, run: &Run) -> bool {
+        self.live && run.status == RunStatus::Running
+    }
+
+    /// Whether the newest codon was stopped with its run, so that somebody may choose where it goes on.
+    fn is_stopped(&self) -> bool {
+        self.thread.interruption().is_some_and(|by| !by.is_pause())
+    }
+
+    /// The retry that a live run waits for.
+    fn retry(&self) -> Option<&Retry> {
+        let run = self.state.runs.front().filter(|run| self.is_working(run));
+        match (run, &self.decision) {
+            (Some(_), Some(Decision::Retry(retry))) => Some(retry),
+            _ => None,
+        }
+    }
+
+    /// With how much more a run goes on that paused at a ceiling.
+    fn more(&self) -> Ceiling {
+        let Some(Event::BudgetSummary { ceiling, .. }) = &self.budget else {
+            return Ceiling::default();
+        };
+        let paused = self.state.runs.front().and_then(|run| run.interrupted_by);
+        if paused != Some(InterruptedBy::Ceiling) {
+            return Ceiling::default();
+        }
+        let seconds = ceiling.max_time_seconds;
+        let ceiling = Ceiling {
+            max_dollars: ceiling.max_dollars,
+            max_time: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        };
+        Whole::at(self.now, ceiling, self.state).more()
+    }
+
+    /// How the run stands.
+    fn standing(&self, run: &Run) -> String {
+        match (run.status, run.interrupted_by) {
+            (RunStatus::Running, _) if !self.live => "was cut off: its process is gone".to_owned(),
+            (_, Some(by)) if by.is_pause() => "is paused".to_owned(),
+            (_, Some(_)) => "was stopped".to_owned(),
+            (status, None) => format!("is {status}"),
+        }
+    }
+
+    /// A codon in one line.
+    fn line(&self, codon: &CodonExecution, summary: &CodonSummary) -> String {
+        let cut_off = !codon.is_terminal() && !self.live;
+        let standing = match cut_off {
+            true => "cut off",
+            false => standing(summary.status, summary.interrupted_by),
+        };
+        let elapsed = match codon.end_time() {
+            Some(_) => Some(summary.duration),
+            // Nobody knows when the process was gone.
+            None if cut_off => None,
+            None => Some(self.now.since(*codon.start_time())),
+        };
+        codon_line(standing, elapsed, summary.tokens.total(), &summary.told_cost())
+    }
+
     /// What is next, or what blocks.
     fn outlook(&self, run: &Run) -> String {
         let thread = &self.thread;
+        if let Some(open) = run.open_codon() {
+            let id = open.codon_id();
+            return match self.live {
+                true => format!("{id} is running"),
+                false => format!("{id} was cut off; the next run goes on with it or before it"),
+            };
+        }
+        if let Some(words) = self.between(run) {
+            return words;
+        }
         if let Some(next) = &thread.next_codon_id {
             return format!("next: {next}");
         }
-        if self.is_blocked() {
-            let newest = thread
-                .codons
-                .first()
-                .map_or("", |entry| entry.codon.codon_id().as_str());
-            return format!("blocked: {newest} failed");
+        let newest = thread.codons.first().map(|entry| entry.codon.codon_id().as_str());
+        match newest {
+            Some(newest) if self.is_blocked() => format!("blocked: {newest} failed"),
+            Some(_) if thread.failed => "the plan has ended".to_owned(),
+            Some(_) | None => "nothing is left to do".to_owned(),
         }
-        if thread.has_running_codon {
-            return "a codon is running".to_owned();
-        }
-        let all_ended = run
-            .codons
-            .iter()
-            .all(|codon| codon.status() != CodonStatus::Failed);
-        if all_ended {
-            "nothing is left to do".to_owned()
-        } else {
-            "the plan has ended".to_owned()
-        }
+    }
+
+    /// What a live run does while no codon runs.
+    fn between(&self, run: &Run) -> Option<String> {
+        let decision = self.decision.as_ref().filter(|_| self.is_working(run))?;
+        Some(match decision {
+            Decision::Retry(retry) => {
+                let id = &retry.entry.codon_id;
+                let which = match retry.number {
+                    0 => "is run again".to_owned(),
+                    number => format!("failed and is tried again (retry {number} of {})", retry.most),
+                };
+                let left = report::duration(retry.remaining(self.now));
+                format!("{id} {which} in {left}")
+            }
+            Decision::Start(entry) => format!("no codon runs at the moment; next: {}", entry.codon_id),
+            Decision::Blocked(BlockedBy::FailedCodon(id)) => {
+                format!("{id} failed; the run waits for somebody to say what is to be done")
+            }
+            Decision::Done => "every codon of the plan has ended; the run waits for a command".to_owned(),
+            Decision::Blocked(_) | Decision::Replan(_) | Decision::Wait => return None,
+        })
     }
 
     /// Whether a failure keeps the next run from simply going on. A run that completed all the same had ignored it ("hank configuration",
@@ -225,6 +361,13 @@ impl Look<'_> {
         let completed = newest.is_some_and(|entry| entry.run_status == RunStatus::Completed);
         self.thread.failed && !(completed && self.state.pending_rollback.is_none())
     }
+}
+
+/// What the run does next, asked of the hank that ran here last.
+fn decision(execution: &Execution, state: &HankweaveState, thread: &ExecutionThread) -> Option<Decision> {
+    let dir = ExecutionDir::new(execution.execution.clone());
+    let hank = remembered_hank(&RealDisk, &dir).ok()??.hank?;
+    Some(decide(state, thread, &hank))
 }
 
 /// The newest codon, when a note says that something of it is still to be done.

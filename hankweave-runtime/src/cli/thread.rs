@@ -12,7 +12,8 @@ use serde::Serialize;
 use super::args::{Global, ThreadArgs};
 use super::exit::Failure;
 use super::state;
-use crate::report::codon_line;
+use crate::client::is_served;
+use crate::report::{codon_line, standing};
 use crate::runner::CodonSummary;
 use crate::screen::tell;
 
@@ -39,7 +40,9 @@ pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
     let mut text = String::new();
     // Writing to a String cannot fail.
     let pending = document.pending_rollback.as_ref().filter(|_| args.run.is_none());
-    let _ = write(&mut text, pending, &thread);
+    // A lonely file tells nothing about processes.
+    let live = args.document.state.is_some() || is_served(&args.document.execution.execution);
+    let _ = write(&mut text, pending, &thread, live);
     super::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -52,7 +55,12 @@ struct Report<'a> {
     sessions: BTreeMap<&'a CodonId, Option<&'a SessionId>>,
 }
 
-fn write(text: &mut String, pending: Option<&PendingRollback>, thread: &ExecutionThread) -> std::fmt::Result {
+fn write(
+    text: &mut String,
+    pending: Option<&PendingRollback>,
+    thread: &ExecutionThread,
+    live: bool,
+) -> std::fmt::Result {
     if let Some(pending) = pending {
         let sha = pending.source.checkpoint_sha.short();
         writeln!(
@@ -70,8 +78,8 @@ fn write(text: &mut String, pending: Option<&PendingRollback>, thread: &Executio
         }
         let codon = CodonSummary::of(&entry.codon);
         let line = codon_line(
-            codon.status,
-            codon.duration,
+            standing(codon.status, codon.interrupted_by),
+            Some(codon.duration),
             codon.tokens.total(),
             &codon.told_cost(),
         );
@@ -89,7 +97,8 @@ fn write(text: &mut String, pending: Option<&PendingRollback>, thread: &Executio
     match (&thread.next_codon_id, thread.failed, thread.has_running_codon) {
         (Some(next), ..) => writeln!(text, "next: {next}"),
         (None, true, _) => writeln!(text, "nothing is next: the newest codon failed"),
-        (None, false, true) => writeln!(text, "nothing is next: a codon is running"),
+        (None, false, true) if live => writeln!(text, "nothing is next: a codon is running"),
+        (None, false, true) => writeln!(text, "nothing is next: a codon was cut off, its process is gone"),
         (None, false, false) => writeln!(text, "nothing is next"),
     }
 }

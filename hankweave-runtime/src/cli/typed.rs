@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use hankweave_core::budget::Ceiling;
+
 use crate::invocation::{GivenOption, Invocation};
 use crate::recovery;
 use crate::screen::one_line;
@@ -133,6 +135,18 @@ impl Typed {
             true => format!("(cd {} && {command})", path_word(&run.folder)),
             false => command,
         }
+    }
+
+    /// The command that goes on with a higher ceiling, as far as `more` says one.
+    pub(super) fn run_with_more(&self, more: Ceiling) -> String {
+        let dollars = more
+            .max_dollars
+            .map(|dollars| format!("{:.2}", dollars.as_dollars()));
+        let time = more.max_time.map(|time| time.as_secs().to_string());
+        let dollars = dollars.as_deref().map(|dollars| Change::Set("max-cost", dollars));
+        let time = time.as_deref().map(|time| Change::Set("max-time", time));
+        let changes: Vec<Change<'_>> = dollars.into_iter().chain(time).collect();
+        self.run_with(&changes)
     }
 
     /// A path of the run as it is typed here.

@@ -193,6 +193,11 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<Endpoint, FindError> {
     ))
 }
 
+/// Whether a process works in this execution directory, as far as its lock file tells.
+pub(crate) fn is_served(execution: &Path) -> bool {
+    read_record(&RealDisk, &execution.join(STATE_DIR)).is_some_and(|record| is_live(&record))
+}
+
 /// Whether the process that wrote the record is still the one that has its number: nobody else may see our token.
 fn is_live(record: &LockRecord) -> bool {
     let identity = SystemIdentity;

@@ -1,7 +1,7 @@
 //! What a codon may use, watched from its first record to its end ("hank configuration", section 6.3).
 
-use hankweave_core::agent::{ExitOutcome, FailureReason};
-use hankweave_core::budget::{BudgetExceeded, Meter};
+use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
+use hankweave_core::budget::{BudgetExceeded, Limits, Meter};
 use hankweave_core::codon::{Active, Codon, Edge, Fail, Failed, Preparing, Running, Skip, Skipped};
 use hankweave_core::hank::OnExceeded;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ pub(super) async fn begin(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> 
     }
 }
 
-/// Ends a codon that reached a limit before its agent worked: what has no work to complete is skipped.
+/// Ends a codon that reached a limit before its agent worked: what has no work to complete is skipped, unless the run pauses.
 pub(super) async fn end_before_work<S: Active>(
     codon: &CodonRun<'_>,
     state: Codon<S>,
@@ -30,9 +30,14 @@ where
     Skip: Edge<S, To = Skipped>,
 {
     let notes = Notes::of_budget(exceeded);
-    match codon.limits.on_exceeded {
+    match codon.limits.consequence(&exceeded) {
         OnExceeded::Complete => codon.skip(state, exit_code, notes).await,
         OnExceeded::Fail => codon.fail_with(state, exit_code, used_up(exceeded), notes).await,
+        OnExceeded::Pause => {
+            codon
+                .fail_with(state, exit_code, paused(codon, exceeded), notes)
+                .await
+        }
     }
 }
 
@@ -44,17 +49,32 @@ pub(super) async fn end(
     exceeded: BudgetExceeded,
 ) -> Stage<CodonEnd> {
     let notes = Notes::of_budget(exceeded);
-    match codon.limits.on_exceeded {
-        OnExceeded::Complete => complete(codon, running, exit, notes).await,
-        OnExceeded::Fail => {
-            let code = exit_code(exit);
-            Err(codon.fail_with(running, code, used_up(exceeded), notes).await)
+    let reason = match codon.limits.consequence(&exceeded) {
+        OnExceeded::Complete => return complete(codon, running, exit, notes).await,
+        // Its last answer has used up what was left, and its work is done: the run pauses before the next codon.
+        OnExceeded::Pause if exit.verdict.is_success() => {
+            return complete(codon, running, exit, Notes::default()).await;
         }
-    }
+        OnExceeded::Fail => used_up(exceeded),
+        OnExceeded::Pause => paused(codon, exceeded),
+    };
+    Err(codon.fail_with(running, exit_code(exit), reason, notes).await)
 }
 
 fn used_up(exceeded: BudgetExceeded) -> FailureReason {
     FailureReason::unknown(false, format!("the budget is used up: {exceeded}"))
+}
+
+fn paused(codon: &CodonRun<'_>, exceeded: BudgetExceeded) -> FailureReason {
+    FailureReason::interrupted(InterruptedBy::Ceiling, why_paused(&codon.limits, exceeded))
+}
+
+/// Why a run pauses, in words; of the whole the run tells more.
+pub(crate) fn why_paused(limits: &Limits, exceeded: BudgetExceeded) -> String {
+    match limits.is_of_the_whole(&exceeded) {
+        true => "the budget of the whole is used up".to_owned(),
+        false => format!("its budget is used up: {exceeded}"),
+    }
 }
 
 impl CodonRun<'_> {

@@ -268,7 +268,7 @@ impl CodonRun<'_> {
         if let Err(error) = recorded.await {
             return Ended::Unrecorded(error);
         }
-        let ignored = self.config.failure_policy() == OnFailure::Ignore;
+        let ignored = self.config.failure_policy() == OnFailure::Ignore && !reason.interrupted;
         self.run
             .tell(wire::Event::CodonCompleted {
                 codon_id: self.entry.codon_id.clone(),

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, Verdict};
+use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, InterruptedBy, Verdict};
 use hankweave_core::budget::BudgetExceeded;
 use hankweave_core::codon::{Codon, Initializing, Run, Running};
 use hankweave_core::id::SessionId;
 use hankweave_core::wire;
 
 use super::budget;
-use super::context::{CodonRun, Stage};
+use super::context::{CodonRun, Ended, Stage};
 use super::orders::Interruption;
 use super::run::halt;
 use crate::driver::RunningAgent;
@@ -31,6 +31,11 @@ pub(super) async fn initialize(
     mut agent: RunningAgent,
 ) -> Stage<(Codon<Running>, RunningAgent)> {
     match wait_for_session(codon, &mut agent).await {
+        Opening::Session(other) if codon.in_own_session && codon.session.as_ref() != Some(&other) => {
+            let code = halt(codon, &mut agent).await;
+            let why = "the agent began another one";
+            Err(lost_session(codon, initializing, code, why).await)
+        }
         Opening::Session(claude_session_id) => {
             let start_time = initializing.start_time;
             let previous_session_id = initializing.previous_session_id.clone();
@@ -55,6 +60,10 @@ pub(super) async fn initialize(
                 })
                 .await;
             Ok((running, agent))
+        }
+        Opening::Ended(reason, exit_code) if codon.in_own_session => {
+            let why = reason.message.unwrap_or_else(|| "the agent ended".to_owned());
+            Err(lost_session(codon, initializing, exit_code, &why).await)
         }
         Opening::Ended(reason, exit_code) => Err(codon.fail(initializing, exit_code, reason).await),
         Opening::Interrupted(why, exit_code) => Err(codon.end_early(initializing, exit_code, why).await),
@@ -98,6 +107,23 @@ pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAg
             },
         }
     }
+}
+
+/// Ends a codon whose agent did not go on with its session: another record of it begins again, from its prompt.
+async fn lost_session(
+    codon: &CodonRun<'_>,
+    initializing: Codon<Initializing>,
+    exit_code: i64,
+    why: &str,
+) -> Ended {
+    let id = &codon.entry.codon_id;
+    let session = codon.session.as_ref().map_or("", SessionId::as_str);
+    let message = format!("its session {session} cannot be resumed: {why}");
+    let info = format!("{id} runs again from its beginning, with the files as they are");
+    let reason = FailureReason::interrupted(InterruptedBy::LostSession, message);
+    let ended = codon.fail(initializing, exit_code, reason).await;
+    codon.run.tell(wire::Event::Info { message: info }).await;
+    ended
 }
 
 /// An agent that ended before it named a session has failed, whatever its exit code ("reliability and security", rule S5).

@@ -22,6 +22,7 @@ mod silence;
 mod start;
 mod watch;
 
+pub(crate) use budget::why_paused;
 pub(crate) use context::{CodonRun, RigNeed, RunContext, marker};
 pub(crate) use finish::CodonEnd;
 pub(crate) use orders::{Order, Orders};

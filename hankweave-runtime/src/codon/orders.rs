@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use hankweave_core::agent::FailureReason;
+use hankweave_core::agent::{FailureReason, InterruptedBy};
 use hankweave_core::codon::{Active, Codon, Edge, Fail, Failed, Skip, Skipped};
 use hankweave_core::wire::Event;
 use tokio_util::sync::CancellationToken;
@@ -128,8 +128,8 @@ impl CodonRun<'_> {
             }
             Interruption::Stopped(cause) => {
                 let cause = cause.map_or("stopped", StopCause::as_str);
-                self.fail(codon, exit_code, FailureReason::interrupted(cause))
-                    .await
+                let reason = FailureReason::interrupted(InterruptedBy::Stop, cause);
+                self.fail(codon, exit_code, reason).await
             }
             Interruption::Failure(reason) => self.fail(codon, exit_code, reason).await,
         }

@@ -133,6 +133,10 @@ impl Places {
     }
 }
 
+/// What an agent is told that goes on in its own session. Its task stands at the beginning of the conversation.
+const GO_ON: &str = "You were interrupted before you had finished. Your earlier work and the files are as you left them. \
+    Go on where you stopped, and finish the task as it was given to you.";
+
 /// Everything that the driver needs to know, with the prompts read and their variables filled in.
 fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     let run = codon.run;
@@ -140,7 +144,13 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     let disk = &*run.world.disk;
     let places = Places::of(codon);
     let variables = places.variables();
-    let prompt = run.loaded.prompt_text(disk, codon.config).map_err(unreadable)?;
+    let prompt = match codon.in_own_session {
+        true => GO_ON.to_owned(),
+        false => {
+            let prompt = run.loaded.prompt_text(disk, codon.config).map_err(unreadable)?;
+            prompt::render(&prompt.text, variables)
+        }
+    };
     let system = run.loaded.system_prompt(disk, codon.config).map_err(unreadable)?;
     let agent = codon.config.agent_name();
     let (script, command) = match &codon.config.agent {
@@ -153,7 +163,7 @@ fn launch(codon: &CodonRun<'_>) -> Result<Launch, FailureReason> {
     };
     Ok(Launch {
         model: codon.config.model.clone().unwrap_or_else(|| agent.to_owned()),
-        prompt: prompt::render(&prompt.text, variables),
+        prompt,
         appended_system_prompt: system.map(|text| prompt::render(&text, variables)),
         resume: codon.session.clone(),
         env: codon.config.env.clone(),

@@ -15,4 +15,4 @@ pub(crate) use open::{Opened, Possession, open, possess_without_hank, without_ow
 pub use preflight::PreflightError;
 #[cfg(feature = "server")]
 pub(crate) use preflight::{missing_agents, planned, refused};
-pub(crate) use rigs::last_invocation;
+pub(crate) use rigs::{last_invocation, remembered_hank};

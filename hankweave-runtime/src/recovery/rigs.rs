@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::hank::{CodonConfig, Hank, RigAction};
 use serde::{Deserialize, Serialize};
 
-use crate::hank_files::{self, LoadedHank};
+use crate::hank_files::{self, LoadHankError, LoadedHank};
 use crate::invocation::Invocation;
 use crate::paths::ExecutionDir;
 use crate::rig::{RigCopies, RigCopy};
@@ -69,19 +69,26 @@ pub(super) fn remember(
 
 /// What the rigs of the hank copy that ran here last; nothing when it is not there any more or has mistakes now.
 pub(super) fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> RigCopies {
-    let Ok(Some(record)) = recorded(disk, dir) else {
-        return RigCopies::default();
-    };
-    match hank_files::load_from(disk, Path::new(&record.hank_path)) {
-        Ok(loaded) => loaded
-            .hank
-            .as_ref()
-            .map_or_else(RigCopies::default, |hank| rig_copies(&loaded, hank, dir.root())),
+    let loaded = match remembered_hank(disk, dir) {
+        Ok(loaded) => loaded,
         Err(error) => {
             tracing::warn!(error = %crate::error::chain(&error), "what rigs have copied stays");
-            RigCopies::default()
+            None
         }
-    }
+    };
+    let copies = loaded.and_then(|loaded| Some(rig_copies(&loaded, loaded.hank.as_ref()?, dir.root())));
+    copies.unwrap_or_default()
+}
+
+/// The hank that ran here last; `None` when nobody noted where it is.
+pub(crate) fn remembered_hank(
+    disk: &dyn Disk,
+    dir: &ExecutionDir,
+) -> Result<Option<LoadedHank>, LoadHankError> {
+    let Ok(Some(record)) = recorded(disk, dir) else {
+        return Ok(None);
+    };
+    hank_files::load_from(disk, Path::new(&record.hank_path)).map(Some)
 }
 
 /// How the run that was last in an execution directory was asked for, and where its hank is; for looks, which change nothing.

@@ -15,7 +15,7 @@ use crate::state_manager::Events;
 use self::plain::Plain;
 use crate::screen::{JsonLines, tell};
 pub(crate) use summary::Ending;
-pub(crate) use words::{budget, codon_line, counted};
+pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, standing};
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]

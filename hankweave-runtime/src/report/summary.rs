@@ -1,5 +1,6 @@
 //! The closing words of a run.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use hankweave_core::codon::CodonStatus;
 
-use super::words::{codon_line, counted, duration};
-use crate::runner::{RunOutcome, RunResult};
+use super::words::{at_its_budget, codon_line, counted, duration, standing};
+use crate::runner::{CodonSummary, RunOutcome, RunResult};
 use crate::screen::Text;
 
 /// What the summary needs to know beside the outcome.
@@ -41,13 +42,13 @@ impl Ending<'_> {
         for codon in &outcome.codons {
             let color = match codon.status {
                 CodonStatus::Completed => AnsiColor::Green,
-                CodonStatus::Failed => AnsiColor::Red,
+                CodonStatus::Failed if codon.interrupted_by.is_none() => AnsiColor::Red,
                 _ => AnsiColor::Yellow,
             };
             let style = Style::new().fg_color(Some(color.into()));
             let line = codon_line(
-                codon.status,
-                codon.duration,
+                standing(codon.status, codon.interrupted_by),
+                Some(codon.duration),
                 codon.tokens.total(),
                 &codon.told_cost(),
             );
@@ -62,7 +63,7 @@ impl Ending<'_> {
             {
                 writeln!(text, "    {}", message)?;
             } else if let Some(exceeded) = codon.budget_exceeded {
-                writeln!(text, "    its budget is used up: {exceeded}")?;
+                writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
             }
         }
         if outcome.run_id.is_some() {
@@ -88,6 +89,7 @@ impl Ending<'_> {
                 | RunResult::Unsaved(_)
                 | RunResult::OutputFailed(..)
                 | RunResult::Stopped(_)
+                | RunResult::Paused(_)
         ) {
             writeln!(text, "  go on with   {}", self.resume)?;
         }
@@ -96,14 +98,15 @@ impl Ending<'_> {
 }
 
 fn headline(outcome: &RunOutcome) -> String {
-    let done = outcome
-        .codons
-        .iter()
-        .filter(|codon| codon.status == CodonStatus::Completed)
-        .count();
+    // A codon that was tried again has several records.
+    let ids = |codons: &mut dyn Iterator<Item = &CodonSummary>| {
+        codons.map(|codon| &codon.codon_id).collect::<HashSet<_>>().len()
+    };
+    let completed = |codon: &&CodonSummary| codon.status == CodonStatus::Completed;
+    let done = ids(&mut outcome.codons.iter().filter(completed));
     match &outcome.result {
         RunResult::Completed => {
-            let all = counted(outcome.codons.len(), "codon");
+            let all = counted(ids(&mut outcome.codons.iter()), "codon");
             format!("Finished: {done} of {all} completed.")
         }
         RunResult::NothingToDo => "Nothing left to do: every codon of the plan has ended.".to_owned(),
@@ -116,6 +119,13 @@ fn headline(outcome: &RunOutcome) -> String {
         }
         RunResult::OutputFailed(id, why) => {
             format!("Failed: {id} completed, but its results were not handed out: {why}")
+        }
+        RunResult::Paused(pause) => {
+            let done = counted(done, "codon");
+            let codon = &pause.codon;
+            let began = outcome.codons.iter().any(|known| known.codon_id == *codon);
+            let place = if began { "in" } else { "before" };
+            format!("Paused {place} {codon}: {}; {done} completed.", pause.why)
         }
         RunResult::Stopped(cause) => {
             let done = counted(done, "codon");

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::BudgetExceeded;
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::event::{CheckpointType, StateEvent};
 use hankweave_core::wire::{AgentAction, BudgetCeiling, BudgetTotals, Event};
@@ -40,11 +42,29 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     }
 }
 
-/// A codon in one line: what it is, how it stands, what it used.
-pub(crate) fn codon_line(status: CodonStatus, elapsed: Duration, token_count: u64, cost: &str) -> String {
+/// How a codon stands, in a word. One that was interrupted has not failed.
+pub(crate) fn standing(status: CodonStatus, interrupted_by: Option<InterruptedBy>) -> &'static str {
+    match interrupted_by {
+        Some(by) if by.is_pause() => "paused",
+        Some(InterruptedBy::Stop) => "stopped",
+        Some(_) => "interrupted",
+        None => status.as_str(),
+    }
+}
+
+/// That a codon ended at a limit of its own, which is no failure.
+pub(crate) fn at_its_budget(status: CodonStatus, exceeded: BudgetExceeded) -> String {
+    match status {
+        CodonStatus::Skipped => format!("nothing was left of its budget: {exceeded}"),
+        _ => format!("stopped at its budget: {exceeded}"),
+    }
+}
+
+/// A codon in one line: what it is, how it stands, what it used. How long it took may be unknown.
+pub(crate) fn codon_line(standing: &str, elapsed: Option<Duration>, token_count: u64, cost: &str) -> String {
     format!(
-        "{status:<12} {:>12} {:>8} tokens {cost:>10}",
-        duration(elapsed),
+        "{standing:<12} {:>12} {:>8} tokens {cost:>10}",
+        elapsed.map_or_else(|| "-".to_owned(), duration),
         tokens(token_count)
     )
 }
@@ -108,7 +128,7 @@ pub(super) fn say(event: &Event) -> Option<String> {
             let time = duration(Duration::from_millis(*millis));
             let outcome = match (*success, failure_reason) {
                 (true, _) => "completed",
-                (false, Some(_)) => "failed",
+                (false, Some(reason)) => standing(CodonStatus::Failed, reason.interruption()),
                 (false, None) => "skipped",
             };
             let why = failure_reason
@@ -117,7 +137,12 @@ pub(super) fn say(event: &Event) -> Option<String> {
             let why = why.map_or(String::new(), |why| format!(": {}", excerpt(why)));
             let budget = budget_exceeded.filter(|_| failure_reason.is_none());
             let budget = budget.map_or(String::new(), |exceeded| {
-                format!(": its budget is used up ({exceeded})")
+                let status = if *success {
+                    CodonStatus::Completed
+                } else {
+                    CodonStatus::Skipped
+                };
+                format!(", {}", at_its_budget(status, exceeded))
             });
             let cost = cost.told(*cost_is_lower_bound == Some(true));
             Some(format!("{codon_id}: {outcome} after {time}, {cost}{why}{budget}"))

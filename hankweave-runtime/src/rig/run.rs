@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hankweave_core::agent::{FailureKind, FailureReason, ProcessExit};
+use hankweave_core::agent::{FailureKind, FailureReason, InterruptedBy, ProcessExit};
 use hankweave_core::wire::RigStream;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -178,7 +178,7 @@ impl RigError {
                 ..FailureReason::unknown(true, format!("{self}: {failure}"))
             },
             Self::Step { failure, .. } => FailureReason::unknown(true, format!("{self}: {failure}")),
-            Self::Cancelled { .. } => FailureReason::interrupted(self.to_string()),
+            Self::Cancelled { .. } => FailureReason::interrupted(InterruptedBy::Stop, self.to_string()),
         }
     }
 }

@@ -1,15 +1,15 @@
 //! How a run begins: fresh, behind the newest codon, or back at an earlier point.
 
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::event::StateEvent;
+use hankweave_core::event::{CheckpointType, StateEvent};
 use hankweave_core::hank::Hank;
-use hankweave_core::id::{CheckpointSha, CodonId, Pid};
-use hankweave_core::plan::{BlockedBy, Decision, checkpoint_patterns, decide, initial_plan};
+use hankweave_core::id::{CheckpointSha, CodonId, Pid, SessionId};
+use hankweave_core::plan::{Decision, checkpoint_patterns, decide, initial_plan, obstacle};
 use hankweave_core::run::{Run, Running};
 use hankweave_core::state::{
     ContinuationReason, ContinuationSource, HankweaveState, RunStatus, StartingConditions,
 };
-use hankweave_core::thread::{self, Resume};
+use hankweave_core::thread::{self, ExecutionThread, Resume};
 use hankweave_core::wire::Event;
 
 use super::RunError;
@@ -61,6 +61,9 @@ pub(super) async fn begin(opened: &Opened, how: How, goes_on: bool) -> Result<Op
         }
         Resume::Continue(source) => (source, ContinuationReason::Continue),
         Resume::Again(source) => (source, ContinuationReason::Retry),
+        Resume::Session(source, session) => {
+            return in_session(opened, &state, source, session).await.map(Some);
+        }
         Resume::RollBack(source) => {
             if state.pending_rollback.is_none() {
                 rollback::go_back_to(&opened.possession, source.clone()).await?;
@@ -82,6 +85,24 @@ pub(super) async fn begin(opened: &Opened, how: How, goes_on: bool) -> Result<Op
         tell_snapshot(opened).await;
     }
     Ok(Some(Begun { run, base, rig }))
+}
+
+/// In the codon that was interrupted, with the files as they are: its agent goes on in its session.
+async fn in_session(
+    opened: &Opened,
+    state: &HankweaveState,
+    source: ContinuationSource,
+    session: SessionId,
+) -> Result<Begun, RunError> {
+    let thread = thread::build(state, None, None);
+    let interrupted = thread.codons.first().map(|entry| entry.codon.as_ref());
+    let rig = interrupted
+        .and_then(CodonExecution::rig_setup_checkpoint)
+        .cloned();
+    let base = thread::position(state, &thread);
+    let conditions = StartingConditions::in_session(source, session);
+    let run = start_run(opened, state, conditions).await?;
+    Ok(Begun { run, base, rig })
 }
 
 /// "A `state.snapshot` follows every rollback" ("WebSocket protocol", "Ordering").
@@ -111,8 +132,23 @@ pub struct Trouble {
     pub reason: Option<String>,
     /// Whether it was cut off by a crash of its run.
     pub crashed: bool,
-    /// The codon that the last success leads back to; `None` when the first codon would run again.
-    pub last_success: Option<CodonId>,
+    /// Whether it was stopped with its run: nothing is wrong with it.
+    pub stopped: bool,
+    /// Whether its agent has a session in which it can go on.
+    pub session: bool,
+    /// Where the last success leads back to.
+    pub last_success: WayBack,
+}
+
+/// Where [`Recovery::LastSuccess`] leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WayBack {
+    /// Behind this codon, which completed.
+    Behind(CodonId),
+    /// Into this codon, to its checkpoint of this type.
+    Into(CodonId, CheckpointType),
+    /// To the first codon, because nothing has completed.
+    Beginning,
 }
 
 /// The trouble that the next run begins with, if there is any.
@@ -123,7 +159,7 @@ pub(crate) async fn trouble(opened: &Opened) -> Result<Option<Trouble>, RunError
     }
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(&state, None, Some(&known));
-    let Decision::Blocked(BlockedBy::FailedCodon(codon)) = decide(&state, &thread, &opened.hank) else {
+    let Some(codon) = obstacle(&state, &thread, &opened.hank) else {
         return Ok(None);
     };
     let newest = thread.codons.first();
@@ -135,8 +171,21 @@ pub(crate) async fn trouble(opened: &Opened) -> Result<Option<Trouble>, RunError
         codon,
         reason,
         crashed: newest.is_some_and(|entry| entry.run_status == RunStatus::Crashed),
-        last_success: thread.last_success().and_then(|source| source.after_codon),
+        stopped: thread.interruption().is_some(),
+        session: thread.own_session().is_some(),
+        last_success: way_back(&state, &thread),
     }))
+}
+
+fn way_back(state: &HankweaveState, thread: &ExecutionThread) -> WayBack {
+    let Resume::RollBack(source) = thread.resume(true) else {
+        return WayBack::Beginning;
+    };
+    match (source.checkpoint_type(state), source.after_codon) {
+        (Some(CheckpointType::Completed), Some(codon)) => WayBack::Behind(codon),
+        (Some(kind), Some(codon)) => WayBack::Into(codon, kind),
+        (None, _) | (_, None) => WayBack::Beginning,
+    }
 }
 
 /// From nothing, with the files as they are.
@@ -163,11 +212,20 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Res
     }
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(state, None, Some(&known));
-    let blocked = matches!(
-        decide(state, &thread, &opened.hank),
-        Decision::Blocked(BlockedBy::FailedCodon(_))
-    );
-    let again = how == How::Again || (blocked && opened.options.recovery == Recovery::CrashPoint);
+    let blocked = obstacle(state, &thread, &opened.hank).is_some();
+    let wish = opened.options.recovery.filter(|_| how == How::Start);
+    // Who is told where to go on after a pause is obeyed as after a failure.
+    let blocked = blocked || (wish.is_some() && thread.interruption().is_some());
+    let recovery = wish.unwrap_or_else(|| thread.default_recovery());
+    if how != How::Again && recovery == Recovery::Session {
+        if let Some(resume) = taken_up(state).or_else(|| thread.in_session()) {
+            return Ok(resume);
+        }
+        if wish.is_some() && blocked {
+            no_session(opened, &thread).await;
+        }
+    }
+    let again = how == How::Again || (blocked && recovery != Recovery::LastSuccess);
     let across = thread.across_the_cut(state);
     if let Some(source) = across.clone().or_else(|| thread.again()).filter(|_| again) {
         return Ok(Resume::Again(source));
@@ -176,7 +234,7 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Res
     let source = untouched.and_then(|run| run.starting_conditions.source());
     Ok(match source {
         // A run that ended before its first codon is taken up where it began, which a rig-setup continuation needs.
-        Some(source) if !blocked => Resume::Continue(source.clone()),
+        Some(source) if !blocked => taken_up(state).unwrap_or_else(|| Resume::Continue(source.clone())),
         Some(_) | None => match (thread.resume(blocked), across) {
             (Resume::Fresh, Some(source)) => Resume::Again(source),
             // Back to the beginning means its files as well.
@@ -187,6 +245,30 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Res
             (resume, _) => resume,
         },
     })
+}
+
+/// What the newest run was opened to go on with, when it ended before that began.
+fn taken_up(state: &HankweaveState) -> Option<Resume> {
+    let conditions = &state
+        .runs
+        .front()
+        .filter(|run| run.codons.is_empty())?
+        .starting_conditions;
+    let (source, session) = (conditions.source()?, conditions.resumed_session()?);
+    Some(Resume::Session(source.clone(), session.clone()))
+}
+
+/// Tells that there is no session to go on with.
+async fn no_session(opened: &Opened, thread: &ExecutionThread) {
+    let id = thread
+        .codons
+        .first()
+        .map_or("", |entry| entry.codon.codon_id().as_str());
+    let message = format!(
+        "{id} has no session in which it could go on; it runs again from its beginning, with the files as they are"
+    );
+    // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
+    drop(opened.possession.manager.record(Event::Info { message }).await);
 }
 
 /// Whether the plan has ended with the newest codon, as if a new run were open already.

@@ -14,11 +14,11 @@ pub(crate) mod tests;
 
 pub(crate) use aftermath::is_unfinished;
 pub(crate) use attendance::{Attendance, Attendee};
-pub use begin::Trouble;
 pub(crate) use begin::trouble;
+pub use begin::{Trouble, WayBack};
 pub use command::{Accepted, Command, Commander, Refusal};
 pub(crate) use command::{Inbox, channel};
-pub use outcome::{CodonSummary, RunOutcome, RunResult};
+pub use outcome::{CodonSummary, Pause, RunOutcome, RunResult};
 pub use rollback::{Rollback, RollbackError, RollbackTarget};
 pub(crate) use rollback::{go_back, known_checkpoints, look};
 pub use run::RunError;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hankweave_core::agent::FailureReason;
-use hankweave_core::budget::BudgetExceeded;
+use hankweave_core::agent::{FailureReason, InterruptedBy};
+use hankweave_core::budget::{BudgetExceeded, Ceiling};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
@@ -27,6 +27,21 @@ pub enum RunResult {
     OutputFailed(CodonId, String),
     /// The run was asked to stop.
     Stopped(StopCause),
+    /// The run waits for more than it may use, or for a later time. Nothing failed, and it can go on.
+    Paused(Pause),
+}
+
+/// Why a run pauses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    /// The codon that was interrupted, or that did not begin.
+    pub codon: CodonId,
+    /// What interrupted it.
+    pub by: InterruptedBy,
+    /// The same for people.
+    pub why: String,
+    /// What everything together may use when it is to go on, where something of that is used up; only what has to be raised.
+    pub more: Ceiling,
 }
 
 /// What a run came to.
@@ -46,6 +61,8 @@ pub struct RunOutcome {
     pub total_cost: Usd,
     /// More was spent in all runs than is known.
     pub total_cost_is_lower_bound: bool,
+    /// Every codon of the plan has ended.
+    pub done: bool,
 }
 
 /// What became of one codon.
@@ -75,10 +92,13 @@ pub struct CodonSummary {
     /// The limit of its budget that it reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_exceeded: Option<BudgetExceeded>,
+    /// What interrupted it; nothing is wrong with it, and it can go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupted_by: Option<InterruptedBy>,
 }
 
 impl RunOutcome {
-    pub(super) fn of(run_id: &RunId, result: RunResult, state: &HankweaveState) -> Self {
+    pub(super) fn of(run_id: &RunId, result: RunResult, state: &HankweaveState, done: bool) -> Self {
         let run = state.run(run_id);
         let codons = run.map(|run| run.codons.iter().map(|codon| CodonSummary::of(codon)).collect());
         Self {
@@ -89,15 +109,17 @@ impl RunOutcome {
             run_cost_is_lower_bound: run.is_some_and(hankweave_core::state::Run::cost_is_lower_bound),
             total_cost: state.total_spend(),
             total_cost_is_lower_bound: state.cost_is_lower_bound(),
+            done,
         }
     }
 
     /// The end of a start that opened no run; the newest one counts.
     pub(super) fn of_newest(result: RunResult, state: &HankweaveState) -> Self {
         match state.runs.front() {
-            Some(run) => Self::of(&run.run_id, result, state),
+            Some(run) => Self::of(&run.run_id, result, state, false),
             None => Self {
                 result,
+                done: false,
                 ..Self::nothing_to_do(state)
             },
         }
@@ -112,6 +134,7 @@ impl RunOutcome {
             run_cost_is_lower_bound: false,
             total_cost: state.total_spend(),
             total_cost_is_lower_bound: state.cost_is_lower_bound(),
+            done: true,
         }
     }
 }
@@ -148,6 +171,7 @@ impl CodonSummary {
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
             failure,
             budget_exceeded: codon.budget_exceeded(),
+            interrupted_by: codon.interruption(),
         }
     }
 }

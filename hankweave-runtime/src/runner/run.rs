@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget;
 use hankweave_core::event::StateEvent;
 use hankweave_core::plan::{Decision, ExpandError, decide};
@@ -135,7 +136,7 @@ async fn serve(
         match end? {
             RunEnd::Over(result) => {
                 let state = possession.manager.snapshot();
-                return Ok(RunOutcome::of(&context.run_id, result, &state));
+                return Ok(RunOutcome::of(&context.run_id, result, &state, is_done(&context)));
             }
             RunEnd::Again(from, reply, choice) => {
                 answer(reply, Ok(Accepted::Starting(choice.codon_id.clone())));
@@ -237,8 +238,26 @@ impl Pulse<'_> {
 
 /// Whether every codon of the plan has ended.
 fn is_done(context: &RunContext) -> bool {
+    next(context) == Decision::Done
+}
+
+fn next(context: &RunContext) -> Decision {
     let state = context.manager.snapshot();
-    decide(&state, &thread::build(&state, None, None), &context.hank) == Decision::Done
+    decide(&state, &thread::build(&state, None, None), &context.hank)
+}
+
+/// What interrupted the run, if nothing failed and something is left to do.
+fn interruption(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<InterruptedBy> {
+    match end {
+        Ok(RunEnd::Over(RunResult::Paused(pause))) => Some(pause.by),
+        Ok(RunEnd::Over(RunResult::Stopped(_))) => match next(context) {
+            Decision::Done | Decision::Blocked(_) => None,
+            Decision::Start(_) | Decision::Retry(_) | Decision::Replan(_) | Decision::Wait => {
+                Some(InterruptedBy::Stop)
+            }
+        },
+        Ok(_) | Err(_) => None,
+    }
 }
 
 /// The last record of the run, whatever became of it.
@@ -257,7 +276,8 @@ async fn close(
             RunResult::Failed(_)
             | RunResult::Unsaved(_)
             | RunResult::OutputFailed(..)
-            | RunResult::Stopped(_),
+            | RunResult::Stopped(_)
+            | RunResult::Paused(_),
         ))
         | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(fail).event,
         // Superseded by another run: it ends as well as its newest codon did.
@@ -276,7 +296,10 @@ async fn close(
     if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state, end_time) {
         context.tell(summary).await;
     }
-    let closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);
+    let mut closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);
+    if let Some(by) = interruption(context, end) {
+        closing = closing.with_interruption(by);
+    }
     context.manager.transition(closing).await.await?;
     if let Ok(RunEnd::Over(RunResult::Completed)) = end {
         let message = "every codon of the plan has ended".to_owned();

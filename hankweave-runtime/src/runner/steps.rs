@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use hankweave_core::budget;
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::{self, Ceiling, Meter, Whole};
 use hankweave_core::codon::CodonExecution;
+use hankweave_core::hank::OnExceeded;
 use hankweave_core::id::{CheckpointSha, CodonId, SessionId};
-use hankweave_core::plan::{
-    BlockedBy, Decision, ExpandError, Overrun, PlanEntry, Retry, checkpoint_patterns, decide,
-};
+use hankweave_core::plan::{BlockedBy, Decision, ExpandError, PlanEntry, Retry, checkpoint_patterns, decide};
 use hankweave_core::state::HankweaveState;
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::wire::{Event, IdleReason};
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::aftermath::{Aftermath, Unpublished};
 use super::begin::How;
 use super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
-use super::outcome::RunResult;
+use super::outcome::{Pause, RunResult};
 use super::rollback::RollbackTarget;
 use super::run::RunError;
 use crate::codon::{self, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
@@ -150,6 +150,17 @@ pub(super) async fn walk(
             Ran::Forced if !is_attended(context) => {
                 return Ok(WalkEnd::Over(RunResult::Failed(entry.codon_id)));
             }
+            Ran::Paused(by, why) => {
+                if let Some(cause) = context.shutdown.cause() {
+                    return Ok(WalkEnd::Over(RunResult::Stopped(cause)));
+                }
+                return Ok(WalkEnd::Over(RunResult::Paused(pause(
+                    context,
+                    entry.codon_id,
+                    by,
+                    why,
+                ))));
+            }
             Ran::Forced => true,
             Ran::Unsaved | Ran::ToTheEnd => false,
         };
@@ -157,6 +168,18 @@ pub(super) async fn walk(
             *go = Go::Wait(IdleReason::CodonCompleted);
         }
     }
+}
+
+/// The pause of the run at this codon.
+fn pause(context: &RunContext, codon: CodonId, by: InterruptedBy, why: String) -> Pause {
+    let now = context.world.clock.now();
+    let whole = Whole::at(now, context.ceiling(), &context.manager.snapshot());
+    let more = whole.more();
+    let why = match more == Ceiling::default() {
+        true => why,
+        false => format!("{why}: {whole}"),
+    };
+    Pause { codon, by, why, more }
 }
 
 /// What the records say about the next step.
@@ -369,12 +392,13 @@ fn is_first_of_run(state: &HankweaveState) -> bool {
     state.runs.front().is_none_or(|run| run.codons.is_empty())
 }
 
-/// The rig that the failed try of this run had set up; another try goes on with it ("hank configuration", section 4.1).
+/// The rig that the failed try of this run had set up, or one that was interrupted in the run before; another try goes on with it ("hank configuration",
+/// section 4.1).
 fn finished_rig(context: &RunContext, thread: &ExecutionThread) -> Option<CheckpointSha> {
     let failed = thread
         .codons
         .first()
-        .filter(|failed| failed.run_id == context.run_id)?;
+        .filter(|failed| failed.run_id == context.run_id || failed.codon.interruption().is_some())?;
     failed.codon.rig_setup_checkpoint().cloned()
 }
 
@@ -403,21 +427,31 @@ async fn run_codon(
     let unknown = || RunError::ChangedHank(ExpandError::UnknownCodon(id.clone()));
     let config = context.hank.codon(id.configured()).ok_or_else(unknown)?;
     let orders = Orders::new(&context.shutdown);
+    let limits = budget::limits(
+        &context.hank,
+        context.ceiling(),
+        state,
+        entry,
+        context.world.clock.now(),
+    );
+    if let Some(exceeded) = Meter::new(limits).exceeded(Duration::ZERO)
+        && limits.consequence(&exceeded) == OnExceeded::Pause
+    {
+        // A codon for which nothing is left is not opened: it begins when there is more.
+        let why = codon::why_paused(&limits, exceeded);
+        return Ok(Ran::Paused(InterruptedBy::Ceiling, why));
+    }
+    let own_session = thread::resumed_session(state, id).cloned();
     let codon = CodonRun {
         cost_is_lower_bound: AtomicBool::new(false),
         run: context,
         entry,
         config,
-        session: session(state, thread, id),
+        in_own_session: own_session.is_some(),
+        session: own_session.or_else(|| session(state, thread, id)),
         patterns: without_own_files(checkpoint_patterns(&state.execution_plan, id), &context.own_files),
         rig,
-        limits: budget::limits(
-            &context.hank,
-            context.ceiling(),
-            state,
-            entry,
-            context.world.clock.now(),
-        ),
+        limits,
         begun: Instant::now(),
         orders: orders.clone(),
     };
@@ -447,20 +481,31 @@ async fn run_codon(
         thread::build(&context.manager.snapshot(), None, None)
             .codons
             .first()
-            .is_some_and(|newest| {
-                // What is noted beside the state, the typed codon does not know.
-                let noted =
-                    Overrun::of(&newest.codon) != Overrun::Nothing || newest.codon.cost_is_lower_bound();
-                noted || *newest.codon == walked
-            }),
+            .is_some_and(|newest| has_notes(&newest.codon) || *newest.codon == walked),
         "the typed codon and the recorded one have parted"
     );
     Ok(match published {
         Err(why) => Ran::Unpublished(why),
         Ok(()) if orders.was_forced() => Ran::Forced,
         Ok(()) if unsaved => Ran::Unsaved,
+        Ok(()) if walked.interruption().is_some_and(InterruptedBy::is_pause) => paused(&walked),
         Ok(()) => Ran::ToTheEnd,
     })
+}
+
+/// Whether the record holds what the typed codon does not know.
+fn has_notes(codon: &CodonExecution) -> bool {
+    codon.budget_exceeded().is_some() || codon.context_exceeded() || codon.cost_is_lower_bound()
+}
+
+/// The end of a codon with which the run pauses.
+fn paused(walked: &CodonExecution) -> Ran {
+    let reason = match walked {
+        CodonExecution::Failed(failed) => failed.failure_reason.message.clone(),
+        _ => None,
+    };
+    let by = walked.interruption().unwrap_or(InterruptedBy::Stop);
+    Ran::Paused(by, reason.unwrap_or_default())
 }
 
 /// "A `state.snapshot` follows every end of a codon" ("WebSocket protocol", "Ordering").
@@ -475,6 +520,8 @@ async fn tell_snapshot(context: &RunContext) {
 enum Ran {
     /// Its record tells.
     ToTheEnd,
+    /// The run pauses with it or before it, for this reason.
+    Paused(InterruptedBy, String),
     /// It was stopped by force.
     Forced,
     /// The disk did not take what it needs.

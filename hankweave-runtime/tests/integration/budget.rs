@@ -120,7 +120,7 @@ fn an_agent_that_spends_too_much_is_stopped_and_its_work_counts() {
     assert!(
         status
             .stdout
-            .contains("its budget is used up: used $0.3000 of $0.2500"),
+            .contains("stopped at its budget: used $0.3000 of $0.2500"),
         "{status}"
     );
     assert!(status.stdout.contains("budget: at least $0.6000, "), "{status}");
@@ -174,20 +174,113 @@ fn an_agent_that_says_nothing_is_stopped_when_its_time_is_over() {
         ],
     );
     let finished = project.run(["run", "--headless"]);
-    finished.expect_code(0);
+    finished.expect_code(3);
     assert!(finished.elapsed.as_secs() < 60, "{:?}", finished.elapsed);
     let state = state(&project);
+    assert_eq!(statuses(&state["runs"][0]), [("a", "failed")]);
     let stopped = codon(&state["runs"][0], "a");
     assert_eq!(
-        (&stopped["status"], &stopped["budgetExceeded"]["currency"]),
-        (&json!("completed"), &json!("duration"))
+        (
+            &stopped["failureReason"]["interruptedBy"],
+            &stopped["budgetExceeded"]["currency"]
+        ),
+        (&json!("ceiling"), &json!("duration"))
     );
     assert!(stopped["budgetExceeded"]["used"].as_f64() >= stopped["budgetExceeded"]["limit"].as_f64());
-    let begun = codon(&state["runs"][0], "b");
+    assert!(finished.stderr.contains("Paused in a: "), "{finished}");
+    assert!(finished.stderr.contains(" --max-time "), "{finished}");
+}
+
+// hank-config.md 6.1, onExceeded: `pause` is the "default of the whole hank and of --max-cost"; "the run ends with exit 3 and goes on from there with more".
+#[test]
+fn a_used_up_ceiling_pauses_and_more_money_lets_the_agent_go_on_in_its_session() {
+    let project = project();
+    let items = [
+        turns(&project, "a", 1, &json!({})),
+        endless(&project, "b", &json!({})),
+        turns(&project, "c", 1, &json!({})),
+    ];
+    write_hank(&project, &json!({"maxDollars": 0.5}), &items);
+    let finished = project.run(["run", "--headless"]);
+    finished.expect_code(3);
+    assert_eq!(project.left_behind(), []);
+    for words in [
+        "b: paused after",
+        "Paused in b: the budget of the whole is used up: used $0.6000 of $0.5000; 1 codon completed.",
+        "--max-cost 1.10\n",
+    ] {
+        assert!(
+            finished.stderr.contains(words) || finished.stdout.contains(words),
+            "{words}\n{finished}"
+        );
+    }
+    let paused = state(&project);
+    let run = &paused["runs"][0];
+    assert_eq!(statuses(run), [("a", "completed"), ("b", "failed")]);
     assert_eq!(
-        (&begun["status"], &begun["skippedDuring"]),
-        (&json!("skipped"), &json!("preparing"))
+        (&run["status"], &run["interruptedBy"]),
+        (&json!("failed"), &json!("ceiling"))
     );
+    let first = codon(run, "b").clone();
+    assert_eq!(first["failureReason"]["interruptedBy"], "ceiling");
+    assert_usd(&first["partialCost"], 0.3);
+    let thread = project.run(["thread", "--json"]).json_document();
+    assert_eq!(
+        (&thread["nextCodonId"], &thread["failed"]),
+        (&json!("b"), &json!(false))
+    );
+    let status = project.run(["status"]).stdout;
+    assert!(
+        status.contains("is paused (") && status.contains("next: b"),
+        "{status}"
+    );
+
+    // Nothing more may be spent: the same command changes nothing, and says so again.
+    project.run(["run", "--headless"]).expect_code(3);
+    let same = state(&project);
+    assert_eq!(same["runs"][0]["codons"], json!([]));
+
+    let goes_on = json!({"turns": [{"text": "${PROMPT}", "usage": {"input": 100_000, "output": 0},
+        "tools": [{"append": {"path": "b.txt", "content": "${PROMPT}\n"}}]}]});
+    project.write("b.json", goes_on.to_string());
+    project
+        .run(["run", "--headless", "--max-cost", "1.3"])
+        .expect_code(0);
+    let done = state(&project);
+    let run = &done["runs"][0];
+    assert_eq!(statuses(run), [("b", "completed"), ("c", "completed")]);
+    let second = codon(run, "b");
+    assert_eq!(second["previousSessionId"], first["claudeSessionId"]);
+    assert_eq!(second["claudeSessionId"], first["claudeSessionId"]);
+    let written = std::fs::read_to_string(project.directory().join("b.txt")).unwrap();
+    assert!(
+        written.contains("You were interrupted before you had finished."),
+        "the agent is not told its task again: {written}"
+    );
+    // What was paid is counted once.
+    assert_usd(&second["finalCost"], 0.3);
+    let status = project.run(["status", "--json"]).json_document();
+    assert_usd(&status["totalCost"], 1.2);
+    assert_usd(&status["budget"]["totals"]["actualDollars"], 1.2);
+}
+
+// Only its own limit ends a codon and lets the plan go on; `pause` and `fail` are for who asks.
+#[test]
+fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
+    let project = project();
+    let more = json!({"budget": {"maxDollars": 0.25, "onExceeded": "pause"}});
+    let items = [endless(&project, "a", &more), turns(&project, "b", 1, &json!({}))];
+    write_hank(&project, &Value::Null, &items);
+    let finished = project.run(["run", "--headless"]);
+    finished.expect_code(3);
+    assert!(
+        finished
+            .stderr
+            .contains("Paused in a: its budget is used up: used $0.3000 of $0.2500;"),
+        "{finished}"
+    );
+    assert!(!finished.stderr.contains("--max-cost"), "{finished}");
+    assert_eq!(statuses(&state(&project)["runs"][0]), [("a", "failed")]);
 }
 
 // hank-config.md 6.3, time: a limit holds from the first record on, not only while the agent works; what has no work yet is skipped, or fails.
@@ -302,46 +395,53 @@ fn tokens_are_limited_by_what_the_agent_reports() {
 #[test]
 fn the_ceiling_of_the_command_line_holds_over_runs_and_nothing_starts_beyond_it() {
     let project = project();
-    let items: Vec<Value> = ["a", "b", "c"]
-        .iter()
-        .map(|id| turns(&project, id, 1, &json!({})))
-        .collect();
+    let items = [
+        endless(&project, "a", &json!({"budget": {"maxDollars": 0.3}})),
+        turns(&project, "b", 1, &json!({})),
+        endless(&project, "c", &json!({})),
+    ];
     write_hank(&project, &json!({"maxDollars": 9}), &items);
-    let finished = project.run(["run", "--headless", "--json", "--max-cost", "0.5"]);
-    finished.expect_code(0);
+    let run = |most: &str| project.run(["run", "--headless", "--max-cost", most]);
+    let finished = run("0.3");
+    finished.expect_code(3);
+    assert!(
+        finished.stderr.contains(
+            "Paused before b: the budget of the whole is used up: used $0.3000 of $0.3000; 1 codon"
+        ),
+        "{finished}"
+    );
     let first = state(&project);
-    let run = &first["runs"][0];
     assert_eq!(
-        statuses(run),
-        [("a", "completed"), ("b", "completed"), ("c", "skipped")]
+        statuses(&first["runs"][0]),
+        [("a", "completed")],
+        "b is not skipped"
     );
+    assert_eq!(first["runs"][0]["interruptedBy"], "ceiling");
+    assert!(!project.directory().join("b.txt").exists());
+    let thread = project.run(["thread", "--json"]).json_document();
     assert_eq!(
-        codon(run, "b")["budgetExceeded"],
-        json!({"currency": "cost", "limit": 0.2, "used": 0.3})
+        (&thread["nextCodonId"], &thread["failed"]),
+        (&json!("b"), &json!(false))
     );
-    assert_eq!(
-        codon(run, "c")["budgetExceeded"],
-        json!({"currency": "cost", "limit": 0, "used": 0})
-    );
-    assert!(!project.directory().join("c.txt").exists());
-    let ended = event(&finished, "codon.completed", Some("c"));
-    assert_eq!((&ended["success"], &ended["cost"]), (&json!(false), &json!(0)));
-    assert_eq!(ended["budgetExceeded"]["limit"], 0);
 
-    project.run(["rollback", "--codon", "b"]).expect_code(0);
-    project
-        .run(["run", "--headless", "--max-cost", "0.8"])
-        .expect_code(0);
+    run("0.7").expect_code(3);
     let second = state(&project);
     assert_eq!(
-        codon(&second["runs"][0], "c")["budgetExceeded"],
-        json!({"currency": "cost", "limit": 0.2, "used": 0.3})
+        statuses(&second["runs"][0]),
+        [("b", "completed"), ("c", "failed")]
     );
-    project.run(["rollback", "--codon", "b"]).expect_code(0);
-    project.run(["run", "--headless"]).expect_code(0);
     assert_eq!(
-        codon(&state(&project)["runs"][0], "c").get("budgetExceeded"),
-        None
+        codon(&second["runs"][0], "c")["budgetExceeded"],
+        json!({"currency": "cost", "limit": 0.1, "used": 0.3})
+    );
+
+    // What was left by going back is spent all the same.
+    project.run(["rollback", "--codon", "a"]).expect_code(0);
+    let finished = run("0.8");
+    finished.expect_code(3);
+    assert!(
+        finished.stderr.contains("Paused before b: ") && finished.stderr.contains("used $0.9000 of $0.8000"),
+        "{finished}"
     );
 }
 

@@ -74,7 +74,8 @@ fn a_live_run_does_what_another_terminal_wants_and_answers() {
         project.run(["stop"]).expect_code(0).stdout,
         "the run is being stopped\n"
     );
-    run.finish_within(SOON);
+    // Unfinished on purpose: the third codon has not run.
+    run.finish_within(SOON).expect_code(3);
     let gone = project.run(["next"]);
     gone.expect_code(65);
     assert!(gone.stderr.contains("no run is live in"), "{gone}");
@@ -102,7 +103,8 @@ fn attaching_shows_everything_and_ends_with_the_run() {
         attached.wait_for_line(completed);
     }
     project.run(["stop"]).expect_code(0);
-    run.finish_within(SOON);
+    // Every codon has ended.
+    run.finish_within(SOON).expect_code(0);
     let attached = attached.finish_within(SOON);
     let lines = attached.expect_code(0).json_lines();
     let seqs: Vec<u64> = lines.iter().filter_map(|line| line["seq"].as_u64()).collect();
@@ -127,8 +129,18 @@ fn leaving_leaves_the_run_to_itself() {
     attached.finish_within(SOON);
     let status = project.run(["status", "--json"]).expect_code(0).json_document();
     assert_eq!(status["hasRunningCodon"], true);
+    assert_eq!(status["outlook"], "c0 is running");
     project.run(["stop"]).expect_code(0);
-    run.finish_within(SOON);
+    run.finish_within(SOON).expect_code(3);
+    let status = project.run(["status", "--json"]).json_document();
+    assert_eq!(
+        (
+            &status["outlook"],
+            &status["nextCodonId"],
+            &status["run"]["interruptedBy"]
+        ),
+        (&json!("next: c0"), &json!("c0"), &json!("stop"))
+    );
 }
 
 #[test]

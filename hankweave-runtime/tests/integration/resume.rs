@@ -206,3 +206,117 @@ fn what_the_author_corrects_after_a_failure_is_not_taken_back() {
     let kept = std::fs::read_to_string(project.directory().join("second.json")).unwrap();
     assert_eq!(kept, corrected);
 }
+
+/// A codon that says something for 0.3 dollars and hangs; `goes_on` lets it end.
+fn write_hanging(project: &TestProject) {
+    project.write(
+        "agent.json",
+        json!({"turns": [{"text": "working", "usage": {"input": 100_000, "output": 0},
+            "tools": [{"append": {"path": "done.txt", "content": "half\n"}}], "hang": true}]})
+        .to_string(),
+    );
+    let codon = json!({"id": "survey", "name": "survey", "agent": {"script": "agent.json"}, "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "TASK", "checkpointedFiles": ["*.txt"]});
+    project.write_hank(&json!({"hank": [codon]}));
+}
+
+fn goes_on(project: &TestProject) {
+    let script = json!({"turns": [{"text": "${PROMPT}", "usage": {"input": 100_000, "output": 0},
+        "tools": [{"append": {"path": "done.txt", "content": "${PROMPT}\n"}}]}]});
+    project.write("agent.json", script.to_string());
+}
+
+fn has_appended(line: &str) -> bool {
+    let event: Value = serde_json::from_str(line).unwrap();
+    event["type"] == "tool.result"
+}
+
+const GO_ON: &str = "You were interrupted before you had finished.";
+
+// After a stop, a signal and a crash the agent can go on in its session, if one wants that; where nobody says anything the files go back.
+#[test]
+fn what_was_cut_off_goes_on_in_its_session_when_that_is_asked_for() {
+    for (kill, recover, expected) in [
+        (false, Some("session"), ["half", GO_ON].as_slice()),
+        (true, Some("session"), &["half", GO_ON]),
+        (false, Some("crash-point"), &["half", "TASK"]),
+        (true, Some("last-success"), &["half", "TASK"]),
+        (false, None, &["half", "TASK"]),
+    ] {
+        let project = project();
+        write_hanging(&project);
+        let mut running = project.start(["run", "--headless", "--json"]);
+        running.wait_for_line(has_appended);
+        match kill {
+            true => assert_eq!(running.kill().signal, Some(9)),
+            false => {
+                running.signal(Signal::INT);
+                running
+                    .finish_within(std::time::Duration::from_secs(30))
+                    .expect_code(130);
+            }
+        }
+        let status = project.run(["status"]).stdout;
+        let offer = "hankweave run --recover session";
+        assert!(status.contains(offer), "{status}");
+        let words = match kill {
+            true => ["was cut off: its process is gone", "survey was cut off"],
+            false => ["was stopped (", "next: survey"],
+        };
+        for words in words {
+            assert!(status.contains(words), "{words}\n{status}");
+        }
+        assert!(!status.contains("failed"), "{status}");
+
+        goes_on(&project);
+        let flags = recover.iter().flat_map(|recover| ["--recover", *recover]);
+        project
+            .run(["run", "--headless"].into_iter().chain(flags))
+            .expect_code(0);
+        let done = std::fs::read_to_string(project.directory().join("done.txt")).unwrap();
+        let lines: Vec<&str> = done.lines().collect();
+        assert_eq!(lines.len(), expected.len(), "{done}");
+        for (line, begin) in lines.iter().zip(expected) {
+            assert!(line.starts_with(begin), "{done}");
+        }
+        let state = project.state(&project.directory());
+        let [second, first] = [0, 1].map(|run| &state["runs"][run]["codons"][0]);
+        let goes_on = recover == Some("session");
+        assert_eq!(second["status"], "completed");
+        assert_eq!(second["previousSessionId"] == first["claudeSessionId"], goes_on);
+        let resumed = &state["runs"][0]["startingConditions"]["resumedSession"];
+        assert_eq!(*resumed == first["claudeSessionId"], goes_on, "{state:#}");
+    }
+}
+
+// An agent that cannot resume is told so, and its codon runs again with its task.
+#[test]
+fn an_agent_that_begins_another_session_is_given_its_task_again() {
+    let project = project();
+    write_hank(&project);
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(second_has_started);
+    running.signal(Signal::TERM);
+    running
+        .finish_within(std::time::Duration::from_secs(30))
+        .expect_code(143);
+    project.write("go", "");
+    let finished = project.run(["run", "--headless", "--recover", "session"]);
+    finished.expect_code(0);
+    for words in [
+        "second: interrupted after",
+        "cannot be resumed: the agent began another one",
+        "second runs again from its beginning",
+    ] {
+        assert!(finished.stdout.contains(words), "{words}\n{finished}");
+    }
+    let state = project.state(&project.directory());
+    let records = state["runs"][0]["codons"].as_array().unwrap();
+    let ended: Vec<&Value> = records.iter().map(|record| &record["status"]).collect();
+    assert_eq!(ended, ["failed", "completed"]);
+    assert_eq!(records[0]["failureReason"]["interruptedBy"], "lost-session");
+    let done = std::fs::read_to_string(project.directory().join("done.txt")).unwrap();
+    // It may have done something with the words for the session that it does not have, until it was stopped.
+    assert!(done.ends_with("second, wait for go\n"), "{done}");
+    assert_eq!(project.left_behind(), []);
+}

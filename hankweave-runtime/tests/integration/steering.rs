@@ -106,7 +106,7 @@ fn without_autostart_nothing_starts_and_commands_are_read_from_the_terminal() {
         env!("CARGO_BIN_EXE_hankweave")
     );
     let finished = project.run(["-c", &line]);
-    finished.expect_code(0);
+    finished.expect_code(3);
     for words in [
         "commands: next | redo",
         "refused: no codon has been run yet to redo",

@@ -265,6 +265,10 @@ pub(super) fn seconds_to_settle(reader: &mut Reader<'_>, node: &Node<'_>) -> Opt
 fn on_exceeded(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<OnExceeded> {
     reader.choice(
         node,
-        &[("complete", OnExceeded::Complete), ("fail", OnExceeded::Fail)],
+        &[
+            ("complete", OnExceeded::Complete),
+            ("fail", OnExceeded::Fail),
+            ("pause", OnExceeded::Pause),
+        ],
     )
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::look;
 use crate::cli::args::{Document, Global};
 use crate::cli::exit::Failure;
-use crate::report::codon_line;
+use crate::report::{codon_line, standing};
 use crate::runner::CodonSummary;
 
 pub(super) fn history(global: &Global, document: &Document) -> Result<ExitCode, Failure> {
@@ -127,8 +127,8 @@ fn write(text: &mut String, state: &HankweaveState) -> std::fmt::Result {
         for codon in &run.codons {
             let summary = CodonSummary::of(codon);
             let line = codon_line(
-                summary.status,
-                summary.duration,
+                standing(summary.status, summary.interrupted_by),
+                Some(summary.duration),
                 summary.tokens.total(),
                 &summary.told_cost(),
             );

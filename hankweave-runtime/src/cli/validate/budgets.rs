@@ -76,6 +76,7 @@ fn sentence(
     let limits: Vec<String> = limits.into_iter().flatten().collect();
     let end = match on_exceeded {
         Some(OnExceeded::Fail) => ", or fails",
+        Some(OnExceeded::Pause) => ", then pauses",
         Some(OnExceeded::Complete) | None => "",
     };
     let (last, before) = limits.split_last()?;

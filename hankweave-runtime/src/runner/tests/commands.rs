@@ -320,7 +320,7 @@ async fn after_a_failure_a_run_goes_back_or_on_from_where_it_stopped() {
         let mut stage = Stage::new(&["one", "fail"]);
         stage.open().await.run(Shutdown::new()).await.unwrap();
         stage.write(&["one", "two"], &json!({}));
-        stage.options.recovery = recovery;
+        stage.options.recovery = Some(recovery);
         let hankweave = stage.open().await;
         let manager = hankweave.opened.possession.manager.clone();
         let outcome = hankweave.run(Shutdown::new()).await.unwrap();
