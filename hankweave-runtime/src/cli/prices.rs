@@ -25,7 +25,7 @@ pub(super) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, Fai
         Some(model) => one(global, &prices, model),
         None if global.json() => super::state::print_json(&list_json(&prices)),
         None => {
-            super::print(&list_text(&prices))?;
+            super::print(list_text(&prices))?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -109,7 +109,7 @@ fn one(global: &Global, prices: &Prices, model: &str) -> Result<ExitCode, Failur
             text
         }
     };
-    super::print(&text)?;
+    super::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -171,7 +171,7 @@ fn table<'p>(prices: &Prices, rows: impl IntoIterator<Item = (&'p str, &'p Price
             // Writing to a String cannot fail.
             let _ = write!(line, "  {cell:>width$}");
         }
-        let _ = writeln!(text, "{}", format!("{line}  {}", row[7]));
+        let _ = writeln!(text, "{line}  {}", row[7]);
     }
     text
 }
