@@ -45,6 +45,8 @@ pub struct ClaudeDecoder {
     written: HashMap<Option<String>, (String, String)>,
     /// A request was sent, and its answer has not begun.
     asking: bool,
+    /// A request was given up before its answer had begun; what it cost nobody tells.
+    given_up: bool,
     /// A conversation was summed up, which costs and is told by a result only.
     summed_up: bool,
     /// A sub-agent has begun an answer, so that the one before it is in its transcript.
@@ -66,6 +68,7 @@ impl ClaudeDecoder {
             open_tools: HashMap::new(),
             written: HashMap::new(),
             asking: false,
+            given_up: false,
             summed_up: false,
             helped: false,
             usage: ProcessUsage::default(),
@@ -183,7 +186,7 @@ impl ClaudeDecoder {
 
     fn totals(&self) -> UsageTotals {
         let mut totals = self.usage.totals();
-        totals.lower_bound |= self.asking || self.summed_up;
+        totals.lower_bound |= self.asking || self.given_up || self.summed_up;
         totals
     }
 
@@ -401,6 +404,8 @@ impl ClaudeDecoder {
 
     fn result(&mut self, line: Json<'_>) -> AgentResult {
         self.usage.result(self.reported_usage(line));
+        let aborted = text(line, "terminal_reason").is_some_and(|reason| reason.starts_with("aborted"));
+        self.given_up |= self.asking && aborted;
         (self.asking, self.summed_up, self.helped) = (false, false, false);
         self.written.clear();
         let said = result_text(line);
@@ -866,6 +871,20 @@ mod tests {
         assert!(!lower_bound(&[INIT, asking, BEGIN, END]));
         assert!(lower_bound(&[INIT, asking, BEGIN]));
         assert!(lower_bound(&[INIT, asking, BEGIN, END, asking]));
+        let result = |reason: &str| {
+            format!(
+                r#"{{"type":"result","is_error":true,"terminal_reason":"{reason}","total_cost_usd":0.1}}"#
+            )
+        };
+        assert!(lower_bound(&[INIT, asking, &result("aborted_streaming")]));
+        assert!(!lower_bound(&[
+            INIT,
+            asking,
+            BEGIN,
+            END,
+            &result("aborted_tools")
+        ]));
+        assert!(!lower_bound(&[INIT, asking, &result("api_error")]));
         // A program that tells no pieces never tells the output of a message.
         assert!(lower_bound(&[INIT, BLOCK]));
         let ended = BLOCK.replace(r#""stop_reason":null"#, r#""stop_reason":"end_turn""#);

@@ -41,7 +41,10 @@ impl ProcessHost {
         {
             decoder.recall(transcript);
         }
-        Ok(decoder.usage())
+        let mut used = decoder.usage();
+        // What it did after the last line that somebody read, nobody knows.
+        used.lower_bound |= decoder.unsettled_session().is_some();
+        Ok(used)
     }
 
     fn hear_log(&self, log: &Path, decoder: &mut ClaudeDecoder) -> io::Result<()> {
