@@ -16,6 +16,7 @@ const HANK: &str = "-my \"hank\"";
 const WORK: &str = "./-it's $HOME's work";
 const DATA: &str = "da\tta";
 const OUT: &str = "--out";
+const PRICES: &str = "it's $dear.json";
 
 /// A shell in a project, in which `hankweave` is the built program.
 fn shell() -> TestProject {
@@ -88,12 +89,16 @@ fn write_codon(project: &TestProject, more: &Value) {
         .extend(more.as_object().unwrap().clone());
     project.write(&format!("{HANK}/hank.json"), json!({"hank": [codon]}).to_string());
     project.write(&format!("{DATA}/numbers.csv"), "1");
+    let price = json!({"models": {"shell": {"input": 3, "output": 15}}});
+    project.write(PRICES, price.to_string());
 }
 
 /// The run that all of this is about.
-const RUN: [&str; 13] = [
+const RUN: [&str; 15] = [
     "run",
     "--headless",
+    "--prices",
+    PRICES,
     "--max-cost",
     "9.5",
     "-e",

@@ -42,7 +42,7 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
         ),
         (
             vec!["rollback", "--to", "000000000000"],
-            vec!["hankweave thread "],
+            vec!["hankweave checkpoints "],
         ),
         (vec!["checkpoints", "show", "zz"], vec!["`hankweave checkpoints"]),
     ] {
