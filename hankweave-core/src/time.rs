@@ -57,6 +57,13 @@ impl Timestamp {
         Ok(Self::from_millis(time.as_millisecond()))
     }
 
+    /// The time `duration` later, limited to the years that RFC 3339 can write.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self::from_millis(self.0.saturating_add(millis))
+    }
+
     /// The time that passed since `earlier`; zero when `earlier` is later, as after a step of the clock.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

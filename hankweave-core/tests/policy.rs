@@ -13,6 +13,7 @@ use hankweave_core::plan::{BlockedBy, Decision, Retry, decide, initial_plan, obs
 use hankweave_core::state::StartingConditions;
 use hankweave_core::testing::{Ending, Story};
 use hankweave_core::thread::{self, Recovery, Resume};
+use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};
 
 /// `a`, and `b` with the given policy.
@@ -142,6 +143,57 @@ fn a_hint_of_the_provider_replaces_the_delay() {
         let retry = retry(ask(&fails(begun(&hank), &reason), &hank));
         assert_eq!(retry.after, Duration::from_millis(expected), "{hint}");
     }
+}
+
+fn limited(ends_at: &str) -> Value {
+    json!({"type": "rate-limit", "retriable": true, "retryAt": ends_at, "interrupted": true, "interruptedBy": "usage-limit"})
+}
+
+const LATER: &str = "2099-01-01T00:00:00.000Z";
+
+/// Nothing is wrong with a codon whose provider has a limit, and whatever else were done would meet it as well.
+#[test]
+fn the_end_of_a_usage_limit_is_waited_for_whatever_the_policy_says() {
+    for policy in [
+        json!({}),
+        json!({"onFailure": "ignore"}),
+        json!({"onFailure": "retry"}),
+    ] {
+        let hank = hank(&policy);
+        let retry = retry(ask(&fails(begun(&hank), &limited(LATER)), &hank));
+        let limit = retry.limit.unwrap();
+        assert_eq!(limit.ends_at, Timestamp::parse(LATER).unwrap(), "{policy}");
+        assert_eq!((limit.waited, retry.number), (Duration::ZERO, 0), "{policy}");
+        let before = Timestamp::parse("2098-12-31T23:00:00Z").unwrap();
+        assert_eq!(retry.remaining(before), Duration::from_secs(3_600));
+    }
+}
+
+#[test]
+fn a_wait_for_a_usage_limit_uses_up_no_try() {
+    let hank = retrying(&json!({"maxAttempts": 1}));
+    let story = fails(fails(begun(&hank), &limited(LATER)), &overloaded());
+    assert_eq!(retry(ask(&story, &hank)).number, 1);
+    let story = fails(story, &limited(LATER));
+    assert!(retry(ask(&story, &hank)).limit.is_some());
+    assert_blocked(&ask(&fails(story, &overloaded()), &hank));
+}
+
+/// A provider that always says `soon` is not asked ever so often, and all its waits together are known.
+#[test]
+fn waits_for_limits_are_added_up_and_become_longer() {
+    let hank = hank(&json!({}));
+    let mut story = begun(&hank);
+    let mut waited = Duration::ZERO;
+    for least in [0, 2, 4, 8] {
+        story = fails(story, &limited("2000-01-01T00:00:00.000Z"));
+        let retry = retry(ask(&story, &hank));
+        assert_eq!(retry.remaining(retry.failed_at), Duration::from_secs(least));
+        waited = retry.limit.unwrap().waited;
+    }
+    assert_eq!(waited, Duration::ZERO, "these limits had ended");
+    story = fails(fails(story, &limited(LATER)), &limited(LATER));
+    assert!(retry(ask(&story, &hank)).limit.unwrap().waited > waited);
 }
 
 // The counter is computed from the records, so it survives a restart.

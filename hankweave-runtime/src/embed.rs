@@ -9,6 +9,7 @@ use hankweave_core::agent::Launch;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::RunId;
+use hankweave_core::hank::MAX_WAIT_SECONDS;
 use hankweave_core::state::HankweaveState;
 use hankweave_core::thread::{ExecutionThread, KnownCheckpoints};
 
@@ -56,6 +57,8 @@ pub struct RunOptions {
     pub ceiling: Ceiling,
     /// What models cost, for agents that tell tokens but no money.
     pub prices: Arc<Prices>,
+    /// How long it waits at most for the end of a provider's usage limit; waits of one codon without a success in between are added up.
+    pub max_wait: Duration,
     /// What agents may read as `read_only_data_source`: a file or a folder.
     pub data: Option<PathBuf>,
     /// Clients are told the content of files that change, as far as it is text of at most 64 KiB, and the journal keeps it.
@@ -92,6 +95,7 @@ impl Default for RunOptions {
             attended: false,
             ceiling: Ceiling::default(),
             prices: Prices::listed(),
+            max_wait: Duration::from_secs(MAX_WAIT_SECONDS),
             data: None,
             file_contents: false,
             output: None,

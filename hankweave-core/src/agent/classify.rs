@@ -120,6 +120,17 @@ const TABLE: &[Row] = &[
         kind: FailureKind::ApiError,
         retriable: false,
     },
+    // A model that there is not; claude's words and the provider's.
+    Row {
+        phrases: &[
+            "issue with the selected model",
+            "not_found_error",
+            "model_not_found",
+        ],
+        codes: &["404"],
+        kind: FailureKind::ApiError,
+        retriable: false,
+    },
     Row {
         phrases: &[],
         codes: &["429"],
@@ -330,6 +341,16 @@ mod tests {
             {
                 check(&format!("it said: {other}, then {text}."), *kind, *retriable);
             }
+        }
+    }
+
+    #[test]
+    fn a_model_that_there_is_not_is_not_asked_again() {
+        for text in [
+            "There's an issue with the selected model (nine). It may not exist or you may not have access to it. (status 404)",
+            "404 {\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"model: nine\"}}",
+        ] {
+            check(text, FailureKind::ApiError, false);
         }
     }
 

@@ -11,14 +11,16 @@ use std::time::Duration;
 
 use super::classify::{classify, is_context_exceeded};
 use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
-use super::failure::FailureReason;
+use super::failure::{FailureKind, FailureReason};
 use super::json::Json;
 use super::lines::{AgentLines, Said};
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
+use super::resets::moment;
 use super::transcript::Transcript;
 use crate::cost::pricing::Prices;
 use crate::cost::{Billed, ModelUsage, ProcessUsage, ReportedUsage, Statement, TokenUsage, UsageTotals, Usd};
 use crate::id::SessionId;
+use crate::time::Timestamp;
 
 /// How much of a line that is no JSON object is told.
 const UNPARSED_CHARS: usize = 200;
@@ -54,6 +56,8 @@ pub struct ClaudeDecoder {
     usage: ProcessUsage,
     /// The result that decides: the last success, else the last error.
     deciding: Option<AgentResult>,
+    /// When the usage limit ends that the provider has named last.
+    limited_until: Option<Timestamp>,
 }
 
 impl ClaudeDecoder {
@@ -73,6 +77,7 @@ impl ClaudeDecoder {
             helped: false,
             usage: ProcessUsage::default(),
             deciding: None,
+            limited_until: None,
         }
     }
 
@@ -123,6 +128,7 @@ impl ClaudeDecoder {
             Some("assistant") => self.assistant(message, parent.as_deref(), events),
             Some("user") => self.user(message, parent.as_deref(), events),
             Some("result") => events.push(AgentEvent::Result(self.result(line))),
+            Some("rate_limit_event") => self.limit(line),
             _ => {}
         }
     }
@@ -220,14 +226,32 @@ impl ClaudeDecoder {
 
     fn failure(&self, words: &str, message: String, context_exceeded: bool) -> Verdict {
         let class = classify(words, self.session.is_some());
+        let reason = FailureReason {
+            kind: class.kind,
+            retry_after_ms: class.retry_after.map(millis),
+            ..FailureReason::unknown(class.retriable && !context_exceeded, message)
+        };
+        let limit = self
+            .limited_until
+            .filter(|_| class.kind == FailureKind::RateLimit || words.to_ascii_lowercase().contains("limit"));
         Verdict::Failure {
-            reason: FailureReason {
-                kind: class.kind,
-                retry_after_ms: class.retry_after.map(millis),
-                ..FailureReason::unknown(class.retriable && !context_exceeded, message)
+            reason: match limit {
+                Some(ends_at) => reason.limited_until(ends_at),
+                None => reason,
             },
             context_exceeded,
         }
+    }
+
+    /// What a provider says of the limits of a subscription; other states than `rejected` let requests through.
+    fn limit(&mut self, line: Json<'_>) {
+        let Some(info) = line.field("rate_limit_info") else {
+            return;
+        };
+        let ends_at = info.field("resetsAt").and_then(whole_number);
+        let ends_at = ends_at.and_then(|number| moment(i64::try_from(number).ok()?));
+        let is_rejected = text(info, "status").is_some_and(|status| status == "rejected");
+        self.limited_until = ends_at.filter(|_| is_rejected);
     }
 
     fn system(&mut self, line: Json<'_>) -> Option<AgentEvent> {
@@ -615,7 +639,6 @@ fn millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::failure::FailureKind;
 
     const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5"}"#;
     const OK: &str = r#"{"subtype":"success","result":"done","is_error":false,"type":"result"}"#;
@@ -671,6 +694,29 @@ mod tests {
             assert!(!ended(&[INIT, BAD], exit), "{exit}");
             assert!(!ended(&[INIT], exit), "{exit}");
         }
+    }
+
+    /// As claude 2.1.330 prints it for a subscription.
+    #[test]
+    fn a_usage_limit_names_its_end() {
+        let event = |status: &str| {
+            format!(
+                r#"{{"type":"rate_limit_event","rate_limit_info":{{"status":"{status}","resetsAt":1795449600,"rateLimitType":"five_hour"}}}}"#
+            )
+        };
+        let limit =
+            r#"{"type":"result","is_error":true,"result":"You've hit your limit","api_error_status":429}"#;
+        let end = Timestamp::parse("2026-11-23T16:00:00Z").unwrap();
+        let until = |lines: &[&str]| {
+            let outcome = run(lines, ProcessExit::Exited(1));
+            let (reason, _) = failure(&outcome);
+            reason.retry_at
+        };
+        let [rejected, allowed] = ["rejected", "allowed_warning"].map(event);
+        assert_eq!(until(&[INIT, &rejected, limit]), Some(end));
+        assert_eq!(until(&[INIT, &allowed, limit]), None);
+        assert_eq!(until(&[INIT, &rejected, &allowed, limit]), None);
+        assert_eq!(until(&[INIT, &rejected, BAD]), None, "another failure");
     }
 
     #[test]

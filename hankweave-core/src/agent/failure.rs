@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Extra;
+use crate::time::Timestamp;
 
 /// The reason of a failed codon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub struct FailureReason {
     /// How long the provider asks to wait before another try, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// When the provider's usage limit ends that was used up; a name of our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
     /// The codon was stopped together with its run, so this says nothing about the codon; a name of our own, written only when it holds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
@@ -43,10 +47,24 @@ impl FailureReason {
             retriable,
             message: Some(message.into()),
             retry_after_ms: None,
+            retry_at: None,
             interrupted: false,
             interrupted_by: None,
             sentinel_refs: None,
             extra: Extra::default(),
+        }
+    }
+
+    /// The same failure as that of a usage limit that ends then, which is none of the codon.
+    #[must_use]
+    pub fn limited_until(self, ends_at: Timestamp) -> Self {
+        Self {
+            kind: FailureKind::RateLimit,
+            retriable: true,
+            retry_at: Some(ends_at),
+            interrupted: true,
+            interrupted_by: Some(InterruptedBy::UsageLimit),
+            ..self
         }
     }
 
@@ -118,6 +136,7 @@ mod tests {
             retriable: false,
             message: None,
             retry_after_ms: Some(1_500),
+            retry_at: None,
             interrupted: false,
             interrupted_by: None,
             sentinel_refs: Some(vec!["watch.json".to_owned()]),

@@ -11,6 +11,7 @@ mod json;
 mod launch;
 mod lines;
 mod outcome;
+mod resets;
 mod transcript;
 
 pub use claude::ClaudeDecoder;
@@ -19,4 +20,5 @@ pub use failure::{FailureKind, FailureReason, InterruptedBy};
 pub use launch::Launch;
 pub use lines::AgentLines;
 pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
+pub use resets::{ZoneData, limit_ends_at};
 pub use transcript::Transcript;

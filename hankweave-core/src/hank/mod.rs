@@ -46,5 +46,7 @@ pub use references::{Reference, ReferenceKind, copy_targets, references};
 pub use runnable::{STREAMS, nearest_models, uncounted_money, unknown_names};
 #[cfg(feature = "schema")]
 pub(crate) use setting::WITHOUT_EFFECT;
-pub use setting::{LONGEST_SILENCE_SECONDS, RuntimeFile, SETTLE_SECONDS, Setting, SettingValue};
+pub use setting::{
+    LONGEST_SILENCE_SECONDS, MAX_WAIT_SECONDS, RuntimeFile, SETTLE_SECONDS, Setting, SettingValue,
+};
 pub use support::unsupported;

@@ -24,6 +24,9 @@ pub const LONGEST_SILENCE_SECONDS: u64 = 30 * 60;
 /// How long what an agent has left running behind its answer may go on where nobody says anything.
 pub const SETTLE_SECONDS: u64 = 10;
 
+/// How long a run waits for the end of a usage limit where nobody says anything: longer than the five hours of most subscriptions.
+pub const MAX_WAIT_SECONDS: u64 = 6 * 60 * 60;
+
 /// One setting of the runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Setting {
@@ -43,6 +46,8 @@ pub enum Setting {
     ShimIdleTimeout,
     /// Seconds after which work is ended that an agent has left running behind its answer.
     SettleSeconds,
+    /// Seconds that a run waits at most for the end of a usage limit.
+    MaxWaitSeconds,
     /// Whether a run goes on when an item of a rig fails.
     IgnoreRigFailures,
     /// Prices of single models, laid over the list.
@@ -90,6 +95,7 @@ impl Setting {
         Self::DataHashTimeLimit,
         Self::ShimIdleTimeout,
         Self::SettleSeconds,
+        Self::MaxWaitSeconds,
         Self::IgnoreRigFailures,
         Self::Prices,
         Self::MaxDollars,
@@ -108,6 +114,7 @@ impl Setting {
             Self::DataHashTimeLimit => "dataHashTimeLimit",
             Self::ShimIdleTimeout => "shimIdleTimeout",
             Self::SettleSeconds => "settleSeconds",
+            Self::MaxWaitSeconds => "maxWaitSeconds",
             Self::IgnoreRigFailures => "ignoreRigFailures",
             Self::Prices => "prices",
             Self::MaxDollars => "budget.maxDollars",
@@ -140,6 +147,7 @@ impl Setting {
             Self::DataHashTimeLimit => Some(SettingValue::Number(5_000)),
             Self::ShimIdleTimeout => Some(SettingValue::Number(LONGEST_SILENCE_SECONDS)),
             Self::SettleSeconds => Some(SettingValue::Number(SETTLE_SECONDS)),
+            Self::MaxWaitSeconds => Some(SettingValue::Number(MAX_WAIT_SECONDS)),
             Self::IgnoreRigFailures => Some(SettingValue::Flag(false)),
             Self::Model
             | Self::AnthropicBaseUrl
@@ -162,6 +170,7 @@ impl Setting {
             | Self::Autostart
             | Self::AnthropicBaseUrl
             | Self::OutputDirectory
+            | Self::MaxWaitSeconds
             | Self::IgnoreRigFailures
             | Self::Prices
             | Self::MaxDollars
@@ -198,6 +207,7 @@ impl Setting {
                 | Self::DataHashTimeLimit
                 | Self::ShimIdleTimeout
                 | Self::SettleSeconds
+                | Self::MaxWaitSeconds
                 | Self::MaxDollars
                 | Self::MaxTimeSeconds
         )
@@ -213,6 +223,7 @@ impl Setting {
             Self::DataHashTimeLimit => milliseconds(reader, node).map(SettingValue::Number),
             Self::ShimIdleTimeout => seconds_of_silence(reader, node).map(SettingValue::Number),
             Self::SettleSeconds => seconds_to_settle(reader, node).map(SettingValue::Number),
+            Self::MaxWaitSeconds => reader.integer(node, 0..=u64::MAX).map(SettingValue::Number),
             Self::MaxDollars => dollars(reader, node).map(SettingValue::Dollars),
             Self::MaxTimeSeconds => reader.positive(node).map(SettingValue::Seconds),
             Self::Prices => prices::source(reader, node).map(SettingValue::Prices),
@@ -240,6 +251,7 @@ static RUNTIME_FILE: Keys = Keys {
         "idleTimeout",
         "shimIdleTimeout",
         "settleSeconds",
+        "maxWaitSeconds",
         "ignoreRigFailures",
         "prices",
         "sentinel",

@@ -1,7 +1,9 @@
 //! What the runner does next, as one pure function over the document.
 
-use super::policy::{Consequence, consequence};
-use super::{ExpandError, LoopStep, Overrun, PlanEntry, Retry, advance_loop};
+use std::time::Duration;
+
+use super::policy::{Consequence, consequence, usage_limit};
+use super::{ExpandError, LoopStep, Overrun, PlanEntry, Retry, UsageLimit, advance_loop};
 use crate::codon::{CodonExecution, Failed};
 use crate::hank::{Hank, OnFailure};
 use crate::id::CodonId;
@@ -51,6 +53,13 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
     let next = thread.next_codon_id.as_ref();
     let interrupted = newest.interruption().is_some() && next == Some(newest.codon_id());
     let in_session = next.is_some_and(|id| resumed_session(state, id).is_some());
+    if let CodonExecution::Failed(failed) = newest
+        && in_session
+        && interrupted
+        && let Some(limit) = usage_limit(thread, failed)
+    {
+        return wait_for(state, failed, limit);
+    }
     if in_session || (is_run_again(state, thread) && !interrupted) {
         return start(state, next);
     }
@@ -111,16 +120,34 @@ fn after_failure(
     match consequence(hank, thread, failed) {
         Consequence::GoOn => after(state, hank, newest),
         Consequence::Stop => Decision::Blocked(BlockedBy::FailedCodon(id.clone())),
-        Consequence::TryAgain { number, most, after } => match planned(state, id) {
-            Ok(entry) => Decision::Retry(Retry {
-                entry,
-                number,
-                most,
-                after,
-                failed_at: failed.end_time,
-            }),
-            Err(blocked) => Decision::Blocked(blocked),
-        },
+        Consequence::TryAgain { number, most, after } => try_again(state, failed, |retry| Retry {
+            number,
+            most,
+            after,
+            ..retry
+        }),
+        Consequence::WaitForLimit(limit) => wait_for(state, failed, limit),
+    }
+}
+
+fn wait_for(state: &HankweaveState, failed: &Failed, limit: UsageLimit) -> Decision {
+    try_again(state, failed, |retry| Retry {
+        limit: Some(limit),
+        ..retry
+    })
+}
+
+fn try_again(state: &HankweaveState, failed: &Failed, how: impl FnOnce(Retry) -> Retry) -> Decision {
+    match planned(state, &failed.codon_id) {
+        Ok(entry) => Decision::Retry(how(Retry {
+            entry,
+            number: 0,
+            most: 0,
+            after: Duration::ZERO,
+            failed_at: failed.end_time,
+            limit: None,
+        })),
+        Err(blocked) => Decision::Blocked(blocked),
     }
 }
 

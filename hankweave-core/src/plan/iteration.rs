@@ -75,7 +75,7 @@ fn end(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank, codon: &Co
     if let CodonExecution::Failed(failed) = codon {
         match consequence(hank, thread, failed) {
             _ if failed.failure_reason.interrupted => return None,
-            Consequence::TryAgain { .. } => return None,
+            Consequence::TryAgain { .. } | Consequence::WaitForLimit(_) => return None,
             Consequence::Stop => return last(Some("failure")),
             Consequence::GoOn => {}
         }

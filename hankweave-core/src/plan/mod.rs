@@ -14,4 +14,4 @@ pub use decide::{BlockedBy, Decision, decide, obstacle};
 pub use entry::{LoopContext, PlanEntry, PlannedCodon};
 pub use expand::{ExpandError, LoopEnd, LoopStep, MAX_OPEN_ITERATIONS, Overrun, advance_loop, initial_plan};
 pub use iteration::{checkpoint_patterns, iteration_end};
-pub use policy::Retry;
+pub use policy::{Retry, UsageLimit};

@@ -28,12 +28,26 @@ pub struct Retry {
     pub after: Duration,
     /// When the codon failed.
     pub failed_at: Timestamp,
+    /// The limit of a provider whose end this try waits for; such a try is none of the retries that are counted.
+    pub limit: Option<UsageLimit>,
+}
+
+/// A used-up limit of a provider that ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageLimit {
+    /// When it ends, by the clock of the provider.
+    pub ends_at: Timestamp,
+    /// How long this codon has waited for limits before, without a success since.
+    pub waited: Duration,
 }
 
 impl Retry {
     /// How much of the wait is left at `now`. A clock that was set back does not make it longer.
     #[must_use]
     pub fn remaining(&self, now: Timestamp) -> Duration {
+        if let Some(limit) = self.limit {
+            return limit.ends_at.since(now);
+        }
         self.after.saturating_sub(now.since(self.failed_at))
     }
 }
@@ -45,12 +59,18 @@ pub(super) enum Consequence {
     GoOn,
     /// The codon again.
     TryAgain { number: u32, most: u32, after: Duration },
+    /// The codon again, when a limit of its provider has ended.
+    WaitForLimit(UsageLimit),
     /// Nothing, until somebody does something.
     Stop,
 }
 
 /// The rule of `onFailure` for the newest codon of the thread, which is `failed`.
 pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed) -> Consequence {
+    // That a limit is used up says nothing about the codon, and whatever else were done would meet the same limit.
+    if let Some(limit) = usage_limit(thread, failed) {
+        return Consequence::WaitForLimit(limit);
+    }
     let config = hank.codon(failed.codon_id.configured());
     let policy = config.map_or(OnFailure::Abort, CodonConfig::failure_policy);
     let retries = config.and_then(|config| config.retry_config).unwrap_or_default();
@@ -89,10 +109,21 @@ fn was_cut_off(thread: &ExecutionThread) -> bool {
 
 /// How often the codon failed since it last did something else. A codon that was interrupted did not fail.
 fn failures_in_a_row(thread: &ExecutionThread, id: &CodonId) -> u32 {
-    let failures = thread
+    let failures = row_of_failures(thread, id)
+        .filter(|failed| !failed.failure_reason.interrupted)
+        .count();
+    u32::try_from(failures).unwrap_or(u32::MAX)
+}
+
+/// The failures of the codon since it last did something else, the newest first.
+fn row_of_failures<'t>(
+    thread: &'t ExecutionThread,
+    id: &'t CodonId,
+) -> impl Iterator<Item = &'t Failed> + Clone {
+    thread
         .codons
         .iter()
-        .map_while(|entry| match entry.codon.as_ref() {
+        .map_while(move |entry| match entry.codon.as_ref() {
             CodonExecution::Failed(failed) if failed.codon_id == *id => Some(failed),
             CodonExecution::Failed(_)
             | CodonExecution::Preparing(_)
@@ -103,10 +134,28 @@ fn failures_in_a_row(thread: &ExecutionThread, id: &CodonId) -> u32 {
             | CodonExecution::Completed(_)
             | CodonExecution::Skipped(_) => None,
         })
-        .filter(|failed| !failed.failure_reason.interrupted)
-        .count();
-    u32::try_from(failures).unwrap_or(u32::MAX)
 }
+
+/// The limit that the newest failure met. A provider that says of one limit after the other that it ends soon is not asked ever so often: from the
+/// second time on, the wait is at least as long as doubling makes it.
+pub(super) fn usage_limit(thread: &ExecutionThread, newest: &Failed) -> Option<UsageLimit> {
+    let ends_at = newest.failure_reason.retry_at?;
+    let waits = row_of_failures(thread, &newest.codon_id)
+        .skip(1)
+        .filter_map(|failed| Some(failed.failure_reason.retry_at?.since(failed.end_time)));
+    let times = u32::try_from(waits.clone().count()).unwrap_or(u32::MAX);
+    let least = match times {
+        0 => Duration::ZERO,
+        times => Duration::from_secs(1 << times.min(30)).min(LONGEST_DOUBLED),
+    };
+    Some(UsageLimit {
+        ends_at: ends_at.max(newest.end_time.after(least)),
+        waited: waits.fold(Duration::ZERO, Duration::saturating_add),
+    })
+}
+
+/// Doubling makes no wait for a limit longer than this.
+const LONGEST_DOUBLED: Duration = Duration::from_secs(10 * 60);
 
 /// Doubles with every failure, unless the provider said how long to wait; never longer than configured.
 fn delay(config: RetryConfig, failures: u32, reason: &FailureReason) -> Duration {

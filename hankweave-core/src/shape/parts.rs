@@ -29,6 +29,7 @@ pub(crate) const FAILURE_REASON: &[Rule] = &[
     required("retriable", leaf::<bool>),
     optional("message", leaf::<String>),
     optional("retryAfterMs", leaf::<u64>),
+    optional("retryAt", leaf::<Timestamp>),
     optional("interrupted", leaf::<bool>),
     optional("interruptedBy", leaf::<InterruptedBy>),
     optional("sentinelRefs", |checker, refs| {

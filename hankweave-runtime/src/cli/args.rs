@@ -308,6 +308,10 @@ pub(crate) struct SettingArgs {
     /// Run for at most so many seconds, earlier runs included; replaces what the hank says. When they are over the run pauses (exit code 3).
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) max_time: Option<f64>,
+    /// Wait at most so long for the end of a provider's usage limit: seconds, or `90m`, `6h`, `1h30m`; beyond it the run ends with exit code 3
+    /// [default: 6h].
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) max_wait: Option<Duration>,
     /// Copy the files of `outputFiles` there when their codon has completed [default: they stay in the workspace].
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
@@ -348,6 +352,28 @@ fn seconds(text: &str) -> Result<f64, String> {
         Duration::try_from_secs_f64(*seconds).is_ok_and(|duration| !duration.is_zero())
     });
     seconds.ok_or_else(|| "a number of seconds above 0, such as 600".to_owned())
+}
+
+/// `90`, `90s`, `30m`, `6h`, `1d`, `1h30m`
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "a number of seconds, or a time such as 90m, 6h or 1h30m".to_owned();
+    let (mut seconds, mut rest) = (Some(0_u64), text);
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (number, behind) = rest.split_at(digits);
+        let unit = match behind.chars().next() {
+            None | Some('s') => 1,
+            Some('m') => 60,
+            Some('h') => 60 * 60,
+            Some('d') => 24 * 60 * 60,
+            Some(_) => return Err(wrong()),
+        };
+        let part = number.parse::<u64>().map_err(|_| wrong())?.checked_mul(unit);
+        seconds = seconds.zip(part).and_then(|(sum, part)| sum.checked_add(part));
+        rest = behind.get(1..).unwrap_or_default();
+    }
+    let seconds = seconds.filter(|_| !text.is_empty()).ok_or_else(wrong)?;
+    Ok(Duration::from_secs(seconds))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -94,6 +94,10 @@ pub(super) fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
             Setting::IgnoreRigFailures,
             args.ignore_rig_failures.then_some(SettingValue::Flag(true)),
         ),
+        (
+            Setting::MaxWaitSeconds,
+            args.max_wait.map(|wait| SettingValue::Number(wait.as_secs())),
+        ),
         (Setting::MaxDollars, args.max_cost.map(SettingValue::Dollars)),
         (Setting::MaxTimeSeconds, args.max_time.map(SettingValue::Seconds)),
     ];

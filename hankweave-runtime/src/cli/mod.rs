@@ -36,6 +36,7 @@ mod signals;
 )]
 mod state;
 mod status;
+mod stopping;
 mod thread;
 mod typed;
 mod validate;

@@ -4,8 +4,9 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use hankweave_core::hank::Setting;
+use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
 
 use super::args::{Global, Recover, RunArgs};
 use super::browser::Browser;
@@ -15,7 +16,7 @@ use super::server_log::ServerLog;
 use super::show::Show;
 use super::signals::{self, stopped};
 use super::typed::{Change, Typed, in_folder, path_word};
-use super::{commands, config, logging, prices};
+use super::{commands, config, logging, prices, stopping};
 use crate::config::Configuration;
 use crate::data::DataError;
 use crate::embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
@@ -63,6 +64,11 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         output: output_directory(args, &configuration)?,
         ceiling: configuration.ceiling(),
         prices,
+        max_wait: Duration::from_secs(
+            configuration
+                .number(Setting::MaxWaitSeconds)
+                .unwrap_or(MAX_WAIT_SECONDS),
+        ),
         recovery: args.recover.map(|recover| match recover {
             Recover::Session => Recovery::Session,
             Recover::CrashPoint => Recovery::CrashPoint,
@@ -193,6 +199,9 @@ async fn serve(
     let commander = waits.then(|| hankweave.commander());
     let execution = hankweave.directory().root().to_owned();
     let events = hankweave.subscribe();
+    let manager = hankweave.opened.possession.manager.clone();
+    let grace = hankweave.opened.options.grace;
+    let stopping = stopping::answer(report.aside(), &shutdown, manager, grace);
     let show = Show::begin(events, report);
     let obey = commands::obey(commander, shutdown.clone(), &typed);
     let outcome = tokio::select! {
@@ -200,6 +209,7 @@ async fn serve(
         never = &mut watch => match never {},
         never = obey => match never {},
         never = note_opened(browser.as_mut()) => match never {},
+        never = stopping => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
     let shown = show.end(async {

@@ -64,6 +64,7 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "hasRunningCodon": thread.has_running_codon,
             "nextCodonId": thread.next_codon_id,
             "unfinishedCodonId": look.unfinished,
+            "limitEndsAt": look.limit().map(|(_, ends_at)| ends_at),
             "pendingRollback": state.pending_rollback,
             "commands": look.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
             "budget": look.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
@@ -155,6 +156,12 @@ impl Look<'_> {
             }?;
         }
         writeln!(text, "{}", self.outlook(run))?;
+        if let Some((id, ends_at)) = self.limit() {
+            writeln!(
+                text,
+                "{id} has used up a limit of its provider, which ends at {ends_at}; `run` waits for that"
+            )?;
+        }
         if let Some(id) = &self.unfinished {
             writeln!(
                 text,
@@ -165,6 +172,14 @@ impl Look<'_> {
             writeln!(text, "  {command:<48} {purpose}")?;
         }
         Ok(())
+    }
+
+    /// The codon whose provider has a limit, and when that ends.
+    fn limit(&self) -> Option<(&CodonId, Timestamp)> {
+        match self.thread.codons.first()?.codon.as_ref() {
+            CodonExecution::Failed(failed) => Some((&failed.codon_id, failed.failure_reason.retry_at?)),
+            _ => None,
+        }
     }
 
     /// What one can type here, with what it does.

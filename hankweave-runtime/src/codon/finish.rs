@@ -108,7 +108,10 @@ pub(super) async fn finish(
             context_exceeded: true,
             ..
         } if waits_for_context => complete(codon, running, &exit, full(true)).await,
-        Verdict::Failure { reason, .. } => Err(codon.fail(running, code, reason).await),
+        Verdict::Failure { reason, .. } => {
+            let reason = codon.with_limit(reason).await;
+            Err(codon.fail(running, code, reason).await)
+        }
     }
 }
 

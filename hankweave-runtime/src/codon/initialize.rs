@@ -100,7 +100,7 @@ pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAg
                 Some(AgentEvent::SessionStarted { session_id, .. }) => return Opening::Session(session_id),
                 Some(AgentEvent::Finished(outcome)) => {
                     let code = i64::from(outcome.exit.code());
-                    return Opening::Ended(no_session(outcome), code);
+                    return Opening::Ended(codon.with_limit(no_session(outcome)).await, code);
                 }
                 Some(_) => {}
                 None => return Opening::Ended(FailureReason::unknown(false, "the agent's events ended early"), -1),

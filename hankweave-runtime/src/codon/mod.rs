@@ -12,6 +12,7 @@ mod context;
 mod extend;
 mod finish;
 mod initialize;
+mod limit;
 mod listen;
 mod open;
 mod orders;

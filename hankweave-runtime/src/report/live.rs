@@ -28,6 +28,8 @@ pub(crate) struct LiveView {
 struct Line {
     bar: Bar,
     status: CodonStatus,
+    /// It was stopped with its run, which is no failure.
+    interrupted: bool,
     cost: Usd,
     usage: TokenUsage,
 }
@@ -41,6 +43,10 @@ impl LiveView {
             action,
             codons: HashMap::new(),
         }
+    }
+
+    pub(super) fn area(&self) -> Area {
+        self.area.clone()
     }
 
     pub(super) fn event(&mut self, entry: &JournalEntry) -> io::Result<()> {
@@ -77,17 +83,24 @@ impl LiveView {
                 let line = Line {
                     bar,
                     status: CodonStatus::Preparing,
+                    interrupted: false,
                     cost: Usd::ZERO,
                     usage: TokenUsage::ZERO,
                 };
                 line.draw();
                 self.codons.insert(codon_id.clone(), line);
             }
-            StateEvent::CodonTransitioned { codon_id, to, .. } => {
+            StateEvent::CodonTransitioned {
+                codon_id,
+                to,
+                metadata,
+                ..
+            } => {
                 let Some(line) = self.codons.get_mut(codon_id) else {
                     return;
                 };
                 line.status = *to;
+                line.interrupted = metadata.as_ref().is_some_and(is_interruption);
                 line.draw();
                 if to.is_terminal() {
                     line.end(codon_id);
@@ -133,25 +146,29 @@ impl Line {
         let used = tokens(self.usage.total());
         self.bar.set_message(format!(
             "{:<13} {used:>8} tokens {:>10}",
-            self.status.to_string(),
+            match self.interrupted {
+                true => "stopped".to_owned(),
+                false => self.status.to_string(),
+            },
             self.cost.to_string()
         ));
     }
 
     fn end(&self, id: &CodonId) {
-        let mark = if self.status == CodonStatus::Completed {
-            "{prefix:.green}"
-        } else {
-            "{prefix:.red}"
-        };
-        let sign = if self.status == CodonStatus::Completed {
-            "✓"
-        } else {
-            "✗"
+        let (mark, sign) = match self.status {
+            CodonStatus::Completed => ("{prefix:.green}", "✓"),
+            _ if self.interrupted => ("{prefix:.yellow}", "■"),
+            _ => ("{prefix:.red}", "✗"),
         };
         self.bar
             .set_template(&format!("{mark} {id:<24} {{msg}} {{elapsed:>8}}"));
         self.bar.set_prefix(sign);
         self.bar.leave();
     }
+}
+
+/// Whether a codon that failed was interrupted, so that nothing is wrong with it.
+fn is_interruption(metadata: &serde_json::Map<String, serde_json::Value>) -> bool {
+    let reason = metadata.get("failureReason");
+    reason.and_then(|reason| reason.get("interrupted")) == Some(&serde_json::Value::Bool(true))
 }

@@ -13,7 +13,7 @@ use crate::runner::RunOutcome;
 use crate::state_manager::Events;
 
 use self::plain::Plain;
-use crate::screen::{JsonLines, tell};
+use crate::screen::{Area, JsonLines, tell};
 pub(crate) use summary::Ending;
 pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, standing};
 
@@ -41,6 +41,15 @@ impl Report {
 
     pub(crate) fn json() -> Self {
         Self::Json(JsonLines::default())
+    }
+
+    /// A voice beside the report, for what must be heard at once.
+    pub(crate) fn aside(&self) -> Aside {
+        match self {
+            Self::Live(view) => Aside::Live(view.area()),
+            Self::Plain(_) | Self::Json(_) => Aside::Plain,
+            Self::Quiet => Aside::Quiet,
+        }
     }
 
     /// Shows events, or keeps them for the next [`flush`](Self::flush). `Err` means that the reader of standard output has gone away.
@@ -106,6 +115,28 @@ impl Report {
         self.clear();
         if matches!(self, Self::Live(_) | Self::Plain(_)) {
             tell(ending.text(outcome));
+        }
+    }
+}
+
+/// Says what does not wait for its turn among the events. Whoever does not read it keeps the speaker waiting.
+#[derive(Debug, Clone)]
+pub(crate) enum Aside {
+    /// Above the moving lines of a live view.
+    Live(Area),
+    /// On standard error.
+    Plain,
+    /// Nowhere.
+    Quiet,
+}
+
+impl Aside {
+    pub(crate) fn say(&self, text: &str) {
+        match self {
+            // That nobody can read it is no reason to fail.
+            Self::Live(area) => drop(area.say(format!("  {text}"))),
+            Self::Plain => tell(format!("{text}\n")),
+            Self::Quiet => {}
         }
     }
 }

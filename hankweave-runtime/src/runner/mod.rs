@@ -11,6 +11,7 @@ mod run;
 mod steps;
 #[cfg(test)]
 pub(crate) mod tests;
+mod wait;
 
 pub(crate) use aftermath::is_unfinished;
 pub(crate) use attendance::{Attendance, Attendee};

@@ -20,6 +20,7 @@ use super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
 use super::outcome::{Pause, RunResult};
 use super::rollback::RollbackTarget;
 use super::run::RunError;
+use super::wait::Wait;
 use crate::codon::{self, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
 use crate::recovery::without_own_files;
 use crate::state_manager::TransitionError;
@@ -340,16 +341,23 @@ fn take(state: &HankweaveState, choice: Choice, reply: Reply) -> Option<Turn> {
 
 /// Waits until another try is due.
 async fn be_patient(context: &RunContext, inbox: &mut Inbox, state: &HankweaveState, retry: &Retry) -> Turn {
-    let remaining = retry.remaining(context.world.clock.now());
     let id = &retry.entry.codon_id;
-    let which = match retry.number {
-        0 => "is run again".to_owned(),
-        number => format!("is tried again (retry {number} of {})", retry.most),
+    let mut wait = match Wait::begin(context, retry) {
+        Ok(wait) => wait,
+        Err(why) => {
+            return Turn::Leave(WalkEnd::Over(RunResult::Paused(Pause {
+                codon: id.clone(),
+                by: InterruptedBy::UsageLimit,
+                why,
+                more: Ceiling::default(),
+            })));
+        }
     };
-    let message = format!("{id} {which} in {:.1} s", remaining.as_secs_f64());
-    context.tell(Event::Info { message }).await;
-    let due = tokio::time::sleep(remaining.min(LONGEST_WAIT));
-    tokio::pin!(due);
+    context
+        .tell(Event::Info {
+            message: wait.words(),
+        })
+        .await;
     loop {
         // Every arm is cancel safe: all of them only wait. What ends the run comes before what a person wants of it.
         let Request { command, reply } = tokio::select! {
@@ -357,7 +365,13 @@ async fn be_patient(context: &RunContext, inbox: &mut Inbox, state: &HankweaveSt
             () = context.shutdown.requested() => return Turn::Ask,
             () = context.degraded() => return Turn::Ask,
             request = inbox.next() => request,
-            () = &mut due => return Turn::Run,
+            over = wait.go_on() => match over {
+                true => return Turn::Run,
+                false => {
+                    context.tell(Event::Info { message: wait.words() }).await;
+                    continue;
+                }
+            },
         };
         match command {
             Command::Next | Command::Redo => {
@@ -385,9 +399,6 @@ async fn be_patient(context: &RunContext, inbox: &mut Inbox, state: &HankweaveSt
     }
 }
 
-/// `maxDelayMs` cannot ask for more ("hank configuration", section 2).
-const LONGEST_WAIT: Duration = Duration::from_millis(600_000);
-
 fn is_first_of_run(state: &HankweaveState) -> bool {
     state.runs.front().is_none_or(|run| run.codons.is_empty())
 }
@@ -412,6 +423,13 @@ fn session(state: &HankweaveState, thread: &ExecutionThread, id: &CodonId) -> Op
     };
     let own = thread.continuation_session(plan, id).cloned();
     own.or_else(|| before()?.continuation_session(plan, id).cloned())
+}
+
+/// The session of a codon that met the usage limit of its provider: it goes on in there.
+fn limited_session<'t>(thread: &'t ExecutionThread, id: &CodonId) -> Option<&'t SessionId> {
+    let newest = thread.codons.first()?.codon.codon_id();
+    let was_limited = thread.interruption() == Some(InterruptedBy::UsageLimit);
+    thread.own_session().filter(|_| was_limited && newest == id)
 }
 
 /// Runs one codon to its end, hands its results out, and hands orders on to it.
@@ -441,7 +459,8 @@ async fn run_codon(
         let why = codon::why_paused(&limits, exceeded);
         return Ok(Ran::Paused(InterruptedBy::Ceiling, why));
     }
-    let own_session = thread::resumed_session(state, id).cloned();
+    let own_session = thread::resumed_session(state, id).or_else(|| limited_session(thread, id));
+    let own_session = own_session.cloned();
     let codon = CodonRun {
         cost_is_lower_bound: AtomicBool::new(false),
         run: context,
@@ -488,7 +507,7 @@ async fn run_codon(
         Err(why) => Ran::Unpublished(why),
         Ok(()) if orders.was_forced() => Ran::Forced,
         Ok(()) if unsaved => Ran::Unsaved,
-        Ok(()) if walked.interruption().is_some_and(InterruptedBy::is_pause) => paused(&walked),
+        Ok(()) if walked.interruption() == Some(InterruptedBy::Ceiling) => paused(&walked),
         Ok(()) => Ran::ToTheEnd,
     })
 }

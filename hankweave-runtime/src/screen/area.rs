@@ -8,8 +8,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::Text;
 use super::harmless::printable;
 
-/// The moving lines, with what was said above them.
-#[derive(Debug, Default)]
+/// The moving lines, with what was said above them; every clone is the same area.
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Area(MultiProgress);
 
 /// One moving line.

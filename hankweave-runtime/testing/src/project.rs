@@ -290,6 +290,24 @@ impl Running {
         }
     }
 
+    /// The same for a line on standard error.
+    ///
+    /// # Panics
+    ///
+    /// Panics when it ends first or two minutes pass.
+    #[track_caller]
+    pub fn wait_for_word(&self, wanted: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.stderr.recv_timeout(left) {
+                Ok(line) if wanted(&line) => return line,
+                Ok(_) => {}
+                Err(why) => panic!("the awaited line did not come on standard error ({why})"),
+            }
+        }
+    }
+
     /// Sends a signal to the program itself, not to its children.
     pub fn signal(&self, signal: Signal) {
         // A program that has just ended by itself is noticed by whoever reads its exit.

@@ -160,3 +160,93 @@ fn a_plan_that_ended_with_an_ignored_failure_has_ended_and_is_not_blocked() {
     );
     assert!(!said.contains("crash-point"), "{said}");
 }
+
+/// An agent that meets a usage limit at its first try, which ends so many seconds later, and says so in this line: `LATER` is the moment.
+fn write_limited_hank(project: &TestProject, seconds: u32, line: &str) {
+    let script = project.write("agent.sh", LIMITED_AGENT);
+    let agent = json!({"command": ["sh", script], "stream": "claude"});
+    let prompt = format!("{seconds} {line}");
+    project.write_hank(
+        &json!({"hank": [{"id": "flaky", "name": "flaky", "agent": agent, "model": "shell",
+        "continuationMode": "fresh", "promptText": prompt, "checkpointedFiles": ["*.txt"]}]}),
+    );
+}
+
+const LIMITED_AGENT: &str = r#"
+read -r seconds line
+tries=$(cat tries 2>/dev/null || echo 0)
+tries=$((tries + 1))
+echo $tries > tries
+printf '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}\n'
+if [ $tries -eq 1 ]; then
+  later=$(($(date +%s) + seconds))
+  printf '%s\n' "$line" | sed "s/LATER/$later/"
+  case "$line" in
+  *rate_limit_event*) printf '{"type":"result","is_error":true,"session_id":"s-1","result":"You have hit your limit","api_error_status":429,"usage":{}}\n' ;;
+  esac
+  exit 1
+fi
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","usage":{}}\n'
+"#;
+
+const EVENT: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":LATER,"rateLimitType":"five_hour"}}"#;
+
+const WAITS: &str = "waits for its usage limit until ";
+
+/// The default policy ends the run at a failure; a limit of the provider is none of the codon.
+#[test]
+fn a_run_waits_for_the_end_of_a_usage_limit() {
+    let texts = [
+        EVENT,
+        r#"{"type":"result","is_error":true,"result":"rate limit reached, retry-after: 2"}"#,
+        r#"{"type":"result","is_error":true,"result":"Claude AI usage limit reached|LATER"}"#,
+    ];
+    for line in texts {
+        let project = project();
+        write_limited_hank(&project, 2, line);
+        let finished = project.run(["run", "--headless"]);
+        finished.expect_code(0);
+        assert!(finished.stdout.contains(WAITS), "{finished}");
+        let state = project.state(&project.directory());
+        assert_eq!(tries(&state["runs"][0]), ["failed", "completed"]);
+        let reason = &state["runs"][0]["codons"][0]["failureReason"];
+        assert_eq!(reason["type"], "rate-limit", "{reason}");
+        assert!(reason["retryAt"].is_string(), "{reason}");
+    }
+}
+
+/// When the limit ends is on record, so a restart waits for the same moment; whoever does not want to wait so long need not.
+#[test]
+fn a_wait_survives_a_restart_and_can_be_limited_and_stopped() {
+    let project = project();
+    write_limited_hank(&project, 3_600, EVENT);
+    let mut running = project.start(["run", "--headless"]);
+    let said = running.wait_for_line(|line| line.contains(WAITS));
+    running.kill();
+    let moment = |line: &str| {
+        let (_, rest) = line.split_once(WAITS).unwrap();
+        rest[..24].to_owned()
+    };
+    let status = project.run(["status"]);
+    assert!(status.stdout.contains(&moment(&said)), "{status}");
+
+    let refused = project.run(["run", "--headless", "--max-wait", "59m"]);
+    refused.expect_code(EXIT_PAUSED);
+    assert!(refused.stderr.contains("--max-wait is 59 min"), "{refused}");
+    assert!(refused.stderr.contains(&moment(&said)), "{refused}");
+
+    let mut again = project.start(["run", "--headless"]);
+    let once_more = again.wait_for_line(|line| line.contains(WAITS));
+    assert_eq!(moment(&once_more), moment(&said));
+    again.signal(Signal::INT);
+    again
+        .finish_within(std::time::Duration::from_secs(60))
+        .expect_code(130);
+    assert_eq!(
+        std::fs::read_to_string(project.directory().join("tries")).unwrap(),
+        "1\n"
+    );
+}
+
+/// Unfinished on purpose.
+const EXIT_PAUSED: i32 = 3;

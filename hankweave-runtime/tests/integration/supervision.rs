@@ -334,6 +334,41 @@ fn a_process_that_got_the_recorded_pid_of_an_agent_is_left_alone() {
     assert!(is_there(&other.pid().to_string()));
 }
 
+/// Whoever asks to stop is told at once that it was heard, and a codon that is stopped has not failed.
+// covers: F19
+#[test]
+fn a_stop_is_answered_at_once_and_is_no_failure() {
+    for (signal, code, answer) in [
+        (
+            Signal::INT,
+            130,
+            "stopping: the agent has 5 s; Ctrl+C again ends it now",
+        ),
+        (
+            Signal::TERM,
+            143,
+            "stopping (SIGTERM): the agent has 5 s; a second signal ends it now",
+        ),
+    ] {
+        let project = project();
+        // It ends only when the answer was seen.
+        write_hank(
+            &project,
+            "trap '' TERM INT\nwhile [ ! -e seen ]; do sleep 0.05; done",
+        );
+        let mut running = project.start(["run", "--headless"]);
+        running.wait_for_line(|line| line.contains("the agent works"));
+        running.signal(signal);
+        running.wait_for_word(|line| line.contains(answer));
+        project.write("seen", "");
+        let finished = running.finish_within(DEADLINE);
+        finished.expect_code(code);
+        let lines = format!("{}{}", finished.stdout, finished.stderr);
+        assert!(lines.contains("a: stopped after"), "{finished}");
+        assert!(!lines.contains("fail"), "{finished}");
+    }
+}
+
 /// A hang-up stops a run like SIGTERM, unless it was started to outlive its terminal.
 // covers: F19
 #[test]

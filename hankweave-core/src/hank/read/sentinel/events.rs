@@ -85,6 +85,7 @@ const EVENTS: &[EventData] = &[
             "failureReason.retriable",
             "failureReason.message",
             "failureReason.retryAfterMs",
+            "failureReason.retryAt",
             "failureReason.interrupted",
             "failureReason.sentinelRefs.**",
             "failureIgnored",

@@ -1,0 +1,174 @@
+//! The wait before another try: a short one after a failure, or until the usage limit of a provider has ended.
+
+use std::time::Duration;
+
+use hankweave_core::plan::{Retry, UsageLimit};
+use tokio::time::Instant;
+
+use crate::codon::RunContext;
+
+/// `maxDelayMs` cannot ask for more ("hank configuration", section 2).
+const LONGEST_DELAY: Duration = Duration::from_millis(600_000);
+
+/// How often the clock is looked at on which a limit ends: a machine that slept has not counted its sleep.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// What is left when it is told again how long a wait goes on: every hour, then ever more often.
+const MARKS: [Duration; 6] = [
+    Duration::from_secs(30 * 60),
+    Duration::from_secs(10 * 60),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(2 * 60),
+    Duration::from_secs(60),
+    Duration::from_secs(10),
+];
+
+/// A wait that goes on.
+#[derive(Debug)]
+pub(super) struct Wait<'a> {
+    context: &'a RunContext,
+    retry: &'a Retry,
+    /// When it ends at the latest: no clock that is set back makes it longer.
+    end: Instant,
+    /// What is left when it is told of next.
+    mark: Option<Duration>,
+}
+
+impl<'a> Wait<'a> {
+    /// Begins the wait, or says why it is too long.
+    pub(super) fn begin(context: &'a RunContext, retry: &'a Retry) -> Result<Self, String> {
+        let left = retry.remaining(context.world.clock.now());
+        let left = match retry.limit {
+            Some(limit) if !is_short_enough(limit, left, context.options.max_wait) => {
+                return Err(too_long(limit, left, context.options.max_wait));
+            }
+            Some(_) => left,
+            None => left.min(LONGEST_DELAY),
+        };
+        Ok(Self {
+            context,
+            retry,
+            end: Instant::now() + left,
+            mark: retry.limit.and_then(|_| mark_below(left)),
+        })
+    }
+
+    /// What people are told of it.
+    pub(super) fn words(&self) -> String {
+        let (id, left) = (&self.retry.entry.codon_id, self.left());
+        match (self.retry.limit, self.retry.number) {
+            (Some(limit), _) => format!(
+                "{id} waits for its usage limit until {}, {} to go",
+                limit.ends_at,
+                in_words(left)
+            ),
+            (None, 0) => format!("{id} is run again in {:.1} s", left.as_secs_f64()),
+            (None, number) => format!(
+                "{id} is tried again (retry {number} of {}) in {:.1} s",
+                self.retry.most,
+                left.as_secs_f64()
+            ),
+        }
+    }
+
+    /// Waits: `true` at its end, `false` when it is time to tell how long it still is.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped.
+    pub(super) async fn go_on(&mut self) -> bool {
+        loop {
+            let left = self.left();
+            if left.is_zero() {
+                return true;
+            }
+            if self.mark.is_some_and(|mark| left <= mark) {
+                self.mark = mark_below(left);
+                return false;
+            }
+            let until_mark = self.mark.map_or(left, |mark| left - mark);
+            let nap = match self.retry.limit {
+                Some(_) => until_mark.min(LOOK),
+                None => left,
+            };
+            tokio::time::sleep(nap).await;
+        }
+    }
+
+    /// What is left by the monotonic clock, or by that on which the limit ends if that has gone further.
+    fn left(&self) -> Duration {
+        let left = self.end.saturating_duration_since(Instant::now());
+        match self.retry.limit {
+            Some(limit) => left.min(limit.ends_at.since(self.context.world.clock.now())),
+            None => left,
+        }
+    }
+}
+
+fn is_short_enough(limit: UsageLimit, left: Duration, most: Duration) -> bool {
+    limit.waited.saturating_add(left) <= most
+}
+
+fn too_long(limit: UsageLimit, left: Duration, most: Duration) -> String {
+    let waited = match limit.waited {
+        Duration::ZERO => String::new(),
+        waited => format!(", {} waited before", in_words(waited)),
+    };
+    format!(
+        "its usage limit ends at {}, in {}{waited}; --max-wait is {}",
+        limit.ends_at,
+        in_words(left),
+        in_words(most)
+    )
+}
+
+/// The next point below `left` at which it is told how long a wait still is.
+fn mark_below(left: Duration) -> Option<Duration> {
+    let hour = Duration::from_secs(60 * 60);
+    let hours = left.as_secs().saturating_sub(1) / hour.as_secs();
+    match hours {
+        0 => MARKS.into_iter().find(|mark| *mark < left),
+        hours => Some(hour * u32::try_from(hours).unwrap_or(u32::MAX)),
+    }
+}
+
+/// `12 s`, `3 min 20 s`, `2 h 5 min`
+fn in_words(duration: Duration) -> String {
+    // What is left of a second is still to be waited for.
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_told_of_every_hour_and_then_ever_more_often() {
+        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+        let mut told = Vec::new();
+        let mut left = minutes(150);
+        while let Some(mark) = mark_below(left) {
+            told.push(mark);
+            left = mark;
+        }
+        let expected = [120, 60, 30, 10, 5, 2, 1].map(minutes);
+        assert_eq!(told[..7], expected);
+        assert_eq!(told[7..], [Duration::from_secs(10)]);
+    }
+
+    #[test]
+    fn waits_that_are_added_up_are_limited() {
+        let hours = |hours: u64| Duration::from_secs(hours * 60 * 60);
+        let limit = |waited| UsageLimit {
+            ends_at: hankweave_core::time::Timestamp::UNIX_EPOCH,
+            waited,
+        };
+        assert!(is_short_enough(limit(Duration::ZERO), hours(6), hours(6)));
+        assert!(!is_short_enough(limit(hours(2)), hours(5), hours(6)));
+    }
+}
