@@ -708,4 +708,22 @@ mod tests {
         };
         assert_eq!(given, expected.map(owned));
     }
+
+    #[test]
+    fn a_time_is_seconds_or_has_units() {
+        let read = |text| duration(text).map(|duration| duration.as_secs());
+        for (text, seconds) in [
+            ("0", 0),
+            ("90", 90),
+            ("90s", 90),
+            ("30m", 1_800),
+            ("1h30m", 5_400),
+            ("2d", 172_800),
+        ] {
+            assert_eq!(read(text), Ok(seconds), "{text}");
+        }
+        for text in ["", "h", "-1", "1.5h", "6x", "1h h", "99999999999999999999"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
 }

@@ -8,13 +8,17 @@ use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
+use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 
-use super::words::{budget, say, tokens};
+use super::words::{budget, duration, say, tokens};
 use crate::screen::{Area, Bar};
 
 /// How often the running line is drawn anew.
 const TICK: Duration = Duration::from_millis(120);
+
+/// What the agent does.
+const ACTION: &str = "    {wide_msg:.dim}";
 
 /// One line for each codon, the agent's actions below the running one.
 #[derive(Debug)]
@@ -37,7 +41,7 @@ struct Line {
 impl LiveView {
     pub(super) fn new() -> Self {
         let area = Area::default();
-        let action = area.add("    {wide_msg:.dim}");
+        let action = area.add(ACTION);
         Self {
             area,
             action,
@@ -51,7 +55,7 @@ impl LiveView {
 
     pub(super) fn event(&mut self, entry: &JournalEntry) -> io::Result<()> {
         match &entry.event {
-            Event::StateTransition { transition, .. } => self.transition(transition),
+            Event::StateTransition { transition, .. } => self.transition(transition, entry.timestamp),
             Event::TokenUsage {
                 codon_id, total_cost, ..
             } => {
@@ -74,9 +78,11 @@ impl LiveView {
         Ok(())
     }
 
-    fn transition(&mut self, event: &StateEvent) {
+    fn transition(&mut self, event: &StateEvent, at: Timestamp) {
         match event {
             StateEvent::CodonStarted { codon_id, .. } => {
+                self.action.set_template(ACTION);
+                self.action.stop_ticking();
                 let template = format!("{{spinner:.cyan}} {codon_id:<24} {{msg}} {{elapsed:>8}}");
                 let bar = self.area.insert_before(&self.action, &template);
                 bar.tick_every(TICK);
@@ -105,6 +111,11 @@ impl LiveView {
                 if to.is_terminal() {
                     line.end(codon_id);
                     self.action.set_message("");
+                    if let Some(ends_at) = metadata.as_ref().and_then(limit) {
+                        let left = "    the usage limit ends in {left:.dim}";
+                        self.action.count_down(left, ends_at.since(at), duration);
+                        self.action.tick_every(Duration::from_secs(1));
+                    }
                 }
             }
             StateEvent::CostsIncremented {
@@ -171,4 +182,10 @@ impl Line {
 fn is_interruption(metadata: &serde_json::Map<String, serde_json::Value>) -> bool {
     let reason = metadata.get("failureReason");
     reason.and_then(|reason| reason.get("interrupted")) == Some(&serde_json::Value::Bool(true))
+}
+
+/// When the usage limit ends for which a codon failed.
+fn limit(metadata: &serde_json::Map<String, serde_json::Value>) -> Option<Timestamp> {
+    let ends_at = metadata.get("failureReason")?.get("retryAt")?;
+    Timestamp::parse(ends_at.as_str()?).ok()
 }

@@ -1,9 +1,10 @@
 //! Lines at the foot of a terminal that are drawn anew.
 
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 
 use super::Text;
 use super::harmless::printable;
@@ -49,6 +50,20 @@ impl Bar {
     /// What stands at `{prefix}`.
     pub(crate) fn set_prefix(&self, prefix: &'static str) {
         self.0.set_prefix(prefix);
+    }
+
+    /// Shows it as the template says, with how much is left of a time that begins now at `{left}`, in these words.
+    pub(crate) fn count_down(&self, template: &str, total: Duration, words: fn(Duration) -> String) {
+        let left = move |state: &ProgressState, out: &mut dyn fmt::Write| {
+            // A line that cannot be drawn is drawn anew soon.
+            let _ = out.write_str(&words(total.saturating_sub(state.elapsed())));
+        };
+        self.0.set_style(style(template).with_key("left", left));
+        self.0.reset_elapsed();
+    }
+
+    pub(crate) fn stop_ticking(&self) {
+        self.0.disable_steady_tick();
     }
 
     pub(crate) fn tick_every(&self, interval: Duration) {
