@@ -4,14 +4,16 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
+use hankweave_core::agent::{FailureReason, InterruptedBy};
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
+use serde::Deserialize;
 
-use super::words::{budget, duration, say, tokens};
+use super::words::{budget, duration, say, standing, tokens};
 use crate::screen::{Area, Bar};
 
 /// How often the running line is drawn anew.
@@ -32,8 +34,8 @@ pub(crate) struct LiveView {
 struct Line {
     bar: Bar,
     status: CodonStatus,
-    /// It was stopped with its run, which is no failure.
-    interrupted: bool,
+    /// What interrupted it, which is no failure.
+    interrupted_by: Option<InterruptedBy>,
     cost: Usd,
     usage: TokenUsage,
 }
@@ -89,7 +91,7 @@ impl LiveView {
                 let line = Line {
                     bar,
                     status: CodonStatus::Preparing,
-                    interrupted: false,
+                    interrupted_by: None,
                     cost: Usd::ZERO,
                     usage: TokenUsage::ZERO,
                 };
@@ -106,12 +108,13 @@ impl LiveView {
                     return;
                 };
                 line.status = *to;
-                line.interrupted = metadata.as_ref().is_some_and(is_interruption);
+                let reason = metadata.as_ref().and_then(reason);
+                line.interrupted_by = reason.as_ref().and_then(FailureReason::interruption);
                 line.draw();
                 if to.is_terminal() {
                     line.end(codon_id);
                     self.action.set_message("");
-                    if let Some(ends_at) = metadata.as_ref().and_then(limit) {
+                    if let Some(ends_at) = reason.and_then(|reason| reason.retry_at) {
                         let left = "    the usage limit ends in {left:.dim}";
                         self.action.count_down(left, ends_at.since(at), duration);
                         self.action.tick_every(Duration::from_secs(1));
@@ -157,10 +160,7 @@ impl Line {
         let used = tokens(self.usage.total());
         self.bar.set_message(format!(
             "{:<13} {used:>8} tokens {:>10}",
-            match self.interrupted {
-                true => "stopped".to_owned(),
-                false => self.status.to_string(),
-            },
+            standing(self.status, self.interrupted_by),
             self.cost.to_string()
         ));
     }
@@ -168,7 +168,7 @@ impl Line {
     fn end(&self, id: &CodonId) {
         let (mark, sign) = match self.status {
             CodonStatus::Completed => ("{prefix:.green}", "✓"),
-            _ if self.interrupted => ("{prefix:.yellow}", "■"),
+            _ if self.interrupted_by.is_some() => ("{prefix:.yellow}", "■"),
             _ => ("{prefix:.red}", "✗"),
         };
         self.bar
@@ -178,14 +178,7 @@ impl Line {
     }
 }
 
-/// Whether a codon that failed was interrupted, so that nothing is wrong with it.
-fn is_interruption(metadata: &serde_json::Map<String, serde_json::Value>) -> bool {
-    let reason = metadata.get("failureReason");
-    reason.and_then(|reason| reason.get("interrupted")) == Some(&serde_json::Value::Bool(true))
-}
-
-/// When the usage limit ends for which a codon failed.
-fn limit(metadata: &serde_json::Map<String, serde_json::Value>) -> Option<Timestamp> {
-    let ends_at = metadata.get("failureReason")?.get("retryAt")?;
-    Timestamp::parse(ends_at.as_str()?).ok()
+/// Why a codon failed.
+fn reason(metadata: &serde_json::Map<String, serde_json::Value>) -> Option<FailureReason> {
+    FailureReason::deserialize(metadata.get("failureReason")?).ok()
 }

@@ -119,6 +119,70 @@ fn hank(url: &str) -> Value {
         codon("refused", "fresh", "THIRD-TASK: never answered.", "sk-wrong")]})
 }
 
+/// One codon with a subscription of the real program, whose first answer is an error; returns its records.
+fn run_one(claude: std::path::PathBuf, first: &Value, policy: &str, code: i32) -> Vec<Value> {
+    let turns = json!([first, {"text": "Done.", "usage": {"input": 10, "output": 5}}]);
+    let scenario = json!({"lanes": [{"name": "work", "when": {"user": "TASK"}, "turns": turns}]});
+    let server = ModelServer::start(Scenario::try_from(scenario).unwrap()).unwrap();
+    let mut project = project();
+    project.set("HANKWEAVE_CLAUDE_PATH", claude);
+    let mut hank = hank(&server.url());
+    let codons = hank["hank"].as_array_mut().unwrap();
+    codons.truncate(1);
+    codons[0]["onFailure"] = json!(policy);
+    let env = codons[0]["env"].as_object_mut().unwrap();
+    env.remove("ANTHROPIC_API_KEY");
+    env.insert("CLAUDE_CODE_OAUTH_TOKEN".to_owned(), json!("sk-ant-oat01-none"));
+    project.write_hank(&hank);
+    project.run(["run", "--headless"]).expect_code(code);
+    let state = project.state(&project.directory());
+    let runs = state["runs"].as_array().unwrap().iter().rev();
+    runs.flat_map(|run| run["codons"].as_array().unwrap().clone())
+        .collect()
+}
+
+/// What a subscription answers that is used up, and the program tells in words and events of its own.
+#[test]
+fn the_real_claude_waits_for_the_end_of_a_usage_limit() {
+    let claude = match agents::claude() {
+        Ok(claude) => claude,
+        Err(skip) => return println!("{skip}"),
+    };
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let resets_at = (now.as_secs() + 8).to_string();
+    let headers = json!({
+        "retry-after": "7200", "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-reset": resets_at,
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+        "anthropic-ratelimit-unified-overage-status": "rejected",
+    });
+    let limit =
+        json!({"error": {"status": 429, "type": "rate_limit_error", "message": "limit", "headers": headers}});
+    let records = run_one(claude, &limit, "abort", 0);
+    let [limited, done] = &records[..] else {
+        panic!("{records:#?}");
+    };
+    assert_eq!(limited["failureReason"]["type"], "rate-limit", "{limited:#}");
+    assert!(limited["failureReason"]["retryAt"].is_string(), "{limited:#}");
+    assert_eq!(done["status"], "completed", "{done:#}");
+}
+
+#[test]
+fn the_real_claude_is_not_asked_again_for_a_model_that_there_is_not() {
+    let claude = match agents::claude() {
+        Ok(claude) => claude,
+        Err(skip) => return println!("{skip}"),
+    };
+    let unknown = json!({"error": {"status": 404, "type": "not_found_error", "message": "model: nine"}, "repeat": "forever"});
+    let records = run_one(claude, &unknown, "retry", 1);
+    let [failed] = &records[..] else {
+        panic!("{records:#?}");
+    };
+    assert_eq!(failed["failureReason"]["retriable"], false, "{failed:#}");
+}
+
 /// The resumed session brings the whole earlier conversation along; the wrong key gets nothing but refusals.
 #[track_caller]
 fn assert_conversation(server: &ModelServer) {
