@@ -86,7 +86,7 @@ pub struct RuntimeFile {
 
 impl Setting {
     /// Every setting, in the order of the documentation.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Port,
         Self::Autostart,
         Self::Model,
