@@ -235,7 +235,7 @@ fn what_was_run_again_from_an_earlier_point_starts_to_count_anew() {
 fn the_wait_is_counted_from_the_failure_and_a_clock_set_back_does_not_prolong_it() {
     let hank = retrying(&json!({"delayMs": 10_000}));
     let retry = retry(ask(&fails(begun(&hank), &overloaded()), &hank));
-    let at = |millis: i64| hankweave_core::time::Timestamp::from_millis(retry.failed_at.as_millis() + millis);
+    let at = |millis: i64| Timestamp::from_millis(retry.failed_at.as_millis() + millis);
     let left = [-5_000, 0, 4_000, 10_000, 99_000].map(|millis| retry.remaining(at(millis)).as_secs());
     assert_eq!(left, [10, 10, 6, 0, 0]);
 }
