@@ -13,7 +13,6 @@ use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::plan::{Decision, decide, initial_plan};
 use hankweave_core::testing::{Ending, Story};
 use hankweave_core::thread;
-use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -89,15 +88,17 @@ fn usd(dollars: f64) -> Usd {
     Usd::from_dollars(dollars).unwrap()
 }
 
-/// When the last thing happened.
-fn now(story: &Story) -> Timestamp {
-    story.events().last().unwrap().at
+/// How long the newest run had lived when the last thing happened.
+fn lived(story: &Story) -> Duration {
+    let now = story.events().last().unwrap().at;
+    let newest = story.state().runs.front();
+    newest.map_or(Duration::ZERO, |run| now.since(run.start_time))
 }
 
 fn ask_under(ceiling: Ceiling, story: &Story, hank: &Hank, id: &str) -> Limits {
     let plan = &story.state().execution_plan;
     let entry = plan.iter().find(|entry| entry.codon_id.as_str() == id).unwrap();
-    limits(hank, ceiling.over(hank), story.state(), entry, now(story))
+    limits(hank, ceiling.over(hank), story.state(), entry, lived(story))
 }
 
 fn ask(story: &Story, hank: &Hank, id: &str) -> Limits {
@@ -141,7 +142,7 @@ fn without_a_budget_nothing_is_limited() {
     let story = completes(begun(&hank), "a", 100.0);
     assert_eq!(ask(&story, &hank, "b#0"), Limits::default());
     assert_eq!(
-        summary(&hank, Ceiling::default(), story.state(), now(&story)),
+        summary(&hank, Ceiling::default(), story.state(), lived(&story)),
         None
     );
 }
@@ -271,7 +272,7 @@ fn time_is_the_least_of_what_codon_loop_and_hank_have_left() {
     assert_eq!(seconds(ask(&story, &hank, "a")), Some(100));
     assert_eq!(seconds(ask(&story, &hank, "b#0")), Some(30));
     let story = completes(story, "a", 0.0);
-    let lived = now(&story).since(story.state().runs[0].start_time).as_secs();
+    let lived = lived(&story).as_secs();
     assert!(lived >= 4);
     assert_eq!(seconds(ask(&story, &hank, "d")), Some(100 - lived));
     let story = completes(story, "b#0", 0.0);
@@ -281,6 +282,45 @@ fn time_is_the_least_of_what_codon_loop_and_hank_have_left() {
         .since(*story.state().runs[0].codons[1].start_time());
     let story = replanned(story, &hank);
     assert_eq!(seconds(ask(&story, &hank, "b#1")), Some(30 - loop_time.as_secs()));
+}
+
+/// The times of records are those of a clock that somebody sets; what was measured counts.
+#[test]
+fn a_clock_that_was_set_decides_nothing() {
+    let hank = hank(&json!({"maxTimeSeconds": 60}), &[free("a"), free("b")]);
+    for end_time in ["2099-01-01T00:00:00.000Z", "1999-01-01T00:00:00.000Z"] {
+        let story = begun(&hank).codon("a", Ending::Open(CodonStatus::Running));
+        let end = json!({"type": "CodonTransitioned", "data": {"runId": "r1", "codonId": "a", "from": "running", "to": "completed",
+            "metadata": {"checkpointSha": "a-end", "endTime": end_time}}});
+        let end: StateEvent = serde_json::from_value(end).unwrap();
+        let (took, run_time) = (Duration::from_millis(7_000), Duration::from_millis(9_500));
+        let story = story.tell(end.with_measured(took, run_time)).run_fails();
+        let record = &story.state().runs[0].codons[0];
+        assert_eq!(
+            (record.duration(), record.run_time()),
+            (Some(took), Some(run_time))
+        );
+        let story = story.continues("r2", "r1", Some("a"), "a-end");
+        let plan = &story.state().execution_plan;
+        let own = Duration::from_secs(20);
+        let left = limits(
+            &hank,
+            Ceiling::default().over(&hank),
+            story.state(),
+            &plan[1],
+            own,
+        )
+        .time;
+        assert_eq!(left, Some(Duration::from_millis(60_000 - 9_500 - 20_000)));
+        let told = summary(&hank, Ceiling::default().over(&hank), story.state(), own).unwrap();
+        let Event::BudgetSummary { rows, totals, .. } = told else {
+            panic!("{told:?}")
+        };
+        assert_eq!(
+            (rows[0].actual.time_seconds, totals.actual_time_seconds),
+            (7.0, 29.5)
+        );
+    }
 }
 
 // 6.3, time: "on a continuation, time of earlier runs is subtracted"; the time after a crash belongs to no run.
@@ -399,7 +439,7 @@ fn a_codon_for_which_the_whole_has_nothing_left_pauses_and_more_money_lets_it_go
     let nothing_left = Meter::new(limits).exceeded(Duration::ZERO).unwrap();
     assert_eq!(limits.consequence(&nothing_left), OnExceeded::Pause);
     let ceiling = Ceiling::default().over(&hank);
-    let whole = Whole::at(Timestamp::UNIX_EPOCH, ceiling, story.state());
+    let whole = Whole::of(Duration::ZERO, ceiling, story.state());
     assert_eq!(whole.to_string(), "used $2.3350 of $2.0000");
     let raised = whole.more();
     assert_eq!(
@@ -455,7 +495,7 @@ fn the_summary_tells_what_each_codon_might_use_and_what_it_used() {
     let story = completes(story, "a", 0.5);
     let story = spends(story, "b", 2.0, CodonStatus::Skipped);
     let ceiling = Ceiling::default().over(&hank);
-    let event = summary(&hank, ceiling, story.state(), now(&story)).unwrap();
+    let event = summary(&hank, ceiling, story.state(), lived(&story)).unwrap();
     let json = serde_json::to_value(&event).unwrap();
     assert_eq!(json["type"], "budget.summary");
     let data = &json["data"];

@@ -18,7 +18,8 @@ pub(super) struct Ledger<'a> {
     thread: Vec<WalkedCodon<'a>>,
     /// How many runs, from the newest, belong to this history: those back to the first one of the thread.
     runs: usize,
-    now: Timestamp,
+    /// How long the newest run has lived, if it goes on.
+    lived: Duration,
 }
 
 /// What was used until then.
@@ -37,12 +38,12 @@ pub(super) struct Account<'l> {
 }
 
 impl<'a> Ledger<'a> {
-    pub(super) fn new(state: &'a HankweaveState, now: Timestamp) -> Self {
+    pub(super) fn new(state: &'a HankweaveState, lived: Duration) -> Self {
         Self {
             state,
             thread: walk(state, None).collect(),
             runs: runs_of_history(state),
-            now,
+            lived,
         }
     }
 
@@ -63,7 +64,7 @@ impl<'a> Ledger<'a> {
             .iter()
             .map(AsRef::as_ref);
         let lived: Duration = older().map(|run| self.lived(run)).sum();
-        let begun = record.codon.start_time().since(record.run.start_time);
+        let begun = begun(record);
         self.account(
             &self.thread[index + 1..],
             older().flat_map(codons).chain(same_run),
@@ -107,14 +108,18 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// How long a run went on. When a crash was noticed tells nothing about that, so a crashed run went on until its last record.
+    /// How long a run went on: what was measured counts, and only where nobody measured what its times say, which a clock that was set makes wrong.
+    /// When a crash was noticed tells nothing, so a crashed run went on until its last record.
     fn lived(&self, run: &Run) -> Duration {
-        let end = match (run.status, run.end_time) {
-            (RunStatus::Running, _) => self.now,
-            (RunStatus::Completed | RunStatus::Failed, Some(end)) => end,
-            (RunStatus::Completed | RunStatus::Failed, None) | (RunStatus::Crashed, _) => last_sign(run),
-        };
-        end.since(run.start_time)
+        let measured = || codons(run).filter_map(CodonExecution::run_time).max();
+        let by_times = |end: Timestamp| measured().unwrap_or_else(|| end.since(run.start_time));
+        match (run.status, run.end_time) {
+            (RunStatus::Running, _) => self.lived,
+            (RunStatus::Completed | RunStatus::Failed, Some(end)) => by_times(end),
+            (RunStatus::Completed | RunStatus::Failed, None) | (RunStatus::Crashed, _) => {
+                by_times(last_sign(run))
+            }
+        }
     }
 }
 
@@ -168,11 +173,18 @@ fn is_in_loop(codon: &CodonExecution, found: &LoopConfig) -> bool {
 
 /// How long a codon took; nobody knows that of one that a crash cut off.
 pub(super) fn took(walked: &WalkedCodon<'_>) -> Duration {
-    let end = walked
-        .codon
-        .end_time()
-        .filter(|end| !was_cut_off(walked.run, *end));
-    end.map_or(Duration::ZERO, |end| end.since(*walked.codon.start_time()))
+    let end = walked.codon.end_time();
+    let was_cut_off = end.is_some_and(|end| was_cut_off(walked.run, end));
+    let took = walked.codon.duration().filter(|_| !was_cut_off);
+    took.unwrap_or_default()
+}
+
+/// How long the run of a codon had lived when the codon began.
+fn begun(record: &WalkedCodon<'_>) -> Duration {
+    let codon = record.codon;
+    let measured = codon.run_time().zip(codon.duration());
+    let by_times = || codon.start_time().since(record.run.start_time);
+    measured.map_or_else(by_times, |(end, took)| end.saturating_sub(took))
 }
 
 /// The end of a codon that was open in a crash is the moment in which the crash was noticed.

@@ -7,7 +7,6 @@ use super::account::Ledger;
 use crate::cost::Usd;
 use crate::hank::Hank;
 use crate::state::HankweaveState;
-use crate::time::Timestamp;
 
 /// The ceiling of a run and of the runs that it goes on with; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,10 +43,10 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// What is used at `now`.
+    /// What is used now, when the newest run has lived so long, if it goes on.
     #[must_use]
-    pub fn at(now: Timestamp, ceiling: Ceiling, state: &HankweaveState) -> Self {
-        let ledger = Ledger::new(state, now);
+    pub fn of(lived: Duration, ceiling: Ceiling, state: &HankweaveState) -> Self {
+        let ledger = Ledger::new(state, lived);
         let account = ledger.now();
         Self {
             ceiling,

@@ -10,7 +10,6 @@ use crate::cost::Usd;
 use crate::hank::{CodonConfig, ContainerBudget, Hank, HankItem, LoopConfig, OnExceeded};
 use crate::plan::PlanEntry;
 use crate::state::HankweaveState;
-use crate::time::Timestamp;
 
 /// The limits of one execution of a codon; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,7 +60,8 @@ impl Limits {
     }
 }
 
-/// What `entry` may use if it begins at `now`, behind everything that is recorded.
+/// What `entry` may use if it begins now, behind everything that is recorded. `lived` tells how long the newest run has lived, if it goes on, by a
+/// clock that nobody sets.
 ///
 /// Codons and loops that `hank` does not have, because hank.json was changed, are limited by `ceiling` alone.
 #[must_use]
@@ -70,9 +70,9 @@ pub fn limits(
     ceiling: Ceiling,
     state: &HankweaveState,
     entry: &PlanEntry,
-    now: Timestamp,
+    lived: Duration,
 ) -> Limits {
-    resolve(hank, ceiling, &Ledger::new(state, now).now(), entry)
+    resolve(hank, ceiling, &Ledger::new(state, lived).now(), entry)
 }
 
 /// The same behind what `account` holds.

@@ -10,19 +10,19 @@ use crate::cost::TokenUsage;
 use crate::hank::{Allocation, Hank, HankItem};
 use crate::plan::PlanEntry;
 use crate::state::HankweaveState;
-use crate::time::Timestamp;
 use crate::wire::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetStatus, BudgetTotals, Event};
 
-/// The event that sums up all budgets; `None` when there is no budget at all.
+/// The event that sums up all budgets; `None` when there is no budget at all. `lived` tells how long the newest run has lived, if it goes on, by a clock
+/// that nobody sets.
 ///
 /// A row is about all tries of a codon in the thread that ends in the newest run: what it might use before the first of them, and what they
 /// used. The totals also hold what was used in runs that were left by going back.
 #[must_use]
-pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState, now: Timestamp) -> Option<Event> {
+pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState, lived: Duration) -> Option<Event> {
     if ceiling == Ceiling::default() && !has_budget(hank) {
         return None;
     }
-    let ledger = Ledger::new(state, now);
+    let ledger = Ledger::new(state, lived);
     let whole = ledger.now();
     let budget = hank
         .overrides

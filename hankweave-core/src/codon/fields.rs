@@ -1,5 +1,9 @@
 //! Fields that several states have, found whatever the state is.
 
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
 use super::{CodonExecution, Fail};
 use crate::agent::{FailureReason, InterruptedBy};
 use crate::budget::BudgetExceeded;
@@ -16,6 +20,12 @@ const BUDGET_EXCEEDED: &str = "budgetExceeded";
 
 /// The key under which a record keeps that its codon cost more than is known.
 const COST_IS_LOWER_BOUND: &str = "costIsLowerBound";
+
+/// The key under which an ended record keeps how long the codon took, in milliseconds of a clock that nobody sets.
+const DURATION: &str = "durationMs";
+
+/// The key under which an ended record keeps how long its run had lived by then, measured in the same way.
+const RUN_TIME: &str = "runTimeMs";
 
 impl Fail {
     /// The end of a codon whose server is gone ("state model", section 6, `RunCrashed`).
@@ -105,13 +115,12 @@ impl CodonExecution {
     /// Whether the agent ran out of context; recorded under a name of our own, because it decides whether a loop goes on.
     #[must_use]
     pub fn context_exceeded(&self) -> bool {
-        self.extra().get(CONTEXT_EXCEEDED) == Some(&serde_json::Value::Bool(true))
+        self.extra().get(CONTEXT_EXCEEDED) == Some(&Value::Bool(true))
     }
 
     /// Notes that the agent ran out of context.
     pub(crate) fn set_context_exceeded(&mut self) {
-        self.extra_mut()
-            .insert(CONTEXT_EXCEEDED, serde_json::Value::Bool(true));
+        self.extra_mut().insert(CONTEXT_EXCEEDED, Value::Bool(true));
     }
 
     /// The limit of its budget that the codon reached.
@@ -121,20 +130,57 @@ impl CodonExecution {
     }
 
     /// Notes which limit of its budget the codon reached.
-    pub(crate) fn set_budget_exceeded(&mut self, exceeded: serde_json::Value) {
+    pub(crate) fn set_budget_exceeded(&mut self, exceeded: Value) {
         self.extra_mut().insert(BUDGET_EXCEEDED, exceeded);
     }
 
     /// Whether the codon cost more than is recorded, and nobody knows how much: its agent was cut off in an answer.
     #[must_use]
     pub fn cost_is_lower_bound(&self) -> bool {
-        self.extra().get(COST_IS_LOWER_BOUND) == Some(&serde_json::Value::Bool(true))
+        self.extra().get(COST_IS_LOWER_BOUND) == Some(&Value::Bool(true))
     }
 
     /// Notes that the codon cost more than is recorded.
     pub(crate) fn set_cost_is_lower_bound(&mut self) {
-        self.extra_mut()
-            .insert(COST_IS_LOWER_BOUND, serde_json::Value::Bool(true));
+        self.extra_mut().insert(COST_IS_LOWER_BOUND, Value::Bool(true));
+    }
+
+    /// How long the codon took, once it has ended: as it was measured, or by its times where nobody did.
+    #[must_use]
+    pub fn duration(&self) -> Option<Duration> {
+        let end = self.end_time()?;
+        let by_times = || end.since(*self.start_time());
+        Some(self.millis(DURATION).unwrap_or_else(by_times))
+    }
+
+    /// How long its run had lived when the codon ended, if that was measured.
+    #[must_use]
+    pub fn run_time(&self) -> Option<Duration> {
+        self.millis(RUN_TIME)
+    }
+
+    fn millis(&self, name: &str) -> Option<Duration> {
+        Some(Duration::from_millis(self.extra().get(name)?.as_u64()?))
+    }
+
+    /// The same with what was measured for `other`, which a typed codon does not know.
+    #[must_use]
+    pub fn measured_like(mut self, other: &Self) -> Self {
+        for name in [DURATION, RUN_TIME] {
+            if let Some(measured) = other.extra().get(name) {
+                self.extra_mut().insert(name, measured.clone());
+            }
+        }
+        self
+    }
+
+    /// Takes over what was measured, of what an event notes on the end of the codon.
+    pub(crate) fn set_measured(&mut self, metadata: &Map<String, Value>) {
+        for name in [DURATION, RUN_TIME] {
+            if let Some(measured) = metadata.get(name).filter(|value| value.is_u64()) {
+                self.extra_mut().insert(name, measured.clone());
+            }
+        }
     }
 
     /// What interrupted the codon, if something did: nothing is wrong with it, and it can go on.

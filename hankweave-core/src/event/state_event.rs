@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -308,6 +309,15 @@ impl StateEvent {
             *interrupted_by = Some(by);
         }
         self
+    }
+
+    /// Notes on the end of a codon how long it took and how long its run had lived by then, as measured by a clock that nobody sets; other events
+    /// stay as they are.
+    #[must_use]
+    pub fn with_measured(self, duration: Duration, run_time: Duration) -> Self {
+        let millis = |time: Duration| Value::from(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self.with_note("durationMs", millis(duration))
+            .with_note("runTimeMs", millis(run_time))
     }
 
     fn with_note(mut self, name: &str, value: Value) -> Self {

@@ -1,6 +1,6 @@
 //! One entry of the execution plan, as it stands in state.json.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::hank::CodonConfig;
@@ -43,11 +43,28 @@ pub struct LoopContext {
 }
 
 /// The configuration of a codon as the plan keeps it: the JSON object word for word, so that a plan written by another
-/// version survives being read and written.
+/// version survives being read and written; but for the values of its variables, which nobody needs here and every reader would see.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-pub struct PlannedCodon(Map<String, Value>);
+pub struct PlannedCodon(#[serde(deserialize_with = "without_values")] Map<String, Value>);
+
+/// What stands in the plan for the value of a variable.
+const NOT_RECORDED: &str = "[not recorded]";
+
+fn without_values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+    let mut codon = Map::deserialize(deserializer)?;
+    conceal(&mut codon);
+    Ok(codon)
+}
+
+/// Keeps of the variables their names.
+fn conceal(codon: &mut Map<String, Value>) {
+    let variables = codon.get_mut("env").and_then(Value::as_object_mut);
+    for (_, value) in variables.into_iter().flatten() {
+        *value = Value::from(NOT_RECORDED);
+    }
+}
 
 impl PlannedCodon {
     /// The id as it stands in hank.json.
@@ -88,7 +105,7 @@ impl PlannedCodon {
 impl From<&CodonConfig> for PlannedCodon {
     fn from(codon: &CodonConfig) -> Self {
         match serde_json::to_value(codon) {
-            Ok(Value::Object(object)) => Self(object),
+            Ok(Value::Object(object)) => Self::from(object),
             // A codon is a struct with text keys and finite numbers.
             other => unreachable!("a codon serialises to a JSON object, not {other:?}"),
         }
@@ -96,7 +113,8 @@ impl From<&CodonConfig> for PlannedCodon {
 }
 
 impl From<Map<String, Value>> for PlannedCodon {
-    fn from(object: Map<String, Value>) -> Self {
+    fn from(mut object: Map<String, Value>) -> Self {
+        conceal(&mut object);
         Self(object)
     }
 }
@@ -116,6 +134,27 @@ mod tests {
             (Some("review"), Some("Review Iteration"))
         );
         assert!(!entry.codon.continues_previous());
+    }
+
+    // "Reliability and security", section 9: state and journal reach clients that may only read.
+    #[test]
+    fn of_variables_the_plan_keeps_the_names_alone() {
+        let stored = r#"{"codon":{"id":"a","env":{"API_KEY":"sesame","OTHER":"sesame"}},"codonId":"a"}"#;
+        let read: PlanEntry = serde_json::from_str(stored).unwrap();
+        let made = PlannedCodon::from(
+            serde_json::from_str::<Map<String, Value>>(stored).unwrap()["codon"]
+                .as_object()
+                .unwrap()
+                .clone(),
+        );
+        assert_eq!(read.codon, made);
+        let written = serde_json::to_string(&read).unwrap();
+        assert!(!written.contains("sesame"), "{written}");
+        assert!(
+            written.contains("API_KEY") && written.contains("OTHER"),
+            "{written}"
+        );
+        assert_eq!(serde_json::from_str::<PlanEntry>(&written).unwrap(), read);
     }
 
     #[test]

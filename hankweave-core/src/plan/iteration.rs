@@ -1,5 +1,7 @@
 //! What an iteration of a loop came to.
 
+use std::time::Duration;
+
 use super::policy::{Consequence, consequence};
 use super::{LoopEnd, LoopStep, Overrun, PlanEntry, advance_loop};
 use crate::codon::CodonExecution;
@@ -36,20 +38,16 @@ pub fn iteration_end(
             };
             codon.loop_context().as_ref().is_some_and(same)
         });
-    let (mut cost, mut tokens, mut begin, mut end) = (Usd::ZERO, TokenUsage::ZERO, None, None);
+    let (mut cost, mut tokens, mut duration) = (Usd::ZERO, TokenUsage::ZERO, Duration::ZERO);
     for codon in codons {
         cost += codon.codon_cost();
         tokens += codon.codon_tokens();
-        begin = Some(*codon.start_time());
-        end = end.or(codon.end_time());
+        duration += codon.duration().unwrap_or_default();
     }
-    let duration = begin
-        .zip(end)
-        .map_or(0, |(begin, end)| end.since(begin).as_millis());
     Some(Event::LoopIterationCompleted {
         loop_id: context.loop_id.clone(),
         iteration: context.iteration,
-        duration_ms: u64::try_from(duration).unwrap_or(u64::MAX),
+        duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
         cost_usd: cost,
         tokens_used: tokens.input_tokens.saturating_add(tokens.output_tokens),
         is_final,

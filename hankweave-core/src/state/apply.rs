@@ -373,6 +373,9 @@ impl Reducer<'_> {
         if let Some(exceeded) = metadata.and_then(|metadata| metadata.get("budgetExceeded")) {
             changed.set_budget_exceeded(exceeded.clone());
         }
+        if let Some(metadata) = metadata.filter(|_| changed.is_terminal()) {
+            changed.set_measured(metadata);
+        }
         let applied = Applied {
             cost_before: codon.codon_cost(),
             cost_after: changed.codon_cost(),

@@ -15,6 +15,7 @@ use hankweave_core::event::{CheckpointType, StateEvent};
 use hankweave_core::hank::OnFailure;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire::{self, ExitStatus};
+use tokio::time::Instant;
 
 use super::budget;
 use super::context::{CodonRun, Ended, Stage};
@@ -62,7 +63,8 @@ impl Notes {
         }
     }
 
-    fn on(self, mut event: StateEvent) -> StateEvent {
+    fn on(self, mut event: StateEvent, time: Measured) -> StateEvent {
+        event = event.with_measured(time.codon, time.run);
         if self.context_exceeded {
             event = event.with_context_exceeded();
         }
@@ -71,6 +73,13 @@ impl Notes {
         }
         event
     }
+}
+
+/// How long things took when a codon ended, by a clock that nobody sets.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    codon: Duration,
+    run: Duration,
 }
 
 /// Ends the codon by what is first in the list of "runtime behaviour", section 8, final status.
@@ -164,14 +173,15 @@ pub(super) async fn complete(
         completion_checkpoint,
         result_message_received: exit.result_received,
     });
-    let event = notes.on(codon.event(Running::PHASE, &step.event));
+    let time = codon.measured();
+    let event = notes.on(codon.event(Running::PHASE, &step.event), time);
     codon.run.transition(event).await.await?;
     let ended = wire::Event::CodonCompleted {
         codon_id: codon.entry.codon_id.clone(),
         success: true,
         cost: step.codon.final_cost,
         cost_is_lower_bound: codon.told_as_lower_bound(),
-        duration: millis(step.codon.end_time.since(step.codon.start_time)),
+        duration: millis(time.codon),
         exit_status: ExitStatus::Success,
         failure_reason: None,
         failure_ignored: None,
@@ -182,6 +192,21 @@ pub(super) async fn complete(
 }
 
 impl CodonRun<'_> {
+    /// How long it has taken until now, when it ends.
+    fn measured(&self) -> Measured {
+        let now = Instant::now();
+        let mut ended = self
+            .run
+            .codon_ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *ended = Some(now);
+        Measured {
+            codon: now - self.begun,
+            run: now - self.run.begun,
+        }
+    }
+
     /// Makes a checkpoint of the workspace, and tells what has changed since the files were looked at last: before the codon ends, so that nothing it
     /// did comes later.
     pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
@@ -267,7 +292,8 @@ impl CodonRun<'_> {
             failure_reason: reason.clone(),
             error_checkpoint,
         };
-        let (failed, recorded) = self.last_step(codon, fail, notes).await;
+        let time = self.measured();
+        let (failed, recorded) = self.last_step(codon, fail, notes, time).await;
         if let Err(error) = recorded.await {
             return Ended::Unrecorded(error);
         }
@@ -278,7 +304,7 @@ impl CodonRun<'_> {
                 success: false,
                 cost: failed.partial_cost,
                 cost_is_lower_bound: self.told_as_lower_bound(),
-                duration: millis(failed.end_time.since(failed.start_time)),
+                duration: millis(time.codon),
                 exit_status: exit_status(exit_code),
                 failure_reason: Some(reason),
                 failure_ignored: ignored.then_some(true),
@@ -334,7 +360,8 @@ impl CodonRun<'_> {
             end_time: self.run.world.clock.now(),
             skip_checkpoint: self.last_checkpoint(CheckpointType::Skipped).await,
         };
-        let (skipped, recorded) = self.last_step(codon, skip, notes).await;
+        let time = self.measured();
+        let (skipped, recorded) = self.last_step(codon, skip, notes, time).await;
         if let Err(error) = recorded.await {
             return Ended::Unrecorded(error);
         }
@@ -344,7 +371,7 @@ impl CodonRun<'_> {
                 success: false,
                 cost: skipped.partial_cost,
                 cost_is_lower_bound: self.told_as_lower_bound(),
-                duration: millis(skipped.end_time.since(skipped.start_time)),
+                duration: millis(time.codon),
                 exit_status: exit_status(exit_code),
                 failure_reason: None,
                 failure_ignored: None,
@@ -355,13 +382,19 @@ impl CodonRun<'_> {
     }
 
     /// The last step of the machine, with what there is to note.
-    async fn last_step<S, E>(&self, codon: Codon<S>, edge: E, notes: Notes) -> (Codon<E::To>, Ticket)
+    async fn last_step<S, E>(
+        &self,
+        codon: Codon<S>,
+        edge: E,
+        notes: Notes,
+        time: Measured,
+    ) -> (Codon<E::To>, Ticket)
     where
         S: Active,
         E: Edge<S>,
     {
         let step = codon.step(edge);
-        let event = notes.on(self.event(S::PHASE, &step.event));
+        let event = notes.on(self.event(S::PHASE, &step.event), time);
         (step.codon, self.run.transition(event).await)
     }
 

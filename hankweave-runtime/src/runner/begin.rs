@@ -11,6 +11,7 @@ use hankweave_core::state::{
 };
 use hankweave_core::thread::{self, ExecutionThread, Resume};
 use hankweave_core::wire::Event;
+use tokio::time::Instant;
 
 use super::RunError;
 use super::rollback::{self, RollbackError};
@@ -22,6 +23,8 @@ use crate::recovery::Opened;
 /// What the first records of the run say.
 pub(super) struct Begun {
     pub(super) run: Run<Running>,
+    /// When it began.
+    pub(super) at: Instant,
     /// The checkpoint that the run builds on.
     pub(super) base: Option<CheckpointSha>,
     /// The checkpoint of a rig that is in the files already, for the codon that is run again.
@@ -77,6 +80,7 @@ pub(super) async fn begin(opened: &Opened, how: How, goes_on: bool) -> Result<Op
     };
     let rig = rig_target(&state, &source);
     let conditions = StartingConditions::continuation(source.clone(), Some(reason));
+    let at = Instant::now();
     let run = start_run(opened, &state, conditions).await?;
     if reason == ContinuationReason::Rollback {
         let completed = completed(opened, &state, source, &run, goes_on);
@@ -84,7 +88,7 @@ pub(super) async fn begin(opened: &Opened, how: How, goes_on: bool) -> Result<Op
         drop(opened.possession.manager.record(completed).await);
         tell_snapshot(opened).await;
     }
-    Ok(Some(Begun { run, base, rig }))
+    Ok(Some(Begun { run, at, base, rig }))
 }
 
 /// In the codon that was interrupted, with the files as they are: its agent goes on in its session.
@@ -193,6 +197,7 @@ async fn fresh(opened: &Opened, state: &HankweaveState) -> Result<Begun, RunErro
     let sha = initial_checkpoint(opened, state).await?;
     let conditions = StartingConditions::fresh(Some(sha.clone()));
     Ok(Begun {
+        at: Instant::now(),
         run: start_run(opened, state, conditions).await?,
         base: Some(sha),
         rig: None,

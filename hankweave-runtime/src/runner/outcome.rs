@@ -162,9 +162,7 @@ impl CodonSummary {
         Self {
             codon_id: codon.codon_id().clone(),
             status: codon.status(),
-            duration: codon
-                .end_time()
-                .map_or(Duration::ZERO, |end| end.since(*codon.start_time())),
+            duration: codon.duration().unwrap_or_default(),
             cost: codon.spend(),
             cost_is_lower_bound: codon.cost_is_lower_bound(),
             tokens: codon.agent_tokens(),

@@ -198,6 +198,7 @@ fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown, attendance: Atten
         options: opened.options.clone(),
         own_files: opened.own_files.clone(),
         run_id: begun.run.run_id.clone(),
+        begun: begun.at,
         tip: Mutex::new(begun.base.clone()),
         rig: begun.rig.clone(),
     }
@@ -293,7 +294,8 @@ async fn close(
     };
     // Before the run ends ("WebSocket protocol", shutdown, step 5).
     let state = context.manager.snapshot();
-    if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state, end_time) {
+    if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state, context.begun.elapsed())
+    {
         context.tell(summary).await;
     }
     let mut closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);

@@ -173,8 +173,8 @@ pub(super) async fn walk(
 
 /// The pause of the run at this codon.
 fn pause(context: &RunContext, codon: CodonId, by: InterruptedBy, why: String) -> Pause {
-    let now = context.world.clock.now();
-    let whole = Whole::at(now, context.ceiling(), &context.manager.snapshot());
+    let lived = context.begun.elapsed();
+    let whole = Whole::of(lived, context.ceiling(), &context.manager.snapshot());
     let more = whole.more();
     let why = match more == Ceiling::default() {
         true => why,
@@ -450,7 +450,7 @@ async fn run_codon(
         context.ceiling(),
         state,
         entry,
-        context.world.clock.now(),
+        context.begun.elapsed(),
     );
     if let Some(exceeded) = Meter::new(limits).exceeded(Duration::ZERO)
         && limits.consequence(&exceeded) == OnExceeded::Pause
@@ -500,7 +500,8 @@ async fn run_codon(
         thread::build(&context.manager.snapshot(), None, None)
             .codons
             .first()
-            .is_some_and(|newest| has_notes(&newest.codon) || *newest.codon == walked),
+            .is_some_and(|newest| has_notes(&newest.codon)
+                || *newest.codon == walked.clone().measured_like(&newest.codon)),
         "the typed codon and the recorded one have parted"
     );
     Ok(match published {

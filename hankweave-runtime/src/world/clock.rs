@@ -1,4 +1,5 @@
-//! Wall time for records. Deadlines use tokio's clock, which tests pause.
+//! Wall time for records, which people and the network set. What takes how long, deadlines and budgets follow tokio's clock, which nobody sets and
+//! which tests pause.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

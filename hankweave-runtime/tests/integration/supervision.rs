@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use hankweave_testing::processes::{Marked, Watched};
 use hankweave_testing::{Finished, Running, TestProject};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -215,6 +216,55 @@ fn a_family_that_ignores_sigterm_is_gone_in_ten_seconds() {
         (&record["status"], &record["exitCode"]),
         (&json!("failed"), &json!(137))
     );
+}
+
+/// A dozen processes at a time, each of which starts another in a session of its own and ends; all of them share a lock. They end by themselves when
+/// nobody ends them.
+const CHAINS: &str = r#"
+import fcntl, os, sys, time
+home, again = os.environ["HOME"], len(sys.argv) > 1
+if not again:
+    kept = {name: os.environ[name] for name in ["HOME", "PROJECT_OF_A_TEST"]}
+    os.execve(sys.executable, [sys.executable, sys.argv[0], "again"], kept)
+lock = open(home + "/lock", "w")
+fcntl.flock(lock, fcntl.LOCK_SH)
+end = time.monotonic() + 20
+for _ in range(12):
+    if os.fork() == 0:
+        break
+else:
+    open(home + "/pipe", "w").write("up\n")
+    os._exit(0)
+while time.monotonic() < end:
+    os.setsid()
+    time.sleep(0.005)
+    if os.fork() != 0:
+        os._exit(0)
+"#;
+
+/// What ends as soon as it has started another is gone before it can be killed; it is held first.
+// covers: S2, S3, P9
+#[test]
+fn what_forks_ends_and_leaves_its_session_all_the_time_does_not_outlive_a_stop() {
+    if Command::new("python3").arg("-V").output().is_err() {
+        return println!("skipped: there is no python3");
+    }
+    for _ in 0..4 {
+        let project = project();
+        let pipe = Pipe::new(&project);
+        fs::write(project.home().join("chains.py"), CHAINS).unwrap();
+        write_hank(
+            &project,
+            "python3 \"$HOME/chains.py\" </dev/null >/dev/null 2>&1 &\nexec sleep 600",
+        );
+        let running = project.start(["run", "--headless"]);
+        assert_eq!(pipe.line(), "up");
+        running.signal(Signal::TERM);
+        running.finish_within(DEADLINE).expect_code(143);
+        let lock = File::open(project.home().join("lock")).unwrap();
+        let alone = flock(&lock, FlockOperation::NonBlockingLockExclusive);
+        assert!(alone.is_ok(), "they live on: {:?}", project.left_behind());
+    }
 }
 
 // covers: S5, F10

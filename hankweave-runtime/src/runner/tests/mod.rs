@@ -1,5 +1,6 @@
 //! Runs in one process: a real folder, checkpoints in memory, and agents that are no processes.
 
+mod clock;
 mod commands;
 mod rollback;
 
@@ -21,6 +22,7 @@ use crate::embed::{Builder, Hankweave, RunOptions};
 use crate::hank_files::load_from;
 use crate::world::World;
 use crate::world::blocking::Blocking;
+use crate::world::clock::{Clock, SystemClock};
 use crate::world::disk::RealDisk;
 use crate::world::environment::Environment;
 
@@ -29,6 +31,7 @@ pub(crate) struct Stage {
     folder: TempDir,
     checkpoints: Arc<dyn CheckpointStore>,
     pub(crate) options: RunOptions,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Stage {
@@ -41,6 +44,7 @@ impl Stage {
             folder,
             checkpoints: Arc::new(MemoryCheckpoints::new(&work)),
             options: RunOptions::default(),
+            clock: Arc::new(SystemClock),
         };
         stage.write(prompts, &json!({}));
         stage
@@ -72,6 +76,7 @@ impl Stage {
     pub(crate) fn builder(&self) -> Builder {
         let world = World {
             blocking: Blocking::Inline,
+            clock: Arc::clone(&self.clock),
             ..World::with_environment(Environment::default())
         };
         let hank = load_from(&RealDisk, &self.folder.path().join("hank")).unwrap();
@@ -87,7 +92,8 @@ impl Stage {
     }
 }
 
-/// An agent that appends its prompt to `done.txt`. A prompt with "fail" in it makes it fail, one with "wait" makes it wait until it is stopped.
+/// An agent that appends its prompt to `done.txt`. A prompt with "fail" in it makes it fail, one with "slow" takes it two seconds, one
+/// with "wait" makes it wait until it is stopped.
 struct Actor;
 
 impl AgentDriver for Actor {
@@ -122,6 +128,9 @@ async fn act(prompt: String, work: PathBuf, stop: CancellationToken, sender: Eve
     done.push_str(&prompt);
     done.push('\n');
     std::fs::write(work.join("done.txt"), done).unwrap();
+    if prompt.contains("slow") {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
     if prompt.contains("wait") {
         stop.cancelled().await;
     }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hankweave_core::agent::ProcessExit;
@@ -16,10 +17,11 @@ use tokio::io::AsyncWriteExt;
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::launch::{Launched, launch};
-use super::sweep::{self, Sought};
+use super::sweep::{self, Look, Sought};
 use super::{CommandSpec, GroupSignal, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep};
 
 /// Starts real processes.
@@ -72,6 +74,7 @@ impl Spawner for ChildSpawner {
             exit: None,
             writer: None,
             adoption: self.orphans.clone(),
+            asked: OnceLock::new(),
         });
         control.ended = Some(watch(launched.pidfd)?);
         // Less is what the system gives to users with many pipes, and it does.
@@ -110,9 +113,12 @@ impl Adoption {
     }
 
     /// What a sweep for `marker` has to do now.
-    fn find(&self, marker: &str) -> Sought {
+    fn find(&self, marker: &str, look: Look<'_>) -> Sought {
         let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        sweep::family_and_orphans(marker, &owned)
+        match look {
+            Look::Everywhere => sweep::family_and_orphans(marker, &owned),
+            Look::HoldChildren(held) => sweep::hold_orphans(&owned, held),
+        }
     }
 }
 
@@ -141,7 +147,12 @@ struct ChildControl {
     exit: Option<ProcessExit>,
     writer: Option<AbortOnDropHandle<()>>,
     adoption: Option<Arc<Adoption>>,
+    /// When it was told to end.
+    asked: OnceLock<Instant>,
 }
+
+/// From the first signal to the end of the sweep ("reliability and security", rule S3), with a little left for the rest.
+const WHOLE_STOP: Duration = Duration::from_millis(9_500);
 
 impl ProcessControl for ChildControl {
     fn wait(&mut self) -> BoxFuture<'_, io::Result<ProcessExit>> {
@@ -170,6 +181,7 @@ impl ProcessControl for ChildControl {
         if self.exit.is_some() {
             return Ok(());
         }
+        self.asked.get_or_init(Instant::now);
         let signal = match signal {
             GroupSignal::Interrupt => Signal::INT,
             GroupSignal::Terminate => Signal::TERM,
@@ -183,17 +195,24 @@ impl ProcessControl for ChildControl {
     }
 
     fn sweep(&mut self) -> BoxFuture<'_, Sweep> {
-        Box::pin(sweep::sweep_all(|| self.find()))
+        Box::pin(sweep::sweep_all(self.time_to_sweep(), |look| self.find(look)))
     }
 }
 
 impl ChildControl {
     /// What is left of this child now.
-    fn find(&self) -> Sought {
-        match &self.adoption {
-            None => sweep::family(&self.marker),
-            Some(adoption) => adoption.find(&self.marker),
+    fn find(&self, look: Look<'_>) -> Sought {
+        match (&self.adoption, look) {
+            (Some(adoption), look) => adoption.find(&self.marker, look),
+            (None, Look::Everywhere) => sweep::family(&self.marker),
+            (None, Look::HoldChildren(_)) => Sought::default(),
         }
+    }
+
+    /// What is left of the time of a whole stop, which is short where the child took long to end.
+    fn time_to_sweep(&self) -> Duration {
+        let since = self.asked.get().map(Instant::elapsed).unwrap_or_default();
+        WHOLE_STOP.saturating_sub(since).max(sweep::DEADLINE)
     }
 
     fn forget(&self) {
@@ -209,7 +228,7 @@ impl Drop for ChildControl {
         if self.exit.is_none() {
             // Nobody is left to be told, and there is nothing else to try.
             let _ = self.signal_group(GroupSignal::Kill);
-            self.find().kill();
+            self.find(Look::Everywhere).kill();
             self.forget();
             if let Some(ended) = self.ended.take() {
                 unreaped::add(ended.into_inner());

@@ -110,6 +110,7 @@ pub trait ProcessControl: Send {
     /// Returns what the operating system said.
     fn signal_group(&self, signal: GroupSignal) -> io::Result<()>;
 
-    /// Kills and reaps the descendants that are still there, also those outside the group, within 2.5 seconds.
+    /// Kills and reaps the descendants that are still there, also those outside the group, within 2.5 seconds, or what is left of
+    /// the ten seconds of a whole stop.
     fn sweep(&mut self) -> BoxFuture<'_, Sweep>;
 }

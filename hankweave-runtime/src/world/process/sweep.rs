@@ -9,12 +9,13 @@ use std::io::Read;
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, waitpid};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 use super::{MARKER_VARIABLE, SPARED_MARKER};
 
-/// Part of the ten seconds of a whole stop ("reliability and security", rule S3).
-const DEADLINE: Duration = Duration::from_millis(2_500);
+/// How long a sweep may take in any case: a part of the ten seconds of a whole stop ("reliability and security", rule S3).
+pub(super) const DEADLINE: Duration = Duration::from_millis(2_500);
 
 /// How often the process table is read while killed processes disappear.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -28,10 +29,30 @@ pub struct Sweep {
     pub survivors: usize,
 }
 
+/// How many looks in a row have to find nothing.
+const LOOKS: u32 = 2;
+
+/// What names a process for good: numbers are used again.
+type Name = (i32, u64);
+
+/// How closely one looks.
+#[derive(Debug)]
+pub(super) enum Look<'h> {
+    /// At the whole process table.
+    Everywhere,
+    /// At our children alone, which takes a small part of the time: a descendant whose parent has ended is one by then. Those that are not held yet
+    /// are held as soon as they are seen.
+    HoldChildren(&'h mut BTreeSet<Name>),
+}
+
 /// Kills and reaps every process that carries `marker`, with its descendants, until none is left or 2.5 seconds are
 /// over. Recovery uses it for the agents of a server that crashed.
 pub async fn sweep_marked(marker: &str) -> Sweep {
-    sweep_all(|| family(marker)).await
+    sweep_all(DEADLINE, |look| match look {
+        Look::Everywhere => family(marker),
+        Look::HoldChildren(_) => Sought::default(),
+    })
+    .await
 }
 
 /// What a sweep found in one look at the process table.
@@ -57,23 +78,59 @@ impl Sought {
     }
 }
 
-/// Kills and reaps what `find` finds, until that is nothing or the time is over.
-pub(super) async fn sweep_all(find: impl Fn() -> Sought) -> Sweep {
-    let deadline = Instant::now() + DEADLINE;
+/// Kills and reaps what `find` finds, until two looks in a row find nothing or the time is over.
+pub(super) async fn sweep_all(limit: Duration, find: impl Fn(Look<'_>) -> Sought) -> Sweep {
+    let deadline = Instant::now() + limit;
     let mut killed = BTreeSet::new();
-    loop {
-        let found = find();
-        if found.is_nothing() || Instant::now() >= deadline {
-            return Sweep {
-                killed: killed.len(),
-                survivors: found.living.len(),
-            };
-        }
+    let mut looks = 0;
+    while looks < LOOKS {
+        let found = hold(&find, deadline).await;
         found.kill();
-        let living = found.living.iter();
-        killed.extend(living.map(|process| (process.pid, process.start_time)));
-        sleep(INTERVAL).await;
+        killed.extend(found.living.iter().map(Process::name));
+        looks = if found.is_nothing() { looks + 1 } else { 0 };
+        if looks == 0 {
+            sleep(INTERVAL).await;
+        }
         reap(killed.iter().map(|(pid, _)| *pid));
+        if looks == 0 && Instant::now() >= deadline {
+            break;
+        }
+    }
+    let survivors = match looks {
+        LOOKS => 0,
+        _ => find(Look::Everywhere).living.len(),
+    };
+    Sweep {
+        killed: killed.len(),
+        survivors,
+    }
+}
+
+/// Holds everything that `find` finds where it is, until a look finds nothing else, and returns what was found then.
+///
+/// A process that starts another and ends is gone before it can be killed, and so is the next one. One that is held starts nothing more, not even when the
+/// signal comes in the middle of it, so one looks again at once until each of these chains is held.
+async fn hold(find: &impl Fn(Look<'_>) -> Sought, deadline: Instant) -> Sought {
+    let mut held = BTreeSet::new();
+    loop {
+        let found = find(Look::Everywhere);
+        let mut is_calm = found.ended.is_empty();
+        for process in &found.living {
+            if held.insert(process.name()) {
+                process.signal(Signal::STOP);
+                is_calm = false;
+            }
+        }
+        if is_calm || Instant::now() >= deadline {
+            return found;
+        }
+        reap(found.ended.iter().map(|process| process.pid));
+        while !is_calm && Instant::now() < deadline {
+            let others = find(Look::HoldChildren(&mut held));
+            is_calm = others.is_nothing();
+            reap(others.ended.iter().map(|process| process.pid));
+            yield_now().await;
+        }
     }
 }
 
@@ -121,8 +178,16 @@ impl Process {
         first.unwrap_or(false)
     }
 
-    /// Kills exactly this process: the pidfd is opened first and then compared, so that the id cannot have been reused.
+    fn name(&self) -> Name {
+        (self.pid, self.start_time)
+    }
+
     fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Signals exactly this process: the pidfd is opened first and then compared, so that the id cannot have been reused.
+    fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return;
         };
@@ -132,7 +197,7 @@ impl Process {
         let same = Self::read(self.pid).is_some_and(|now| now.start_time == self.start_time);
         if same {
             // It may end by itself in between, and the next look at the table tells who is left.
-            let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+            let _ = pidfd_send_signal(&pidfd, signal);
         }
     }
 }
@@ -175,6 +240,31 @@ pub(super) fn family_and_orphans(marker: &str, owned: &BTreeSet<i32>) -> Sought 
         ended: ended.copied().collect(),
         living: with_descendants(all, roots),
     }
+}
+
+/// Holds the orphans among our children that are not `held` yet, each as soon as it is seen, and returns them with those that have ended. Where the system
+/// lists no children there are none.
+pub(super) fn hold_orphans(owned: &BTreeSet<i32>, held: &mut BTreeSet<Name>) -> Sought {
+    // Orphans become the children of our first thread.
+    let list = format!("/proc/self/task/{}/children", own_pid());
+    let list = fs::read_to_string(list).unwrap_or_default();
+    let mut found = Sought::default();
+    for pid in list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()) {
+        // The number of one that nobody has reaped is its own.
+        if owned.contains(&pid) || held.range((pid, 0)..=(pid, u64::MAX)).next().is_some() {
+            continue;
+        }
+        match Process::read(pid) {
+            Some(process) if !process.lives => found.ended.push(process),
+            Some(process) if !process.carries(SPARED_MARKER) => {
+                process.signal(Signal::STOP);
+                held.insert(process.name());
+                found.living.push(process);
+            }
+            Some(_) | None => {}
+        }
+    }
+    found
 }
 
 fn with_descendants(all: Vec<Process>, mut family: BTreeSet<i32>) -> Vec<Process> {
