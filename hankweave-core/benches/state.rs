@@ -123,13 +123,14 @@ fn next(criterion: &mut Criterion) {
     }
     let state = story.state();
     let now = story.events().last().expect("things have happened").at;
+    let lived = now.since(state.runs[0].start_time);
     let ceiling = Ceiling::default().over(&hank);
     criterion.bench_function("next", |bencher| {
         bencher.iter(|| {
             let Decision::Start(entry) = decide(state, &build(state, None, None), &hank) else {
                 panic!("the last codon is next");
             };
-            limits(&hank, ceiling, state, &entry, now)
+            limits(&hank, ceiling, state, &entry, lived)
         });
     });
 }
