@@ -105,8 +105,9 @@ async fn in_session(
         .cloned();
     let base = thread::position(state, &thread);
     let conditions = StartingConditions::in_session(source, session);
+    let at = Instant::now();
     let run = start_run(opened, state, conditions).await?;
-    Ok(Begun { run, base, rig })
+    Ok(Begun { run, at, base, rig })
 }
 
 /// "A `state.snapshot` follows every rollback" ("WebSocket protocol", "Ordering").
