@@ -58,7 +58,7 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
                 "codonId": retry.entry.codon_id,
                 "number": retry.number,
                 "most": retry.most,
-                "inSeconds": retry.remaining(look.now.since(retry.failed_at)).as_secs_f64(),
+                "inSeconds": retry.remaining(look.now).as_secs_f64(),
             })),
             "failed": thread.failed,
             "hasRunningCodon": thread.has_running_codon,
@@ -357,7 +357,7 @@ impl Look<'_> {
                     0 => "is run again".to_owned(),
                     number => format!("failed and is tried again (retry {number} of {})", retry.most),
                 };
-                let left = report::duration(retry.remaining(self.now.since(retry.failed_at)));
+                let left = report::duration(retry.remaining(self.now));
                 format!("{id} {which} in {left}")
             }
             Decision::Start(entry) => format!("no codon runs at the moment; next: {}", entry.codon_id),

@@ -195,12 +195,6 @@ impl CodonRun<'_> {
     /// How long it has taken until now, when it ends.
     fn measured(&self) -> Measured {
         let now = Instant::now();
-        let mut ended = self
-            .run
-            .codon_ended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *ended = Some(now);
         Measured {
             codon: now - self.begun,
             run: now - self.run.begun,
