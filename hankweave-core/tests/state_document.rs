@@ -524,6 +524,7 @@ fn warnings_name_what_is_odd_and_never_block() {
         found,
         [
             (WarningKind::MissingCheckpoint, "initialCheckpoint"),
+            (WarningKind::MissingRun, "runs[0].startingConditions.source.runId"),
             (
                 WarningKind::MissingCheckpoint,
                 "runs[0].codons[0].completionCheckpoint"
@@ -535,8 +536,8 @@ fn warnings_name_what_is_odd_and_never_block() {
     let unknown = warnings(&state, Surroundings::default());
     assert_eq!(
         unknown.len(),
-        2,
-        "a blank checkpoint needs no repository: {unknown:?}"
+        3,
+        "an unknown run and a blank checkpoint need no repository: {unknown:?}"
     );
     assert_eq!(state.total_spend(), Usd::from_micros(1_750_000));
 }

@@ -151,12 +151,15 @@ pub(super) fn whole<E: From<io::Error>>(mut file: &File, length: u64) -> Result<
     Ok((bytes.len() as u64 == length).then_some(bytes))
 }
 
+/// Reads so many bytes of a file; `None` when there are fewer.
+type ReadFile<'a, T, E> = dyn FnMut(&File, u64) -> Result<Option<T>, E> + 'a;
+
 /// Reads `file` until `look` says the same before and after; `None` when it never does. No more is read than there was, so a file that grows
 /// ends too.
 fn read_steady<T, E: From<io::Error>>(
     file: &File,
     mut look: impl FnMut() -> io::Result<Option<FileStat>>,
-    read: &mut dyn FnMut(&File, u64) -> Result<Option<T>, E>,
+    read: &mut ReadFile<'_, T, E>,
 ) -> Result<Option<Contents<T>>, E> {
     let mut before = look()?;
     for _ in 0..READINGS {

@@ -42,7 +42,7 @@ pub(super) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Fai
     for warning in &configuration.warnings {
         tell(format!("{warning}\n"));
     }
-    super::print(&as_text(&configuration, hank_file.as_deref().unwrap_or_default()))?;
+    super::print(as_text(&configuration, hank_file.as_deref().unwrap_or_default()))?;
     Ok(ExitCode::SUCCESS)
 }
 

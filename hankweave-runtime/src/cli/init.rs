@@ -60,7 +60,7 @@ pub(super) fn init(global: &Global, args: &InitArgs) -> Result<ExitCode, Failure
     if !global.quiet {
         let dir = args.dir.display();
         let names: Vec<String> = files.iter().map(|(path, _)| format!("  {dir}/{path}")).collect();
-        super::print(&format!(
+        super::print(format!(
             "wrote\n{}\nnow try: {}\n",
             names.join("\n"),
             in_folder("run", &args.dir)

@@ -56,7 +56,7 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         state::print_json(&document(&rollback, args.dry_run))?;
     } else if !global.quiet {
         let typed = Typed::about(&args.execution.execution);
-        super::print(&text(&rollback, args.dry_run, Some(&typed)))?;
+        super::print(text(&rollback, args.dry_run, Some(&typed)))?;
     }
     Ok(signals::stopped(&shutdown))
 }

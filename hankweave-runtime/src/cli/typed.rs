@@ -58,7 +58,7 @@ impl Typed {
 
     /// The commands about an execution directory: those of the run that was there last, as far as it is remembered.
     pub(super) fn about(execution: &Path) -> Self {
-        let here = std::env::current_dir().unwrap_or_default();
+        let here = RealDisk.real_path(Path::new(".")).unwrap_or_default();
         let run = remembered(&here, execution);
         Self::new(here, execution.to_owned(), run)
     }

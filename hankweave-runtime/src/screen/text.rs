@@ -59,7 +59,7 @@ mod tests {
     fn only_our_own_styles_reach_the_screen() {
         let mut text = Text::default();
         text.styled(Style::new().bold(), "bold \u{1b}[31m").unwrap();
-        write!(text, " {}", "\u{1b}[8m").unwrap();
+        write!(text, " \u{1b}[8m").unwrap();
         assert_eq!(text.as_str(), "\u{1b}[1mbold \\u{1b}[31m\u{1b}[0m \\u{1b}[8m");
     }
 }

@@ -284,7 +284,8 @@ fn validate_refuses_what_a_run_would_refuse() {
     ];
     let validated = project.run(["validate"]);
     let refused = project.run(["run", "--headless"]);
-    (validated.expect_code(1), refused.expect_code(65));
+    validated.expect_code(1);
+    refused.expect_code(65);
     for told in expected {
         assert!(validated.stdout.contains(told), "{told}\n{validated}");
         assert!(refused.stderr.contains(told), "{told}\n{refused}");

@@ -43,7 +43,7 @@ pub(super) fn verify(global: &Global, catalogue: &Catalogue, names: &[String]) -
     if global.json() {
         state::print_json(&json!({"checkpoints": verdicts, "damaged": damaged}))?;
     } else {
-        crate::cli::print(&text(&verdicts, damaged))?;
+        crate::cli::print(text(&verdicts, damaged))?;
     }
     Ok(ExitCode::from(u8::from(damaged > 0)))
 }

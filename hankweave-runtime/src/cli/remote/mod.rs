@@ -99,7 +99,7 @@ fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode,
         return super::state::print_json(&json!(answer)["data"]);
     }
     if !global.quiet {
-        super::print(&format!("{}\n", words::of_answer(&answer)))?;
+        super::print(format!("{}\n", words::of_answer(&answer)))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -31,7 +31,7 @@ pub(in crate::cli) fn page(global: &Global, args: &PageArgs) -> Result<ExitCode,
     match global.json() {
         true => crate::cli::state::print_json(&json!({"address": address, "access": name})),
         false => {
-            crate::cli::print(&format!("{address}\n"))?;
+            crate::cli::print(format!("{address}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -77,8 +77,9 @@ impl OutputReader {
     /// Cancel safe: nothing is taken before it has arrived.
     pub(in crate::driver) async fn arrival(&mut self, events: &mut Vec<AgentEvent>) -> Option<()> {
         if self.end.is_none() {
+            let before = events.len();
             self.overhear(events).await;
-            if !events.is_empty() {
+            if events.len() > before {
                 return Some(());
             }
             match self.output.recv().await? {
