@@ -83,6 +83,7 @@ const ACTS: &[Act] = &[
         fates: &[("two", Fate::Hangs)],
         stopped_after: Some(LONG),
         thread: &[("one", CodonStatus::Completed), ("two", CodonStatus::Failed)],
+        next: Some("two"),
         ..PLAIN
     },
     Act {
