@@ -107,6 +107,7 @@ const ACTS: &[Act] = &[
         prompt: "work again",
         back_in_run: Some("one"),
         thread: &[("one", CodonStatus::Completed)],
+        next: Some("two"),
         ..PLAIN
     },
 ];

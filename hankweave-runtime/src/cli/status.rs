@@ -1,6 +1,7 @@
 //! `hankweave status`
 
 use std::fmt::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,13 +19,19 @@ use serde_json::json;
 use super::args::{Execution, Global};
 use super::exit::Failure;
 use super::typed::{Change, Typed};
-use crate::client::is_served;
-use crate::paths::ExecutionDir;
+use crate::instance_lock::live_record;
+use crate::paths::{ExecutionDir, STATE_DIR};
 use crate::recovery::remembered_hank;
 use crate::report::{self, at_its_budget, codon_line, standing};
 use crate::runner::{self, CodonSummary};
 use crate::world::clock::{Clock, SystemClock};
 use crate::world::disk::RealDisk;
+use crate::world::identity::SystemIdentity;
+
+/// Whether a process works in this execution directory, as far as its lock file tells.
+pub(super) fn is_served(execution: &Path) -> bool {
+    live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR)).is_some()
+}
 
 pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
     let state = super::state::read_execution(&execution.execution)?;

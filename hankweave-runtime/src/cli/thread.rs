@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::args::{Global, ThreadArgs};
 use super::exit::Failure;
 use super::state;
-use crate::client::is_served;
+use super::status::is_served;
 use crate::report::{codon_line, standing};
 use crate::runner::CodonSummary;
 use crate::screen::tell;

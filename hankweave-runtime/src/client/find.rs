@@ -5,11 +5,11 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use crate::instance_lock::{LockRecord, read_record};
+use crate::instance_lock::live_record;
 use crate::paths::STATE_DIR;
 use crate::world::disk::{Disk, RealDisk};
 use crate::world::environment::Environment;
-use crate::world::identity::{Identity, SystemIdentity};
+use crate::world::identity::SystemIdentity;
 
 /// Largest token file that is read, in bytes.
 const TOKEN_BYTES: u64 = 1_024;
@@ -181,7 +181,7 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<Endpoint, FindError> {
     if RealDisk.metadata_followed(&state_dir).is_err() {
         return Err(FindError::NoExecution { path });
     }
-    let Some(record) = read_record(&RealDisk, &state_dir).filter(is_live) else {
+    let Some(record) = live_record(&RealDisk, &SystemIdentity, &state_dir) else {
         return Err(FindError::NotLive { path });
     };
     let pid = record.pid;
@@ -191,25 +191,6 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<Endpoint, FindError> {
         SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string(),
         token,
     ))
-}
-
-/// Whether a process works in this execution directory, as far as its lock file tells.
-pub(crate) fn is_served(execution: &Path) -> bool {
-    read_record(&RealDisk, &execution.join(STATE_DIR)).is_some_and(|record| is_live(&record))
-}
-
-/// Whether the process that wrote the record is still the one that has its number: nobody else may see our token.
-fn is_live(record: &LockRecord) -> bool {
-    let identity = SystemIdentity;
-    let same_boot = match (&record.boot_id, identity.boot_id()) {
-        (Some(then), Some(now)) => *then == now,
-        _ => true,
-    };
-    let same_process = match (record.process_start_ticks, identity.start_ticks(record.pid)) {
-        (Some(then), now) => now == Some(then),
-        (None, _) => identity.is_alive(record.pid),
-    };
-    same_boot && same_process
 }
 
 /// The first of the tokens that is there, those of the environment before those of the directory.

@@ -44,7 +44,6 @@ use self::worker::{Asked, Worker};
 use crate::world::ids::{IdSource, RandomIds};
 
 pub use connection::ConnectError;
-pub(crate) use find::is_served;
 pub use find::{Access, Endpoint, FindError, Target};
 pub use message::Message;
 

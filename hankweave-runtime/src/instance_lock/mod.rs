@@ -18,7 +18,7 @@ use crate::world::disk::{self, Aside, DirLock, Disk, FileKind, HeldLock};
 use crate::world::identity::Identity;
 use crate::world::ids::IdSource;
 
-pub use record::{LockRecord, read_record};
+pub use record::{LockRecord, live_record, read_record};
 
 /// Name of the information file in the state directory.
 pub const LOCK_FILE: &str = "server.lock";

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LOCK_FILE, LockWorld};
 use crate::world::disk::Disk;
+use crate::world::identity::Identity;
 
 /// Largest information file that is read, in bytes.
 pub(super) const MAX_BYTES: u64 = 64 * 1024;
@@ -53,6 +54,18 @@ impl LockRecord {
         }
     }
 
+    fn is_live(&self, identity: &dyn Identity) -> bool {
+        let same_boot = match (&self.boot_id, identity.boot_id()) {
+            (Some(then), Some(now)) => *then == now,
+            _ => true,
+        };
+        let same_process = match (self.process_start_ticks, identity.start_ticks(self.pid)) {
+            (Some(then), now) => now == Some(then),
+            (None, _) => identity.is_alive(self.pid),
+        };
+        same_boot && same_process
+    }
+
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec_pretty(self).expect("a record holds numbers and texts only");
         bytes.push(b'\n');
@@ -65,6 +78,12 @@ impl LockRecord {
 pub fn read_record(disk: &dyn Disk, state_dir: &Path) -> Option<LockRecord> {
     let bytes = disk.read(&state_dir.join(LOCK_FILE), MAX_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
+}
+
+/// The same, unless the process that wrote the file is gone; its number may be another's by now.
+#[must_use]
+pub fn live_record(disk: &dyn Disk, identity: &dyn Identity, state_dir: &Path) -> Option<LockRecord> {
+    read_record(disk, state_dir).filter(|record| record.is_live(identity))
 }
 
 /// The holder's pid and port, each only if it makes sense: the rest of the file may be damaged.
