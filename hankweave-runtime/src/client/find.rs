@@ -221,6 +221,7 @@ fn token(state_dir: &Path, wanted: &[Access]) -> Result<String, FindError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::identity::Identity;
 
     #[test]
     fn the_address_of_the_page_is_understood_and_others_are_not() {
