@@ -320,6 +320,21 @@ fn a_clock_that_was_set_decides_nothing() {
             (rows[0].actual.time_seconds, totals.actual_time_seconds),
             (7.0, 29.5)
         );
+        let told = Event::state_snapshot(
+            story.state(),
+            &thread::build(story.state(), None, None),
+            Vec::new(),
+        );
+        assert!(
+            matches!(
+                told,
+                Event::StateSnapshot {
+                    total_time: 7_000,
+                    ..
+                }
+            ),
+            "{told:?}"
+        );
     }
 }
 

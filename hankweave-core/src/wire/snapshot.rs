@@ -18,8 +18,7 @@ impl Event {
         let codons = || thread.codons.iter().map(|entry| &entry.codon);
         let ended = codons().filter(|codon| codon.is_terminal());
         let duration = |codon: &std::sync::Arc<crate::codon::CodonExecution>| {
-            let took = codon.end_time()?.since(*codon.start_time());
-            u64::try_from(took.as_millis()).ok()
+            u64::try_from(codon.duration()?.as_millis()).ok()
         };
         Self::StateSnapshot {
             current_codon: codons().find(|codon| !codon.is_terminal()).cloned(),
