@@ -11,11 +11,12 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use hankweave_core::budget::{Ceiling, limits};
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::document::{HankweaveState, parse};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank;
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{Decision, decide, initial_plan};
-use hankweave_core::state::{HankweaveState, LiveState, parse};
+use hankweave_core::state::LiveState;
 use hankweave_core::testing::{Ending, Story, large_document, long_history};
 use hankweave_core::thread::build;
 use hankweave_core::time::Timestamp;

@@ -5,11 +5,11 @@
 //!
 //! # What a project did
 //!
-//! [`state::parse`] reads a `state.json`, or says everything that is wrong with it and where. [`thread::build`] makes one
+//! [`document::parse`] reads a `state.json`, or says everything that is wrong with it and where. [`thread::build`] makes one
 //! history out of its runs:
 //!
 //! ```
-//! use hankweave_core::{codon::CodonExecution, state::parse, thread::build};
+//! use hankweave_core::{codon::CodonExecution, document::parse, thread::build};
 //!
 //! # let bytes = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/state/full-state.json"));
 //! let state = parse(bytes).map_err(|problems| problems[0].to_string())?;
@@ -28,7 +28,7 @@
 //! A document that cannot be used is no dead end: every problem has a kind, a place and a sentence.
 //!
 //! ```
-//! use hankweave_core::state::parse;
+//! use hankweave_core::document::parse;
 //!
 //! let text = r#"{"runs": {}, "currentRunId": "gone", "executionPlan": []}"#;
 //! let problems = parse(text.as_bytes()).unwrap_err();
@@ -81,6 +81,8 @@ pub mod budget;
 pub mod codon;
 #[cfg(feature = "domain")]
 pub mod cost;
+#[cfg(feature = "domain")]
+pub mod document;
 #[cfg(feature = "domain")]
 pub mod event;
 #[cfg(feature = "domain")]

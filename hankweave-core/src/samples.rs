@@ -3,12 +3,11 @@
 use serde_json::Value;
 
 use crate::agent::FailureReason;
-use crate::codon::{Loaded, Sentinels};
+use crate::codon::{Loaded, LoopContext, Sentinels};
 use crate::cost::{RecordedTokens, TokenUsage, Usd};
 use crate::id::{AgentId, CheckpointSha, CodonId, LoopId, Pid, RunId, SessionId, TaskId};
 use crate::lock::{LockFailure, LockMode};
 use crate::machine::Sample;
-use crate::plan::LoopContext;
 use crate::task::TaskResult;
 use crate::time::Timestamp;
 

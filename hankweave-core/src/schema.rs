@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 
 use crate::codon::{CodonExecution, SentinelPhase, SentinelState, Sentinels};
 use crate::cost::{RecordedTokens, TokenUsage, Usd};
+use crate::document::HankweaveState;
 use crate::event::StateEvent;
 use crate::hank::{CodonConfig, Hank, LoopConfig, Setting, WITHOUT_EFFECT};
 use crate::id::{AgentId, CodonId, EventId, LoopId, RunId, SentinelId, SessionId, TaskId};
-use crate::state::HankweaveState;
 use crate::time::Timestamp;
 use crate::wire::{Direct, JournalEntry, Request, Response, ShaPrefix};
 

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use hankweave_core::budget::{BudgetExceeded, Ceiling, Limits, Meter, Whole, limits, summary};
-use hankweave_core::codon::CodonStatus;
+use hankweave_core::budget::{Ceiling, Limits, Meter, Whole, limits, summary};
+use hankweave_core::codon::{BudgetExceeded, CodonStatus};
 use hankweave_core::cost::{ModelUsage, TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{Hank, OnExceeded, parse};

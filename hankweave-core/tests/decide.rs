@@ -237,7 +237,8 @@ fn a_document_that_was_saved_and_loaded_gets_the_same_answer() {
     for id in ["a", "b#0", "c#0"] {
         story = story.codon(id, Completed);
         let loaded =
-            hankweave_core::state::parse(hankweave_core::state::render(story.state()).as_bytes()).unwrap();
+            hankweave_core::document::parse(hankweave_core::document::render(story.state()).as_bytes())
+                .unwrap();
         let again = decide(&loaded, &thread::build(&loaded, None, None), &hank);
         assert_eq!(again, ask(&story, &hank));
     }

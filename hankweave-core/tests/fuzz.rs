@@ -7,10 +7,11 @@ use std::path::Path;
 
 use hankweave_core::agent::{ClaudeDecoder, EndedBy, ProcessExit};
 use hankweave_core::cost::Usd;
+use hankweave_core::document::{parse, render};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::hank;
 use hankweave_core::id::{CodonId, LoopId, RunId, SessionId};
-use hankweave_core::state::{LiveState, parse, render};
+use hankweave_core::state::LiveState;
 use hankweave_core::thread;
 use hankweave_core::time::Timestamp;
 use hankweave_testing::corpus::{self, Random};

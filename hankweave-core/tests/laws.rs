@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hankweave_core::codon::CodonExecution;
+use hankweave_core::document::{HankweaveState, Surroundings, parse, render, warnings};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::hank;
-use hankweave_core::state::{
-    Candidate, HankweaveState, LiveState, Source, Surroundings, parse, recover, render, warnings,
-};
+use hankweave_core::state::{Candidate, LiveState, Source, recover};
 use hankweave_core::testing::{histories, states};
 use hankweave_core::thread;
 use proptest::prelude::*;

@@ -6,9 +6,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::document::parse;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::CodonId;
-use hankweave_core::state::parse;
 use hankweave_core::testing::{large_document, long_history};
 use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::CodonStatus;
+use hankweave_core::document::StartingConditions;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{Hank, parse};
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide, initial_plan, obstacle};
-use hankweave_core::state::StartingConditions;
 use hankweave_core::testing::{Ending, Story};
 use hankweave_core::thread::{self, Recovery, Resume};
 use hankweave_core::time::Timestamp;

@@ -1,7 +1,8 @@
 //! Which file to trust at a start ("state model", section 7, loading, and section 10, rows 13 and 14; "reliability and security", promise P6).
 
+use hankweave_core::document::{HankweaveState, ProblemKind, render};
 use hankweave_core::event::{Recorded, StateEvent};
-use hankweave_core::state::{Candidate, HankweaveState, ProblemKind, Recovered, Source, recover, render};
+use hankweave_core::state::{Candidate, Recovered, Source, recover};
 use hankweave_core::testing::{Ending, Story};
 
 fn story() -> Story {

@@ -3,8 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use hankweave_core::codon::{CODON, CodonExecution, CodonStatus};
+use hankweave_core::document::{RunStatus, render};
 use hankweave_core::event::{Recorded, StateEvent};
-use hankweave_core::state::{LiveState, Rejected, RunStatus, render};
+use hankweave_core::state::{LiveState, Rejected};
 use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};
 

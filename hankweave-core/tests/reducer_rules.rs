@@ -3,8 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::document::{RunStatus, render};
 use hankweave_core::event::StateEvent;
-use hankweave_core::state::{Rejected, RunStatus, render};
+use hankweave_core::state::Rejected;
 use hankweave_core::testing::{Ending, Story};
 use serde_json::{Value, json};
 

@@ -5,10 +5,10 @@
 use std::collections::HashSet;
 
 use hankweave_core::cost::Usd;
-use hankweave_core::id::CheckpointSha;
-use hankweave_core::state::{
+use hankweave_core::document::{
     HankweaveState, MAX_STATE_BYTES, StateProblem, Surroundings, WarningKind, parse, render, warnings,
 };
+use hankweave_core::id::CheckpointSha;
 use serde_json::{Value, json};
 
 const RUN: &str = "1736000000000-abc123-def456";

@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 
 use hankweave_core::cost::Usd;
-use hankweave_core::state;
-use hankweave_core::thread::{self, CheckpointFacts, CheckpointTable};
+use hankweave_core::document::{self, CheckpointFacts, CheckpointTable};
+use hankweave_core::thread;
 use serde_json::{Value, json};
 
 fn fixture(name: &str) -> Vec<u8> {
@@ -22,7 +22,7 @@ fn expected() -> serde_json::Map<String, Value> {
 
 /// Every SHA of the full document exists, as the expected values assume.
 fn known() -> CheckpointTable {
-    let full = state::parse(&fixture("full-state.json")).unwrap();
+    let full = document::parse(&fixture("full-state.json")).unwrap();
     full.checkpoints()
         .map(|sha| (sha.clone(), CheckpointFacts::default()))
         .collect()
@@ -31,7 +31,7 @@ fn known() -> CheckpointTable {
 #[test]
 fn every_fixture_is_judged_as_expected() {
     for (name, expected) in expected() {
-        let parsed = state::parse(&fixture(&name));
+        let parsed = document::parse(&fixture(&name));
         assert_eq!(
             parsed.is_ok(),
             expected["valid"].as_bool().unwrap(),
@@ -40,7 +40,7 @@ fn every_fixture_is_judged_as_expected() {
         for error in expected["errors"].as_array().unwrap() {
             let problems = parsed.as_ref().unwrap_err();
             let (kind, word) = (error[0].as_str().unwrap(), error[1].as_str().unwrap());
-            let fits = |found: &state::StateProblem| {
+            let fits = |found: &document::StateProblem| {
                 found.kind.to_string() == kind && found.to_string().contains(word)
             };
             assert!(problems.iter().any(fits), "{name}: {problems:?}");
@@ -51,7 +51,7 @@ fn every_fixture_is_judged_as_expected() {
 #[test]
 fn every_thread_is_built_as_expected() {
     for (name, expected) in expected() {
-        let Ok(document) = state::parse(&fixture(&name)) else {
+        let Ok(document) = document::parse(&fixture(&name)) else {
             continue;
         };
         let thread = thread::build(&document, None, Some(&known()));
@@ -80,7 +80,7 @@ fn every_thread_is_built_as_expected() {
 #[test]
 fn every_cost_is_summed_as_expected() {
     for (name, expected) in expected() {
-        let Ok(document) = state::parse(&fixture(&name)) else {
+        let Ok(document) = document::parse(&fixture(&name)) else {
             continue;
         };
         let near = |found: Usd, key: &str| {
@@ -107,14 +107,14 @@ fn what_is_read_is_written_back() {
         "rig-setup-continuation.json",
     ] {
         let before: Value = serde_json::from_slice(&fixture(name)).unwrap();
-        let document = state::parse(&fixture(name)).unwrap();
-        let after: Value = serde_json::from_str(&state::render(&document)).unwrap();
+        let document = document::parse(&fixture(name)).unwrap();
+        let after: Value = serde_json::from_str(&document::render(&document)).unwrap();
         assert_eq!(after, before, "{name}");
     }
 }
 
 #[test]
 fn a_file_that_is_cut_off_is_corrupted() {
-    let problems = state::parse(&fixture("corrupt-cut-off.json.txt")).unwrap_err();
-    assert_eq!(problems[0].kind, state::ProblemKind::CorruptedData);
+    let problems = document::parse(&fixture("corrupt-cut-off.json.txt")).unwrap_err();
+    assert_eq!(problems[0].kind, document::ProblemKind::CorruptedData);
 }

@@ -5,11 +5,10 @@
 use std::collections::HashSet;
 
 use hankweave_core::cost::Usd;
+use hankweave_core::document::{HankweaveState, Surroundings, WarningKind, parse, render, warnings};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::id::{CheckpointSha, RunId};
-use hankweave_core::state::{
-    Candidate, HankweaveState, LiveState, Source, Surroundings, WarningKind, parse, recover, render, warnings,
-};
+use hankweave_core::state::{Candidate, LiveState, Source, recover};
 use hankweave_core::testing::{Ending, Story};
 use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};

@@ -4,14 +4,14 @@
 
 use std::collections::HashSet;
 
-use hankweave_core::codon::CodonStatus;
-use hankweave_core::event::{CheckpointType, StateEvent};
+use hankweave_core::codon::{CheckpointType, CodonStatus};
+use hankweave_core::document::{HankweaveState, KnownCheckpoints};
+use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
-use hankweave_core::state::HankweaveState;
 use hankweave_core::testing::{Ending, Story, states};
 use hankweave_core::thread::{
-    CodonPoint, ExecutionThread, KnownCheckpoints, Resume, TargetError, build, can_continue_from,
-    continuation_checkpoint, position, standing_on, walk,
+    CodonPoint, ExecutionThread, Resume, TargetError, build, can_continue_from, continuation_checkpoint,
+    position, standing_on, walk,
 };
 use proptest::prelude::*;
 

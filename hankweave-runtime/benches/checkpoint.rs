@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hankweave_core::event::CheckpointType;
+use hankweave_core::codon::CheckpointType;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::checkpoint::{

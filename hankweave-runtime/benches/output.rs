@@ -19,9 +19,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::document::StartingConditions;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CodonId, Pid, RunId};
-use hankweave_core::state::StartingConditions;
 use hankweave_runtime::hank_files::load;
 use hankweave_runtime::journal::{FileJournal, JournalLimits};
 use hankweave_runtime::state_manager::{self, Parts, StateManager, Strictness};

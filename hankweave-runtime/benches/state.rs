@@ -23,9 +23,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::document::{HankweaveState, StartingConditions, render};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::id::{CodonId, Pid, RunId};
-use hankweave_core::state::{HankweaveState, LiveState, StartingConditions, render};
+use hankweave_core::state::LiveState;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 use hankweave_runtime::journal::{Batch, FileJournal, JournalLimits};

@@ -8,10 +8,10 @@ use std::time::Duration;
 use hankweave_core::agent::Launch;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::cost::pricing::Prices;
+use hankweave_core::document::{HankweaveState, KnownCheckpoints};
 use hankweave_core::hank::MAX_WAIT_SECONDS;
 use hankweave_core::id::RunId;
-use hankweave_core::state::HankweaveState;
-use hankweave_core::thread::{ExecutionThread, KnownCheckpoints};
+use hankweave_core::thread::ExecutionThread;
 
 use crate::checkpoint::CheckpointStore;
 use crate::driver::{AgentDriver, DriverSet, ProcessHost};

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::cost::Usd;
+use hankweave_core::document::{HankweaveState, parse};
 use hankweave_core::id::{CheckpointSha, CodonId};
-use hankweave_core::state::{HankweaveState, parse};
 use hankweave_core::thread::{ExecutionThread, build, walk};
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::codon::CodonExecution;
 use crate::cost::Usd;
+use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::hank::LoopConfig;
 use crate::id::CodonId;
-use crate::state::{HankweaveState, Run, RunStatus};
 use crate::thread::{WalkedCodon, walk};
 use crate::time::Timestamp;
 
@@ -77,7 +77,7 @@ impl<'a> Ledger<'a> {
         &self.thread
     }
 
-    fn runs(&self) -> impl Iterator<Item = &Run> {
+    fn runs(&self) -> impl Iterator<Item = &RunRecord> {
         self.state.runs.iter().take(self.runs).map(AsRef::as_ref)
     }
 
@@ -110,7 +110,7 @@ impl<'a> Ledger<'a> {
 
     /// How long a run went on: what was measured counts, and only where nobody measured what its times say, which a clock that was set makes wrong.
     /// When a crash was noticed tells nothing, so a crashed run went on until its last record.
-    fn lived(&self, run: &Run) -> Duration {
+    fn lived(&self, run: &RunRecord) -> Duration {
         let measured = || codons(run).filter_map(CodonExecution::run_time).max();
         let by_times = |end: Timestamp| measured().unwrap_or_else(|| end.since(run.start_time));
         match (run.status, run.end_time) {
@@ -161,7 +161,7 @@ impl Account<'_> {
     }
 }
 
-fn codons(run: &Run) -> impl Iterator<Item = &CodonExecution> {
+fn codons(run: &RunRecord) -> impl Iterator<Item = &CodonExecution> {
     run.codons.iter().map(AsRef::as_ref)
 }
 
@@ -188,11 +188,11 @@ fn begun(record: &WalkedCodon<'_>) -> Duration {
 }
 
 /// The end of a codon that was open in a crash is the moment in which the crash was noticed.
-fn was_cut_off(run: &Run, end: Timestamp) -> bool {
+fn was_cut_off(run: &RunRecord, end: Timestamp) -> bool {
     run.status == RunStatus::Crashed && run.end_time == Some(end)
 }
 
-fn last_sign(run: &Run) -> Timestamp {
+fn last_sign(run: &RunRecord) -> Timestamp {
     let starts = codons(run).map(|codon| *codon.start_time());
     let ends = codons(run).filter_map(CodonExecution::end_time);
     let ends = ends.filter(|end| !was_cut_off(run, *end));

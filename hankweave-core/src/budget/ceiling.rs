@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::account::Ledger;
 use crate::cost::Usd;
+use crate::document::HankweaveState;
 use crate::hank::Hank;
-use crate::state::HankweaveState;
 
 /// The ceiling of a run and of the runs that it goes on with; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use super::BudgetExceeded;
 use super::account::{Account, Ledger};
 use super::ceiling::{Ceiling, duration};
 use super::pool::{Child, Pool};
+use crate::codon::BudgetExceeded;
 use crate::cost::Usd;
+use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{CodonConfig, ContainerBudget, Hank, HankItem, LoopConfig, OnExceeded};
-use crate::plan::PlanEntry;
-use crate::state::HankweaveState;
 
 /// The limits of one execution of a codon; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{BudgetExceeded, Limits};
+use super::Limits;
+use crate::codon::BudgetExceeded;
 use crate::cost::{ModelUsage, TokenUsage, Usd};
 
 /// Counts what one execution of a codon uses and compares it with its limits.

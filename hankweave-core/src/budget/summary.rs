@@ -7,9 +7,8 @@ use super::ceiling::Ceiling;
 use super::limits::{Limits, resolve};
 use crate::codon::{CodonExecution, CodonStatus};
 use crate::cost::TokenUsage;
+use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{Allocation, Hank, HankItem};
-use crate::plan::PlanEntry;
-use crate::state::HankweaveState;
 use crate::wire::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetStatus, BudgetTotals, Event};
 
 /// The event that sums up all budgets; `None` when there is no budget at all. `lived` tells how long the newest run has lived, if it goes on, by a clock

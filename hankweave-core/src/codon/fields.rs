@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{CodonExecution, Fail};
+use super::{BudgetExceeded, CheckpointType, CodonExecution, Fail};
 use crate::agent::{FailureReason, InterruptedBy};
-use crate::budget::BudgetExceeded;
-use crate::event::CheckpointType;
 use crate::id::{CheckpointSha, SessionId};
 use crate::machine::Extra;
 use crate::time::Timestamp;

@@ -5,13 +5,13 @@
 
 use std::path::PathBuf;
 
+use super::LoopContext;
 use super::sentinels::{Executed, Loaded, Sentinels};
 use crate::agent::FailureReason;
 use crate::cost::{RecordedTokens, Usd};
 use crate::id::{CheckpointSha, CodonId, Pid, SessionId};
 use crate::machine;
 use crate::machine::Extra;
-use crate::plan::LoopContext;
 use crate::time::Timestamp;
 
 /// One execution of a codon, as it stands in state.json.

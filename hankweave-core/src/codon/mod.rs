@@ -1,11 +1,17 @@
 //! One codon: its state machine and its stored form.
 
+mod checkpoint;
 mod cost;
+mod exceeded;
 mod fields;
 pub mod machine;
+mod place;
 mod sentinels;
 
+pub use checkpoint::CheckpointType;
+pub use exceeded::BudgetExceeded;
 pub use machine::codon::*;
+pub use place::LoopContext;
 pub use sentinels::{
     Executed, Loaded, SentinelPhase, SentinelState, SentinelStatus, Sentinels, UnloadReason,
 };

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{CheckpointType, LastCodonStatus};
+use super::LastCodonStatus;
 use crate::agent::InterruptedBy;
-use crate::codon::CodonStatus;
+use crate::codon::{CheckpointType, CodonStatus};
 use crate::cost::Usd;
-use crate::id::{CheckpointSha, CodonId, Pid, RunId};
-use crate::shape::{
-    Checker, PENDING_ROLLBACK, PLAN_ENTRY, Rule, TOKENS, any_object, leaf, loop_context, optional, required,
-    sentinel_list, starting_conditions,
+use crate::document::rules::{
+    PENDING_ROLLBACK, PLAN_ENTRY, TOKENS, loop_context, sentinel_list, starting_conditions,
 };
+use crate::id::{CheckpointSha, CodonId, Pid, RunId};
+use crate::shape::{Checker, Rule, any_object, leaf, optional, required};
 use crate::time::Timestamp;
 
 /// The rules for the data of the event with this name; `None` when there is no such event.

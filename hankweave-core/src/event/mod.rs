@@ -10,4 +10,4 @@ mod write;
 pub use metadata::{MetadataError, decode_metadata, encode_metadata};
 pub use read::{InvalidEvent, InvalidEventKind};
 pub use recorded::Recorded;
-pub use state_event::{CheckpointType, LastCodonStatus, StateEvent};
+pub use state_event::{LastCodonStatus, StateEvent};

@@ -1,6 +1,5 @@
 //! The events that change the state document ("state model", section 6).
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,13 +8,13 @@ use serde_json::{Map, Value};
 
 use super::encode_metadata;
 use crate::agent::InterruptedBy;
-use crate::budget::BudgetExceeded;
-use crate::codon::{CodonPhase, CodonStatus, CodonTransition, SentinelState};
+use crate::codon::{
+    BudgetExceeded, CheckpointType, CodonPhase, CodonStatus, CodonTransition, LoopContext, SentinelState,
+};
 use crate::cost::{TokenUsage, Usd};
+use crate::document::{PendingRollback, PlanEntry, StartingConditions};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
-use crate::plan::{LoopContext, PlanEntry};
 use crate::run::RunTransition;
-use crate::state::{PendingRollback, StartingConditions};
 use crate::time::Timestamp;
 
 /// A fact that changes the state document.
@@ -177,40 +176,6 @@ pub enum StateEvent {
         /// The whole new plan.
         execution_plan: Vec<PlanEntry>,
     },
-}
-
-/// When in the life of a codon a checkpoint is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum CheckpointType {
-    /// After rig set-up.
-    RigSetup,
-    /// After success.
-    Completed,
-    /// After a failure.
-    Error,
-    /// After a skip.
-    Skipped,
-}
-
-impl CheckpointType {
-    /// The word that stands in files and messages.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::RigSetup => "rig-setup",
-            Self::Completed => "completed",
-            Self::Error => "error",
-            Self::Skipped => "skipped",
-        }
-    }
-}
-
-impl fmt::Display for CheckpointType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }
 
 /// The state of the codon that was open when a run crashed; the older system also writes `unknown`.

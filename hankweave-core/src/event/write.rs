@@ -94,7 +94,7 @@ mod tests {
             run_id: RunId::new("run").unwrap(),
             run_folder: std::ffi::OsString::from_vec(vec![0xff]).into(),
             git_branch: String::new(),
-            starting_conditions: crate::state::StartingConditions::fresh(None),
+            starting_conditions: crate::document::StartingConditions::fresh(None),
             server_pid: crate::id::Pid(1),
         };
         assert!(event.write_json(&mut Vec::new()).is_err());

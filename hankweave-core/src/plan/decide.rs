@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::policy::{Consequence, consequence, usage_limit};
-use super::{ExpandError, LoopStep, Overrun, PlanEntry, Retry, UsageLimit, advance_loop};
+use super::{ExpandError, LoopStep, Overrun, Retry, UsageLimit, advance_loop};
 use crate::codon::{CodonExecution, Failed};
+use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{Hank, OnFailure};
 use crate::id::CodonId;
-use crate::state::HankweaveState;
 use crate::thread::{ExecutionThread, resumed_session};
 
 /// What the runner does next.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::entry::{LoopContext, PlanEntry, PlannedCodon};
-use crate::codon::CodonExecution;
+use crate::codon::{CodonExecution, LoopContext};
+use crate::document::{PlanEntry, PlannedCodon};
 use crate::hank::{CodonConfig, Hank, HankItem, LoopConfig, TerminateOn};
 use crate::id::{CodonId, LoopId};
 use crate::machine::Extra;

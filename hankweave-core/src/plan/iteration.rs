@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::policy::{Consequence, consequence};
-use super::{LoopEnd, LoopStep, Overrun, PlanEntry, advance_loop};
-use crate::codon::CodonExecution;
+use super::{LoopEnd, LoopStep, Overrun, advance_loop};
+use crate::codon::{CodonExecution, LoopContext};
 use crate::cost::{TokenUsage, Usd};
+use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::Hank;
 use crate::id::CodonId;
-use crate::state::HankweaveState;
 use crate::thread::ExecutionThread;
 use crate::wire::Event;
 
@@ -33,7 +33,7 @@ pub fn iteration_end(
         .iter()
         .map(|entry| entry.codon.as_ref())
         .filter(|codon| {
-            let same = |other: &super::LoopContext| {
+            let same = |other: &LoopContext| {
                 other.loop_id == context.loop_id && other.iteration == context.iteration
             };
             codon.loop_context().as_ref().is_some_and(same)

@@ -1,6 +1,6 @@
 //! From a hank to the concrete steps of a run.
 //!
-//! The plan is a flat list of [`PlanEntry`]. Loops are expanded one iteration at a time: [`initial_plan`] holds the
+//! The plan is a flat list of [`PlanEntry`](crate::document::PlanEntry). Loops are expanded one iteration at a time: [`initial_plan`] holds the
 //! first iteration of every loop, and [`advance_loop`] says what changes after a codon has ended. [`decide`] tells the
 //! runner what to do next.
 
@@ -11,7 +11,6 @@ mod iteration;
 mod policy;
 
 pub use decide::{BlockedBy, Decision, decide, obstacle};
-pub use entry::{LoopContext, PlanEntry, PlannedCodon};
 pub use expand::{ExpandError, LoopEnd, LoopStep, MAX_OPEN_ITERATIONS, Overrun, advance_loop, initial_plan};
 pub use iteration::{checkpoint_patterns, iteration_end};
 pub use policy::{Retry, UsageLimit};

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use super::PlanEntry;
 use crate::agent::FailureReason;
 use crate::codon::{CodonExecution, Failed};
+use crate::document::PlanEntry;
 use crate::hank::{CodonConfig, Hank, OnFailure, RetryConfig};
 use crate::id::CodonId;
 use crate::thread::{ExecutionThread, ThreadCodon};

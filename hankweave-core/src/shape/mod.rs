@@ -4,13 +4,10 @@
 //! stands here, only what both have.
 
 mod checker;
+pub(crate) mod depth;
 mod leaf;
-mod parts;
 
 pub(crate) use checker::{
     Checker, Finding, Rule, any_object, kind_of, nullable, optional, remove_null, required,
 };
 pub(crate) use leaf::leaf;
-pub(crate) use parts::{
-    FAILURE_REASON, PENDING_ROLLBACK, PLAN_ENTRY, TOKENS, loop_context, sentinel_list, starting_conditions,
-};

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::index::{Index, Place};
-use super::{HankweaveState, PendingRollback, Run, RunStatus};
-use crate::codon::{Codon, CodonExecution, CodonPhase, CodonStatus, CodonTransition, Fail, SentinelState};
+use crate::codon::{
+    CheckpointType, Codon, CodonExecution, CodonPhase, CodonStatus, CodonTransition, Fail, SentinelState,
+};
 use crate::cost::{TokenUsage, Usd};
-use crate::event::{CheckpointType, MetadataError, StateEvent, decode_metadata};
+use crate::document::{HankweaveState, PendingRollback, PlanEntry, RunRecord, RunStatus};
+use crate::event::{MetadataError, StateEvent, decode_metadata};
 use crate::id::{CheckpointSha, CodonId, RunId};
-use crate::plan::PlanEntry;
 use crate::run::{self, RunTransition};
 use crate::time::Timestamp;
 
@@ -118,7 +119,7 @@ pub(super) fn apply_event(
             git_branch,
             starting_conditions,
             server_pid,
-        } => reducer.start_run(Run {
+        } => reducer.start_run(RunRecord {
             run_id: run_id.clone(),
             run_folder: run_folder.clone(),
             git_branch: git_branch.clone(),
@@ -252,7 +253,7 @@ impl Reducer<'_> {
         Arc::make_mut(&mut self.run_mut(place.run).codons[place.codon])
     }
 
-    fn run_mut(&mut self, position: usize) -> &mut Run {
+    fn run_mut(&mut self, position: usize) -> &mut RunRecord {
         Arc::make_mut(&mut self.state.runs[position])
     }
 
@@ -260,7 +261,7 @@ impl Reducer<'_> {
         self.state.current_run_id.as_ref() == Some(&self.state.runs[run].run_id)
     }
 
-    fn start_run(&mut self, run: Run) -> Result<Applied, Rejected> {
+    fn start_run(&mut self, run: RunRecord) -> Result<Applied, Rejected> {
         if self.index.run(self.state, &run.run_id).is_some() {
             return Err(Rejected::Conflict(format!("run `{}` exists already", run.run_id)));
         }

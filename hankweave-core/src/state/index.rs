@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{HankweaveState, Rejected, Run, RunStatus};
+use super::Rejected;
 use crate::codon::CodonExecution;
+use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::id::{CodonId, RunId};
 
 /// The places of one document; kept up to date by the reducer.
@@ -54,7 +55,7 @@ impl Index {
     }
 
     /// The newest run that is recorded as running.
-    pub(super) fn running_run<'a>(&self, state: &'a HankweaveState) -> Option<&'a Run> {
+    pub(super) fn running_run<'a>(&self, state: &'a HankweaveState) -> Option<&'a RunRecord> {
         Some(&state.runs[position(state, *self.running.last()?)])
     }
 
@@ -128,7 +129,7 @@ impl Index {
 }
 
 impl Codons {
-    fn of(run: &Run) -> Self {
+    fn of(run: &RunRecord) -> Self {
         let mut codons = Self::default();
         for (position, codon) in run.codons.iter().enumerate() {
             codons.newest.insert(codon.codon_id().clone(), position);

@@ -2,8 +2,9 @@
 
 use super::apply::apply_event;
 use super::index::Index;
-use super::{Applied, HankweaveState, Rejected};
+use super::{Applied, Rejected};
 use crate::cost::Usd;
+use crate::document::{HankweaveState, RunRecord};
 use crate::event::{Recorded, StateEvent};
 use crate::time::Timestamp;
 
@@ -31,7 +32,7 @@ impl LiveState {
     pub fn new(document: HankweaveState) -> Self {
         let totals = Totals {
             total: document.total_cost(),
-            current_run: document.current_run().map_or(Usd::ZERO, super::Run::codon_cost),
+            current_run: document.current_run().map_or(Usd::ZERO, RunRecord::codon_cost),
         };
         let index = Index::of(&document);
         Self {

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{HankweaveState, LiveState, ProblemKind, StateProblem, parse};
+use super::LiveState;
+use crate::document::{HankweaveState, ProblemKind, StateProblem, parse};
 use crate::event::{Recorded, StateEvent};
 
 /// A state file as it was found.

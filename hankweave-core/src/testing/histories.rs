@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::Story;
 use super::story::metadata;
 use crate::codon::CodonStatus;
+use crate::document::HankweaveState;
 use crate::event::{Recorded, StateEvent};
-use crate::state::HankweaveState;
 
 /// Histories of up to `length` events. About two of three fit what happened before them; the reducer refuses the others.
 pub fn histories(length: usize) -> impl Strategy<Value = Vec<Recorded<StateEvent>>> {

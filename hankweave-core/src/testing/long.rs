@@ -2,8 +2,9 @@
 
 use super::{Ending, Story};
 use crate::codon::CodonStatus;
+use crate::document::render;
 use crate::id::RunId;
-use crate::state::{LiveState, render};
+use crate::state::LiveState;
 
 const CODONS_IN_A_RUN: usize = 10;
 

@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::InterruptedBy;
 use crate::codon::CodonStatus;
+use crate::document::{ContinuationSource, HankweaveState, PlanEntry, PlannedCodon, StartingConditions};
 use crate::event::{Recorded, StateEvent};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::machine::Extra;
-use crate::plan::{PlanEntry, PlannedCodon};
-use crate::state::{ContinuationSource, HankweaveState, LiveState, Rejected, StartingConditions};
+use crate::state::{LiveState, Rejected};
 use crate::time::Timestamp;
 
 /// A document that grows by one event after the other; each is recorded one second after the last.

@@ -1,8 +1,6 @@
 //! The thread as a whole.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,45 +8,13 @@ use serde::Serialize;
 
 use super::next::{next_codon_id, taken_up};
 use super::walk::{WalkedCodon, walk};
-use crate::codon::{CodonExecution, CodonStatus};
-use crate::event::CheckpointType;
+use crate::codon::{CheckpointType, CodonExecution, CodonStatus};
+use crate::document::{
+    ContinuationReason, HankweaveState, KnownCheckpoints, RunRecord, RunStatus, StartingConditions,
+};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
 use crate::machine::Extra;
-use crate::state::{ContinuationReason, HankweaveState, Run, RunStatus, StartingConditions};
 use crate::time::Timestamp;
-
-/// What the checkpoint repository tells about one commit.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CheckpointFacts {
-    /// The commit message.
-    pub message: String,
-    /// When the commit was made.
-    pub timestamp: Option<Timestamp>,
-    /// A branch that holds it.
-    pub branch: String,
-}
-
-/// The commits that exist.
-pub trait KnownCheckpoints: fmt::Debug {
-    /// What is known about the commit `sha`; `None` when it does not exist.
-    fn find(&self, sha: &CheckpointSha) -> Option<CheckpointFacts>;
-}
-
-/// Commits with what is known about them.
-pub type CheckpointTable = HashMap<CheckpointSha, CheckpointFacts>;
-
-impl KnownCheckpoints for CheckpointTable {
-    fn find(&self, sha: &CheckpointSha) -> Option<CheckpointFacts> {
-        self.get(sha).cloned()
-    }
-}
-
-/// Commits of which nothing but the name is known.
-impl KnownCheckpoints for HashSet<CheckpointSha> {
-    fn find(&self, sha: &CheckpointSha) -> Option<CheckpointFacts> {
-        self.contains(sha).then(CheckpointFacts::default)
-    }
-}
 
 /// One history out of many runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -149,7 +115,7 @@ fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
         return Cow::Borrowed(state);
     };
     let mut ahead = state.clone();
-    ahead.runs.push_front(Arc::new(Run {
+    ahead.runs.push_front(Arc::new(RunRecord {
         git_branch: format!("run-{run_id}"),
         run_id,
         run_folder: PathBuf::new(),

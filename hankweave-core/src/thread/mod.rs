@@ -7,10 +7,7 @@ mod session;
 mod target;
 mod walk;
 
-pub use build::{
-    CheckpointFacts, CheckpointTable, ExecutionThread, KnownCheckpoints, ThreadCodon, ValidatedCheckpoint,
-    build,
-};
+pub use build::{ExecutionThread, ThreadCodon, ValidatedCheckpoint, build};
 pub use resume::{Recovery, Resume};
 pub use session::resumed_session;
 pub use target::{

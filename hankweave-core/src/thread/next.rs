@@ -2,14 +2,14 @@
 
 use super::ExecutionThread;
 use super::walk::rig_setup_target;
+use crate::document::{HankweaveState, RunRecord, RunStatus};
 use crate::id::CodonId;
-use crate::state::{HankweaveState, Run, RunStatus};
 
 /// The eight rules in their order; the first that applies decides. They are about runs that came to an end of their own: one that was
 /// interrupted has neither completed nor failed, so it goes on with the codon that it was in, or with the one that it paused before.
 pub(super) fn next_codon_id(
     state: &HankweaveState,
-    start: &Run,
+    start: &RunRecord,
     thread: &ExecutionThread,
 ) -> Option<CodonId> {
     let failed = start.status == RunStatus::Failed && !was_interrupted(start);
@@ -43,13 +43,13 @@ pub(super) fn next_codon_id(
 }
 
 /// Whether the run ended because it was interrupted. Older versions recorded that of the codon alone.
-pub(super) fn was_interrupted(run: &Run) -> bool {
+pub(super) fn was_interrupted(run: &RunRecord) -> bool {
     let newest = run.codons.last();
     run.interrupted_by.is_some() || newest.is_some_and(|codon| codon.interruption().is_some())
 }
 
 /// The codon that the run was opened to go on with, in the session of its agent, as long as it has not begun.
-pub(super) fn taken_up(run: &Run) -> Option<&CodonId> {
+pub(super) fn taken_up(run: &RunRecord) -> Option<&CodonId> {
     let conditions = &run.starting_conditions;
     let is_due = run.codons.is_empty() && conditions.resumed_session().is_some();
     conditions.source().filter(|_| is_due)?.after_codon.as_ref()

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use super::{ExecutionThread, ThreadCodon, ValidatedCheckpoint};
 use crate::agent::InterruptedBy;
-use crate::codon::CodonStatus;
-use crate::event::CheckpointType;
+use crate::codon::{CheckpointType, CodonStatus};
+use crate::document::{ContinuationReason, ContinuationSource, HankweaveState, RunRecord, RunStatus};
 use crate::id::{CheckpointSha, SessionId};
 use crate::machine::Extra;
-use crate::state::{ContinuationReason, ContinuationSource, HankweaveState, Run, RunStatus};
 
 /// How a new run begins.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,7 +123,7 @@ impl ExecutionThread {
         let plan = &state.execution_plan;
         let position = plan.iter().position(|entry| entry.codon_id == *newest)?;
         let before = &plan.get(position.checked_sub(1)?)?.codon_id;
-        let has_ended = |run: &&Arc<Run>| {
+        let has_ended = |run: &&Arc<RunRecord>| {
             run.codons
                 .iter()
                 .any(|codon| codon.codon_id() == before && codon.is_terminal())

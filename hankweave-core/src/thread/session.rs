@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::ExecutionThread;
 use super::next::taken_up;
 use crate::codon::CodonExecution;
+use crate::document::{HankweaveState, PlanEntry};
 use crate::id::{CodonId, SessionId};
-use crate::plan::PlanEntry;
-use crate::state::HankweaveState;
 
 impl ExecutionThread {
     /// The session that the codon `id` of `plan` resumes; `None` when it begins a new one or when there is nothing to resume.

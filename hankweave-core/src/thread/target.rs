@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{ExecutionThread, KnownCheckpoints, ValidatedCheckpoint, resume::source};
-use crate::codon::CodonExecution;
-use crate::event::CheckpointType;
+use super::{ExecutionThread, ValidatedCheckpoint, resume::source};
+use crate::codon::{CheckpointType, CodonExecution};
+use crate::document::{ContinuationSource, HankweaveState, KnownCheckpoints, RunRecord, StartingConditions};
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::machine::Extra;
-use crate::state::{ContinuationSource, HankweaveState, Run, StartingConditions};
 
 /// A point in the life of a codon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +161,7 @@ pub fn standing_on(
 }
 
 /// The fresh run with which the history of `run` begins; `None` when the document does not hold it.
-fn origin<'s>(state: &'s HankweaveState, run: &'s Run) -> Option<&'s Run> {
+fn origin<'s>(state: &'s HankweaveState, run: &'s RunRecord) -> Option<&'s RunRecord> {
     let mut run = run;
     // No chain is longer than there are runs, unless it is a circle.
     for _ in 0..state.runs.len() {

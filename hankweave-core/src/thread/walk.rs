@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::codon::CodonExecution;
+use crate::document::{ContinuationSource, HankweaveState, RunRecord};
 use crate::id::RunId;
-use crate::state::{ContinuationSource, HankweaveState, Run};
 
 /// The codons of a thread, newest first, one at a time; made by [`walk`].
 ///
@@ -14,10 +14,10 @@ use crate::state::{ContinuationSource, HankweaveState, Run};
 pub struct Walk<'a> {
     state: &'a HankweaveState,
     /// Made when the walk leaves the first run.
-    by_id: Option<HashMap<&'a RunId, &'a Run>>,
+    by_id: Option<HashMap<&'a RunId, &'a RunRecord>>,
     visited: HashSet<&'a RunId>,
     /// The run and how many of its codons, from its first, are still to come.
-    here: Option<(&'a Run, usize)>,
+    here: Option<(&'a RunRecord, usize)>,
     passed: usize,
 }
 
@@ -27,7 +27,7 @@ pub struct WalkedCodon<'a> {
     /// The record.
     pub codon: &'a Arc<CodonExecution>,
     /// The run that executed it.
-    pub run: &'a Run,
+    pub run: &'a RunRecord,
     /// The position in the thread; 0 is the newest.
     pub global_index: usize,
     /// How many continuations back the run lies; 0 is the newest run.
@@ -60,7 +60,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The run that `run` continues, unless the walk was there already, and how much of it belongs to the thread.
-    fn parent(&mut self, run: &Run) -> Option<(&'a Run, usize)> {
+    fn parent(&mut self, run: &RunRecord) -> Option<(&'a RunRecord, usize)> {
         let source = run.starting_conditions.source()?;
         let by_id = self.by_id.get_or_insert_with(|| {
             let runs = self.state.runs.iter().map(Arc::as_ref);
@@ -99,7 +99,7 @@ impl<'a> Iterator for Walk<'a> {
 
 /// How many codons of `parent`, from its first, belong to the thread of a run that continues it at `source`
 /// ("execution thread", step 6 and "Repeated ids in one run").
-fn inherited(parent: &Run, source: &ContinuationSource) -> usize {
+fn inherited(parent: &RunRecord, source: &ContinuationSource) -> usize {
     let Some(after) = &source.after_codon else {
         return 0;
     };
@@ -120,7 +120,7 @@ fn inherited(parent: &Run, source: &ContinuationSource) -> usize {
 }
 
 /// The position of the codon that is run again from its rig-setup checkpoint, if `source` is such a continuation.
-pub(super) fn rig_setup_target(parent: &Run, source: &ContinuationSource) -> Option<usize> {
+pub(super) fn rig_setup_target(parent: &RunRecord, source: &ContinuationSource) -> Option<usize> {
     let after = source.after_codon.as_ref()?;
     if source.checkpoint_sha.is_blank() {
         return None;

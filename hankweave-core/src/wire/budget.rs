@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::codon::LoopContext;
 use crate::cost::Usd;
 use crate::id::CodonId;
-use crate::plan::LoopContext;
 
 /// What everything together may use; absent means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

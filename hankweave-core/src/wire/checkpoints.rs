@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Code, Event, Refused};
-use crate::codon::{CodonExecution, CodonStatus};
-use crate::event::CheckpointType;
+use crate::codon::{CheckpointType, CodonExecution, CodonStatus};
+use crate::document::HankweaveState;
 use crate::hank::Hank;
 use crate::id::{CheckpointSha, CodonId, RunId};
-use crate::state::HankweaveState;
 use crate::time::Timestamp;
 
 /// A recorded checkpoint.

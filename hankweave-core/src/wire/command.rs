@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::event::CheckpointType;
+use crate::codon::CheckpointType;
 use crate::id::{CodonId, RunId};
 use crate::shape::{Rule, leaf, optional, required};
 use crate::thread::CodonPoint;

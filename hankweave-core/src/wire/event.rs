@@ -8,10 +8,9 @@ use serde_json::Value;
 
 use super::{FileAction, FileNode, ListedCheckpoint};
 use crate::agent::FailureReason;
-use crate::budget::BudgetExceeded;
-use crate::codon::CodonExecution;
+use crate::codon::{BudgetExceeded, CheckpointType, CodonExecution};
 use crate::cost::{TokenUsage, Usd};
-use crate::event::{CheckpointType, StateEvent};
+use crate::event::StateEvent;
 use crate::hank::Allocation;
 use crate::id::{CheckpointSha, CodonId, EventId, LoopId, RunId, SessionId};
 use crate::json::push_member;

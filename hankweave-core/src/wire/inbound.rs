@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::command::{names, rules};
 use super::{Code, Command, Refused, Request};
+use crate::shape::depth::is_deeper_than;
 use crate::shape::{Checker, Finding, Rule, any_object, leaf, optional, required};
-use crate::state::depth::is_deeper_than;
 
 /// How deep the JSON of a message may be nested ("reliability and security", section 5).
 pub const MAX_DEPTH: usize = 32;

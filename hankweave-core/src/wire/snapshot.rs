@@ -1,7 +1,7 @@
 //! Where a run stands, in one event ("WebSocket protocol", `state.snapshot`).
 
 use super::{Event, FileNode};
-use crate::state::HankweaveState;
+use crate::document::HankweaveState;
 use crate::thread::ExecutionThread;
 
 /// Most ended codons in one snapshot. `history.sync` has all of them, and a long loop must not repeat them a thousand times.

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
+use hankweave_core::document::PlanEntry;
 use hankweave_core::hank::{Hank, parse};
-use hankweave_core::plan::{LoopStep, Overrun, PlanEntry, advance_loop, initial_plan};
+use hankweave_core::plan::{LoopStep, Overrun, advance_loop, initial_plan};
 use proptest::prelude::*;
 
 /// Hanks of codons and loops; a loop is given by its number of codons and its limit, 0 meaning until the context is full.

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::document::HankweaveState;
 use hankweave_core::event::{Recorded, StateEvent};
-use hankweave_core::state::{HankweaveState, LiveState};
+use hankweave_core::state::LiveState;
 use hankweave_core::thread;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::state_manager::peek;

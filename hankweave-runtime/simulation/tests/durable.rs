@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hankweave_core::document::StartingConditions;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, EventId, Pid, RunId};
-use hankweave_core::state::StartingConditions;
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_runtime::journal::{Batch, EventJournal, FileJournal, JournalLimits, PageLimit};

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use hankweave_core::document::HankweaveState;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, RunId};
-use hankweave_core::state::HankweaveState;
 use hankweave_core::wire::Event;
 use hankweave_runtime::journal::MemoryJournal;
 use hankweave_runtime::state_manager::{

@@ -108,7 +108,7 @@ mod tests {
     use hankweave_core::id::{CodonId, RunId};
 
     use super::*;
-    use hankweave_core::event::CheckpointType;
+    use hankweave_core::codon::CheckpointType;
 
     fn request(codon_name: &str, duration: Option<Duration>) -> CheckpointRequest {
         CheckpointRequest {

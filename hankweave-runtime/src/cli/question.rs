@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal};
 
-use hankweave_core::event::CheckpointType;
+use hankweave_core::codon::CheckpointType;
 
 use crate::embed::Recovery;
 use crate::runner::{Trouble, WayBack};

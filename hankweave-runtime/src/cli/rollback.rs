@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use hankweave_core::event::CheckpointType;
+use hankweave_core::codon::CheckpointType;
+use hankweave_core::document::{CheckpointTable, HankweaveState, KnownCheckpoints};
 use hankweave_core::id::{CheckpointSha, CodonId};
-use hankweave_core::state::HankweaveState;
-use hankweave_core::thread::{self, CheckpointTable, CodonPoint, KnownCheckpoints, TargetError};
+use hankweave_core::thread::{self, CodonPoint, TargetError};
 use serde_json::json;
 
 use super::args::{Global, Point, RollbackArgs};

@@ -8,9 +8,9 @@ use std::time::Duration;
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, Whole};
 use hankweave_core::codon::CodonExecution;
+use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide};
-use hankweave_core::state::{HankweaveState, Run, RunStatus};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
@@ -269,7 +269,7 @@ impl Look<'_> {
     }
 
     /// Whether the newest run goes on: a process that only brings the directory in order has none.
-    fn is_working(&self, run: &Run) -> bool {
+    fn is_working(&self, run: &RunRecord) -> bool {
         self.live && run.status == RunStatus::Running
     }
 
@@ -305,7 +305,7 @@ impl Look<'_> {
     }
 
     /// How the run stands.
-    fn standing(&self, run: &Run) -> String {
+    fn standing(&self, run: &RunRecord) -> String {
         match (run.status, run.interrupted_by) {
             (RunStatus::Running, _) if !self.live => "was cut off: its process is gone".to_owned(),
             (_, Some(by)) if by.is_pause() => "is paused".to_owned(),
@@ -331,7 +331,7 @@ impl Look<'_> {
     }
 
     /// What is next, or what blocks.
-    fn outlook(&self, run: &Run) -> String {
+    fn outlook(&self, run: &RunRecord) -> String {
         let thread = &self.thread;
         if let Some(open) = run.open_codon() {
             let id = open.codon_id();
@@ -355,7 +355,7 @@ impl Look<'_> {
     }
 
     /// What a live run does while no codon runs.
-    fn between(&self, run: &Run) -> Option<String> {
+    fn between(&self, run: &RunRecord) -> Option<String> {
         let decision = self.decision.as_ref().filter(|_| self.is_working(run))?;
         Some(match decision {
             Decision::Retry(retry) => {

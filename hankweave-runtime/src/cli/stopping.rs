@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use hankweave_core::codon::CodonStatus;
-use hankweave_core::state::HankweaveState;
+use hankweave_core::document::HankweaveState;
 
 use crate::report::Aside;
 use crate::shutdown::{Shutdown, StopCause};

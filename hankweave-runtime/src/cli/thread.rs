@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use hankweave_core::document::PendingRollback;
 use hankweave_core::id::{CheckpointSha, CodonId, SessionId};
-use hankweave_core::state::PendingRollback;
 use hankweave_core::thread::{self, ExecutionThread};
 use serde::Serialize;
 

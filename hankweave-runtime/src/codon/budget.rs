@@ -1,8 +1,10 @@
 //! What a codon may use, watched from its first record to its end ("hank configuration", section 6.3).
 
 use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
-use hankweave_core::budget::{BudgetExceeded, Limits, Meter};
-use hankweave_core::codon::{Active, Codon, Edge, Fail, Failed, Preparing, Running, Skip, Skipped};
+use hankweave_core::budget::{Limits, Meter};
+use hankweave_core::codon::{
+    Active, BudgetExceeded, Codon, Edge, Fail, Failed, Preparing, Running, Skip, Skipped,
+};
 use hankweave_core::hank::OnExceeded;
 use tokio::time::Instant;
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use hankweave_core::budget::{Ceiling, Limits};
 use hankweave_core::codon::{Active, Codon, CodonPhase, CodonTransition, Edge};
+use hankweave_core::document::PlanEntry;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{CodonConfig, Hank};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
-use hankweave_core::plan::PlanEntry;
 use hankweave_core::wire;
 use tokio::time::Instant;
 

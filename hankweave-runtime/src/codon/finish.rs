@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hankweave_core::agent::{ExitOutcome, FailureReason, Verdict};
-use hankweave_core::budget::BudgetExceeded;
 use hankweave_core::codon::{
-    Active, Codon, CodonExecution, Complete, Completed, Edge, Fail, Failed, Preparing, Running, Skip, Skipped,
+    Active, BudgetExceeded, CheckpointType, Codon, CodonExecution, Complete, Completed, Edge, Fail, Failed,
+    Preparing, Running, Skip, Skipped,
 };
 use hankweave_core::cost::UsageTotals;
-use hankweave_core::event::{CheckpointType, StateEvent};
+use hankweave_core::event::StateEvent;
 use hankweave_core::hank::OnFailure;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire::{self, ExitStatus};

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, InterruptedBy, Verdict};
-use hankweave_core::budget::BudgetExceeded;
-use hankweave_core::codon::{Codon, Initializing, Run, Running};
+use hankweave_core::codon::{BudgetExceeded, Codon, Initializing, Run, Running};
 use hankweave_core::id::SessionId;
 use hankweave_core::wire;
 

@@ -1,8 +1,7 @@
 //! Preparing: the rig is set up and checkpointed.
 
 use hankweave_core::agent::FailureReason;
-use hankweave_core::codon::{Codon, Preparing, Start, Starting};
-use hankweave_core::event::CheckpointType;
+use hankweave_core::codon::{CheckpointType, Codon, Preparing, Start, Starting};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::wire;
 use tokio::time::Instant;

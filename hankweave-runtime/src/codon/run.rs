@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason};
-use hankweave_core::budget::{BudgetExceeded, Meter};
-use hankweave_core::codon::{Codon, Running};
+use hankweave_core::budget::Meter;
+use hankweave_core::codon::{BudgetExceeded, Codon, Running};
 use hankweave_core::cost::{UsageTotals, Usd};
 use hankweave_core::wire::Event;
 use tokio::time::Instant;

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CheckpointSha;
-use hankweave_core::state::HankweaveState;
 
 use super::OpenError;
 use crate::checkpoint::{CheckpointStore, KnownCheckpoints};

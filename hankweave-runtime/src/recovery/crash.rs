@@ -4,10 +4,10 @@ use std::path::Component;
 use std::sync::Arc;
 
 use hankweave_core::codon::{Active, CodonExecution, CodonPhase, CodonTransition, Fail, Running};
+use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::run::{self, Crash};
-use hankweave_core::state::{HankweaveState, Run, RunStatus};
 use hankweave_core::time::Timestamp;
 
 use crate::codon::marker;
@@ -18,16 +18,16 @@ use crate::world::World;
 /// The markers of what a crashed server may have left running ("reliability and security", promise P9): the agent of the open codon, or what
 /// followed the end of the last one.
 pub(super) fn markers(state: &HankweaveState) -> Vec<String> {
-    let newest = |run: &Run| {
+    let newest = |run: &RunRecord| {
         let last = || run.codons.last().map(Arc::as_ref);
         Some(marker(&run.run_id, run.open_codon().or_else(last)?.codon_id()))
     };
-    let open = |run: &Run| Some(marker(&run.run_id, run.open_codon()?.codon_id()));
+    let open = |run: &RunRecord| Some(marker(&run.run_id, run.open_codon()?.codon_id()));
     let running = state.running_runs().filter_map(newest);
     running.chain(ended_runs(state).filter_map(open)).collect()
 }
 
-fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &Run> {
+fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &RunRecord> {
     let runs = state.runs.iter().map(Arc::as_ref);
     runs.filter(|run| run.status != RunStatus::Running)
 }
@@ -49,7 +49,7 @@ pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<StateEvent>
 /// One event for each codon that a run which has ended left open, and what a person should know about it. No server of ours does that; such a file comes
 /// from another program, and nothing could go on behind the codon.
 pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent, String)> {
-    let close = |run: &Run| {
+    let close = |run: &RunRecord| {
         let codon = run.open_codon()?;
         let phase = CodonPhase::try_from(codon.status()).ok()?;
         let crash = CodonTransition::Fail(Fail::crashed(now));
@@ -145,7 +145,7 @@ mod tests {
                 }],
                 "currentRunId": null, "executionPlan": [],
             });
-            let state = hankweave_core::state::parse(document.to_string().as_bytes()).unwrap();
+            let state = hankweave_core::document::parse(document.to_string().as_bytes()).unwrap();
             let mut live = LiveState::new(state);
             let closed = left_open(live.document(), Timestamp::UNIX_EPOCH);
             assert_eq!(markers(live.document()).len(), 1);
@@ -173,7 +173,7 @@ mod tests {
             "runs": [run("current", "running"), run("older", "running"), run("ended", "failed")],
             "currentRunId": "current", "executionPlan": [],
         });
-        let state = hankweave_core::state::parse(document.to_string().as_bytes()).unwrap();
+        let state = hankweave_core::document::parse(document.to_string().as_bytes()).unwrap();
         let crashed = crashes(&state, Timestamp::UNIX_EPOCH);
         let runs: Vec<_> = crashed
             .iter()

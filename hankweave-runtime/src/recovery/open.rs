@@ -5,8 +5,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hankweave_core::document::StateProblem;
 use hankweave_core::hank::{CodonConfig, Hank, redirecting_variables};
-use hankweave_core::state::{Source, StateProblem};
+use hankweave_core::state::Source;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::BudgetExceeded;
-use hankweave_core::codon::CodonStatus;
-use hankweave_core::event::{CheckpointType, StateEvent};
+use hankweave_core::codon::{BudgetExceeded, CheckpointType, CodonStatus};
+use hankweave_core::event::StateEvent;
 use hankweave_core::wire::{AgentAction, BudgetCeiling, BudgetTotals, Event};
 use serde_json::Value;
 

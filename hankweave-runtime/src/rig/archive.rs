@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hankweave_core::codon::LoopContext;
 use hankweave_core::hank::exclude::{ARCHIVE, is_excluded};
 use hankweave_core::hank::{PatternError, Patterns, paths};
 use hankweave_core::id::CheckpointSha;
-use hankweave_core::plan::LoopContext;
 use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -4,9 +4,10 @@
 //! is finished by the next start.
 
 use hankweave_core::codon::CodonExecution;
+use hankweave_core::document::PlanEntry;
 use hankweave_core::hank::{CodonConfig, Hank, LoopConfig, OutputItem};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
-use hankweave_core::plan::{Decision, PlanEntry, decide, iteration_end};
+use hankweave_core::plan::{Decision, decide, iteration_end};
 use hankweave_core::thread::{self, ThreadCodon};
 use hankweave_core::wire::{Event, FailedPath};
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,14 @@
 //! How a run begins: fresh, behind the newest codon, or back at an earlier point.
 
-use hankweave_core::codon::CodonExecution;
-use hankweave_core::event::{CheckpointType, StateEvent};
+use hankweave_core::codon::{CheckpointType, CodonExecution};
+use hankweave_core::document::{
+    ContinuationReason, ContinuationSource, HankweaveState, RunStatus, StartingConditions,
+};
+use hankweave_core::event::StateEvent;
 use hankweave_core::hank::Hank;
 use hankweave_core::id::{CheckpointSha, CodonId, Pid, SessionId};
 use hankweave_core::plan::{Decision, checkpoint_patterns, decide, initial_plan, obstacle};
 use hankweave_core::run::{Run, Running};
-use hankweave_core::state::{
-    ContinuationReason, ContinuationSource, HankweaveState, RunStatus, StartingConditions,
-};
 use hankweave_core::thread::{self, ExecutionThread, Resume};
 use hankweave_core::wire::Event;
 use tokio::time::Instant;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use hankweave_core::agent::{FailureReason, InterruptedBy};
-use hankweave_core::budget::{BudgetExceeded, Ceiling};
-use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::budget::Ceiling;
+use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::document::HankweaveState;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
-use hankweave_core::state::HankweaveState;
 use serde::Serialize;
 
 use crate::shutdown::StopCause;
@@ -105,8 +105,9 @@ impl RunOutcome {
             run_id: Some(run_id.clone()),
             result,
             codons: codons.unwrap_or_default(),
-            run_cost: run.map_or(Usd::ZERO, hankweave_core::state::Run::spend),
-            run_cost_is_lower_bound: run.is_some_and(hankweave_core::state::Run::cost_is_lower_bound),
+            run_cost: run.map_or(Usd::ZERO, hankweave_core::document::RunRecord::spend),
+            run_cost_is_lower_bound: run
+                .is_some_and(hankweave_core::document::RunRecord::cost_is_lower_bound),
             total_cost: state.total_spend(),
             total_cost_is_lower_bound: state.cost_is_lower_bound(),
             done,

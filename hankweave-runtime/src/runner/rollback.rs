@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hankweave_core::event::{CheckpointType, StateEvent};
+use hankweave_core::codon::CheckpointType;
+use hankweave_core::document::{
+    CheckpointFacts, CheckpointTable, ContinuationSource, HankweaveState, PendingRollback,
+};
+use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId};
 use hankweave_core::machine::Extra;
-use hankweave_core::state::{ContinuationSource, HankweaveState, PendingRollback};
-use hankweave_core::thread::{
-    self, CheckpointFacts, CheckpointTable, CodonPoint, ExecutionThread, TargetError, ThreadCodon,
-};
+use hankweave_core::thread::{self, CodonPoint, ExecutionThread, TargetError, ThreadCodon};
 use hankweave_core::wire::{Event, FailedPath, RestoreStatus};
 
 use super::aftermath::archive;

@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hankweave_core::document::HankweaveState;
 use hankweave_core::event::StateEvent;
-use hankweave_core::state::{Applied, HankweaveState, LiveState};
+use hankweave_core::state::{Applied, LiveState};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::CurrentFigures;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};

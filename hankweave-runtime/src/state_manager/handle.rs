@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::document::{HankweaveState, KnownCheckpoints, PlanEntry};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CodonId, RunId};
-use hankweave_core::plan::PlanEntry;
-use hankweave_core::state::{HankweaveState, LiveState, Totals};
-use hankweave_core::thread::{self, ExecutionThread, KnownCheckpoints};
+use hankweave_core::state::{LiveState, Totals};
+use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};

@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
+use hankweave_core::document::{HankweaveState, StateProblem, foreign_version, parse};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::id::EventId;
-use hankweave_core::state::{
-    Candidate, HankweaveState, LiveState, RecoverError, Recovered, Source, StateProblem, foreign_version,
-    parse, recover,
-};
+use hankweave_core::state::{Candidate, LiveState, RecoverError, Recovered, Source, recover};
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 
 use super::snapshots::Cuts;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hankweave_core::state::HankweaveState;
+use hankweave_core::document::HankweaveState;
 use tokio::time::Instant;
 
 use super::journaling::Letters;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::document::{HankweaveState, PlanEntry, StartingConditions};
 use hankweave_core::event::{Recorded, StateEvent};
 use hankweave_core::id::{CheckpointSha, CodonId, EventId, Pid, RunId};
-use hankweave_core::plan::PlanEntry;
-use hankweave_core::state::{HankweaveState, LiveState, Source, StartingConditions};
+use hankweave_core::state::{LiveState, Source};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use tokio::task::JoinHandle;
@@ -256,7 +256,7 @@ async fn a_life_without_events_of_its_own_brings_state_json_up_to_date() {
     std::fs::write(&file, stale).unwrap();
 
     start(dir.path()).end().await;
-    let mended = hankweave_core::state::parse(&std::fs::read(&file).unwrap()).unwrap();
+    let mended = hankweave_core::document::parse(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(mended.current_run_id, Some(run_id("a")));
 }
 
@@ -442,7 +442,7 @@ async fn a_quiet_change_reaches_the_document_file_within_its_patience() {
     life.transition(sha(7)).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(101)).await;
     let text = std::fs::read_to_string(folder.path().join("state.json")).unwrap();
-    assert_eq!(text, hankweave_core::state::render(&fold(&[sha(7)])));
+    assert_eq!(text, hankweave_core::document::render(&fold(&[sha(7)])));
     life.kill().await;
 }
 
@@ -517,7 +517,10 @@ async fn a_document_that_was_damaged_in_its_place_and_can_still_be_read_is_not_l
             let path = folder.path().join(name);
             let text = std::fs::read_to_string(&path).unwrap();
             let other = text.replacen("run-a", "run-b", 1).replacen('\n', " ", 1);
-            assert!(hankweave_core::state::parse(other.as_bytes()).is_ok(), "{other}");
+            assert!(
+                hankweave_core::document::parse(other.as_bytes()).is_ok(),
+                "{other}"
+            );
             std::fs::write(&path, other).unwrap();
         }
         let (_, loaded) = reload(folder.path());
@@ -737,7 +740,7 @@ async fn shutting_down_saves_everything_and_answers_what_comes_later() {
     life.manager.shutdown().await.unwrap();
     life.task.await.unwrap();
     let text = std::fs::read_to_string(folder.path().join("state.json")).unwrap();
-    assert_eq!(text, hankweave_core::state::render(&fold(&[sha(3)])));
+    assert_eq!(text, hankweave_core::document::render(&fold(&[sha(3)])));
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hankweave_core::state::MAX_STATE_BYTES;
+use hankweave_core::document::MAX_STATE_BYTES;
 use hankweave_core::time::Timestamp;
 
 use super::{LogContents, NOTHING_IN_DOUBT, StateLog, read_log};

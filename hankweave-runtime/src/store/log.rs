@@ -429,7 +429,7 @@ mod tests {
             run_id: hankweave_core::id::RunId::new("a").unwrap(),
             run_folder: std::ffi::OsString::from_vec(vec![0xff]).into(),
             git_branch: String::new(),
-            starting_conditions: hankweave_core::state::StartingConditions::fresh(None),
+            starting_conditions: hankweave_core::document::StartingConditions::fresh(None),
             server_pid: hankweave_core::id::Pid(1),
         };
         assert!(batch.record(2, Timestamp::UNIX_EPOCH, &no_text).is_err());

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::plan::PlanEntry;
-use hankweave_core::state::{HankweaveState, Run, RunStatus};
+use hankweave_core::document::{HankweaveState, PlanEntry, RunRecord, RunStatus};
 use serde::{Deserialize, Serialize};
 
 /// Names the exact bytes of one snapshot.
@@ -41,12 +40,12 @@ fn checksum(bytes: &[u8]) -> String {
     format!("{:08x}", crc32fast::hash(bytes))
 }
 
-/// Turns documents into the text that `hankweave_core::state::render` gives, and keeps the text of what never changes.
+/// Turns documents into the text that `hankweave_core::document::render` gives, and keeps the text of what never changes.
 ///
 /// Successive documents share their finished runs and terminal codons, so the pointer tells that the text can be used again.
 #[derive(Debug, Default)]
 pub struct SnapshotWriter {
-    runs: Texts<Run>,
+    runs: Texts<RunRecord>,
     codons: Texts<CodonExecution>,
     plans: Texts<Vec<PlanEntry>>,
 }
@@ -84,7 +83,7 @@ impl SnapshotWriter {
         text
     }
 
-    fn run(&mut self, run: &Arc<Run>) -> Arc<str> {
+    fn run(&mut self, run: &Arc<RunRecord>) -> Arc<str> {
         let Self { runs, codons, .. } = self;
         runs.get(run, run.status != RunStatus::Running, |run| {
             let texts: Vec<Arc<str>> = run
@@ -93,7 +92,7 @@ impl SnapshotWriter {
                 .map(|codon| codons.get(codon, codon.is_terminal(), |codon| indented(codon, CODON_INDENT)))
                 .collect();
             let mut text = indented(
-                &Run {
+                &RunRecord {
                     codons: Vec::new(),
                     ..run.clone()
                 },
@@ -199,10 +198,10 @@ mod tests {
     use std::path::PathBuf;
 
     use hankweave_core::codon::CodonStatus;
+    use hankweave_core::document::{PlannedCodon, StartingConditions, render};
     use hankweave_core::event::{Recorded, StateEvent};
     use hankweave_core::id::{CheckpointSha, CodonId, Pid, RunId};
-    use hankweave_core::plan::PlannedCodon;
-    use hankweave_core::state::{LiveState, StartingConditions, render};
+    use hankweave_core::state::LiveState;
     use hankweave_core::time::Timestamp;
 
     use super::*;

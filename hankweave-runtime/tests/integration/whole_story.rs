@@ -4,8 +4,9 @@
 use std::fs;
 use std::time::Duration;
 
+use hankweave_core::document::parse;
 use hankweave_core::event::Recorded;
-use hankweave_core::state::{self, LiveState};
+use hankweave_core::state::LiveState;
 use hankweave_core::wire::{Event, JournalEntry};
 use hankweave_testing::{Finished, TestProject};
 use rustix::process::Signal;
@@ -159,7 +160,7 @@ fn check_journal(project: &TestProject, cost: f64) {
             told = resulting_state.total_cost.as_dollars();
         }
     }
-    let stored = state::parse(&fs::read(directory.join("state.json")).unwrap()).unwrap();
+    let stored = parse(&fs::read(directory.join("state.json")).unwrap()).unwrap();
     assert_eq!(
         *live.document(),
         stored,

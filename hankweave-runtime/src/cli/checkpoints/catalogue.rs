@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use hankweave_core::document::HankweaveState;
 use hankweave_core::id::CheckpointSha;
-use hankweave_core::state::HankweaveState;
 use hankweave_core::time::Timestamp;
 use serde::Serialize;
 

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use hankweave_core::document::{HankweaveState, parse, render};
 use hankweave_core::event::{InvalidEvent, Recorded, StateEvent};
-use hankweave_core::state::{HankweaveState, LiveState, Rejected, parse, render};
+use hankweave_core::state::{LiveState, Rejected};
 use hankweave_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use hankweave_core::codon::{CodonExecution, CodonStatus, SentinelState};
 use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::document::{RunRecord, RunStatus};
 use hankweave_core::id::{CodonId, RunId, SentinelId};
-use hankweave_core::state::{Run, RunStatus};
 use serde::Serialize;
 
 use super::look;
@@ -124,7 +124,7 @@ impl Figures {
 }
 
 impl<'a> RunCost<'a> {
-    fn of(run: &'a Run) -> Self {
+    fn of(run: &'a RunRecord) -> Self {
         let codons: Vec<CodonCost> = run.codons.iter().map(|codon| CodonCost::of(codon)).collect();
         Self {
             run_id: &run.run_id,

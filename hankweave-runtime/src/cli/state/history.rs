@@ -3,11 +3,10 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::codon::{CheckpointType, CodonExecution, CodonStatus};
 use hankweave_core::cost::Usd;
-use hankweave_core::event::CheckpointType;
+use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StartingConditions};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
-use hankweave_core::state::{HankweaveState, Run, RunStatus, StartingConditions};
 use hankweave_core::time::Timestamp;
 use serde::Serialize;
 
@@ -77,7 +76,7 @@ impl<'a> History<'a> {
 }
 
 impl<'a> RunHistory<'a> {
-    fn of(run: &'a Run) -> Self {
+    fn of(run: &'a RunRecord) -> Self {
         Self {
             run_id: &run.run_id,
             status: run.status,

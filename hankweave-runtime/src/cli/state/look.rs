@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hankweave_core::document::{CheckpointFacts, CheckpointTable, HankweaveState, KnownCheckpoints, parse};
 use hankweave_core::id::CheckpointSha;
-use hankweave_core::state::{Candidate, HankweaveState, Recovered, parse, recover};
-use hankweave_core::thread::{CheckpointFacts, CheckpointTable, KnownCheckpoints};
+use hankweave_core::state::{Candidate, Recovered, recover};
 use hankweave_core::wire::Event;
 
 use super::journal;

@@ -9,7 +9,7 @@ mod validate;
 
 use std::process::ExitCode;
 
-use hankweave_core::state::render;
+use hankweave_core::document::render;
 
 use super::args::{Document, Global, StateCommand};
 use super::exit::{Failure, FailureKind};

@@ -6,10 +6,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use hankweave_core::cost::Usd;
+use hankweave_core::document::{HankweaveState, StateProblem, StateWarning, Surroundings, warnings};
 use hankweave_core::id::RunId;
-use hankweave_core::state::{
-    HankweaveState, Recovered, Source, StateProblem, StateWarning, Surroundings, warnings,
-};
+use hankweave_core::state::{Recovered, Source};
 use serde::Serialize;
 
 use super::look;
@@ -136,7 +135,7 @@ impl Costs {
             total: state.total_cost(),
             current_run: state
                 .current_run()
-                .map_or(Usd::ZERO, hankweave_core::state::Run::codon_cost),
+                .map_or(Usd::ZERO, hankweave_core::document::RunRecord::codon_cost),
             total_spend: state.total_spend(),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc as Shared;
 
 use hankweave_core::codon::{CodonExecution, CodonStatus};
-use hankweave_core::state::{
+use hankweave_core::document::{
     ContinuationReason, ContinuationSource, HankweaveState, RunStatus, StartingConditions,
 };
 use hankweave_core::thread::CodonPoint;

@@ -12,7 +12,7 @@ mod silence;
 
 use std::sync::Arc;
 
-use hankweave_core::state::HankweaveState;
+use hankweave_core::document::HankweaveState;
 use hankweave_core::wire::Event;
 use tokio::task::JoinHandle;
 

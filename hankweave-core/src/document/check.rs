@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::rules::{
+    FAILURE_REASON, PENDING_ROLLBACK, TOKENS, loop_context, sentinel_list, starting_conditions,
+};
 use super::{ProblemKind, RunStatus, StateProblem};
 use crate::agent::InterruptedBy;
 use crate::codon::{CODON, CodonExecution, CodonPhase, CodonStatus};
@@ -13,10 +16,7 @@ use crate::cost::Usd;
 use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
 use crate::machine::Name;
 use crate::machine::stored::{Belongs, Stored};
-use crate::shape::{
-    Checker, FAILURE_REASON, Finding, PENDING_ROLLBACK, Rule, TOKENS, kind_of, leaf, loop_context, nullable,
-    optional, remove_null, required, sentinel_list, starting_conditions,
-};
+use crate::shape::{Checker, Finding, Rule, kind_of, leaf, nullable, optional, remove_null, required};
 use crate::time::Timestamp;
 
 /// Documents do not have it yet; a later format would.

@@ -19,8 +19,9 @@ pub use crate::run::RunStatus;
 /// One life of the server, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Run"))]
 #[serde(rename_all = "camelCase")]
-pub struct Run {
+pub struct RunRecord {
     /// Its id.
     pub run_id: RunId,
     /// Absolute path of its folder; the last part is the run id. Never trusted for writing.
@@ -50,7 +51,7 @@ pub struct Run {
     pub extra: Extra,
 }
 
-impl Run {
+impl RunRecord {
     /// The codon that has not ended, if there is one; the newest, should a damaged file hold several.
     #[must_use]
     pub fn open_codon(&self) -> Option<&CodonExecution> {
@@ -89,7 +90,7 @@ impl Run {
     }
 
     /// Takes a step of the run machine; a run that has ended has none.
-    pub(super) fn end(&mut self, transition: RunTransition) -> Result<(), InvalidTransition> {
+    pub(crate) fn end(&mut self, transition: RunTransition) -> Result<(), InvalidTransition> {
         let ended = self.life().apply(transition)?;
         self.status = ended.status();
         self.end_time = ended.end_time();

@@ -6,11 +6,11 @@
 use serde::Deserialize;
 
 use super::check::{SCHEMA_VERSION, SCHEMA_VERSION_FIELD};
-use super::depth::is_deeper_than;
 use super::outline::Outline;
 use super::parts::Parts;
 use super::tree;
 use super::{HankweaveState, ProblemKind, StateProblem};
+use crate::shape::depth::is_deeper_than;
 
 /// Larger files are refused before they are parsed ("reliability and security", rule D3).
 pub const MAX_STATE_BYTES: usize = 64 << 20;

@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
-use super::checker::{Checker, Rule, any_object, kind_of, nullable, optional, required};
-use super::leaf::leaf;
+use super::ContinuationReason;
 use crate::agent::{FailureKind, InterruptedBy};
 use crate::codon::{SentinelStatus, UnloadReason};
 use crate::cost::Usd;
 use crate::id::{CheckpointSha, CodonId, LoopId, RunId, SentinelId, SessionId};
-use crate::state::ContinuationReason;
+use crate::shape::{Checker, Rule, any_object, kind_of, leaf, nullable, optional, required};
 use crate::time::Timestamp;
 
 pub(crate) const PLAN_ENTRY: &[Rule] = &[

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContinuationSource, Run};
+use super::{ContinuationSource, PlanEntry, RunRecord};
 use crate::id::{CheckpointSha, RunId};
 use crate::machine::Extra;
-use crate::plan::PlanEntry;
 
 /// What `.hankweave/state.json` holds.
 ///
@@ -19,7 +18,7 @@ use crate::plan::PlanEntry;
 #[serde(rename_all = "camelCase")]
 pub struct HankweaveState {
     /// All runs, newest first; none is ever removed.
-    pub runs: VecDeque<Arc<Run>>,
+    pub runs: VecDeque<Arc<RunRecord>>,
     /// The run that a live server works on; `null` when there is none.
     #[serde(deserialize_with = "Option::deserialize")]
     pub current_run_id: Option<RunId>,

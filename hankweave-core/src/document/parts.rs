@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::check::{DOCUMENT, RUN, codon, problem};
 use super::outline::{Outline, is_open};
+use super::rules::PLAN_ENTRY;
 use super::tree::{Path, Take};
-use super::{HankweaveState, ProblemKind, Run, StateProblem};
+use super::{HankweaveState, PlanEntry, ProblemKind, RunRecord, StateProblem};
 use crate::codon::CodonExecution;
-use crate::plan::PlanEntry;
-use crate::shape::{Checker, Finding, PLAN_ENTRY};
+use crate::shape::{Checker, Finding};
 
 /// The parts that have been read so far.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(super) struct Parts {
     /// Of the run that is being read.
     codons: Checked<Arc<CodonExecution>>,
     open_codons: Vec<usize>,
-    runs: Checked<Arc<Run>>,
+    runs: Checked<Arc<RunRecord>>,
     plan: Checked<PlanEntry>,
     outline: Outline<'static>,
     /// What the check accepted and the types did not.
@@ -112,7 +112,7 @@ impl Parts {
         let mut checker = Checker::around(codons.findings);
         checker.within(&path.to_string(), |checker| checker.object(&mut value, RUN));
         let run = self.runs.judge(checker, path, value, &mut self.unreadable);
-        self.runs.values.extend(run.map(|mut run: Run| {
+        self.runs.values.extend(run.map(|mut run: RunRecord| {
             run.codons = codons.values;
             Arc::new(run)
         }));

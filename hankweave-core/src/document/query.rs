@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use super::{HankweaveState, Run, RunStatus};
+use super::{HankweaveState, RunRecord, RunStatus};
 use crate::cost::{TokenUsage, Usd};
 use crate::id::{CheckpointSha, RunId};
 
 impl HankweaveState {
     /// The run with this id.
     #[must_use]
-    pub fn run(&self, id: &RunId) -> Option<&Run> {
+    pub fn run(&self, id: &RunId) -> Option<&RunRecord> {
         self.runs.iter().map(Arc::as_ref).find(|run| run.run_id == *id)
     }
 
     /// The run that `currentRunId` names.
     #[must_use]
-    pub fn current_run(&self) -> Option<&Run> {
+    pub fn current_run(&self) -> Option<&RunRecord> {
         self.run(self.current_run_id.as_ref()?)
     }
 
     /// The runs that are recorded as running, newest first. With the instance lock in hand they have crashed
     /// ("reliability and security", rule L4).
-    pub fn running_runs(&self) -> impl Iterator<Item = &Run> {
+    pub fn running_runs(&self) -> impl Iterator<Item = &RunRecord> {
         self.runs
             .iter()
             .map(Arc::as_ref)
@@ -74,7 +74,7 @@ impl HankweaveState {
     }
 }
 
-impl Run {
+impl RunRecord {
     /// What the codons of the run cost.
     #[must_use]
     pub fn codon_cost(&self) -> Usd {

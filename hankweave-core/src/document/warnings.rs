@@ -2,12 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::{HankweaveState, Run, StartingConditions, StateWarning, WarningKind};
-use crate::codon::CodonExecution;
+use super::{HankweaveState, KnownCheckpoints, RunRecord, StartingConditions, StateWarning, WarningKind};
+use crate::codon::{CheckpointType, CodonExecution};
 use crate::cost::Usd;
-use crate::event::CheckpointType;
 use crate::id::{CheckpointSha, RunId};
-use crate::thread::KnownCheckpoints;
 
 /// Two sums closer than this are the same amount ("state model", section 1).
 const COST_TOLERANCE: Usd = Usd::from_micros(1);
@@ -60,7 +58,7 @@ pub fn warnings(state: &HankweaveState, surroundings: Surroundings<'_>) -> Vec<S
     warnings
 }
 
-fn run_checkpoints(run: &Run, path: &str, checkpoint: &mut impl FnMut(String, &CheckpointSha)) {
+fn run_checkpoints(run: &RunRecord, path: &str, checkpoint: &mut impl FnMut(String, &CheckpointSha)) {
     let conditions = format!("{path}.startingConditions");
     match &run.starting_conditions {
         StartingConditions::Fresh {
@@ -89,7 +87,7 @@ fn run_checkpoints(run: &Run, path: &str, checkpoint: &mut impl FnMut(String, &C
 }
 
 /// What came before such a run is not part of any thread any more.
-fn missing_source(run: &Run, known: &HashSet<&RunId>, index: usize) -> Option<StateWarning> {
+fn missing_source(run: &RunRecord, known: &HashSet<&RunId>, index: usize) -> Option<StateWarning> {
     let source = run.starting_conditions.source()?;
     let lost = !known.contains(&source.run_id);
     lost.then(|| StateWarning {

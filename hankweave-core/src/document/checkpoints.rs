@@ -1,0 +1,40 @@
+//! What is known about the commits that a document names.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use crate::id::CheckpointSha;
+use crate::time::Timestamp;
+
+/// What the checkpoint repository tells about one commit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckpointFacts {
+    /// The commit message.
+    pub message: String,
+    /// When the commit was made.
+    pub timestamp: Option<Timestamp>,
+    /// A branch that holds it.
+    pub branch: String,
+}
+
+/// The commits that exist.
+pub trait KnownCheckpoints: fmt::Debug {
+    /// What is known about the commit `sha`; `None` when it does not exist.
+    fn find(&self, sha: &CheckpointSha) -> Option<CheckpointFacts>;
+}
+
+/// Commits with what is known about them.
+pub type CheckpointTable = HashMap<CheckpointSha, CheckpointFacts>;
+
+impl KnownCheckpoints for CheckpointTable {
+    fn find(&self, sha: &CheckpointSha) -> Option<CheckpointFacts> {
+        self.get(sha).cloned()
+    }
+}
+
+/// Commits of which nothing but the name is known.
+impl KnownCheckpoints for HashSet<CheckpointSha> {
+    fn find(&self, sha: &CheckpointSha) -> Option<CheckpointFacts> {
+        self.contains(sha).then(CheckpointFacts::default)
+    }
+}
