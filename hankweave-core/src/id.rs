@@ -1,7 +1,7 @@
 //! Identifiers: one newtype for each kind, checked where it is made.
 //!
 //! An identifier that exists has passed its check, so no later code needs to ask whether a codon id may become a file
-//! name. They are shared text, so that a copy costs nothing. The rules come from "reliability and security", section 8, and from "state model", section 1.
+//! name. They are shared text, so that a copy costs nothing. The rules are X1, STATE-3 and STATE-4.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -118,7 +118,7 @@ text_id! {
 }
 
 text_id! {
-    /// A task of the task system; it is also a folder name ("task system", section 1).
+    /// A task of the task system; it is also a folder name (STATE-62).
     TaskId, "task id", check_task_id
 }
 text_id! {
@@ -144,7 +144,7 @@ impl CodonId {
             .map_or(&*self.0, |(configured, _)| configured)
     }
 
-    /// The id as part of a file name: `review#1` becomes `review-1` ("runtime behaviour", section 8).
+    /// The id as part of a file name: `review#1` becomes `review-1` (STATE-4).
     #[must_use]
     pub fn file_stem(&self) -> String {
         self.0.replace('#', "-")
@@ -152,8 +152,7 @@ impl CodonId {
 }
 
 impl SessionId {
-    /// Whether the id may stand on a command line without being taken for an option
-    /// ("reliability and security", rule S7).
+    /// Whether the id may stand on a command line without being taken for an option (S7).
     #[must_use]
     pub fn is_safe_argument(&self) -> bool {
         is_safe_argument(&self.0)
@@ -212,8 +211,7 @@ impl fmt::Display for CheckpointSha {
     }
 }
 
-/// Whether `text` may stand on a command line as a value: `[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}`
-/// ("reliability and security", rule S7). Model names and session ids must pass.
+/// Whether `text` may stand on a command line as a value: `[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}` (S7). Model names and session ids must pass.
 #[must_use]
 pub fn is_safe_argument(text: &str) -> bool {
     let mut bytes = text.bytes();
@@ -235,7 +233,7 @@ pub fn is_model_name(text: &str) -> bool {
 }
 
 /// Checks an id that an author wrote into hank.json: `[A-Za-z0-9][A-Za-z0-9._-]{0,127}` and no name that Windows
-/// reserves for a device ("reliability and security", rule X1).
+/// reserves for a device (X1).
 ///
 /// # Errors
 ///

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A point in time in UTC, in whole milliseconds.
 ///
 /// Written with exactly three digits of a second (`2025-01-04T12:00:00.000Z`); read from any RFC 3339 text, parts
-/// below a millisecond are cut off ("state model", section 1).
+/// below a millisecond are cut off (STATE-1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 

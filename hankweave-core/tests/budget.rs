@@ -1,4 +1,4 @@
-//! What a codon may use ("hank configuration", sections 6.1 to 6.3).
+//! What a codon may use (HANK-30 to HANK-39).
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -119,7 +119,7 @@ fn replanned(story: Story, hank: &Hank) -> Story {
     }
 }
 
-// 6.3, run ceiling: "command line value if given, else … hank override", each currency for itself.
+// covers: HANK-30
 #[test]
 fn the_command_line_replaces_the_ceiling_of_the_hank() {
     let hank = hank(&json!({"maxDollars": 2, "maxTimeSeconds": 50}), &[free("a")]);

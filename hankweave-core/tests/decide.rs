@@ -1,4 +1,4 @@
-//! What runs next, decided from the document ("state model", section 8; "runtime behaviour", section 7).
+//! What runs next, decided from the document (STATE-38 to STATE-45).
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -147,7 +147,7 @@ fn an_open_codon_is_waited_for() {
     assert_eq!(ask(&story, &hank), Decision::Wait);
 }
 
-// State model, section 8: "saved with the state and reused as it is by a continuation".
+// covers: STATE-44
 #[test]
 fn a_continuation_keeps_the_plan_as_far_as_it_had_come() {
     let hank = twice();

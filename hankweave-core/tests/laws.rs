@@ -30,7 +30,7 @@ fn fold(events: &[Recorded<StateEvent>]) -> (LiveState, Vec<Recorded<StateEvent>
     (live, accepted)
 }
 
-/// The record that an event means, found the slow way ("state model", section 5).
+/// The record that an event means, found the slow way (STATE-21).
 fn meant<'a>(state: &'a HankweaveState, event: &StateEvent) -> Option<&'a Arc<CodonExecution>> {
     let run = state.run(event.run_id()?)?;
     let mut same_id = run
@@ -44,7 +44,7 @@ fn meant<'a>(state: &'a HankweaveState, event: &StateEvent) -> Option<&'a Arc<Co
 proptest! {
     #![proptest_config(config(200))]
 
-    /// State model, section 5: a rejected event changes nothing; reliability and security, promise P3.
+    // covers: P3
     #[test]
     fn a_refused_event_leaves_every_byte_as_it_was(events in histories(60)) {
         let mut live = LiveState::default();
@@ -57,7 +57,7 @@ proptest! {
         }
     }
 
-    /// State model, section 5, "Which record an event means": only that record changes.
+    // covers: STATE-21
     #[test]
     fn an_event_touches_the_record_it_means_and_no_other(events in histories(60)) {
         let mut live = LiveState::default();
@@ -77,7 +77,7 @@ proptest! {
         }
     }
 
-    /// State model, section 7, `cost_mismatch`: the totals in memory are those of the document.
+    // covers: STATE-48
     #[test]
     fn totals_in_memory_are_those_of_the_document(events in histories(80)) {
         let mut live = LiveState::default();
@@ -100,7 +100,7 @@ proptest! {
         }
     }
 
-    /// State model, section 4: a terminal record is never changed.
+    // covers: STATE-14
     #[test]
     fn what_has_ended_stays_as_it_is(events in histories(80)) {
         let mut live = LiveState::default();
@@ -133,7 +133,7 @@ proptest! {
         prop_assert_eq!((recovered.source, &recovered.state), (Source::Primary, live.document()));
     }
 
-    /// Reliability and security, section 11: load(save(s)) = s.
+    /// `load(save(s)) = s`
     #[test]
     fn what_is_saved_is_loaded(state in states(60)) {
         let text = render(&state);
@@ -200,7 +200,8 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Reliability and security, section 11: every prefix of a file is refused, unless only white space is missing.
+/// Every prefix of a file is refused, unless only white space is missing.
+// covers: F4
 #[test]
 fn every_prefix_of_a_file_is_rejected_or_equal() {
     let whole = small_file();
@@ -213,8 +214,9 @@ fn every_prefix_of_a_file_is_rejected_or_equal() {
     }
 }
 
-/// Reliability and security, section 11: every single-bit flip of a file is refused, or it reads as a document of its own that is written back as it was
+/// Every single-bit flip of a file is refused, or it reads as a document of its own that is written back as it was
 /// read. Text has no checksum: a digit that becomes another digit is found by the log, which knows the bytes it continues.
+// covers: F4
 #[test]
 fn every_flipped_bit_of_a_file_is_rejected_or_read_as_it_stands() {
     let whole = small_file();

@@ -1,4 +1,4 @@
-//! What follows a failure ("hank configuration", section 6.4).
+//! What follows a failure (HANK-41 to HANK-47).
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,4 +1,4 @@
-//! Which file to trust at a start ("state model", section 7, loading, and section 10, rows 13 and 14; "reliability and security", promise P6).
+//! Which file to trust at a start (P6).
 
 use hankweave_core::document::{HankweaveState, ProblemKind, render};
 use hankweave_core::event::{Recorded, StateEvent};

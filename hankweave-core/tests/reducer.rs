@@ -1,4 +1,4 @@
-//! The rules of the reducer ("state model", sections 4 to 6), told as stories.
+//! The rules of the reducer (STATE-14 to STATE-32), told as stories.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

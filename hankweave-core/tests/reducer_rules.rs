@@ -1,4 +1,4 @@
-//! Each rule of the reducer by its number ("state model", sections 4 to 6, 9 and 10).
+//! Each rule of the reducer by its number (STATE-14 to STATE-32).
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -64,7 +64,7 @@ fn tokens(count: u64) -> Value {
     json!({"inputTokens": count, "outputTokens": 0, "cacheCreationTokens": 0, "cacheReadTokens": 0})
 }
 
-// Section 5: "`from` different from the actual status"; the edge is checked before the metadata.
+// covers: STATE-15
 #[test]
 fn an_edge_that_is_not_there_is_refused_before_its_metadata_are_looked_at() {
     let story = in_status(CodonStatus::Starting);
@@ -87,7 +87,7 @@ fn an_edge_that_is_not_there_is_refused_before_its_metadata_are_looked_at() {
     );
 }
 
-// Section 5, the table; section 10, rows 4, 5, 7, 17 and 20.
+// covers: STATE-16, STATE-17, STATE-18
 #[test]
 fn metadata_that_are_missing_or_wrong_are_all_named() {
     let initializing = in_status(CodonStatus::Initializing);
@@ -150,7 +150,7 @@ fn metadata_that_are_missing_or_wrong_are_all_named() {
     assert_eq!(record(&story)["skippedDuring"], "completing-sentinels");
 }
 
-// Section 5: "Unknown metadata keys are ignored".
+// covers: STATE-16
 #[test]
 fn unknown_metadata_are_ignored() {
     let metadata = json!({"checkpointSha": "x", "checkpointBranch": "b", "extensionCount": 3, "exitCode": 9});
@@ -161,7 +161,7 @@ fn unknown_metadata_are_ignored() {
     );
 }
 
-// Section 5, "Effect on the record".
+// covers: STATE-19
 #[test]
 fn current_figures_become_final_or_partial() {
     let costs = event(
@@ -211,7 +211,7 @@ fn current_figures_become_final_or_partial() {
     );
 }
 
-// Section 5, row `starting`: "`rigSetupCheckpoint` set if given (or already known)"; section 10, row 6.
+// covers: STATE-20
 #[test]
 fn a_rig_checkpoint_comes_by_event_or_with_the_step() {
     let preparing = in_status(CodonStatus::Preparing);
@@ -232,7 +232,7 @@ fn a_rig_checkpoint_comes_by_event_or_with_the_step() {
     assert_eq!(record(&none)["rigSetupCheckpoint"], Value::Null);
 }
 
-// Section 6, `CheckpointCreated`; section 10, row 8.
+// covers: STATE-30
 #[test]
 fn a_checkpoint_event_changes_no_record_that_has_ended() {
     for status in [CodonStatus::Completed, CodonStatus::Failed, CodonStatus::Skipped] {
@@ -248,7 +248,7 @@ fn a_checkpoint_event_changes_no_record_that_has_ended() {
     }
 }
 
-// Section 6, `RunStarted`; "Extra rules": one running run at a time.
+// covers: STATE-23
 #[test]
 fn a_run_begins_in_front_and_alone() {
     let story = Story::new().fresh(RUN);
@@ -271,7 +271,7 @@ fn a_run_begins_in_front_and_alone() {
     assert_eq!(both.state().runs[0].run_id.as_str(), "r2", "newest first");
 }
 
-// Section 6, `RunCompleted`, `RunFailed`, `RunCrashed`; "Extra rules": a run leaves `running` once.
+// covers: STATE-24
 #[test]
 fn a_run_ends_once() {
     for story in [
@@ -293,7 +293,8 @@ fn a_run_ends_once() {
     }
 }
 
-// Section 6, `RunCompleted`, "Last codon completes", and `RunFailed`: a codon that is open keeps its run open, or nothing could go on behind it.
+// A codon that is open keeps its run open, or nothing could go on behind it.
+// covers: STATE-24
 #[test]
 fn a_run_does_not_end_while_a_codon_is_open() {
     for status in [
@@ -314,7 +315,7 @@ fn a_run_does_not_end_while_a_codon_is_open() {
     }
 }
 
-// Section 6, `RunCrashed`.
+// covers: STATE-26
 #[test]
 fn a_crash_closes_the_open_codon_where_it_stood() {
     for status in [
@@ -343,7 +344,7 @@ fn a_crash_closes_the_open_codon_where_it_stood() {
     }
 }
 
-// Section 6, "Extra rules": one open codon in a run; an unknown run or codon is refused instead of ignored.
+// covers: STATE-27
 #[test]
 fn what_does_not_exist_is_not_found_and_a_second_open_codon_is_a_conflict() {
     let story = in_status(CodonStatus::Running);
@@ -368,7 +369,7 @@ fn what_does_not_exist_is_not_found_and_a_second_open_codon_is_a_conflict() {
     }
 }
 
-// Section 6, the cost events; section 10, row 9.
+// covers: STATE-28
 #[test]
 fn costs_are_taken_while_the_agent_works_and_while_sentinels_drain() {
     let updates = [
@@ -412,7 +413,7 @@ fn costs_are_taken_while_the_agent_works_and_while_sentinels_drain() {
     );
 }
 
-// Section 6, `SentinelStatesUpdated`; section 10, row 10: renamed from every active state.
+// covers: STATE-12, STATE-29
 #[test]
 fn sentinels_are_replaced_while_the_codon_is_open_and_renamed_when_it_ends() {
     let sentinel = json!({"id": "s", "model": "m", "loadedAt": "2025-01-04T12:00:00Z", "llmCallCount": 1,
@@ -446,7 +447,7 @@ fn sentinels_are_replaced_while_the_codon_is_open_and_renamed_when_it_ends() {
     }
 }
 
-// Section 5, "Which record an event means".
+// covers: STATE-21
 #[test]
 fn after_a_retry_events_mean_the_open_record_and_then_the_newest() {
     let story = Story::new()
@@ -472,7 +473,7 @@ fn after_a_retry_events_mean_the_open_record_and_then_the_newest() {
     );
 }
 
-// Section 6, last paragraph but one, and section 10, row 19: the 14th event of the older system.
+// covers: STATE-22
 #[test]
 fn the_fourteenth_event_is_tolerated() {
     let extended = event(
@@ -484,7 +485,7 @@ fn the_fourteenth_event_is_tolerated() {
     refused_as(&in_status(CodonStatus::Completed), extended, "conflict", &[]);
 }
 
-// Section 6, `InitialCheckpointSet`; section 8: ids in the plan are unique.
+// covers: STATE-22, STATE-31
 #[test]
 fn the_document_as_a_whole_changes_by_two_events() {
     let story = Story::new()

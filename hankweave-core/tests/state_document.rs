@@ -1,4 +1,4 @@
-//! Which documents are read, what is kept of them, and everything that is reported about the others ("state model", sections 1 to 3, 7 and 10).
+//! Which documents are read, what is kept of them, and everything that is reported about the others (STATE-1 to STATE-13, STATE-33, STATE-34).
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -133,7 +133,7 @@ fn objects(value: &Value, pointer: &str, found: &mut Vec<String>) {
     }
 }
 
-// State model, section 3: the table of fields; section 10, rows 11 and 21.
+// covers: STATE-8
 #[test]
 fn every_status_is_read_with_all_its_fields_and_written_back() {
     for status in STATUSES {
@@ -143,7 +143,6 @@ fn every_status_is_read_with_all_its_fields_and_written_back() {
     }
 }
 
-// State model, section 3: "unknown field names are kept and written back, never rejected".
 // covers: D4
 #[test]
 fn unknown_names_are_kept_in_every_object() {
@@ -169,7 +168,8 @@ fn unknown_names_are_kept_in_every_object() {
     }
 }
 
-/// State model, section 3: unknown names are written back, their numbers to the last digit.
+/// Numbers come back to the last digit.
+// covers: D4
 #[test]
 fn numbers_under_unknown_names_come_back_as_they_were_read() {
     let mut given = document(json!([codon("completed")]));
@@ -178,7 +178,7 @@ fn numbers_under_unknown_names_come_back_as_they_were_read() {
     assert_eq!(written["future"], given["future"]);
 }
 
-// State model, section 3: a known name where the table says "-" is an invalid codon; (a) and (b) are read.
+// covers: STATE-8
 #[test]
 fn known_names_in_the_wrong_status_are_refused() {
     let mut fields = serde_json::Map::new();
@@ -215,7 +215,7 @@ fn known_names_in_the_wrong_status_are_refused() {
     }
 }
 
-// State model, section 3: R = required; "accept `null` as absent on read".
+// covers: STATE-8, STATE-9
 #[test]
 fn required_names_are_missed_and_optional_ones_may_be_null() {
     let optional = |status: &str, name: &str| match name {
@@ -248,7 +248,7 @@ fn required_names_are_missed_and_optional_ones_may_be_null() {
     }
 }
 
-// State model, section 7: "report every problem, each with a JSON path".
+// covers: STATE-33
 #[test]
 fn every_problem_of_a_document_is_reported() {
     let mut codon = codon("failed");
@@ -292,7 +292,7 @@ fn every_problem_of_a_document_is_reported() {
     );
 }
 
-// State model, section 7, `corrupted_data`.
+// covers: STATE-33
 #[test]
 fn what_is_no_document_is_corrupted_data() {
     for (whole, path) in [
@@ -331,7 +331,8 @@ fn what_is_no_document_is_corrupted_data() {
     }
 }
 
-// State model, section 7, `corrupted_data`: in words for people, with the place in the text.
+// In words for people, with the place in the text.
+// covers: STATE-33
 #[test]
 fn text_that_is_not_json_is_placed_by_line_and_column() {
     for (text, message) in [
@@ -404,7 +405,7 @@ fn ids_are_unique_and_one_codon_of_a_run_is_open() {
     );
 }
 
-// State model, section 10, row 1.
+// covers: STATE-13
 #[test]
 fn the_underscore_is_read_and_the_hyphen_is_written() {
     let mut failed = codon("failed");
@@ -418,7 +419,7 @@ fn the_underscore_is_read_and_the_hyphen_is_written() {
     assert_eq!(written.matches("completing_sentinels").count(), 0);
 }
 
-// State model, section 1, times; section 2, `afterCodon`.
+// covers: STATE-1, STATE-6
 #[test]
 fn older_spellings_of_values_are_read() {
     for (time, written) in [
@@ -437,7 +438,7 @@ fn older_spellings_of_values_are_read() {
     assert_eq!(source.unwrap().after_codon, None);
 }
 
-// State model, section 3, (b), and sentinel states.
+// covers: STATE-10
 #[test]
 fn what_the_older_system_leaves_on_a_record_is_read() {
     let mut completed = codon("completed");
@@ -474,7 +475,7 @@ fn what_the_older_system_leaves_on_a_record_is_read() {
     assert_eq!(failed["failureReason"]["retryAfterMs"], 100);
 }
 
-// State model, section 1: costs.
+// covers: STATE-2
 #[test]
 fn costs_come_back_as_they_were_written() {
     for cost in ["0", "0.1", "0.00693", "1e-6", "12", "123456.789012"] {
@@ -497,7 +498,7 @@ fn costs_come_back_as_they_were_written() {
     }
 }
 
-// State model, section 7, warnings; section 10, row 17.
+// covers: STATE-34, STATE-35
 #[test]
 fn warnings_name_what_is_odd_and_never_block() {
     let mut blank = codon("completed");
@@ -542,7 +543,7 @@ fn warnings_name_what_is_odd_and_never_block() {
     assert_eq!(state.total_spend(), Usd::from_micros(1_750_000));
 }
 
-// State model, section 10, row 3: the run that is continued stands in `source`, and nowhere else.
+// covers: STATE-6
 #[test]
 fn a_continuation_names_its_source_in_the_nested_form_only() {
     let with = |conditions: Value| {
@@ -556,7 +557,7 @@ fn a_continuation_names_its_source_in_the_nested_form_only() {
     assert!(with(json!({"type": "continuation", "source": source})).is_ok());
 }
 
-// State model, section 10, row 15: the branch is what the field says, whatever the run is called.
+// covers: STATE-7
 #[test]
 fn the_branch_of_a_run_is_read_and_never_derived() {
     let mut document = document(json!([]));

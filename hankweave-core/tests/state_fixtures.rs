@@ -76,7 +76,7 @@ fn every_thread_is_built_as_expected() {
     }
 }
 
-// State model, section 9; section 10, row 2: a skipped codon costs nothing, and what it had cost is spent.
+// covers: STATE-47
 #[test]
 fn every_cost_is_summed_as_expected() {
     for (name, expected) in expected() {

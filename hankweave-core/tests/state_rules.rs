@@ -1,4 +1,4 @@
-//! Rules of the state model about whole documents: what is loaded, what is warned about, what things cost.
+//! Rules about whole documents: what is loaded, what is warned about, what things cost.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -91,7 +91,7 @@ fn accepted(document: &Value) -> HankweaveState {
     parse(document.to_string().as_bytes()).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// State model, section 9.
+// covers: STATE-47
 #[test]
 fn each_status_counts_its_own_cost_and_a_skipped_codon_counts_none() {
     let state = accepted(&every_status());
@@ -118,7 +118,7 @@ fn each_status_counts_its_own_cost_and_a_skipped_codon_counts_none() {
     );
 }
 
-/// State model, section 7, `missing_checkpoint`: a SHA anywhere in the document.
+// covers: STATE-34
 #[test]
 fn a_commit_that_is_gone_is_missed_wherever_it_stands() {
     let state = accepted(&every_status());
@@ -169,7 +169,7 @@ fn a_run_that_continues_an_unknown_one_is_a_warning() {
     );
 }
 
-/// State model, sections 1 and 7, `cost_mismatch`: tolerance 1e-6.
+// covers: STATE-2, STATE-34
 #[test]
 fn sums_of_sentinels_may_differ_by_a_millionth() {
     for (recorded, expected) in [
@@ -185,7 +185,7 @@ fn sums_of_sentinels_may_differ_by_a_millionth() {
     }
 }
 
-/// State model, section 3, "Failure reason" and "Sentinel state".
+// covers: STATE-11
 #[test]
 fn every_reason_of_the_tables_is_read_and_written_and_no_other() {
     for (known, field, values) in [
@@ -227,7 +227,7 @@ fn every_reason_of_the_tables_is_read_and_written_and_no_other() {
     }
 }
 
-/// State model, section 1, run id; section 10, row 15: the branch is what the field says.
+// covers: STATE-3, STATE-7
 #[test]
 fn ids_of_both_systems_are_read_and_the_branch_is_never_made_up() {
     for id in ["1736000000000-abc123-def456", "1736000000000-x9k2a", "anything"] {
@@ -240,7 +240,7 @@ fn ids_of_both_systems_are_read_and_the_branch_is_never_made_up() {
     }
 }
 
-/// State model, section 6, `RunCrashed`: `currentRunId` is taken away only from the run that crashed.
+// covers: STATE-25
 #[test]
 fn an_older_run_that_is_found_crashed_leaves_the_current_one_alone() {
     let mut document = every_status();
@@ -256,7 +256,7 @@ fn an_older_run_that_is_found_crashed_leaves_the_current_one_alone() {
     assert_eq!(live.document().runs[3].codons[0].status().as_str(), "failed");
 }
 
-/// State model, section 6, `RunCompleted` and `RunFailed`: `currentRunId` is `null` afterwards, whichever run it named.
+// covers: STATE-25
 #[test]
 fn a_run_that_ends_in_order_leaves_no_current_run() {
     for kind in ["RunCompleted", "RunFailed"] {
@@ -272,7 +272,7 @@ fn a_run_that_ends_in_order_leaves_no_current_run() {
     }
 }
 
-/// State model, section 6, `RunStarted`: a continuation keeps the stored plan.
+// covers: STATE-31
 #[test]
 fn a_continuation_keeps_the_stored_plan() {
     let story = story().run_fails();
@@ -303,7 +303,7 @@ fn recovered(
     (found.source, found.state.runs.len(), found.history_was_reset)
 }
 
-/// State model, section 7, "Loading"; section 10, rows 13 and 14.
+// covers: P6
 #[test]
 fn the_first_file_that_is_good_is_loaded_and_a_reset_is_told() {
     let older = render(story().state());

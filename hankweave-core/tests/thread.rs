@@ -1,4 +1,4 @@
-//! The execution thread, rule by rule ("execution thread").
+//! The execution thread, rule by rule (STATE-49 to STATE-60).
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -185,7 +185,7 @@ fn a_crash_is_a_failure_converted_or_not() {
     );
 }
 
-// "`nextCodonId`", rules 4 to 8; rules 1 to 3 and "state model", section 10, row 18, above.
+// covers: STATE-54
 #[test]
 fn what_is_next_follows_the_eight_rules() {
     check(&story().fresh("r1"), &[], Some("a"));
@@ -533,7 +533,8 @@ fn an_open_codon_of_an_older_run_still_runs() {
     );
 }
 
-// State model, section 10, row 17: a blank completion checkpoint is never a target. No story can tell this.
+// No story can tell this.
+// covers: STATE-35
 #[test]
 fn a_codon_that_completed_without_a_checkpoint_is_no_way_back() {
     let mut document = serde_json::to_value(broken().state()).unwrap();

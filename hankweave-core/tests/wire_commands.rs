@@ -1,4 +1,4 @@
-//! What clients send ("WebSocket protocol", "Handshake" and "Commands").
+//! What clients send (WIRE-2, WIRE-8).
 
 #![expect(
     clippy::unwrap_used,
@@ -70,7 +70,7 @@ fn a_handshake_that_is_none_is_told_everything_that_is_wrong() {
     }
 }
 
-/// "WebSocket protocol", "Commands": the fourteen, with every field that they may have.
+/// The fourteen (WIRE-8), with every field that they may have.
 fn samples() -> Vec<(Value, Command)> {
     let codon_id = || "review#1".parse().unwrap();
     let sha = "0123456789ab";
@@ -148,7 +148,7 @@ fn every_command_is_read_and_written() {
     }
 }
 
-/// "Who may send what": these five and no others; "WebSocket protocol", "Commands": there are fourteen.
+// covers: WIRE-6, WIRE-8
 #[test]
 fn a_reader_may_list_fetch_ping_and_stop_the_server() {
     let all = samples();
@@ -214,7 +214,8 @@ fn whatever_is_wrong_with_a_command_is_told_in_plain_words() {
     ));
 }
 
-// "Reliability and security", section 5: no rev syntax, no abbreviations below 12 digits, no options.
+// No rev syntax, no abbreviations below 12 digits, no options.
+// covers: WIRE-11
 #[test]
 fn a_checkpoint_is_named_by_digits_alone() {
     for text in [

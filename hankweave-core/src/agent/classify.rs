@@ -1,6 +1,6 @@
 //! What a failure text means: its kind, whether to try again, and how long to wait first.
 //!
-//! The table of "runtime behaviour", section 9, as data. Rows are tried in order; the first that matches decides.
+//! Rows of a table are tried in order; the first that matches decides (AGENT-9).
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub fn classify(text: &str, had_session: bool) -> Classification {
 }
 
 /// Whether `text` says that the conversation no longer fits into the model's context, or that claude gave up on an answer which its output
-/// limit had cut again and again ("runtime behaviour", section 7, context-exceeded shapes).
+/// limit had cut again and again (AGENT-11).
 #[must_use]
 pub fn is_context_exceeded(text: &str) -> bool {
     const PHRASES: &[&str] = &[
@@ -259,7 +259,7 @@ mod tests {
         check("  ", FailureKind::Unknown, true);
     }
 
-    /// The table of "runtime behaviour", section 9: every text of every row, in its order.
+    /// Every text of every row, in its order (AGENT-9).
     const DOCUMENTED: &[(&[&str], FailureKind, bool)] = &[
         (&["rate limit"], FailureKind::RateLimit, true),
         (

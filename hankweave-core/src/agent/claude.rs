@@ -1,7 +1,7 @@
 //! The line protocol of claude, as a pure state machine.
 //!
 //! Input: the lines of `claude -p --output-format stream-json --verbose`, as a rule with `--include-partial-messages`. Output: [`AgentEvent`]s.
-//! What each line means, and which of its numbers can be trusted, was measured; the source of every rule is "agent streams", section claude.
+//! What each line means, and which of its numbers can be trusted, was measured (AGENT-1 to AGENT-8).
 //! Lines, fields and values that are not known are passed over: the program is newer than this code.
 
 use std::borrow::Cow;
@@ -451,7 +451,7 @@ impl ClaudeDecoder {
                 .filter_map(denial)
                 .collect(),
         };
-        // An error after a real success is ignored: "runtime behaviour", section 8.
+        // An error after a real success is ignored (AGENT-4).
         if success || !self.deciding.as_ref().is_some_and(|earlier| earlier.success) {
             self.deciding = Some(result.clone());
         }
@@ -613,7 +613,7 @@ fn status(object: Json<'_>, key: &str) -> Option<u16> {
     u16::try_from(object.field(key)?.as_u64()?).ok()
 }
 
-/// A count, or 0 for what is none: absent, negative, infinite ("reliability and security", rule D10).
+/// A count, or 0 for what is none: absent, negative, infinite (D10).
 fn count(object: Json<'_>, key: &str) -> u64 {
     object.field(key).and_then(whole_number).unwrap_or(0)
 }

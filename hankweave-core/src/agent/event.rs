@@ -101,7 +101,7 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// How much of a tool's answer travels in events ("runtime behaviour", section 8).
+    /// How much of a tool's answer travels in events (AGENT-5).
     pub const MAX_CHARS: usize = 2_500;
 }
 

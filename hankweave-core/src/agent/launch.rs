@@ -55,6 +55,6 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// The usual grace: claude needs up to 1.6 s to end a running command ("agent streams", signals and children).
+    /// The usual grace: claude needs up to 1.6 s to end a running command (AGENT-15).
     pub const DEFAULT_GRACE: Duration = Duration::from_secs(5);
 }

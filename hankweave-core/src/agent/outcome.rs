@@ -47,7 +47,7 @@ pub enum ProcessExit {
 }
 
 impl ProcessExit {
-    /// The exit code as a shell would tell it: 128 + n for signal n ("reliability and security", rule S5).
+    /// The exit code as a shell would tell it: 128 + n for signal n (S5).
     #[must_use]
     pub fn code(self) -> i32 {
         match self {

@@ -1,7 +1,7 @@
 //! What claude writes down of a conversation beneath its configuration folder.
 //!
 //! Unlike the stream it tells the true output of each message, those of sub-agents among them, and it is there even when the process was
-//! killed ("agent streams", costs and tokens). It holds the whole session, so a process that resumed one counts what is younger than itself.
+//! killed (AGENT-8). It holds the whole session, so a process that resumed one counts what is younger than itself.
 
 use std::collections::HashSet;
 

@@ -18,8 +18,7 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
-    /// The ceiling of a run of `hank`: what the command line says, which is `self`, else what the hank says; each currency for itself
-    /// ("hank configuration", section 6.3, run ceiling).
+    /// The ceiling of a run of `hank`: what the command line says, which is `self`, else what the hank says; each currency for itself (HANK-30).
     #[must_use]
     pub fn over(self, hank: &Hank) -> Self {
         let budget = hank

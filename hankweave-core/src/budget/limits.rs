@@ -1,4 +1,4 @@
-//! What one codon may use when it begins ("hank configuration", section 6.3).
+//! What one codon may use when it begins (HANK-33 to HANK-38).
 
 use std::time::Duration;
 

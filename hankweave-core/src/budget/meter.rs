@@ -59,7 +59,7 @@ impl Meter {
         self.output_tokens = tokens.output_tokens;
     }
 
-    /// The limit that is reached after `elapsed`, if one is: used is not less than the limit ("hank configuration", section 6.3).
+    /// The limit that is reached after `elapsed`, if one is: used is not less than the limit (HANK-37).
     #[must_use]
     pub fn exceeded(&self, elapsed: Duration) -> Option<BudgetExceeded> {
         let Limits {

@@ -1,4 +1,4 @@
-//! What a codon may use, and whether it has used it up ("hank configuration", section 6).
+//! What a codon may use, and whether it has used it up (HANK-30 to HANK-40).
 //!
 //! Everything follows from the document, so another try, another run and a restart after a crash go on counting where the one before stopped.
 //!

@@ -1,4 +1,4 @@
-//! Money that the children of a container share ("hank configuration", section 6.3, dollars).
+//! Money that the children of a container share (HANK-31, HANK-32).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a codon has cost, whatever its state ("state model", section 9).
+//! What a codon has cost, whatever its state (STATE-47).
 
 use super::{CodonExecution, SentinelState};
 use crate::cost::{TokenUsage, Usd};

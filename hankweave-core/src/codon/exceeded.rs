@@ -1,4 +1,4 @@
-//! Which limit was reached.
+//! Which limit was reached (WIRE-17).
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::cost::Usd;
 
 /// A limit of a codon and what the codon had used then; both are about this one execution.
 ///
-/// In JSON `{currency, limit, used}`: US dollars, seconds or tokens ("WebSocket protocol", `codon.completed`).
+/// In JSON `{currency, limit, used}`: US dollars, seconds or tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "currency", rename_all = "camelCase")]

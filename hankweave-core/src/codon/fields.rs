@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 /// The key under which a record keeps that its agent ran out of context.
 const CONTEXT_EXCEEDED: &str = "contextExceeded";
 
-/// The key under which a record keeps which limit of its budget it reached ("state model", section 3, note b).
+/// The key under which a record keeps which limit of its budget it reached (STATE-10).
 const BUDGET_EXCEEDED: &str = "budgetExceeded";
 
 /// The key under which a record keeps that its codon cost more than is known.
@@ -26,7 +26,7 @@ const DURATION: &str = "durationMs";
 const RUN_TIME: &str = "runTimeMs";
 
 impl Fail {
-    /// The end of a codon whose server is gone ("state model", section 6, `RunCrashed`).
+    /// The end of a codon whose server is gone (STATE-26).
     #[must_use]
     pub fn crashed(end_time: Timestamp) -> Self {
         Self {

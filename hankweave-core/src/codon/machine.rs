@@ -1,7 +1,7 @@
 //! The codon machine: 8 states, 16 edges, and what each step demands.
 //!
 //! This declaration is the only table of states in the project. The typed `Codon<S>`, the stored [`CodonExecution`], the transition events and every
-//! diagram come from it. Sources: "state model", sections 3 to 5.
+//! diagram come from it (STATE-8, STATE-14).
 
 use std::path::PathBuf;
 

@@ -35,8 +35,7 @@ impl SentinelPhase for Executed {
 
 /// The sentinels of one codon, or nothing for a codon without any.
 ///
-/// The only way from `loaded` to `executed` is the conversion below, which the codon machine applies whenever a codon ends
-/// ("state model", section 10, row 10).
+/// The only way from `loaded` to `executed` is the conversion below, which the codon machine applies whenever a codon ends (STATE-12).
 pub struct Sentinels<P> {
     record: Option<Box<Record>>,
     phase: PhantomData<P>,

@@ -1,7 +1,7 @@
 //! What one agent process has used, from reports that overlap.
 //!
 //! An agent tells its usage with each model message, roughly when the message begins and exactly when it has ended, and again with each result.
-//! What messages say counts until a result covers them, so that a killed process still has a cost ("agent streams", costs and tokens). What
+//! What messages say counts until a result covers them, so that a killed process still has a cost (AGENT-6). What
 //! nobody will tell any more leaves a lower bound.
 
 use std::collections::hash_map::DefaultHasher;

@@ -20,7 +20,7 @@ const EXACT_NANOS: u64 = 1 << 53;
 ///
 /// List prices are dollars per million tokens with up to three decimals ($0.075 per million is 75 billionths for one
 /// token), so token prices and their sums are whole numbers here, and every micro-dollar figure is exact. In JSON an amount is a
-/// plain number of dollars; it passes through `f64` only there ("state model", section 1). Sums stop at the largest amount, about
+/// plain number of dollars; it passes through `f64` only there (STATE-2). Sums stop at the largest amount, about
 /// 18 thousand million dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Usd(u64);
@@ -59,8 +59,7 @@ impl Usd {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidUsd`] for a negative, infinite or too large number and for NaN
-    /// ("reliability and security", rule D10).
+    /// Returns [`InvalidUsd`] for a negative, infinite or too large number and for NaN (D10).
     pub fn from_dollars(value: f64) -> Result<Self, InvalidUsd> {
         if !(0.0..=1.8e19).contains(&(value * NANOS_PER_USD).round()) {
             return Err(InvalidUsd { value });

@@ -1,4 +1,4 @@
-//! What the parts of a document must look like, for one that could not be read straight into its types ("state model", sections 2, 3 and 7).
+//! What the parts of a document must look like, for one that could not be read straight into its types (STATE-8, STATE-33).
 //!
 //! Which fields a codon has in which status comes from the codon machine; only the type behind each name stands here.
 
@@ -22,7 +22,7 @@ use crate::time::Timestamp;
 /// Documents do not have it yet; a later format would.
 pub(super) const SCHEMA_VERSION_FIELD: &str = "schemaVersion";
 
-/// The only format there is; a document without the field has it ("reliability and security", rule D4).
+/// The only format there is; a document without the field has it (D4).
 pub(super) const SCHEMA_VERSION: u64 = 1;
 
 /// A finding, with the kind that follows from its place.
@@ -178,7 +178,7 @@ fn known_field(checker: &mut Checker, name: &str, value: &mut Value, status: Opt
     }
 }
 
-/// `loaded` until the codon ends and `executed` afterwards, never both ("state model", section 3).
+/// `loaded` until the codon ends and `executed` afterwards, never both (STATE-12).
 fn sentinels(checker: &mut Checker, value: &mut Value, status: Option<CodonStatus>) {
     let (rules, other) = match status {
         Some(status) if status.is_terminal() => (EXECUTED, "loaded"),

@@ -1,4 +1,4 @@
-//! Bytes to document and back ("state model", sections 2, 3 and 7; "reliability and security", rule D3).
+//! Bytes to document and back (D3, STATE-33).
 //!
 //! A good file is read once, straight into its types. Only when that fails the text is read again part by part, each as a tree in which
 //! every problem is looked for; files that are merely unusual, such as those with `null` for an absent field, come through there.
@@ -12,10 +12,10 @@ use super::tree;
 use super::{HankweaveState, ProblemKind, StateProblem};
 use crate::shape::depth::is_deeper_than;
 
-/// Larger files are refused before they are parsed ("reliability and security", rule D3).
+/// Larger files are refused before they are parsed (D3).
 pub const MAX_STATE_BYTES: usize = 64 << 20;
 
-/// Objects and lists may be nested so deep ("reliability and security", rule D3).
+/// Objects and lists may be nested so deep (D3).
 pub const MAX_STATE_DEPTH: usize = 64;
 
 /// Reads and checks a document.
@@ -44,7 +44,7 @@ pub fn parse(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
 }
 
 /// The version that a document claims when this program does not read it. Such a document is not damaged, and nothing may be put in its
-/// place ("reliability and security", rule D4).
+/// place (D4).
 #[must_use]
 pub fn foreign_version(bytes: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! What the parts of a document must be to one another ("reliability and security", rule D3).
+//! What the parts of a document must be to one another (D3).
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! What can be wrong with a document: reasons not to use it, and warnings that never block ("state model", section 7).
+//! What can be wrong with a document: reasons not to use it, and warnings that never block (STATE-33, STATE-34).
 
 use std::fmt;
 

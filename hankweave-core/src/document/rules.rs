@@ -1,4 +1,4 @@
-//! What documents and events have in common ("state model", sections 2, 3 and 8).
+//! What documents and events have in common (STATE-33).
 
 use serde_json::Value;
 

@@ -212,7 +212,7 @@ impl ContinuationSource {
     }
 }
 
-/// `null` and an empty text both mean the beginning of the run ("execution thread", step 6).
+/// `null` and an empty text both mean the beginning of the run (STATE-6).
 fn codon_or_beginning<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CodonId>, D::Error> {
     match Option::<Cow<'de, str>>::deserialize(deserializer)? {
         Some(text) if !text.is_empty() => CodonId::new(text).map(Some).map_err(D::Error::custom),

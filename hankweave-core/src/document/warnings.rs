@@ -1,4 +1,4 @@
-//! What a person should know about a document that can be used ("state model", section 7).
+//! What a person should know about a document that can be used (STATE-34).
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use crate::codon::{CheckpointType, CodonExecution};
 use crate::cost::Usd;
 use crate::id::{CheckpointSha, RunId};
 
-/// Two sums closer than this are the same amount ("state model", section 1).
+/// Two sums closer than this are the same amount (STATE-2).
 const COST_TOLERANCE: Usd = Usd::from_micros(1);
 
 /// What is known about the surroundings of a document; what is not known gives no warnings.
@@ -100,7 +100,7 @@ fn missing_source(run: &RunRecord, known: &HashSet<&RunId>, index: usize) -> Opt
     })
 }
 
-/// The older system wrote a blank SHA when git failed ("state model", section 10, row 17).
+/// The older system wrote a blank SHA when git failed (STATE-35).
 fn blank_completion(codon: &CodonExecution, path: &str) -> Option<StateWarning> {
     let (checkpoint_type, sha) = codon.end_checkpoint()?;
     let blank = checkpoint_type == CheckpointType::Completed && sha.is_blank();

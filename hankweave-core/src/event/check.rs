@@ -1,4 +1,4 @@
-//! What the data of each event must be ("state model", section 6).
+//! What the data of each event must be (STATE-22).
 
 use std::path::PathBuf;
 

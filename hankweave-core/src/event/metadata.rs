@@ -1,7 +1,7 @@
 //! The border between a transition's metadata as the events carry it and the typed transition.
 //!
 //! The documented metadata has its own names (`checkpointSha` for three different checkpoint fields) and its own rules (a blank completion checkpoint, a `failedDuring`
-//! earlier than `from`), so it is a format of its own. Source: "state model", section 5.
+//! earlier than `from`), so it is a format of its own (STATE-16).
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -173,7 +173,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The phase in which the codon ended: active, and not later than the state it is in ("state model", section 10, row 4).
+    /// The phase in which the codon ended: active, and not later than the state it is in (STATE-18).
     fn phase(&mut self, name: &'static str, from: CodonPhase) -> Option<CodonPhase> {
         let phase: CodonPhase = self.required(name)?;
         if phase > from {

@@ -158,7 +158,8 @@ mod tests {
         json!({"data": {"runId": "r", "codonId": "c", "cost": cost, "tokens": tokens}, "type": "CostsUpdated"})
     }
 
-    /// State model, section 5: all that is missing or wrong is named, in whatever order the event is written.
+    /// All that is missing or wrong is named, in whatever order the event is written.
+    // covers: STATE-16
     #[test]
     fn every_field_that_is_wrong_is_named() {
         let data = InvalidEventKind::Data;
@@ -206,7 +207,8 @@ mod tests {
         );
     }
 
-    /// State model, section 5: an edge outside the table is an invalid transition, also when no state has that name.
+    /// An edge outside the table is an invalid transition, also when no state has that name.
+    // covers: STATE-15
     #[test]
     fn a_state_that_does_not_exist_is_no_edge() {
         let event = |from: Value, to: Value| json!({"type": "CodonTransitioned", "data": {"runId": "r", "codonId": "c", "from": from, "to": to}});
@@ -232,7 +234,7 @@ mod tests {
         );
     }
 
-    /// State model, section 3: `null` is absent, in events as in documents.
+    // covers: STATE-9
     #[test]
     fn null_is_absent() {
         let sentinel = json!({"id": "s", "model": "m", "loadedAt": "2025-01-04T12:00:00Z", "llmCallCount": 0, "failedLLMCalls": 0,
@@ -241,7 +243,8 @@ mod tests {
         assert!(StateEvent::from_json(json!({"type": "SentinelStatesUpdated", "data": data})).is_ok());
     }
 
-    /// State model, section 6: there are rules for every event that can be read, and for no other.
+    /// There are rules for every event that can be read, and for no other.
+    // covers: STATE-22
     #[test]
     fn the_rules_know_every_event() {
         let names: Vec<String> = check::names().map(|name| format!("`{name}`")).collect();

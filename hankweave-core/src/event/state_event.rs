@@ -1,4 +1,4 @@
-//! The events that change the state document ("state model", section 6).
+//! The events that change the state document (STATE-22).
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a codon, a loop or a hank may use ("hank configuration", section 6.1).
+//! What a codon, a loop or a hank may use (HANK-28, HANK-38).
 
 use std::collections::BTreeMap;
 

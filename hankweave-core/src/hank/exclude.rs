@@ -1,7 +1,7 @@
 //! Paths of a workspace that no pattern brings in: they never belong to a checkpoint, an archive or an output, and a restore never touches them.
 //!
 //! These are every git folder and every file named like one, our own state, its backups and what was set aside of it at any depth, and at the root
-//! the linked data source and the archive of rig outputs (hank configuration, section 5; "reliability and security", rule G4).
+//! the linked data source and the archive of rig outputs (G4).
 
 /// Prefix of the temporary files that a restore writes beside their target.
 pub const RESTORE_TEMPORARY: &str = ".hankweave.restore-";

@@ -1,5 +1,5 @@
 //! Patterns with extended globs: `@(a|b)` one of them, `?(a|b)` at most one, `*(a|b)` any number, `+(a|b)` at least one, and `!(a|b)` any name, or
-//! part of a name, that none of them matches ("hank configuration", section 5).
+//! part of a name, that none of them matches (HANK-18).
 
 use regex_syntax::utf8::Utf8Sequences;
 
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// "Hank configuration", section 5: `!(` opens an extended glob; what the five mean is what shells mean by them.
+    // covers: HANK-18
     #[test]
     fn groups_mean_what_they_mean_in_shells() {
         check("@(a|b).md", &["a.md", "b.md"], &["c.md", "ab.md", ".md"]);

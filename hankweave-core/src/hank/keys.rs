@@ -65,7 +65,7 @@ fn matches(mistake: &str, key: &str) -> bool {
     }
 }
 
-/// "hank configuration", section 1, with the older names of section 13.
+/// The root, with the older names of its keys (HANK-2).
 pub(super) static ROOT: Keys = Keys {
     kind: "the hank",
     valid: &[
@@ -109,7 +109,7 @@ pub(super) static SENTINEL_DEFAULTS: Keys = Keys::new(
 );
 pub(super) static REQUIREMENTS: Keys = Keys::new("`requirements`", &["env", "tools"]);
 
-/// "hank configuration", section 2, with its table of mistakes and the older names of section 13.
+/// A codon, with known mistakes and the older names of its keys (HANK-2).
 pub(super) static CODON: Keys = Keys {
     kind: "a codon",
     valid: &[

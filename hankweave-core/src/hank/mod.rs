@@ -2,7 +2,7 @@
 //!
 //! [`parse()`] is the way in. It reads JSON with comments and trailing commas, reports all problems at once, each with
 //! line, column, JSON path and a hint where there is a next step, and returns a [`Hank`] only when nothing is wrong.
-//! The format is described in "hank configuration", sections 1 to 6, 8 to 11 and 13.
+//! Every key is described in `docs/hank.md`.
 //!
 //! Nothing here opens a file: [`references()`] lists what a hank names, and the runtime looks at the files.
 

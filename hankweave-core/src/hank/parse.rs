@@ -32,7 +32,7 @@ pub struct Parsed {
 /// Reads the text of a hank.json: JSON with comments and trailing commas.
 ///
 /// Every problem is found at once, as far as the text can be understood: wrong types at any depth, missing, unknown
-/// and repeated keys, the rules for single values and those between codons ("hank configuration", sections 1 to 9).
+/// and repeated keys, the rules for single values and those between codons (HANK-1).
 /// The files that the hank names are not looked at.
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
@@ -75,7 +75,7 @@ pub struct CheckedSentinel {
 
 /// Reads the text of a sentinel's own file, which lies at `path` in the folder of the hank, and reports everything that is wrong with it.
 ///
-/// The rules are those of a sentinel that stands in hank.json ("hank configuration", section 9); the files that it names are not looked at.
+/// The rules are those of a sentinel that stands in hank.json (HANK-51); the files that it names are not looked at.
 #[must_use]
 pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
     let empty = "a sentinel is an object with id, name, model, trigger, execution and a prompt";

@@ -1,11 +1,11 @@
 //! Paths and globs as an author may write them, judged by their spelling alone.
 //!
-//! The rules are those of "hank configuration", section 4.2, and of "reliability and security", X2 to X4. The spelling
+//! The rules are X2 to X4. The spelling
 //! is checked when a hank is read; whoever opens a path checks the real folders and links once more.
 
 use super::patterns::{PatternError, Patterns};
 
-/// At most this many patterns may stand in one list ("reliability and security", X4).
+/// At most this many patterns may stand in one list (X4).
 pub const MAX_GLOBS: usize = 256;
 
 /// A longer pattern is no pattern that a person wrote.
@@ -49,7 +49,7 @@ pub fn reference(path: &str) -> Result<Vec<&str>, &'static str> {
 /// # Errors
 ///
 /// Returns the broken rule as a phrase: the target must be portable, lie beneath the workspace, and name neither
-/// `.git` nor a folder that belongs to hankweave ("reliability and security", X3).
+/// `.git` nor a folder that belongs to hankweave (X3).
 pub fn copy_target(path: &str) -> Result<Vec<&str>, &'static str> {
     check_portable(path)?;
     let names: Vec<&str> = path

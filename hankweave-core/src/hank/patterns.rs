@@ -5,14 +5,14 @@ use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use super::extended;
 use super::language::Automaton;
 
-/// Patterns that say which files are meant, in the dialect of the hank configuration, section 5.
+/// Patterns that say which files are meant (HANK-16 to HANK-18).
 ///
 /// `*` and `?` stay within one name, `**` crosses folders, `[…]` and `{a,b}` are known, and so are the extended globs `@(a|b)`, `?(a|b)`,
 /// `*(a|b)`, `+(a|b)` and `!(a|b)`; names with a leading dot match like others; letter case counts. A pattern without `/` means the root of the workspace. A pattern
 /// without wildcards, or one that ends in `/`, also means everything beneath the folder of that name. A leading `!` subtracts from the whole list,
 /// wherever it stands.
 ///
-/// Matching takes time proportional to the length of the path ("reliability and security", rule X4).
+/// Matching takes time proportional to the length of the path (X4).
 #[derive(Debug, Clone)]
 pub struct Patterns {
     wanted: Globs,
@@ -46,7 +46,7 @@ pub enum PatternError {
         /// The pattern as it was written.
         pattern: String,
     },
-    /// The pattern leads out of the workspace ("reliability and security", rule X4).
+    /// The pattern leads out of the workspace (X4).
     #[error("the pattern `{pattern}` leads out of the workspace")]
     Outside {
         /// The pattern as it was written.

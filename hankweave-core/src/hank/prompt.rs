@@ -1,5 +1,4 @@
-//! Prompts as pure text: front matter, joining, template variables and comments ("hank configuration", sections 2
-//! and 12).
+//! Prompts as pure text: front matter, joining, template variables and comments (HANK-8).
 
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use super::document::CodonConfig;
 
-/// The variables in `env` of a codon that redirect programs or traffic, which nobody should set unseen ("reliability and security", rule S8).
+/// The variables in `env` of a codon that redirect programs or traffic, which nobody should set unseen (S8).
 #[must_use]
 pub fn redirecting_variables(codon: &CodonConfig) -> Vec<&str> {
     let names = codon.env.keys().map(String::as_str);

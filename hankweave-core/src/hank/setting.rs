@@ -1,4 +1,4 @@
-//! Settings of the runtime: what they are called, which values they take, and the file hankweave.json ("hank configuration", sections 10 and 11).
+//! Settings of the runtime: what they are called, which values they take, and the file hankweave.json (HANK-56 to HANK-58).
 //!
 //! There is one table of them. Which layer wins is decided where the layers meet, in the runtime.
 
@@ -18,7 +18,7 @@ use super::reader::{Fields, Node, Reader};
 use crate::cost::Usd;
 use crate::id::is_model_name;
 
-/// How long an agent may be silent where nobody says anything ("reliability and security", rule S6): long enough for any answer of a model.
+/// How long an agent may be silent where nobody says anything (S6): long enough for any answer of a model.
 pub const LONGEST_SILENCE_SECONDS: u64 = 30 * 60;
 
 /// How long what an agent has left running behind its answer may go on where nobody says anything.
@@ -158,7 +158,7 @@ impl Setting {
         }
     }
 
-    /// What the hank says about it in its `overrides`. Budgets are not among them: there the lower one wins ("hank configuration", section 6.3).
+    /// What the hank says about it in its `overrides`. Budgets are not among them: there the lower one wins (HANK-30).
     #[must_use]
     pub fn of_hank(self, overrides: &Overrides) -> Option<SettingValue> {
         match self {
@@ -395,7 +395,7 @@ mod tests {
         file.problems.iter().map(|problem| problem.to_string()).collect()
     }
 
-    /// Section 10.
+    // covers: HANK-56
     #[test]
     fn a_file_says_what_it_says_and_where() {
         let file = RuntimeFile::parse(
@@ -461,7 +461,8 @@ mod tests {
         }
     }
 
-    /// Section 11: `HANKWEAVE_RUNTIME_<UPPER_SNAKE>`; true and 1 are true; a non-number for a number is an error; budgets have no variable.
+    /// True and 1 are true; a non-number for a number is an error.
+    // covers: HANK-58
     #[test]
     fn a_variable_is_read_by_the_rules_of_its_setting() {
         let names: Vec<_> = Setting::ALL

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Why an acquisition ended without the lock ("task system", section 7).
+/// Why an acquisition ended without the lock (STATE-63).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(

@@ -1,4 +1,4 @@
-//! The lock machine: 6 states, 6 edges, with a loop for tries ("task system", section 3).
+//! The lock machine: 6 states, 6 edges, with a loop for tries (STATE-61, STATE-63).
 
 use super::{LockFailure, LockMode};
 use crate::attempt::{Attempt, SpentAttempt};

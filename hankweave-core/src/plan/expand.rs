@@ -1,4 +1,4 @@
-//! The execution plan, one loop iteration at a time ("state model", section 8, and "runtime behaviour", section 7).
+//! The execution plan, one loop iteration at a time (STATE-38 to STATE-43).
 
 use std::ops::Range;
 

@@ -12,7 +12,7 @@ use crate::id::CodonId;
 use crate::thread::ExecutionThread;
 use crate::wire::Event;
 
-/// The event that closes an iteration, when `ended` was its last codon ("runtime behaviour", section 7).
+/// The event that closes an iteration, when `ended` was its last codon (STATE-46).
 ///
 /// `thread` ends with that codon. A codon that is tried again, or that was interrupted, ends nothing.
 #[must_use]
@@ -110,8 +110,7 @@ impl PlanEntry {
     }
 }
 
-/// Every pattern of `checkpointedFiles` from the first entry of the plan to the entry `id`, each once
-/// ("hank configuration", section 5).
+/// Every pattern of `checkpointedFiles` from the first entry of the plan to the entry `id`, each once (HANK-19).
 #[must_use]
 pub fn checkpoint_patterns(plan: &[PlanEntry], id: &CodonId) -> Vec<String> {
     let end = plan

@@ -1,4 +1,4 @@
-//! What follows a failure ("hank configuration", section 6.4).
+//! What follows a failure (HANK-41 to HANK-47).
 //!
 //! The tries are counted from the records of the thread, so a restart goes on counting where the runner before it stopped.
 

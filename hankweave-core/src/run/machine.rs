@@ -1,4 +1,4 @@
-//! The run machine: 4 states, 3 edges. A run leaves `running` once ("state model", section 6).
+//! The run machine: 4 states, 3 edges. A run leaves `running` once (STATE-24).
 
 use crate::id::RunId;
 use crate::machine;

@@ -1,4 +1,4 @@
-//! The reducer: state and event in, changed state or a reason out ("state model", sections 4 to 6).
+//! The reducer: state and event in, changed state or a reason out (STATE-14 to STATE-32).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -278,8 +278,7 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// Files are never taken back beneath a codon; the run whose codons have all ended may still be open ("WebSocket protocol", order of a
-    /// rollback).
+    /// Files are never taken back beneath a codon; the run whose codons have all ended may still be open (STATE-32).
     fn set_rollback(&mut self, rollback: Option<PendingRollback>) -> Result<Applied, Rejected> {
         if let Some(open) = self.index.live_codon(self.state) {
             return Err(still_open(open));
@@ -305,7 +304,7 @@ impl Reducer<'_> {
     }
 
     /// Takes the last step of the run machine. A server that ends its run has no other; a crash may be that of an older run, noticed later
-    /// ("state model", section 6). A codon that is open keeps the run open: nobody could ever close it again.
+    /// (STATE-24, STATE-25). A codon that is open keeps the run open: nobody could ever close it again.
     fn end_run(&mut self, id: &RunId, how: RunTransition) -> Result<Applied, Rejected> {
         let position = self.running(id)?;
         if let Some(open) = self.index.open_codon(self.state, position) {
@@ -322,7 +321,7 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// Marks a run as crashed and closes what it left open, in one step ("reliability and security", rule L4).
+    /// Marks a run as crashed and closes what it left open, in one step (L4).
     fn crash_run(&mut self, id: &RunId, detected_at: Timestamp) -> Result<Applied, Rejected> {
         let run = self.running(id)?;
         let open = self.index.open_codon(self.state, run);
@@ -396,8 +395,7 @@ impl Reducer<'_> {
         }
     }
 
-    /// Absolute values while the agent works and while its sentinels finish, or a late report would lose its cost
-    /// ("state model", section 10, row 9).
+    /// Absolute values while the agent works and while its sentinels finish, or a late report would lose its cost (STATE-28).
     fn change_costs(
         &mut self,
         place: Place,
@@ -459,8 +457,7 @@ impl Reducer<'_> {
         Ok(Applied::NOTHING)
     }
 
-    /// A checkpoint of a codon that has ended is in its record already, or comes with the transition that ends it; its event then changes nothing
-    /// ("state model", section 10, row 8).
+    /// A checkpoint of a codon that has ended is in its record already, or comes with the transition that ends it; its event then changes nothing (STATE-30).
     fn record_checkpoint(
         &mut self,
         place: Place,
@@ -506,7 +503,7 @@ impl Reducer<'_> {
     }
 }
 
-/// First the edge, then the metadata ("state model", section 5).
+/// First the edge, then the metadata (STATE-15).
 fn check_transition(
     codon: &CodonExecution,
     from: CodonStatus,

@@ -59,7 +59,7 @@ impl Index {
         Some(&state.runs[position(state, *self.running.last()?)])
     }
 
-    /// The open record with that id, otherwise the newest one ("state model", section 5).
+    /// The open record with that id, otherwise the newest one (STATE-21).
     pub(super) fn codon(
         &mut self,
         state: &HankweaveState,

@@ -1,4 +1,4 @@
-//! Which document a start works with, decided from the bytes that were found ("reliability and security", promise P6).
+//! Which document a start works with, decided from the bytes that were found (P6).
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ pub struct Recovered {
     pub history_was_reset: bool,
 }
 
-/// The damage is such that a careful start stops ("reliability and security", promise P6).
+/// The damage is such that a careful start stops (P6).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the recorded history cannot be read and --strict-state forbids to start over")]
 pub struct RecoverError;
@@ -132,7 +132,7 @@ fn load(found: Candidate<'_>) -> Result<HankweaveState, Vec<StateProblem>> {
     Ok(live.into_document())
 }
 
-/// A document that is gone is damage, not a first start ("reliability and security", promise P6).
+/// A document that is gone is damage, not a first start (P6).
 fn absent() -> StateProblem {
     StateProblem {
         kind: ProblemKind::CorruptedData,

@@ -1,4 +1,4 @@
-//! The task machine: 6 states, 10 edges ("task system", section 1).
+//! The task machine: 6 states, 10 edges (STATE-61, STATE-62).
 //!
 //! What every change of a record brings (its time, its version, the token of the lock) belongs to the registry's row, not to
 //! the machine.

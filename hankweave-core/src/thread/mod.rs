@@ -1,4 +1,4 @@
-//! The execution thread: one history out of many runs ("execution thread").
+//! The execution thread: one history out of many runs (STATE-49 to STATE-60).
 
 mod build;
 mod next;

@@ -1,4 +1,4 @@
-//! What runs next ("execution thread", "`nextCodonId`").
+//! What runs next (STATE-54).
 
 use super::ExecutionThread;
 use super::walk::rig_setup_target;

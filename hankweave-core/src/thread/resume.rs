@@ -1,4 +1,4 @@
-//! How a new run takes up what is recorded ("runtime behaviour", section 2, step 11; "execution thread", "Choosing where to go back").
+//! How a new run takes up what is recorded (STATE-57, STATE-60, RUN-3).
 
 use std::sync::Arc;
 
@@ -203,7 +203,7 @@ fn behind(entry: &ThreadCodon) -> ContinuationSource {
     source(entry, sha.unwrap_or_else(|| CheckpointSha::new("")))
 }
 
-/// The codon's id is written for a rig-setup target as well: the thread needs it ("execution thread", "Choosing where to go back").
+/// The codon's id is written for a rig-setup target as well: the thread needs it (STATE-59).
 pub(super) fn source(entry: &ThreadCodon, checkpoint_sha: CheckpointSha) -> ContinuationSource {
     ContinuationSource {
         run_id: entry.run_id.clone(),

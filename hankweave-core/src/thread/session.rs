@@ -1,4 +1,4 @@
-//! Which conversation a codon goes on with ("execution thread", "Which session to continue").
+//! Which conversation a codon goes on with (STATE-55).
 
 use std::collections::{BTreeMap, HashMap};
 

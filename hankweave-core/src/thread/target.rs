@@ -1,4 +1,4 @@
-//! Points of history that a new run can go on from ("execution thread", "Choosing where to go back").
+//! Points of history that a new run can go on from (STATE-58).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The checkpoints that are recorded, as clients get them ("WebSocket protocol", `checkpoint.list`).
+//! The checkpoints that are recorded, as clients get them (WIRE-20).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Client to server commands ("WebSocket protocol", "Commands").
+//! Client to server commands (WIRE-8).
 
 use std::fmt;
 
@@ -137,8 +137,8 @@ impl Command {
         }
     }
 
-    /// Whether a client in read-only mode may send it, which is also allowed while the run is being stopped ("WebSocket protocol",
-    /// "Who may send what"). A client whose token allows no more than reading may not stop the server all the same: see
+    /// Whether a client in read-only mode may send it, which is also allowed while the run is being stopped (WIRE-6).
+    /// A client whose token allows no more than reading may not stop the server all the same: see
     /// [`stops_the_server`](Self::stops_the_server).
     #[must_use]
     pub const fn is_always_allowed(&self) -> bool {
@@ -202,7 +202,7 @@ impl From<Point> for CodonPoint {
     }
 }
 
-/// The SHA of a checkpoint, or 12 or more digits that it begins with ("reliability and security", section 5).
+/// The SHA of a checkpoint, or 12 or more digits that it begins with (WIRE-11).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct ShaPrefix(String);

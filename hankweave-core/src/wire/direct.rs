@@ -1,4 +1,4 @@
-//! What goes to one client and is not written to the journal ("WebSocket protocol", "Connection").
+//! What goes to one client and is not written to the journal (WIRE-15).
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Server to client events ("WebSocket protocol", "Events").
+//! Server to client events (WIRE-15).
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The files of the workspace as clients see them ("WebSocket protocol", `file.updated` and `filetree.updated`).
+//! The files of the workspace as clients see them (WIRE-18).
 
 use std::collections::BTreeMap;
 

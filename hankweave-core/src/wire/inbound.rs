@@ -8,7 +8,7 @@ use super::{Code, Command, Refused, Request};
 use crate::shape::depth::is_deeper_than;
 use crate::shape::{Checker, Finding, Rule, any_object, leaf, optional, required};
 
-/// How deep the JSON of a message may be nested ("reliability and security", section 5).
+/// How deep the JSON of a message may be nested (WIRE-31).
 pub const MAX_DEPTH: usize = 32;
 
 /// A message of a client, its parts not looked at yet.

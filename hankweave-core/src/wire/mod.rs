@@ -1,4 +1,4 @@
-//! What passes over the WebSocket ("WebSocket protocol"): what clients send, what they get, and what is written to the journal.
+//! What passes over the WebSocket (WIRE-1 to WIRE-21): what clients send, what they get, and what is written to the journal.
 
 mod budget;
 mod checkpoints;

@@ -1,4 +1,4 @@
-//! Why something that a client sent is not carried out, with a name for programs ("WebSocket protocol", "Error codes").
+//! Why something that a client sent is not carried out, with a name for programs (WIRE-9).
 
 /// A name for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Where a run stands, in one event ("WebSocket protocol", `state.snapshot`).
+//! Where a run stands, in one event (WIRE-16).
 
 use super::{Event, FileNode};
 use crate::document::HankweaveState;

@@ -237,7 +237,7 @@ fn shares_of_a_budget_fit_together() {
     assert!(budget(r#"{"allocation": "proportional-strict"}"#).contains("needs maxDollars"));
 }
 
-/// Hank configuration, section 6.2, warnings.
+// covers: HANK-29
 #[test]
 fn doubtful_budgets_are_warnings() {
     let check = |budget: &str, items: &[String], doubt: &str| {
@@ -281,7 +281,8 @@ fn doubtful_budgets_are_warnings() {
     );
 }
 
-/// Hank configuration, section 8: a doubt about the first iteration does not hide what a later one can never do.
+/// A doubt about the first iteration does not hide what a later one can never do.
+// covers: HANK-10
 #[test]
 fn the_first_codon_of_a_hank_can_be_unable_to_continue_the_iteration_before() {
     let last = fresh("b", r#""onFailure": "ignore""#).replace("sonnet", "opus");
@@ -306,7 +307,7 @@ fn the_first_codon_of_a_hank_can_be_unable_to_continue_the_iteration_before() {
     );
 }
 
-// Hank configuration, section 2, `maxExtensions`.
+// covers: HANK-13
 #[test]
 fn a_limit_of_extensions_that_never_come_is_a_warning() {
     check(

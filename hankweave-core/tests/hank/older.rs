@@ -1,4 +1,4 @@
-//! Hanks of older formats, which are refused with the new names ("hank configuration", section 13).
+//! Hanks of older formats, which are refused with the new names (HANK-2).
 
 use hankweave_core::hank::parse;
 

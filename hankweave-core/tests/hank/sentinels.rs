@@ -1,4 +1,4 @@
-//! Sentinels, one bad setting after another ("hank configuration", section 9).
+//! Sentinels, one bad setting after another (HANK-51 to HANK-55).
 
 use super::{fresh, hank, problems};
 
@@ -109,7 +109,7 @@ fn a_condition_compares_with_what_its_operator_can_compare() {
     );
 }
 
-/// Section 9: an invalid regular expression is never true, and section 8 asks for the check.
+// covers: HANK-54
 #[test]
 fn a_regular_expression_that_cannot_be_read_is_refused_where_it_stands() {
     let matches = |regex: &str| {
@@ -142,7 +142,8 @@ fn a_regular_expression_that_cannot_be_read_is_refused_where_it_stands() {
     );
 }
 
-/// A name that no event has would never trigger anything; the names are those of "WebSocket protocol", Events.
+/// A name that no event has would never trigger anything.
+// covers: HANK-52
 #[test]
 fn a_trigger_names_events_that_there_are() {
     trigger(
@@ -166,7 +167,8 @@ fn a_trigger_names_events_that_there_are() {
     assert_eq!(hint.as_deref(), Some("did you mean `codon.completed`?"));
 }
 
-/// "WebSocket protocol": sentinel events are never fed back, and connection events go to one client.
+/// Sentinel events are never fed back, and connection events go to one client.
+// covers: HANK-52
 #[test]
 fn a_trigger_on_events_that_no_sentinel_sees_is_a_warning() {
     let on = r#"{"type": "event", "on": ["sentinel.output", "pong"]}"#;
@@ -181,7 +183,8 @@ fn a_trigger_on_events_that_no_sentinel_sees_is_a_warning() {
     assert!(!parsed.problems.has_errors());
 }
 
-/// Section 9: a path that no listed event type can have is an error; `*` can have any, and `content` is legal on file.updated.
+/// A path that no listed event type can have is an error; `*` can have any, and `content` is legal on file.updated.
+// covers: HANK-53
 #[test]
 fn a_condition_looks_where_an_event_can_have_something() {
     let on = |events: &str, path: &str| {

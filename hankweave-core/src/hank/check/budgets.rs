@@ -1,4 +1,4 @@
-//! Budgets that contradict themselves or one another ("hank configuration", section 6.2).
+//! Budgets that contradict themselves or one another (HANK-28, HANK-29).
 
 use crate::hank::budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
 use crate::hank::document::{CodonConfig, Hank, HankItem, OnFailure};

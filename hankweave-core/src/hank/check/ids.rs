@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use crate::hank::document::{Hank, HankItem};
 use crate::hank::problem::{Problem, quoted};
 
-/// Reports ids that stand twice in the whole hank, compared without case because they become file names
-/// ("reliability and security", X1), and warns of names that stand twice.
+/// Reports ids that stand twice in the whole hank, compared without case because they become file names (X1), and warns of names that stand twice.
 pub(in crate::hank) fn ids(hank: &Hank) -> Vec<Problem> {
     let labels = labels(hank);
     let ids = labels

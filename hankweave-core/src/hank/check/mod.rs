@@ -1,4 +1,4 @@
-//! What a single value cannot tell: rules between codons ("hank configuration", sections 6.2 and 8).
+//! What a single value cannot tell: rules between codons (HANK-10 to HANK-13, HANK-28).
 
 mod budgets;
 mod continuation;

@@ -7,8 +7,7 @@ use serde_json::Value;
 use crate::hank::document::{Hank, SentinelEntry, SentinelSource};
 use crate::hank::problem::{Problem, quoted};
 
-/// Reports ids that stand twice in one codon where at least one of the two is in a file; two in hank.json itself are found when it is parsed
-/// ("hank configuration", section 8).
+/// Reports ids that stand twice in one codon where at least one of the two is in a file; two in hank.json itself are found when it is parsed (HANK-55).
 ///
 /// `in_files` are the ids that the files have, by the JSON path of the `sentinelConfig` that names the file.
 #[must_use]

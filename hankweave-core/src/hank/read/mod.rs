@@ -1,4 +1,4 @@
-//! From the syntax tree to the typed hank, one function for each kind of object of "hank configuration".
+//! From the syntax tree to the typed hank, one function for each kind of object (`docs/hank.md`).
 
 mod codon;
 mod rig;

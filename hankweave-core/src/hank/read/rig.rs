@@ -87,7 +87,7 @@ fn shell_text(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
     Some(text)
 }
 
-/// What a shell command seems to destroy; a help against slips, not a defence ("hank configuration", section 8).
+/// What a shell command seems to destroy; a help against slips, not a defence (HANK-13).
 fn danger_in(command: &str) -> Option<&'static str> {
     let words: Vec<&str> = command.split_whitespace().collect();
     let removes_root = words.windows(3).any(|three| {

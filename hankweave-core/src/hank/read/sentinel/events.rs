@@ -1,4 +1,4 @@
-//! The events that a sentinel can name, and where in their data it can look ("WebSocket protocol", Events).
+//! The events that a sentinel can name, and where in their data it can look (HANK-53).
 
 /// An event with the paths into its `data`. A path that ends in `.**` leads to a value of any form.
 #[derive(Debug, PartialEq, Eq)]
@@ -241,7 +241,7 @@ const EVENTS: &[EventData] = &[
             "isError",
         ],
     ),
-    // `content` is legal even where events carry a fingerprint instead ("hank configuration", section 9).
+    // `content` is legal even where events carry a fingerprint instead (HANK-53).
     of(
         "file.updated",
         &["path", "filename", "content", "fingerprint", "size", "action"],
@@ -383,7 +383,8 @@ mod tests {
         events
     }
 
-    /// "WebSocket protocol", Events: the table knows what the types write, and nothing else.
+    /// The table knows what the types write, and nothing else.
+    // covers: HANK-53
     #[test]
     fn the_table_names_every_event_and_every_field_that_is_written() {
         let mut written = written();

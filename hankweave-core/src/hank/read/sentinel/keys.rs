@@ -1,4 +1,4 @@
-//! The keys of the objects inside a sentinel ("hank configuration", section 9).
+//! The keys of the objects inside a sentinel (HANK-51).
 
 use crate::hank::keys::Keys;
 

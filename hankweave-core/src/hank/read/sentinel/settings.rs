@@ -1,4 +1,4 @@
-//! How a sentinel asks its model and where its answers go ("hank configuration", section 9).
+//! How a sentinel asks its model and where its answers go (HANK-51).
 
 use super::{SentinelFile, keys, tagged};
 use crate::hank::keys::Keys;

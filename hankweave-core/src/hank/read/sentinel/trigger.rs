@@ -1,4 +1,4 @@
-//! When a sentinel acts: triggers with their conditions, and executions ("hank configuration", section 9).
+//! When a sentinel acts: triggers with their conditions, and executions (HANK-51 to HANK-54).
 
 use jsonc_parser::ast::Value;
 
@@ -92,7 +92,7 @@ fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, watched: &[Watched])
     });
 }
 
-/// A path that no watched event can have makes a condition that is never true ("hank configuration", section 9).
+/// A path that no watched event can have makes a condition that is never true (HANK-53).
 fn condition_path(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched]) -> Option<()> {
     let path = reader.non_empty(node)?;
     if watched.is_empty() || watched.iter().any(|event| event.can_have(&path)) {
@@ -155,7 +155,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched]) -> O
     })
 }
 
-/// A condition whose regular expression cannot be read would never be true ("hank configuration", section 9). The syntax is that of the crate
+/// A condition whose regular expression cannot be read would never be true (HANK-54). The syntax is that of the crate
 /// `regex`, which takes linear time and therefore knows neither look-around nor back-references.
 fn check_regex(text: &str) -> Result<(), String> {
     let (kind, offset) = match regex_syntax::parse(text) {
