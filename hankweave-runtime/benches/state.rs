@@ -1,9 +1,9 @@
 //! How long events take until they are durable, beside bare appends and syncs of the same lines.
 //!
 //! `ours` goes through the whole state manager while so many events always wait for their tickets. An event leaves two lines: one in the log,
-//! which is synced before the ticket resolves, and one in the journal, which is synced within 200 ms ("reliability and security", rule D5).
+//! which is synced before the ticket resolves, and one in the journal, which is synced within 200 ms (D5).
 //! `bare` writes the same lines, made before, with the same syncs; `log` leaves those of the journal out; `saves` writes the whole document for
-//! each event as the founding documents publish it, without a sync. They take turns, since the speed of a disk changes from minute to minute, and
+//! each event as the older system did, without a sync. They take turns, since the speed of a disk changes from minute to minute, and
 //! a ratio is that of neighbours. Each turn is followed by a rest in which what it left to do in the background comes to its end. The history
 //! should make no difference to ours.
 //!
@@ -212,7 +212,7 @@ impl Journal {
     }
 }
 
-/// The document, saved for each event as the first founding document publishes it ("State Persistence"): the file is copied, the whole document
+/// The document, saved for each event as the older system did it: the file is copied, the whole document
 /// written as indented text, and renamed into its place. Nothing is synced.
 struct WholeSaves {
     folder: TempDir,

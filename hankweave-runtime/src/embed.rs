@@ -38,7 +38,7 @@ pub struct RunOptions {
     pub model: Option<String>,
     /// Start from the first codon and keep the history.
     pub fresh: bool,
-    /// Stop instead of starting over when the recorded history cannot be read ("reliability and security", promise P6).
+    /// Stop instead of starting over when the recorded history cannot be read (P6).
     pub strict_state: bool,
     /// Go on when an item of a rig fails.
     pub ignore_rig_failures: bool,

@@ -1,4 +1,4 @@
-//! Where things lie in an execution directory ("command line and on-disk contract", "Files in the execution directory").
+//! Where things lie in an execution directory (CLI-19).
 
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,7 @@ impl ExecutionDir {
         self.state_dir().join("data.json")
     }
 
-    /// Where the hank is that ran here last ("runtime behaviour", section 3).
+    /// Where the hank is that ran here last (RUN-6).
     #[must_use]
     pub fn execution_meta(&self) -> PathBuf {
         self.state_dir().join("execution-meta.json")

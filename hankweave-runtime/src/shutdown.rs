@@ -18,7 +18,7 @@ pub enum StopCause {
 }
 
 impl StopCause {
-    /// The exit code of a process that ends because of it before everything is done ("command line and on-disk contract").
+    /// The exit code of a process that ends because of it before everything is done (CLI-1).
     #[must_use]
     pub const fn exit_code(self) -> u8 {
         match self {

@@ -74,7 +74,7 @@ fn every_module_imports_only_what_it_may() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is printed is made harmless in `screen`, so nothing else may print ("reliability and security", rule S9). The scripted agent is a program of its own
+/// What is printed is made harmless in `screen`, so nothing else may print (S9). The scripted agent is a program of its own
 /// that we read.
 #[test]
 fn nothing_but_the_border_prints() {
@@ -102,7 +102,7 @@ fn nothing_but_the_border_prints() {
     assert!(wrong.is_empty(), "use crate::screen: {}", wrong.join("\n"));
 }
 
-/// A hint that is put together anywhere else lacks the directory, or what the run had ("command line", "General"). Texts of the help pages name
+/// A hint that is put together anywhere else lacks the directory, or what the run had (CLI-4). Texts of the help pages name
 /// commands that are whole without.
 #[test]
 fn commands_that_people_are_told_are_put_together_in_one_place() {
@@ -203,7 +203,7 @@ fn check_page(name: &str) {
     assert!(named > 30, "{named} tests are named");
 }
 
-/// Each planted defect can still be planted, and the test that has to catch it exists ("reliability and security", section 11, item 7). Whether it does
+/// Each planted defect can still be planted, and the test that has to catch it exists. Whether it does
 /// is found out by `tests/planted-defects/run`.
 #[test]
 fn every_planted_defect_fits_the_code_and_names_a_test() {

@@ -1,7 +1,7 @@
 //! Checkpoints of a workspace on the simulated disk.
 //!
 //! A checkpoint that was returned survives everything, and so does the workspace as it was then: the real store syncs the whole file
-//! system before it returns ("reliability and security", rule G6).
+//! system before it returns (G6).
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

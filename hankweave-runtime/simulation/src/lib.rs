@@ -2,8 +2,8 @@
 //! shipped program.
 //!
 //! [`play`] plays the story of one seed: a hank is run, the runtime is killed, the power goes, the disk fails, agents misbehave, the clock
-//! jumps, and after each end the runtime starts again, until the hank is done. What the runtime promises ("reliability and security",
-//! section 2) is checked after each start and each end.
+//! jumps, and after each end the runtime starts again, until the hank is done. What the runtime promises (P1 to P10)
+//! is checked after each start and each end.
 //!
 //! [`sweep`] plays one story again and again, and crashes at each of its disk operations in turn; so does [`steered`] with a longer story, in
 //! which somebody goes back, skips, and runs out of budget.

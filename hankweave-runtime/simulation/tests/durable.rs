@@ -1,4 +1,4 @@
-//! What is durable when a step on the state files returns, and what a start reads of them ("reliability and security", sections 2 and 3).
+//! What is durable when a step on the state files returns, and what a start reads of them (P1, D1 to D5).
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The runtime in a simulated world ("reliability and security", sections 2 and 11).
+//! The runtime in a simulated world (P1 to P9).
 
 use hankweave_simulation::disk::Crash;
 use hankweave_simulation::{Failed, Passed, play, play_all, steered, sweep};

@@ -2,8 +2,7 @@
 //!
 //! Neither an index nor a work tree of git's is used: contents are bytes that we read, trees are built from a listing,
 //! and what did not change since the checkpoint before is known from a [cache](super::stat_cache). A checkpoint becomes
-//! durable in one order: objects, one sync of the file system, the branch, the sync of its folder ("reliability and
-//! security", rules G3 and G6).
+//! durable in one order: objects, one sync of the file system, the branch, the sync of its folder (G3, G6).
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write as _};
@@ -126,7 +125,7 @@ impl GitCheckpoints {
     }
 
     /// Commits the files of `snapshot` and moves the branch; returns the ids of all folders too. All objects are durable before the branch
-    /// moves from where it was, and that is durable on return (rule G6).
+    /// moves from where it was, and that is durable on return (G6).
     fn commit(
         &self,
         repository: &Repository,

@@ -99,7 +99,7 @@ impl GitHistory {
     }
 
     /// What is known about those of `shas` that can be restored: the commit, its folders and the contents of all files
-    /// are there ("reliability and security", rule G10).
+    /// are there (G10).
     ///
     /// # Errors
     ///

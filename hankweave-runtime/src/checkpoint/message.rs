@@ -1,4 +1,4 @@
-//! Commit messages, written and read ("runtime behaviour", section 5).
+//! Commit messages, written and read (RUN-17).
 
 use std::fmt::Write as _;
 
@@ -88,7 +88,7 @@ pub(super) fn timestamp(message: &str) -> Option<Timestamp> {
     Timestamp::parse(text).ok()
 }
 
-/// Text on one line: a codon's name must not be able to write lines of its own (rule G6).
+/// Text on one line: a codon's name must not be able to write lines of its own (G6).
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

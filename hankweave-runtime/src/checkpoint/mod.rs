@@ -5,14 +5,13 @@
 //! what had to be left out. [`GitCheckpoints`] keeps them in a bare repository that ordinary git can read;
 //! [`MemoryCheckpoints`] keeps them in memory, for embedding and tests. One contract suite holds for both.
 //!
-//! Which files belong: with patterns (hank configuration, section 5) every regular file and link that matches and is not
+//! Which files belong: with patterns (HANK-16, HANK-17) every regular file and link that matches and is not
 //! ignored by a `.gitignore` of the workspace, and every file that the parent checkpoint holds. With an empty list
 //! everything counts as matching: whoever declares nothing still expects a rollback to bring the files back. Some paths
 //! never belong, see [`exclude`](hankweave_core::hank::exclude).
 //!
 //! A file that cannot be read, or that is larger than [`MAX_FILE_BYTES`], is left out and reported in
-//! [`Checkpoint::skipped`]; any other failure to read fails the whole checkpoint ("reliability and security", rules G4
-//! and G5). So does a file that changes again each time it is read.
+//! [`Checkpoint::skipped`]; any other failure to read fails the whole checkpoint (G4, G5). So does a file that changes again each time it is read.
 //!
 //! [`CheckpointStore`] is the seam to the world here: git works on real files only, so what touches the disk goes around
 //! `world::disk`, module by module and with the reason beside it. The memory form takes the files of a real folder as well;

@@ -2,7 +2,7 @@
 //!
 //! That an object is there does not say that it is durable: a checkpoint whose sync failed leaves objects that the system may have given up
 //! writing, and one that a power loss cut off leaves empty ones. So everything is written but what a finished checkpoint holds, and an object of
-//! the same name is replaced only by one that is durable ("reliability and security", rules P8 and G6).
+//! the same name is replaced only by one that is durable (P8, G6).
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;

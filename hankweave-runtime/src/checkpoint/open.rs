@@ -1,4 +1,4 @@
-//! Making a repository, and putting one in order before it is used ("reliability and security", rules G1, G2 and G10).
+//! Making a repository, and putting one in order before it is used (G1, G2, G10).
 
 use std::fs::File;
 use std::io;
@@ -311,7 +311,7 @@ fn open_by_path(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Makes a repository with one empty commit on `main` under another name, and renames it when it is whole (rule G1).
+/// Makes a repository with one empty commit on `main` under another name, and renames it when it is whole (G1).
 fn create(request: &OpenRequest) -> Result<(), OpenError> {
     let path = &request.repository;
     let temporary = sibling(path, &format!("tmp-{}", request.nonce));
@@ -353,7 +353,7 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
     sync_folder_of(path)
 }
 
-/// Writes the files that say how git treats contents; a repository may have been touched since we made it (rule G2).
+/// Writes the files that say how git treats contents; a repository may have been touched since we made it (G2).
 fn write_settings(path: &Path) -> Result<(), OpenError> {
     replace(&path.join("config"), CONFIG)?;
     let info = path.join("info");

@@ -1,5 +1,5 @@
-//! Moving a branch so that a power loss leaves the old value or the new one, never an empty file ("reliability and
-//! security", rule G6). Libgit2 renames the file of a branch into place before its contents are durable.
+//! Moving a branch so that a power loss leaves the old value or the new one, never an empty file (G6).
+//! Libgit2 renames the file of a branch into place before its contents are durable.
 //!
 //! What is to stand in the branch is written before the one sync that makes the objects durable, and so needs none of its own.
 

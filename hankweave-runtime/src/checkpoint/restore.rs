@@ -1,4 +1,4 @@
-//! Bringing files back, with code of our own: git's checkout writes through links ("reliability and security", rule G7).
+//! Bringing files back, with code of our own: git's checkout writes through links (G7).
 
 use std::fs::File;
 use std::io;
@@ -74,7 +74,7 @@ pub(super) fn prepare(
 
 /// What has to change so that the tracked files of `current` become those of `target`.
 ///
-/// Deletes only what `left` has and `target` has not (rule G8). Fails when something would be lost that is not in
+/// Deletes only what `left` has and `target` has not (G8). Fails when something would be lost that is not in
 /// `current`.
 fn plan(current: &Snapshot, left: &Listing, target: &Listing) -> Result<RestorePlan, RestoreError> {
     let ours = |path: &TreePath| !is_path_excluded(path);
@@ -152,7 +152,7 @@ pub(super) fn apply(
     super::git::sync_file_system(workspace.root()).map_err(RestoreError::Sync)
 }
 
-/// Removes what an interrupted restore has left beside the files that it wrote ("reliability and security", promise P9); the walk has passed over it.
+/// Removes what an interrupted restore has left beside the files that it wrote (P9); the walk has passed over it.
 pub(super) fn sweep(workspace: &Workspace, skipped: &[Skipped]) -> Result<(), RestoreError> {
     let names = skipped
         .iter()

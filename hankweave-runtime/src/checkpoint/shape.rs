@@ -1,4 +1,4 @@
-//! What libgit2 is let near ("reliability and security", rule G2).
+//! What libgit2 is let near (G2).
 //!
 //! libgit2 opens the files of a repository by their paths: it follows links, waits at a pipe until somebody writes, takes a file of any length into
 //! memory, and goes wherever alternates, a common directory or an include leads. So what it would open is looked at first: folders are folders, files

@@ -18,7 +18,7 @@ use super::{Change, PatternError, TreePath, message};
 /// Keeps checkpoints of one workspace.
 ///
 /// All methods block on the disk; async code calls them from a blocking task. Two calls that write run one after the
-/// other. A SHA that was returned names files that survive a power loss ("reliability and security", rules P8 and G6).
+/// other. A SHA that was returned names files that survive a power loss (P8, G6).
 pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Records the files as they are before any codon ran, on the branch `main`.
     ///
@@ -72,7 +72,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`HistoryError`] when that cannot be found out.
     fn verify(&self, shas: &[CheckpointSha]) -> Result<Vec<CheckpointSha>, HistoryError>;
 
-    /// What is known about those of `shas` that can be restored ("reliability and security", rule G10).
+    /// What is known about those of `shas` that can be restored (G10).
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// As [`restore`](Self::restore).
     fn plan_restore(&self, request: &RestoreRequest) -> Result<RestorePlan, RestoreError>;
 
-    /// Saves in a safety checkpoint what [`restore`](Self::restore) would change or delete now ("reliability and security", rule G8). Changes
+    /// Saves in a safety checkpoint what [`restore`](Self::restore) would change or delete now (G8). Changes
     /// no file.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ pub trait CheckpointStore: Send + Sync + fmt::Debug {
     /// Returns [`RestoreError`] when a restore is not possible.
     fn protect(&self, request: &RestoreRequest) -> Result<Protection, RestoreError>;
 
-    /// Brings back the files of a checkpoint ("reliability and security", rules G7 and G8).
+    /// Brings back the files of a checkpoint (G7, G8).
     ///
     /// First everything that will change and that [`RestoreRequest::safety`] does not have is saved in a safety checkpoint.
     /// Then files that belong to the checkpoint being left and not to the target are deleted, and files that differ from the
@@ -194,7 +194,7 @@ pub struct Skipped {
     pub reason: SkipReason,
 }
 
-/// Why a path was left out ("reliability and security", rule G4).
+/// Why a path was left out (G4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipReason {
@@ -216,7 +216,7 @@ pub type KnownCheckpoints = BTreeMap<CheckpointSha, KnownCheckpoint>;
 /// What a store knows about one checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KnownCheckpoint {
-    /// The whole message, as in "runtime behaviour", section 5.
+    /// The whole message (RUN-17).
     pub message: String,
     /// When it was made.
     pub timestamp: Timestamp,

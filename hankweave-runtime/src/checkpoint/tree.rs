@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 /// A path inside the workspace: bytes, parts divided by `/`, never absolute and never leading out.
 ///
-/// Names are whatever the file system allows ("reliability and security", rule G4). Shown to people, bytes that are not
+/// Names are whatever the file system allows (G4). Shown to people, bytes that are not
 /// printable text appear as `\x..` escapes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreePath(Arc<[u8]>);

@@ -1,7 +1,6 @@
 //! The workspace folder, reached without ever following a link out of it.
 //!
-//! Every path is resolved name by name from one descriptor, and a link in the place of a folder is an error
-//! ("reliability and security", rules G4 and G7).
+//! Every path is resolved name by name from one descriptor, and a link in the place of a folder is an error (G4, G7).
 
 use std::fs::File;
 use std::io;
@@ -83,7 +82,7 @@ impl Workspace {
     }
 
     /// Reads the file or link at `path`, however large. One that changes while it is read is read again a few times; then it is an error, for nobody
-    /// knows what it holds ("reliability and security", rule G5).
+    /// knows what it holds (G5).
     pub(super) fn read(&self, path: &TreePath) -> io::Result<Contents<Vec<u8>>> {
         self.read_with(path, &mut |source| match source {
             Whole::Link(target) => Ok(Some(target.to_vec())),

@@ -1,4 +1,4 @@
-//! The command line ("command line and on-disk contract").
+//! The command line (CLI-1 to CLI-21).
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};

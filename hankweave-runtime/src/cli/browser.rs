@@ -1,7 +1,7 @@
 //! `hankweave run --open`: the page in a browser.
 //!
 //! Its address holds the token, and everybody on the machine may read what a program is started with. So a file that only its owner can read
-//! sends the browser to the page, and that file is what is opened ("reliability and security", section 5).
+//! sends the browser to the page, and that file is what is opened (WIRE-27).
 
 use std::collections::BTreeMap;
 use std::io;

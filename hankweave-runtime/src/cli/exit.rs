@@ -1,4 +1,4 @@
-//! Exit codes ("command line and on-disk contract", "General").
+//! Exit codes (CLI-1).
 
 use std::fmt::{self, Write};
 use std::process::ExitCode;

@@ -14,7 +14,7 @@ use crate::paths::ExecutionDir;
 use crate::screen::{JsonLines, tell};
 use crate::world::disk::RealDisk;
 
-/// How often a journal that is followed is looked at: as often as it is synced ("reliability and security", rule D5).
+/// How often a journal that is followed is looked at: as often as it is synced (D5).
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Prints the lines of the journal, what is hidden in their texts as escapes. It takes no lock and writes nothing, so a live run goes on undisturbed.
@@ -48,7 +48,7 @@ struct Printer<'a> {
 
 /// Why nothing more is printed.
 enum Stopped {
-    /// A reader that has gone away is no failure of ours ("reliability and security", row F19).
+    /// A reader that has gone away is no failure of ours (F19).
     NobodyReads,
     Failed(Failure),
 }

@@ -69,7 +69,7 @@ pub fn main() -> ExitCode {
 /// How long a panic may take to get through to the end of the program.
 const UNWINDING: Duration = Duration::from_secs(10);
 
-/// Sees to it that a panic ends the program ("reliability and security", section 10). One in a thread that belongs to a library, which happens when
+/// Sees to it that a panic ends the program (CLI-2). One in a thread that belongs to a library, which happens when
 /// the system refuses it to wake another thread, reaches nobody, and then somebody would wait for ever. Agents are killed by the kernel
 /// with the program.
 #[expect(
@@ -141,7 +141,7 @@ fn print_json(document: &str) -> Result<(), Failure> {
     printed(screen::print_json(document))
 }
 
-/// A reader that has gone away is no failure of ours ("reliability and security", row F19).
+/// A reader that has gone away is no failure of ours (F19).
 fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -156,7 +156,7 @@ fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    // "Reliability and security", section 10: the exit code of a panic.
+    // covers: CLI-2
     #[test]
     fn a_panic_is_a_bug_of_ours() {
         let code = unless_it_panics(|| panic!("on purpose"));

@@ -142,7 +142,7 @@ mod tests {
         assert!(text.contains("the last success, a"));
     }
 
-    // "Crash recovery": both offers of the founding document.
+    // covers: CLI-17
     #[test]
     fn the_question_is_asked_until_it_is_answered() {
         answers("1\n", Answer::Recover(Recovery::LastSuccess), 1);

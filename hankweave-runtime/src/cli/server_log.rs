@@ -1,6 +1,6 @@
-//! Our own log in the execution directory, `.hankweave/logs/server.log` ("command line", "Files in the execution directory").
+//! Our own log in the execution directory, `.hankweave/logs/server.log` (CLI-20).
 //!
-//! It is opened once the directory is ours ("reliability and security", rule L3); what is said before waits in memory. It never grows beyond
+//! It is opened once the directory is ours (L3); what is said before waits in memory. It never grows beyond
 //! [`LIMIT`]: then it becomes `server.log.1`, in the place of an older one. A log that cannot be written is given up: it must not end a run.
 
 use std::io;

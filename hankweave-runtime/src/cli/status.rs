@@ -376,8 +376,7 @@ impl Look<'_> {
         })
     }
 
-    /// Whether a failure keeps the next run from simply going on. A run that completed all the same had ignored it ("hank configuration",
-    /// section 6.4).
+    /// Whether a failure keeps the next run from simply going on. A run that completed all the same had ignored it (HANK-44).
     fn is_blocked(&self) -> bool {
         let newest = self.thread.codons.first();
         let completed = newest.is_some_and(|entry| entry.run_status == RunStatus::Completed);

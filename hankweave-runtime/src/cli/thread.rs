@@ -47,7 +47,7 @@ pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `--format json` prints ("command line and on-disk contract", "JSON of the inspection commands").
+/// What `--format json` prints (CLI-8).
 #[derive(Serialize)]
 struct Report<'a> {
     #[serde(flatten)]

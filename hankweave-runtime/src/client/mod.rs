@@ -1,4 +1,4 @@
-//! A client of a live run: watches it and commands it from another program of the same user ("WebSocket protocol").
+//! A client of a live run: watches it and commands it from another program of the same user (WIRE-1 to WIRE-10).
 //!
 //! It finds the run by its execution directory, comes back by itself when the connection is lost, and takes up behind the last event that
 //! it handed out. Every event comes once and in order. Events wait until they are asked for, so a wait that begins after the command which

@@ -1,4 +1,4 @@
-//! What a codon may use, watched from its first record to its end ("hank configuration", section 6.3).
+//! What a codon may use, watched from its first record to its end (HANK-35).
 
 use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
 use hankweave_core::budget::{Limits, Meter};

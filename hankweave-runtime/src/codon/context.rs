@@ -68,7 +68,7 @@ impl RunContext {
         self.manager.transition(event).await
     }
 
-    /// How the disk has failed, so that nothing new may begin ("reliability and security", promise P5).
+    /// How the disk has failed, so that nothing new may begin (P5).
     pub(crate) fn failure(&self) -> Option<Arc<PersistenceError>> {
         self.manager.degraded().borrow().clone()
     }
@@ -106,7 +106,7 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) cost_is_lower_bound: AtomicBool,
 }
 
-/// What is to be done about the rig of a codon ("hank configuration", section 4.1).
+/// What is to be done about the rig of a codon (HANK-23).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RigNeed {
     /// It is set up and checkpointed.

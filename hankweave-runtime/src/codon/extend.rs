@@ -1,4 +1,4 @@
-//! Extensions: after each success the agent goes on in the same session, until its context is full ("hank configuration", `exhaustWithPrompt`).
+//! Extensions: after each success the agent goes on in the same session, until its context is full (HANK-48).
 
 use hankweave_core::codon::{Codon, Running};
 use hankweave_core::wire;
@@ -9,7 +9,7 @@ use super::initialize::{Opening, wait_for_session};
 use super::run::{self, Outcome, Work};
 use super::start;
 
-/// How often a codon is extended at most, unless the hank says otherwise ("hank configuration", `maxExtensions`).
+/// How often a codon is extended at most, unless the hank says otherwise (HANK-48).
 const MOST_EXTENSIONS: u64 = 100;
 
 /// Extends the codon as often as it asks to be, and returns the work of all its processes.

@@ -82,7 +82,7 @@ struct Measured {
     run: Duration,
 }
 
-/// Ends the codon by what is first in the list of "runtime behaviour", section 8, final status.
+/// Ends the codon by what comes first (RUN-10).
 pub(super) async fn finish(
     codon: &CodonRun<'_>,
     mut running: Codon<Running>,
@@ -157,7 +157,7 @@ pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Runni
     codon.run.tell(event).await;
 }
 
-/// Completed needs a checkpoint: without one the codon has failed ("reliability and security", rule G5).
+/// Completed needs a checkpoint: without one the codon has failed (G5).
 pub(super) async fn complete(
     codon: &CodonRun<'_>,
     running: Codon<Running>,

@@ -13,7 +13,7 @@ use super::orders::Interruption;
 use super::run::halt;
 use crate::driver::RunningAgent;
 
-/// Longest time from the spawn to the session id ("reliability and security", rule S6).
+/// Longest time from the spawn to the session id (S6).
 const SESSION_DEADLINE: Duration = Duration::from_secs(60);
 
 /// What the agent said first.
@@ -125,7 +125,7 @@ async fn lost_session(
     ended
 }
 
-/// An agent that ended before it named a session has failed, whatever its exit code ("reliability and security", rule S5).
+/// An agent that ended before it named a session has failed, whatever its exit code (S5).
 fn no_session(outcome: ExitOutcome) -> FailureReason {
     match outcome.verdict {
         Verdict::Failure { reason, .. } => reason,

@@ -121,7 +121,7 @@ impl CodonRun<'_> {
                 let reason = reason.unwrap_or_else(|| "user request".to_owned());
                 let reason = FailureReason::unknown(true, format!("Force stopped: {reason}"));
                 let ended = self.fail(codon, -1, reason).await;
-                // "WebSocket protocol", "Commands".
+                // RUN-13
                 let message = format!("Codon {} force stopped", self.entry.codon_id);
                 self.run.tell(Event::Info { message }).await;
                 ended

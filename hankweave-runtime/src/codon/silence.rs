@@ -1,4 +1,4 @@
-//! How long an agent may say nothing ("reliability and security", rule S6; "hank configuration", `shimIdleTimeout` and `settleSeconds`).
+//! How long an agent may say nothing (S6, HANK-50).
 //!
 //! An agent that has answered and does nothing more itself is only kept alive by what it has left running; that is ended soon. One that works
 //! may be silent for long, because a model may think for long.

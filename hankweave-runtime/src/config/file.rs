@@ -19,7 +19,7 @@ pub(super) struct Found {
     pub(super) warnings: Vec<String>,
 }
 
-/// A missing file is fine; one that cannot be read or holds a mistake is not ("hank configuration", section 10). An error is one of the system's.
+/// A missing file is fine; one that cannot be read or holds a mistake is not (HANK-56). An error is one of the system's.
 pub(super) fn read(disk: &dyn Disk) -> Result<Found, RefError> {
     let unreadable = |reason: String| Found {
         errors: vec![format!("{NAME}: error: {reason}")],

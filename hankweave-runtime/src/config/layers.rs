@@ -228,7 +228,7 @@ impl Layers<'_> {
 
 type Sourced = Option<(SettingValue, Source)>;
 
-/// Ceilings of hank and hankweave.json do not raise each other ("hank configuration", section 6.3, run ceiling).
+/// Ceilings of hank and hankweave.json do not raise each other (HANK-30).
 fn lower(hank: Sourced, file: Sourced) -> Sourced {
     match (&hank, &file) {
         (Some((first, _)), Some((second, _))) if amount(second) < amount(first) => file,
@@ -257,7 +257,8 @@ mod tests {
     const HANK: &str = r#"{"overrides": {"model": "of-hank", "budget": {"maxDollars": 2, "maxTimeSeconds": 60}}, "hank": [
         {"id": "a", "name": "A", "model": "m", "continuationMode": "fresh", "promptText": "x"}]}"#;
 
-    /// What wins, for each pair of neighbours of section 11.
+    /// What wins, for each pair of neighbours.
+    // covers: HANK-57
     #[test]
     fn flags_win_over_variables_over_the_hank_over_the_file_over_defaults() {
         let hank = hankweave_core::hank::parse(HANK).hank.unwrap();
@@ -312,7 +313,7 @@ mod tests {
         );
     }
 
-    /// Section 6.3, run ceiling: the command line if given, else the lower one of hankweave.json and hank, each currency for itself.
+    // covers: HANK-30
     #[test]
     fn ceilings_of_hank_and_file_lower_each_other_and_the_command_line_replaces_them() {
         let hank = hankweave_core::hank::parse(HANK).hank.unwrap();

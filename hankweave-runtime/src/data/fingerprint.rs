@@ -26,8 +26,7 @@ const CHARACTERS: usize = 12;
 /// Folders that programs make and nobody means by data.
 const PASSED_OVER: [&str; 4] = ["node_modules", "__pycache__", "dist", "build"];
 
-/// The state of some data in twelve characters: of a file its name, size, time and content, of a folder the paths, sizes and times of what is in it
-/// ("runtime behaviour", section 3).
+/// The state of some data in twelve characters: of a file its name, size, time and content, of a folder the paths, sizes and times of what is in it (RUN-8).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     hash: String,
@@ -151,7 +150,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    // Runtime behaviour, section 3, "Data hash".
+    // covers: RUN-8
     #[test]
     fn a_fingerprint_changes_with_what_counts_and_with_nothing_else() {
         let folder = tempfile::tempdir().unwrap();

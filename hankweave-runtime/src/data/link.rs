@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::world::disk::RealDisk;
 
-    // Runtime behaviour, section 3: "link; a single file becomes a folder with that file".
+    // covers: RUN-7
     #[test]
     fn the_link_is_made_renewed_and_never_put_over_something_else() {
         let folder = tempfile::tempdir().unwrap();

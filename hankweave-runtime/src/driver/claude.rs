@@ -1,6 +1,6 @@
 //! Claude as an agent.
 //!
-//! Which arguments and which environment it needs was measured ("agent streams", section claude).
+//! Which arguments and which environment it needs was measured (AGENT-13).
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -110,7 +110,7 @@ pub(super) fn check_model(name: &str) -> Result<(), StartError> {
     check_argument("model name", name)
 }
 
-/// Refuses a value that the program could take for an option ("reliability and security", rule S7).
+/// Refuses a value that the program could take for an option (S7).
 fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
     if is_safe_argument(value) {
         return Ok(());
@@ -243,7 +243,7 @@ mod tests {
         ));
     }
 
-    // Hank configuration, `autoCompact`: "false: the harness must not compact".
+    // covers: HANK-49
     #[test]
     fn compaction_is_switched_off_unless_it_is_asked_for() {
         let mut launch = launch();

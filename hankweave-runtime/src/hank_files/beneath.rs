@@ -1,6 +1,6 @@
 //! Opens files beneath a folder, step by step, without following links and without waiting for anything.
 //!
-//! Implements "reliability and security", X2: each name of a path is opened relative to the folder before it, so nobody
+//! Keeps X2: each name of a path is opened relative to the folder before it, so nobody
 //! can swap a folder for a link between the check and the use.
 
 use std::io::{self, Read};

@@ -13,7 +13,7 @@ use super::beneath::{Entry, RefError, find, read_named, read_text};
 use super::tree;
 use crate::world::disk::{CopyRules, Disk, FileKind, RealDisk, parent};
 
-/// Longer prompts are probably a mistake ("hank configuration", section 8).
+/// Longer prompts are probably a mistake (HANK-9).
 const LONG_PROMPT_BYTES: usize = 1 << 20;
 
 /// A hank.json that was read, with everything that is wrong with it and with the files it names.

@@ -1,7 +1,7 @@
 //! Hanks on disk: loads a hank.json, checks every file it names, and reads those files when a run needs them.
 //!
 //! Only the checks on real files are here; what a hank may say is decided in [`hankweave_core::hank`]. Loading never
-//! executes or writes anything ("reliability and security", X8).
+//! executes or writes anything (X8).
 
 mod beneath;
 mod load;

@@ -1,4 +1,4 @@
-//! What a hank requires and this machine lacks ("hank configuration", section 1).
+//! What a hank requires and this machine lacks (HANK-4).
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -166,7 +166,7 @@ fn files_are_looked_at_even_when_the_text_has_errors() {
     assert_eq!(found.len(), 2, "{found:?}");
 }
 
-/// Hank configuration, sections 4.2 and 9: a sentinel's own file follows the rules of one in hank.json, and its references begin in its folder.
+// covers: HANK-51
 #[test]
 fn a_sentinel_in_a_file_of_its_own_is_read_too() {
     let sentinel = |more: &str| {
@@ -198,7 +198,7 @@ fn a_sentinel_in_a_file_of_its_own_is_read_too() {
     );
 }
 
-/// Hank configuration, section 8: a sentinel id stands once in a codon, whether the sentinel stands in hank.json or in a file.
+// covers: HANK-55
 #[test]
 fn the_id_of_a_sentinel_in_a_file_stands_once_in_a_codon() {
     let sentinel = |id: &str| {

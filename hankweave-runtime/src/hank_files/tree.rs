@@ -22,7 +22,7 @@ pub(super) struct Obstacle {
 pub(super) struct Survey {
     /// What cannot be copied: links, special files, ignore files, names that are not UTF-8, unreadable parts.
     pub(super) obstacles: Vec<Obstacle>,
-    /// What a copy passes over, by paths relative to the folder ("hank configuration", section 4.2).
+    /// What a copy passes over, by paths relative to the folder (HANK-15).
     pub(super) left_out: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ fn walk(
             continue;
         }
         match open_in(folder, &name) {
-            // Only the one at the top of the hank decides what a copy leaves out ("hank configuration", section 4.2, "copy trees").
+            // Only the one at the top of the hank decides what a copy leaves out (HANK-14).
             Ok(Entry::File(_)) if name == ".gitignore" => survey.refuse(
                 path(&name),
                 "would be ignored; only the .gitignore at the top of the hank is read".to_owned(),

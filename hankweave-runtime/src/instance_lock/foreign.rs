@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::{LockWorld, record};
 
-/// Name of the older system's lock file ("state model", section 10, row 16).
+/// Name of the older system's lock file (L7).
 const FOREIGN_LOCK_FILE: &str = "runtime.lock";
 
-/// A heartbeat that is older belongs to a server that is gone ("runtime behaviour", section 4).
+/// A heartbeat that is older belongs to a server that is gone (L7).
 const STALE_AFTER: Duration = Duration::from_secs(120);
 
 /// The pid of a live server of the older system that works in `state_dir`.

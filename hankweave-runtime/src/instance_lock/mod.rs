@@ -1,8 +1,7 @@
 //! One server for each execution directory.
 //!
 //! Exclusion is a kernel lock on the state directory itself, which ends with the process, however it ends. The file
-//! `server.lock` in it only tells people and clients who holds the lock; whatever it says, it admits or refuses nobody
-//! ("reliability and security", section 4).
+//! `server.lock` in it only tells people and clients who holds the lock; whatever it says, it admits or refuses nobody (L1, L2).
 
 mod foreign;
 mod record;
@@ -55,7 +54,7 @@ pub struct LockWorld {
     pub identity: Arc<dyn Identity>,
 }
 
-/// What to do on a file system without kernel locks ("reliability and security", rule L6).
+/// What to do on a file system without kernel locks (L6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exclusion {
     /// Refuse to start.
@@ -83,7 +82,7 @@ pub enum LockError {
         /// The directory that cannot be locked.
         state_dir: PathBuf,
     },
-    /// The state directory is not a private directory of this user ("reliability and security", rule X5).
+    /// The state directory is not a private directory of this user (X5).
     #[error("`{}` cannot hold the state: {reason}", state_dir.display())]
     NotPrivate {
         /// The refused directory.

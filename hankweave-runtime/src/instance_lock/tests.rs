@@ -286,7 +286,7 @@ fn check_foreign(content: &str, admitted: bool) {
     );
 }
 
-// State model, section 10, row 16.
+// covers: L7
 #[test]
 fn a_live_server_of_the_older_system_is_respected() {
     let (alive, gone) = (std::os::unix::process::parent_id(), 4_194_304);

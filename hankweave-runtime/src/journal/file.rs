@@ -46,7 +46,7 @@ struct Shown<'a> {
     of_ours: bool,
 }
 
-/// When the journal begins a new file, and when it begins to forget ("reliability and security", rule D6).
+/// When the journal begins a new file, and when it begins to forget (D6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalLimits {
     /// A file that has this many bytes is not continued.
@@ -86,7 +86,7 @@ struct Writer {
 
 impl FileJournal {
     /// Opens the journal in `dir`, which is made when it does not exist. A torn last line gets its newline, so that it
-    /// counts as one corrupt line and the next one is whole ("reliability and security", promise P7).
+    /// counts as one corrupt line and the next one is whole (P7).
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Where lines stand by their numbers, so that a part of the history begins where the part before it ended ("reliability and security", rule D6).
+//! Where lines stand by their numbers, so that a part of the history begins where the part before it ended (D6).
 //!
 //! The index is made from what is written and read, is kept in memory only, and is sparse: what it does not know is found by halving. So it
 //! costs nothing on the way of an event, and there is nothing on the disk that could disagree with the lines.

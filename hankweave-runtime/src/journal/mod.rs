@@ -105,7 +105,7 @@ pub struct PageLimit {
 }
 
 impl PageLimit {
-    /// The largest page that goes to a client ("reliability and security", rule D6).
+    /// The largest page that goes to a client (D6).
     pub const CLIENT: Self = Self {
         entries: 1_000,
         bytes: 1 << 20,

@@ -1,4 +1,4 @@
-//! What an old file of the journal loses when there is too much ("reliability and security", rule D6).
+//! What an old file of the journal loses when there is too much (D6).
 //!
 //! What agents printed goes first, oldest file first; everything else is kept. The kept part has a name of its own, `000001-kept.jsonl`,
 //! so that whoever reads the file meanwhile notices, and a file is looked through only once.

@@ -1,5 +1,5 @@
-//! What a start does about checkpoints: finds out which are still there, forgets old safety checkpoints ("reliability and security", rule
-//! G10). A restore that was interrupted is finished by what runs next.
+//! What a start does about checkpoints: finds out which are still there, forgets old safety checkpoints (G10).
+//! A restore that was interrupted is finished by what runs next.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use crate::driver::ProcessHost;
 use crate::paths::ExecutionDir;
 use crate::world::World;
 
-/// The markers of what a crashed server may have left running ("reliability and security", promise P9): the agent of the open codon, or what
+/// The markers of what a crashed server may have left running (P9): the agent of the open codon, or what
 /// followed the end of the last one.
 pub(super) fn markers(state: &HankweaveState) -> Vec<String> {
     let newest = |run: &RunRecord| {
@@ -33,7 +33,7 @@ fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &RunRecord> {
 }
 
 /// One event for each run that is recorded as running. We hold the lock, so its server is gone, whatever `currentRunId`
-/// and the recorded pid say ("reliability and security", rule L4).
+/// and the recorded pid say (L4).
 pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
     state
         .running_runs()
@@ -132,7 +132,8 @@ mod tests {
 
     use super::*;
 
-    // State model, section 7: whatever a file of others says about its runs, a start can go on behind it.
+    // Whatever a file of others says about its runs, a start can go on behind it.
+    // covers: STATE-36
     #[test]
     fn what_ended_runs_left_open_is_closed_as_after_a_crash() {
         let open = |id: &str, status: &str| serde_json::json!({"codonId": id, "status": status, "startTime": "2025-01-04T12:00:00.000Z"});
@@ -160,7 +161,8 @@ mod tests {
         }
     }
 
-    // State model, section 10, row 12: also the current run, and every other one that nobody closed.
+    // Also the current run, and every other one that nobody closed.
+    // covers: L4
     #[test]
     fn every_run_that_was_left_running_has_crashed() {
         let run = |id: &str, status: &str| {

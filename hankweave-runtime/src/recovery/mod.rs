@@ -1,5 +1,4 @@
-//! Start-up in order: what is wrong is found before anything is written, the lock comes before everything else on disk
-//! ("runtime behaviour", section 2; "reliability and security", rule L3).
+//! Start-up in order: what is wrong is found before anything is written, the lock comes before everything else on disk (RUN-1, L3).
 
 mod checkpoints;
 mod crash;

@@ -39,7 +39,7 @@ use crate::world::disk::{Disk, remove_if_present, with_suffix};
 /// becomes another program: a start right behind a kill must not fail for that.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long the fingerprint of the data may take, unless the hank says otherwise ("hank configuration", `dataHashTimeLimit`).
+/// How long the fingerprint of the data may take, unless the hank says otherwise (RUN-8).
 const FINGERPRINT_TIME: Duration = Duration::from_secs(5);
 
 /// Why an execution directory could not be taken into possession.
@@ -107,7 +107,7 @@ pub(crate) struct Possession {
 }
 
 impl Possession {
-    /// Writes what is left to write, waits for `last`, and gives the directory back ("reliability and security", rule D8).
+    /// Writes what is left to write, waits for `last`, and gives the directory back (D8).
     ///
     /// # Errors
     ///
@@ -395,7 +395,7 @@ async fn possess(
 }
 
 /// Makes the directory when it does not exist, and finds out its real place. Its name is durable then: what is synced in a directory
-/// without one is lost with the power ("reliability and security", promise P1).
+/// without one is lost with the power (P1).
 fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenError> {
     let failed = |source| OpenError::Directory {
         path: dir.to_owned(),
@@ -509,7 +509,7 @@ fn open_repository(
     Ok((Arc::new(store), report))
 }
 
-/// What the hank redirects: nobody should run a foreign one without having seen it ("reliability and security", rule S8).
+/// What the hank redirects: nobody should run a foreign one without having seen it (S8).
 fn redirections(hank: &Hank) -> Vec<String> {
     let say = |codon: &CodonConfig| {
         let names = redirecting_variables(codon);

@@ -15,7 +15,7 @@ use crate::world::disk::{Disk, read_if_present, replace};
 /// A larger record is not one of ours.
 const MAX_RECORD_BYTES: u64 = 64 << 10;
 
-/// What is remembered of the hank that ran last ("runtime behaviour", section 3).
+/// What is remembered of the hank that ran last (RUN-6).
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Record {

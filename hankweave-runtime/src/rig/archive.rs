@@ -1,5 +1,4 @@
-//! The archive: files that have served their purpose are moved out of the way of later codons, and back when they are gone back on
-//! ("hank configuration", `archiveOnSuccess`; "runtime behaviour", section 6).
+//! The archive: files that have served their purpose are moved out of the way of later codons, and back when they are gone back on (HANK-27).
 //!
 //! `archive-manifest.json` names every file in the archive. It is written before a file moves away and after it has moved back, so a crash
 //! leaves at most an entry whose file never left its place.
@@ -300,8 +299,7 @@ fn exists(root: &dyn Folder, path: &str) -> bool {
     files::look(root, Path::new(path)).map_or(true, |found| found.is_some())
 }
 
-/// A path of the manifest, which anybody may have written: it stays in the workspace and names nothing of git or hankweave but the archive
-/// ("reliability and security", rule X6).
+/// A path of the manifest, which anybody may have written: it stays in the workspace and names nothing of git or hankweave but the archive (X6).
 fn workspace_path(path: &str) -> io::Result<&Path> {
     let refused = || {
         io::Error::new(
@@ -420,7 +418,7 @@ mod tests {
         assert_eq!(stage.entries(), 2);
     }
 
-    // "Reliability and security", rule X6: a manifest that somebody else wrote directs nothing out of the workspace.
+    // covers: X6
     #[test]
     fn a_crafted_manifest_moves_nothing() {
         let stage = Stage::new();

@@ -1,4 +1,4 @@
-//! Taking the copies of rigs out of the workspace when their codons are gone back on ("runtime behaviour", section 6, step 4).
+//! Taking the copies of rigs out of the workspace when their codons are gone back on (RUN-20).
 //!
 //! Only an untouched copy is taken out, since it can be made again; what somebody has changed stays, and so does what a copy did not bring.
 

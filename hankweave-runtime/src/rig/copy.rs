@@ -53,7 +53,7 @@ pub enum CopyError {
 
 /// Copies `from`, a reference to a file or folder of the hank, to the target: with `replace` in the place of what is there, otherwise into it, file by
 /// file. Everything is looked at before anything is removed, so that a tree that may not be copied leaves the target as it was. Git's own files inside the
-/// tree are left out ("hank configuration", section 4.2); returns what was, as references like `from`.
+/// tree are left out (HANK-15); returns what was, as references like `from`.
 pub(super) fn copy(
     disk: &dyn Disk,
     hank: &Path,
@@ -323,7 +323,7 @@ fn write(tree: &Tree, from: &Place<'_>, to: &Place<'_>) -> Result<(), CopyError>
     }
 }
 
-/// A link that stays inside the copied tree, `folders` deep in it; any other is refused ("reliability and security", rule X3).
+/// A link that stays inside the copied tree, `folders` deep in it; any other is refused (X3).
 fn inner_link(link: PathBuf, path: &Path, folders: usize) -> Result<PathBuf, CopyError> {
     let mut depth = Some(folders);
     for component in link.components() {
@@ -418,7 +418,8 @@ mod tests {
         assert!(to.join("a.txt/work").exists() && !folder.path().join("to/inner/c.txt").exists());
     }
 
-    /// "Hank configuration", section 4.2: the rules are those at the top of the hank, and what is named itself is copied all the same.
+    /// What is named itself is copied all the same.
+    // covers: HANK-15
     #[test]
     fn what_the_hank_ignores_is_left_out_of_trees_before_it_is_judged() {
         let folder = tree();
@@ -433,7 +434,7 @@ mod tests {
         assert!(folder.path().join("to/sub/a.txt").exists() && !folder.path().join("to/skipped").exists());
     }
 
-    /// "Hank configuration", section 4.2: what a copy leaves out.
+    // covers: HANK-15
     #[test]
     fn files_of_git_are_left_out_at_any_depth_and_told() {
         let folder = tree();

@@ -118,7 +118,7 @@ pub(super) fn look(root: &dyn Folder, path: &Path) -> io::Result<Option<Found>> 
     }
 }
 
-/// The first name beside `path` that nobody has: `path` itself, else `<stem>_<n>_<timestamp>` with its extension ("hank configuration", section 4.3).
+/// The first name beside `path` that nobody has: `path` itself, else `<stem>_<n>_<timestamp>` with its extension (HANK-25).
 pub(super) fn free_name(root: &dyn Folder, path: &Path, timestamp: i64) -> io::Result<PathBuf> {
     let mut candidate = path.to_owned();
     for number in 1_u32.. {
@@ -190,7 +190,7 @@ mod tests {
         files.iter().map(|path| path.display().to_string()).collect()
     }
 
-    // Hank configuration, sections 4.3 and 5.
+    // covers: HANK-16, G4
     #[test]
     fn patterns_mean_files_and_never_what_belongs_to_git_or_to_us() {
         assert_eq!(

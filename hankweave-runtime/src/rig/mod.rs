@@ -1,8 +1,7 @@
 //! Rigs: what prepares a codon's workspace before its agent starts.
 //!
 //! Input: [`RigStep`]s with sources beneath the hank's folder. Output: what happened, and
-//! lines to tell on the way. Steps run in order; the first that fails and may not fail ends the rig
-//! ("hank configuration", section 4.1).
+//! lines to tell on the way. Steps run in order; the first that fails and may not fail ends the rig (HANK-20).
 //!
 //! When the codon is gone back on, [`RigCopies`] takes out what was copied. When it has completed, [`Outputs`] hands its results out and [`Archive`] moves away what is no longer wanted.
 

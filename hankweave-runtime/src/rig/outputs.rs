@@ -1,4 +1,4 @@
-//! Handing results out: files of the workspace are copied to the output directory ("hank configuration", section 4.3).
+//! Handing results out: files of the workspace are copied to the output directory (HANK-24).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    // "Reliability and security", section 1: an agent does not make the runtime write elsewhere.
+    // covers: X11
     #[test]
     fn a_link_in_the_place_of_the_output_directory_is_not_followed() {
         let stage = Stage::new();
@@ -213,7 +213,8 @@ mod tests {
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     }
 
-    // Hank configuration, section 4.3: "keeping the relative path", "ignore rules do not apply", "links are kept as links".
+    // Ignore rules do not apply.
+    // covers: HANK-24
     #[test]
     fn results_keep_their_paths_and_links_stay_links() {
         let stage = Stage::new();

@@ -139,7 +139,7 @@ pub enum RigFailure {
 }
 
 impl RigFailure {
-    /// The word for this failure in events ("hank configuration", section 4.1).
+    /// The word for this failure in events (HANK-20).
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -165,7 +165,7 @@ impl RigFailure {
 }
 
 impl RigError {
-    /// What the failed codon records: a time that ran out ("reliability and security", rule S6) or something unknown, and worth
+    /// What the failed codon records: a time that ran out (S6) or something unknown, and worth
     /// another try.
     #[must_use]
     pub fn reason(&self) -> FailureReason {
@@ -196,7 +196,7 @@ impl From<RigFailure> for StepEnd {
 }
 
 impl Rig {
-    /// The usual time of one command ("reliability and security", rule S6).
+    /// The usual time of one command (S6).
     pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
 
     /// Runs the steps in order and tells `events` about them. `cancel` stops a running command as an agent is stopped,

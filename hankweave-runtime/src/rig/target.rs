@@ -52,8 +52,8 @@ pub(super) struct Target {
     pub(super) path: PathBuf,
 }
 
-/// The place of `to` in `workspace`, resolved now, because an earlier command may have planted a link
-/// ("reliability and security", rule X3). The last part is not followed: a link there is what gets replaced.
+/// The place of `to` in `workspace`, resolved now, because an earlier command may have planted a link (X3).
+/// The last part is not followed: a link there is what gets replaced.
 pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Target, TargetError> {
     let outside = || TargetError::Outside { to: to.to_owned() };
     let mut parts = Vec::new();

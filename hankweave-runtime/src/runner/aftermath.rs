@@ -1,4 +1,4 @@
-//! What follows the end of a codon: its results are handed out, and files go to the archive ("runtime behaviour", section 8, steps 18 and 19).
+//! What follows the end of a codon: its results are handed out, and files go to the archive (HANK-24, HANK-27).
 //!
 //! A note names the codon from its start until all of this is done. A run that was cut off in between, or that could not hand the results out,
 //! is finished by the next start.
@@ -207,7 +207,7 @@ impl<'a> Aftermath<'a> {
         Ok(())
     }
 
-    /// Every group in order: its commands, then its files ("hank configuration", section 4.3).
+    /// Every group in order: its commands, then its files (HANK-24).
     async fn hand_out(&self) -> Result<(), Unpublished> {
         let Some(output) = &self.options.output else {
             return Ok(());

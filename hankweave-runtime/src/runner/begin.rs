@@ -110,7 +110,7 @@ async fn in_session(
     Ok(Begun { run, at, base, rig })
 }
 
-/// "A `state.snapshot` follows every rollback" ("WebSocket protocol", "Ordering").
+/// A snapshot follows every rollback (WIRE-16).
 async fn tell_snapshot(opened: &Opened) {
     let possession = &opened.possession;
     let state = possession.manager.snapshot();
@@ -205,7 +205,7 @@ async fn fresh(opened: &Opened, state: &HankweaveState) -> Result<Begun, RunErro
     })
 }
 
-/// Where the run goes on ("runtime behaviour", section 2, step 11).
+/// Where the run goes on (RUN-2).
 async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Resume, RunError> {
     if (opened.options.fresh && how == How::Start) || state.runs.is_empty() {
         return Ok(Resume::Fresh);
@@ -283,8 +283,7 @@ fn is_finished(state: &HankweaveState, hank: &Hank) -> bool {
     decide(state, &thread, hank) == Decision::Done
 }
 
-/// The files before the first codon. With history they are saved anew: what an earlier run left must not be lost ("runtime behaviour",
-/// section 2, step 11).
+/// The files before the first codon. With history they are saved anew: what an earlier run left must not be lost (RUN-2).
 async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<CheckpointSha, RunError> {
     if let Some(sha) = state
         .initial_checkpoint

@@ -1,4 +1,4 @@
-//! What can be asked of a live run ("WebSocket protocol", "Commands").
+//! What can be asked of a live run (WIRE-12, WIRE-13).
 //!
 //! Commands reach the runner through one bounded channel, whoever sends them. The runner answers each: it was accepted, or it is refused with a
 //! reason. What then happens is told by events.
@@ -95,7 +95,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// A name for programs ("WebSocket protocol", "Error codes").
+    /// A name for programs (WIRE-9).
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What the rigs of codons that are gone back on had copied is taken out of the workspace ("runtime behaviour", section 6, step 4).
+//! What the rigs of codons that are gone back on had copied is taken out of the workspace (RUN-20).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

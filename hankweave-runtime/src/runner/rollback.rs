@@ -1,7 +1,7 @@
-//! Going back: the files of an earlier checkpoint, and a run that goes on from there ("runtime behaviour", section 6).
+//! Going back: the files of an earlier checkpoint, and a run that goes on from there (RUN-19).
 //!
 //! The way back is recorded before the first file changes, with the checkpoint that keeps the files as they were, and noted as done after the
-//! last one, so a restore that was interrupted is finished by whatever starts next ("reliability and security", rule G8). The next run takes it up.
+//! last one, so a restore that was interrupted is finished by whatever starts next (G8). The next run takes it up.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub enum RollbackError {
     /// Something runs; nothing was changed.
     #[error("a codon is running")]
     Running,
-    /// Files are never taken back beneath living processes ("reliability and security", rule G9); nothing was changed.
+    /// Files are never taken back beneath living processes (G9); nothing was changed.
     #[error("{count} processes of an earlier run still live, so its files cannot be taken back")]
     Survivors {
         /// How many.
@@ -438,7 +438,7 @@ fn is_target(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
     entry.run_id == source.run_id && (is_after || checkpoints.any(|(_, sha)| *sha == source.checkpoint_sha))
 }
 
-/// Finishes a restore that was interrupted ("reliability and security", rule G8).
+/// Finishes a restore that was interrupted (G8).
 ///
 /// # Errors
 ///
@@ -509,7 +509,7 @@ fn cannot_be_read(error: &RollbackError) -> bool {
     }
 }
 
-/// Files are never taken back beneath living processes ("reliability and security", rule G9).
+/// Files are never taken back beneath living processes (G9).
 fn nobody_lives(possession: &Possession) -> Result<(), RollbackError> {
     match possession.survivors {
         0 => Ok(()),
@@ -517,7 +517,7 @@ fn nobody_lives(possession: &Possession) -> Result<(), RollbackError> {
     }
 }
 
-/// The recorded checkpoints that can be restored. "Could not read" must never look like "there are none" ("runtime behaviour", section 2).
+/// The recorded checkpoints that can be restored. "Could not read" must never look like "there are none" (RUN-5).
 pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<CheckpointTable, RollbackError> {
     let known = match &possession.restorable {
         Some(known) => known.clone(),
@@ -613,7 +613,7 @@ fn restore_of(possession: &Possession, pending: &PendingRollback) -> RestoreRequ
     }
 }
 
-/// Moves the files of codons that are gone back on out of the archive, and tells it for each codon ("runtime behaviour", section 6, steps 3 and 6).
+/// Moves the files of codons that are gone back on out of the archive, and tells it for each codon (RUN-21).
 async fn take_back(possession: &Possession, pending: &PendingRollback) -> Result<(), RollbackError> {
     let entries = archived(possession, &pending.source, pending.left.clone()).await?;
     if entries.is_empty() {

@@ -26,7 +26,7 @@ use crate::recovery::{Opened, Possession};
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{PersistenceError, TransitionError};
 
-/// How often the lock file is refreshed ("runtime behaviour", section 4).
+/// How often the lock file is refreshed (L2).
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// A run that could not go on for reasons other than its codons.
@@ -154,7 +154,7 @@ async fn serve(
     }
 }
 
-/// Walks until the run has to end. Files are taken back while it is still open ("WebSocket protocol", order of a rollback), so one whose files
+/// Walks until the run has to end. Files are taken back while it is still open (RUN-19), so one whose files
 /// stay as they are goes on.
 async fn walk_on(
     opened: &Opened,
@@ -271,7 +271,7 @@ async fn close(
     let (complete, fail) = (Complete { end_time }, Fail { end_time });
     let closing = match end {
         Ok(RunEnd::Over(RunResult::Completed | RunResult::NothingToDo)) => run.step(complete).event,
-        // "RunCompleted if all codons were done, else RunFailed" ("WebSocket protocol", shutdown, step 6).
+        // Completed only when every codon of the plan has ended (RUN-15).
         Ok(RunEnd::Over(RunResult::Stopped(_))) if is_done(context) => run.step(complete).event,
         Ok(RunEnd::Over(
             RunResult::Failed(_)
@@ -292,7 +292,7 @@ async fn close(
         // What could not be recorded before cannot be recorded now.
         Err(_) => return Ok(()),
     };
-    // Before the run ends ("WebSocket protocol", shutdown, step 5).
+    // Before the run ends (RUN-16).
     let state = context.manager.snapshot();
     if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state, context.begun.elapsed())
     {

@@ -252,7 +252,7 @@ fn is_attended(context: &RunContext) -> bool {
     context.options.attended || !context.options.autostart || context.attendance.is_anybody_there()
 }
 
-/// A failure that another try could mend keeps an attended run alive ("hank configuration", section 6.4, row `abort`).
+/// A failure that another try could mend keeps an attended run alive (HANK-41).
 fn waits_for_people(context: &RunContext, thread: &ExecutionThread) -> bool {
     let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
     let retriable = newest.is_some_and(
@@ -323,7 +323,7 @@ async fn idle(
     }
 }
 
-/// Takes up a codon that somebody chose, or refuses it ("WebSocket protocol", `codon.start`).
+/// Takes up a codon that somebody chose, or refuses it (WIRE-12).
 fn take(state: &HankweaveState, choice: Choice, reply: Reply) -> Option<Turn> {
     let id = &choice.codon_id;
     if planned(state, id).is_none() {
@@ -403,8 +403,7 @@ fn is_first_of_run(state: &HankweaveState) -> bool {
     state.runs.front().is_none_or(|run| run.codons.is_empty())
 }
 
-/// The rig that the failed try of this run had set up, or one that was interrupted in the run before; another try goes on with it ("hank configuration",
-/// section 4.1).
+/// The rig that the failed try of this run had set up, or one that was interrupted in the run before; another try goes on with it (HANK-23).
 fn finished_rig(context: &RunContext, thread: &ExecutionThread) -> Option<CheckpointSha> {
     let failed = thread
         .codons
@@ -528,7 +527,7 @@ fn paused(walked: &CodonExecution) -> Ran {
     Ran::Paused(by, reason.unwrap_or_default())
 }
 
-/// "A `state.snapshot` follows every end of a codon" ("WebSocket protocol", "Ordering").
+/// A snapshot follows every end of a codon (WIRE-16).
 async fn tell_snapshot(context: &RunContext) {
     let state = context.manager.snapshot();
     let thread = thread::build(&state, None, None);

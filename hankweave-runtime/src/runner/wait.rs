@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::codon::RunContext;
 
-/// `maxDelayMs` cannot ask for more ("hank configuration", section 2).
+/// `maxDelayMs` cannot ask for more (HANK-47).
 const LONGEST_DELAY: Duration = Duration::from_millis(600_000);
 
 /// How often the clock is looked at on which a limit ends: a machine that slept has not counted its sleep.

@@ -1,5 +1,4 @@
-//! The border to terminals: all that people and scripts read of us goes out here, and nothing in it can steer a terminal or deceive who reads
-//! ("reliability and security", rule S9).
+//! The border to terminals: all that people and scripts read of us goes out here, and nothing in it can steer a terminal or deceive who reads (S9).
 //!
 //! No other module opens standard output or standard error for text; `tests/architecture.rs` holds the sources against that. So no printer has to
 //! think of it: what it writes is made visible here, but for the styles that it asks for ([`Text::styled`]).

@@ -1,4 +1,4 @@
-//! The head of an HTTP request, read with limits before anything is believed ("reliability and security", section 5).
+//! The head of an HTTP request, read with limits before anything is believed (WIRE-29).
 
 use std::io;
 

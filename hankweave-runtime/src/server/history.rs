@@ -6,13 +6,13 @@ use super::frames::{Begun, Frames};
 use super::reply::{BATCH_END, Voice};
 use crate::journal::{EventJournal, JournalError};
 
-/// How many events the answer to a handshake holds at most ("WebSocket protocol", "Handshake").
+/// How many events the answer to a handshake holds at most (WIRE-3).
 const NEWEST: usize = 50;
 
-/// How many events one message holds at most ("WebSocket protocol", "History").
+/// How many events one message holds at most (WIRE-5).
 const PAGE: usize = 256;
 
-/// How long a message with several events may become ("reliability and security", rule D6).
+/// How long a message with several events may become (D6).
 const MESSAGE_BYTES: usize = 1 << 20;
 
 /// How much is read at a time: about what the system takes at once for a client.

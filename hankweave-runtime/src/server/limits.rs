@@ -1,4 +1,4 @@
-//! How much of everything the server takes ("reliability and security", section 5).
+//! How much of everything the server takes (WIRE-29 to WIRE-34).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The socket: watching and commanding a run from other programs on this machine ("WebSocket protocol").
+//! The socket: watching and commanding a run from other programs on this machine (WIRE-1 to WIRE-34).
 //!
 //! ```text
 //! listen ─► head ─► gate ─► client (one task each) ─► session ─► commands (one task) ─► runner
@@ -6,7 +6,7 @@
 //!                    └► plain  └── outbox ◄── hub (one task) ◄── state manager
 //! ```
 //!
-//! What is refused is refused before the upgrade ("reliability and security", section 5). The hub never waits for a client: what a client
+//! What is refused is refused before the upgrade (WIRE-23 to WIRE-25). The hub never waits for a client: what a client
 //! does not read waits in its outbox, which has an end. Connecting starts nothing.
 
 mod attention;

@@ -1,4 +1,4 @@
-//! Where a request comes from and where it believes to be: what keeps web pages out ("reliability and security", section 5).
+//! Where a request comes from and where it believes to be: what keeps web pages out (WIRE-23, WIRE-24).
 
 use std::net::IpAddr;
 

@@ -50,7 +50,7 @@ impl Voice {
         json(&direct).into()
     }
 
-    /// The error after which nothing is recorded any more ("reliability and security", promise P5).
+    /// The error after which nothing is recorded any more (P5).
     pub(super) fn fatal(&self, message: String) -> Utf8Bytes {
         let error = Answer::Error {
             message,

@@ -1,4 +1,4 @@
-//! Who may come in: two secrets, one for everything and one for reading ("reliability and security", section 5).
+//! Who may come in: two secrets, one for everything and one for reading (WIRE-26).
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write as _};

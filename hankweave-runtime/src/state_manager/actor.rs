@@ -25,7 +25,7 @@ use crate::store::{LogBatch, StateLog};
 /// Events that share one sync at most.
 const MAX_BATCH: usize = 1_024;
 
-/// How long the last save may take ("reliability and security", rule D8).
+/// How long the last save may take (D8).
 pub(super) const LAST_SAVE: Duration = Duration::from_secs(5);
 
 pub(super) type Reply = oneshot::Sender<Result<Receipt, TransitionError>>;

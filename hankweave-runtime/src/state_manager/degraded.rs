@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::PersistenceError;
 
-/// The first failure of the disk, after which nothing is written any more ("reliability and security", promise P5); every clone
+/// The first failure of the disk, after which nothing is written any more (P5); every clone
 /// is the same.
 #[derive(Debug, Clone)]
 pub(super) struct Degraded(Arc<watch::Sender<Option<Arc<PersistenceError>>>>);

@@ -24,7 +24,7 @@ pub enum TransitionError {
     Stopped,
 }
 
-/// Why the state manager is degraded ("reliability and security", promise P5).
+/// Why the state manager is degraded (P5).
 #[derive(Debug, thiserror::Error)]
 pub enum PersistenceError {
     /// The log did not take an event.
@@ -56,7 +56,7 @@ pub enum LoadError {
     /// The log did not take the mark of the first snapshot.
     #[error("failed to append to state.log")]
     Log(#[source] std::io::Error),
-    /// Another version of hankweave wrote a state file, and this one does not read it ("reliability and security", rule D4). Nothing was
+    /// Another version of hankweave wrote a state file, and this one does not read it (D4). Nothing was
     /// changed.
     #[error("the state is of schema version {version}, which this version of hankweave does not read")]
     Version {

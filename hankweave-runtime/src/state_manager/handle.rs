@@ -46,7 +46,7 @@ pub struct StateManager {
     blocking: Blocking,
 }
 
-/// What the codons cost ("state model", section 9): skipped codons count nothing, sentinels are apart.
+/// What the codons cost (STATE-47): skipped codons count nothing, sentinels are apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CostFigures {
     /// All codons of all runs.
@@ -180,7 +180,7 @@ impl StateManager {
 
     /// Journals and publishes an event that does not change the document, in order with those that do.
     ///
-    /// Its ticket resolves when it is in the journal, which is synced at least every 200 ms ("reliability and security", rule D5).
+    /// Its ticket resolves when it is in the journal, which is synced at least every 200 ms (D5).
     pub async fn record(&self, event: Event) -> Ticket {
         let mut texts = EventTexts::default();
         match texts.push(&event) {
@@ -273,8 +273,7 @@ impl StateManager {
         self.degraded.clone()
     }
 
-    /// Records what waits, writes the last snapshot, and stops the task; within 5 seconds after the queue is empty
-    /// ("reliability and security", rule D8). Stopping twice is no error.
+    /// Records what waits, writes the last snapshot, and stops the task; within 5 seconds after the queue is empty (D8). Stopping twice is no error.
     ///
     /// # Errors
     ///

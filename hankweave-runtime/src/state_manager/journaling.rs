@@ -20,7 +20,7 @@ use super::{Parts, PersistenceError, Receipt};
 use crate::journal::{Batch, BatchWriter, EventTexts, JournalError};
 use crate::store::LogBatch;
 
-/// How long the journal may lack the sync ("reliability and security", rule D5).
+/// How long the journal may lack the sync (D5).
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Batches that may wait for the journal before the writer waits as well.

@@ -16,11 +16,11 @@ use crate::store::{
 };
 
 /// Numbers that are left out after an unclean end. More than are ever published without being synced, so that no
-/// subscriber sees a number twice ("reliability and security", promise P2). More as well than an agent can say between two syncs of a disk
+/// subscriber sees a number twice (P2). More as well than an agent can say between two syncs of a disk
 /// that does not hang, so that this alone makes nobody wait.
 pub(super) const SEQ_GAP: u64 = 100_000;
 
-/// What to do when recorded history exists and none of it can be used ("reliability and security", promise P6).
+/// What to do when recorded history exists and none of it can be used (P6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strictness {
     /// Start with an empty document; the caller warns the user.
@@ -222,7 +222,7 @@ fn first_snapshot(parts: &Parts, loaded: &mut Loaded, last_seq: u64) -> Result<(
     Ok(())
 }
 
-/// Makes the end of the journal durable and adds what a crash took from it and the log still has ("reliability and security", promise P7).
+/// Makes the end of the journal durable and adds what a crash took from it and the log still has (P7).
 ///
 /// The journal is synced before each snapshot, so only what is behind the loaded one can be missing or in doubt.
 fn complete_journal(

@@ -70,7 +70,7 @@ pub enum StateFileError {
 }
 
 impl StateFiles {
-    /// The files in `state_dir`. `guard` is the instance lock, which each save checks ("reliability and security", rule D7);
+    /// The files in `state_dir`. `guard` is the instance lock, which each save checks (D7);
     /// `None` when the user waived it.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, guard: Option<Arc<dyn HeldLock>>, state_dir: PathBuf) -> Self {
@@ -104,7 +104,7 @@ impl StateFiles {
         })
     }
 
-    /// Replaces state.json ("reliability and security", rules D1 and D2).
+    /// Replaces state.json (D1, D2).
     ///
     /// `keep_current` tells that the present state.json holds what this process loaded or wrote, so that it may become
     /// the backup. After a crash at any moment the old or the new document is there, and a good backup.
@@ -186,7 +186,7 @@ impl StateFiles {
         Ok(copy)
     }
 
-    /// Removes what an interrupted save left behind ("reliability and security", promise P9).
+    /// Removes what an interrupted save left behind (P9).
     ///
     /// # Errors
     ///

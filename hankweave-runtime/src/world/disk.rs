@@ -164,7 +164,7 @@ pub trait Disk: Send + Sync + Debug {
     /// What the system says, also when it is no directory.
     fn open_folder(&self, path: &Path) -> io::Result<Box<dyn Folder>>;
 
-    /// Takes the kernel's exclusive lock on a directory, without waiting ("reliability and security", rule L1).
+    /// Takes the kernel's exclusive lock on a directory, without waiting (L1).
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ pub trait AppendFile: Send + Debug {
     /// Length in bytes of what was written successfully.
     fn length(&self) -> u64;
 
-    /// Appends all of `bytes` or, as far as the disk still obeys, nothing ("reliability and security", rule D5).
+    /// Appends all of `bytes` or, as far as the disk still obeys, nothing (D5).
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ pub enum DirLock {
 /// A kernel lock on a directory; dropping it gives it back.
 pub trait HeldLock: Send + Sync + Debug {
     /// Whether the locked directory is still the one that its path leads to. It is not after someone moved or
-    /// replaced the directory; writing there would meet another owner ("reliability and security", rule D7).
+    /// replaced the directory; writing there would meet another owner (D7).
     fn still_guards(&self) -> bool;
 }
 
@@ -301,8 +301,7 @@ pub enum FileKind {
     Unknown,
 }
 
-/// Replaces a small file as a whole: after a crash the old or the new content is there, never a mixture
-/// ("reliability and security", rule D1).
+/// Replaces a small file as a whole: after a crash the old or the new content is there, never a mixture (D1).
 ///
 /// # Errors
 ///
@@ -314,7 +313,7 @@ pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
         .create_new(&temporary, bytes)
         .and_then(|()| disk.rename(&temporary, path));
     replaced.inspect_err(|_| {
-        // A full disk still lets us clean up ("reliability and security", promise P9); the error to report is the first.
+        // A full disk still lets us clean up (P9); the error to report is the first.
         let _ = remove_if_present(disk, &temporary);
     })?;
     disk.sync_dir(parent(path))

@@ -89,7 +89,7 @@ fn ignored_signals() -> u64 {
 /// The umask that the user had chosen, once it is no longer that of this process.
 static UMASK_OF_USER: OnceLock<u32> = OnceLock::new();
 
-/// Makes every new file and folder of this process private, also those that libraries make ("reliability and security", rule X5). For a program
+/// Makes every new file and folder of this process private, also those that libraries make (X5). For a program
 /// of its own, not for one that embeds the runtime: it concerns the whole process.
 pub fn make_new_files_private() {
     let before = umask(Mode::from_raw_mode(0o077));

@@ -2,8 +2,7 @@
 
 /// Answers what the operating system knows about processes and about this boot.
 ///
-/// A pid alone is reused; together with the time the process started and the boot it belongs to it names one process
-/// ("reliability and security", rules L2 and L5).
+/// A pid alone is reused; together with the time the process started and the boot it belongs to it names one process (L2, L5).
 pub trait Identity: Send + Sync + std::fmt::Debug {
     /// The pid of this process.
     fn pid(&self) -> u32;
@@ -19,7 +18,7 @@ pub trait Identity: Send + Sync + std::fmt::Debug {
     fn start_ticks(&self, pid: u32) -> Option<u64>;
 
     /// Whether process `pid` exists. Only the answer "no such process" counts as no: a process that we may not signal
-    /// is alive ("state model", section 7).
+    /// is alive (STATE-37).
     fn is_alive(&self, pid: u32) -> bool;
 }
 

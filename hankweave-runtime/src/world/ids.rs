@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 /// Makes identifiers that were never used before; a test gives them out in a fixed order.
 pub trait IdSource: Send + Sync + std::fmt::Debug {
-    /// A new run id in the documented form `<Unix milliseconds>-<base 36>-<base 36>` ("state model", section 1).
+    /// A new run id in the documented form `<Unix milliseconds>-<base 36>-<base 36>` (STATE-3).
     ///
-    /// The random part holds 62 bits, so that ids stay unique when the clock goes back ("reliability and security", rule D9).
+    /// The random part holds 62 bits, so that ids stay unique when the clock goes back (D9).
     fn run_id(&self, now: Timestamp) -> RunId;
 
     /// A new event id.
@@ -28,7 +28,7 @@ pub trait IdSource: Send + Sync + std::fmt::Debug {
     /// Random text for names of temporary files and for lock ids.
     fn nonce(&self) -> String;
 
-    /// 256 bits that nobody can guess ("reliability and security", section 5).
+    /// 256 bits that nobody can guess (WIRE-26).
     fn secret(&self) -> [u8; 32];
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 
-/// Names of variables with one of these words in them belong to secrets ("reliability and security", section 9).
+/// Names of variables with one of these words in them belong to secrets (X9).
 const WORDS: [&str; 6] = ["key", "token", "secret", "passw", "credential", "auth"];
 
 /// Shorter values would be found everywhere and protect nothing.
@@ -59,7 +59,8 @@ fn is_secret(name: &OsStr) -> bool {
 mod tests {
     use super::*;
 
-    /// "Reliability and security", section 9: the six words, in any case.
+    /// The six words, in any case.
+    // covers: X9
     #[test]
     fn values_are_secret_by_the_names_of_their_variables() {
         let secrets = Secrets::of([

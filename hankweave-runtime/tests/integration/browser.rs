@@ -1,4 +1,4 @@
-//! `hankweave run --open` ("command line", `run`; "reliability and security", section 5: the token is in no argument).
+//! `hankweave run --open` (WIRE-27).
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Budgets of real runs ("hank configuration", section 6; "runtime behaviour", sections 7 and 8).
+//! Budgets of real runs (HANK-30 to HANK-40).
 
 use hankweave_testing::{Finished, TestProject};
 use serde_json::{Value, json};

@@ -59,7 +59,8 @@ fn checkpoints_that_are_gone_are_told_and_left_out_of_the_way_back() {
     assert_eq!(codon(resumed, "three")["status"], "completed");
 }
 
-// "Execution thread", checkpoint validation: only what is gone is left out, and all of it is told.
+// Only what is gone is left out, and all of it is told.
+// covers: G10, STATE-56
 #[test]
 fn a_lost_checkpoint_hides_no_older_one_and_a_deleted_repository_has_none() {
     let project = project();
@@ -137,7 +138,7 @@ fn printed(project: &TestProject, code: i32, arguments: &[&str]) -> String {
     project.run(arguments).expect_code(code).stdout.clone()
 }
 
-/// "command line", `checkpoints`: list with type, codon, run, sha, time.
+// covers: CLI-13
 #[test]
 fn all_checkpoints_are_listed_newest_first() {
     let project = project();
@@ -190,7 +191,7 @@ fn all_checkpoints_are_listed_newest_first() {
     assert_eq!(project.files(), files, "looking changes nothing");
 }
 
-/// "command line", `checkpoints show SHA` and `checkpoints diff A B`.
+// covers: CLI-13
 #[test]
 fn a_checkpoint_is_shown_and_compared_by_the_beginning_of_its_name() {
     let project = project();
@@ -266,7 +267,7 @@ fn every_damaged_part_of_a_checkpoint_is_named() {
     assert_eq!(listed["checkpoints"][1]["missing"], true, "{listed:#}");
 }
 
-/// "command line", "General": every error says what was tried, and what to do next.
+// covers: CLI-3
 #[test]
 fn a_checkpoint_that_cannot_be_shown_is_told_from_one_that_does_not_exist() {
     let project = project();

@@ -228,7 +228,8 @@ fn validate_finds_mistakes_and_writes_nothing() {
     assert_eq!(project.files(), before);
 }
 
-/// Hank configuration, section 1, `requirements`: what a run would miss is shown, and the hank stays valid.
+/// What a run would miss is shown, and the hank stays valid.
+// covers: HANK-4
 #[test]
 fn validate_shows_what_a_run_would_miss() {
     let mut project = project();
@@ -325,7 +326,7 @@ fn the_hank_of_init_is_valid_without_a_warning() {
     );
 }
 
-/// Hank configuration, section 4.2: `.git` is left out of a copied folder, and that is told.
+// covers: HANK-15
 #[test]
 fn a_copied_folder_loses_its_git_files_and_that_is_told() {
     let project = project();
@@ -356,7 +357,7 @@ fn a_copied_folder_loses_its_git_files_and_that_is_told() {
     assert!(!project.directory().join("copied/.git").exists());
 }
 
-/// Hank configuration, section 8: a copy target that exists is a warning.
+// covers: HANK-13
 #[test]
 fn validate_warns_of_files_that_a_copy_would_replace() {
     let project = project();

@@ -1,4 +1,4 @@
-//! hankweave.json, the environment and `hankweave config` ("hank configuration", sections 10 and 11; "command line", "Environment").
+//! hankweave.json, the environment and `hankweave config` (HANK-56, HANK-57).
 
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ fn every_value_is_shown_with_where_it_came_from() {
     assert!(!project.directory().join(".hankweave").exists());
 }
 
-/// Section 10: a missing file is fine, an invalid one stops the start.
+// covers: HANK-56
 #[test]
 fn a_mistake_in_a_layer_stops_the_start_before_anything_is_made() {
     let mut project = project();

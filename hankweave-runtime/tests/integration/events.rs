@@ -1,4 +1,4 @@
-//! A run in which everything happens, as a client sees it on a real socket ("WebSocket protocol", "Events").
+//! A run in which everything happens, as a client sees it on a real socket (WIRE-15).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -186,7 +186,7 @@ fn check_data(guest: &Guest) {
     );
     assert_eq!(of(guest, "error")[0]["code"], "OUTPUT_FAILED");
 
-    // "Runtime behaviour", section 6, step 4: what was changed since it was copied is somebody's work and stays.
+    // What was changed since it was copied is somebody's work and stays (RUN-20).
     let cleanups = of(guest, "rollback.rigCleanup");
     let directories = json!(["copy-of-other", "copy-of-template"]);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Codons that go on until their context is full ("hank configuration", `exhaustWithPrompt`, `maxExtensions` and `autoCompact`).
+//! Codons that go on until their context is full (HANK-48, HANK-49).
 
 use std::fs;
 
@@ -133,7 +133,7 @@ fn a_full_context_ends_the_extensions_with_success() {
     assert_eq!((prompts(&project), &record["status"]), (2, &json!("completed")));
 }
 
-// "... the limit below, an error, a budget stop or a user interrupt": the status is that of "runtime behaviour", section 8.
+// covers: HANK-48
 #[test]
 fn an_error_ends_the_extensions_and_fails_the_codon_with_all_its_costs() {
     let (project, _, record) = run("fine\noverloaded\n", &json!({}), 1);

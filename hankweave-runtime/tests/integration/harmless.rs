@@ -1,4 +1,4 @@
-//! What agents, hanks, files and records say cannot steer a terminal or deceive who reads ("reliability and security", rule S9).
+//! What agents, hanks, files and records say cannot steer a terminal or deceive who reads (S9).
 
 use std::process::{Command, Stdio};
 

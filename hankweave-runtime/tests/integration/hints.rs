@@ -1,4 +1,4 @@
-//! Every hint is a whole command: what is printed is pasted into a shell, and does what it says ("command line", "General").
+//! Every hint is a whole command: what is printed is pasted into a shell, and does what it says (CLI-4).
 //!
 //! Names of folders are such as a shell or the command line would take for something else.
 

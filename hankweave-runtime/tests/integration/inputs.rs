@@ -1,4 +1,4 @@
-//! What agents are given: prompts, variables, environment, data ("hank configuration", sections 1, 2, 11 and 12; "command line", `--data`).
+//! What agents are given: prompts, variables, environment, data (HANK-4, HANK-8, RUN-7).
 
 use std::fs;
 
@@ -38,7 +38,7 @@ fn read(project: &TestProject, path: &str) -> String {
     fs::read_to_string(project.directory().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-// Hank configuration, sections 1, 2 and 12.
+// covers: HANK-8
 #[test]
 fn prompts_are_joined_filled_in_and_lose_their_front_matter_and_comments() {
     let project = project();
@@ -72,7 +72,8 @@ fn prompts_are_joined_filled_in_and_lose_their_front_matter_and_comments() {
     assert_eq!(started["data"]["promptMetadata"], metadata);
 }
 
-// Hank configuration, sections 1 and 11: a required variable may come as HANKWEAVE_X, and the agent gets it as X.
+// A required variable may come as HANKWEAVE_X, and the agent gets it as X.
+// covers: HANK-4
 #[test]
 fn requirements_are_missed_all_at_once_and_before_anything_is_made() {
     let mut project = project();
@@ -108,7 +109,7 @@ fn requirements_are_missed_all_at_once_and_before_anything_is_made() {
     assert_eq!(read(&project, "given.txt"), "flag given removed own");
 }
 
-// "Runtime behaviour", section 3, and "hank configuration", section 1.1, `dataHashTimeLimit`.
+// covers: RUN-8
 #[test]
 fn data_is_linked_and_a_run_goes_on_with_the_data_that_it_began_with() {
     let project = project();
@@ -177,7 +178,7 @@ fn data_that_cannot_be_linked_is_refused_with_a_hint() {
     assert_eq!(read(&project, "read_only_data_source"), "mine");
 }
 
-// Hank configuration, section 4.2: the `.gitignore` at the top of the hank, else built-in defaults; "reported as warnings and as an info event".
+// covers: HANK-15
 #[test]
 fn a_copy_leaves_out_what_the_hank_ignores_and_says_so() {
     let project = project();

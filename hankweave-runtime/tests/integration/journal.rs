@@ -1,4 +1,4 @@
-//! `hankweave journal`: the recorded events as JSON lines ("command line and on-disk contract").
+//! `hankweave journal`: the recorded events as JSON lines (CLI-12).
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -55,7 +55,8 @@ fn the_journal_is_printed_as_it_stands_from_any_place_and_by_type() {
     assert_eq!(project.files(), before);
 }
 
-/// "Reliability and security", promise P7: what is torn is told, the rest is printed, and the next run goes on behind it.
+/// What is torn is told, the rest is printed, and the next run goes on behind it.
+// covers: P7, CLI-12
 #[test]
 fn a_torn_line_is_told_and_healed_by_the_next_run() {
     let project = with_prompt("hello");

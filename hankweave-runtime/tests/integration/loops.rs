@@ -1,4 +1,4 @@
-//! Loops to their end ("runtime behaviour", section 7; "state model", section 8).
+//! Loops to their end (STATE-38 to STATE-46).
 
 use hankweave_testing::TestProject;
 use rustix::process::Signal;

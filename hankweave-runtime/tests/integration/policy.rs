@@ -1,4 +1,4 @@
-//! What a run does when a codon fails ("hank configuration", section 6.4).
+//! What a run does when a codon fails (HANK-41 to HANK-47).
 
 use hankweave_testing::TestProject;
 use rustix::process::Signal;

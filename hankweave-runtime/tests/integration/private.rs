@@ -25,7 +25,7 @@ fn all_below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// "Reliability and security", rule X5: whatever the umask, nothing below `.hankweave` is open to others.
+/// Whatever the umask, nothing below `.hankweave` is open to others.
 // covers: X5, S10
 #[test]
 fn everything_of_ours_belongs_to_this_user_alone() {
@@ -145,7 +145,8 @@ fn a_run_says_which_variables_of_the_hank_redirect_programs_or_traffic() {
     assert!(finished.stderr.contains(said), "{finished}");
 }
 
-/// "Reliability and security", section 9: what an agent says when it fails becomes an error text, and must not hold a secret.
+/// What an agent says when it fails becomes an error text, and must not hold a secret.
+// covers: X9
 #[test]
 fn secrets_of_the_environment_stand_in_no_error() {
     let mut project = project();
@@ -198,7 +199,7 @@ fn secrets_of_the_environment_stand_in_no_error() {
     );
 }
 
-/// "Command line", "Files in the execution directory", and "reliability and security", section 9: our own log tells where a run was, and no secret.
+// covers: CLI-20
 #[test]
 fn our_own_log_tells_where_a_run_was_and_no_secret() {
     let project = TestProject::new("/bin/sh");

@@ -1,4 +1,4 @@
-//! Clients that others wrote drive the built program ("WebSocket protocol"): Python, Node, and a browser. What is missing on this machine is skipped.
+//! Clients that others wrote drive the built program: Python, Node, and a browser. What is missing on this machine is skipped.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

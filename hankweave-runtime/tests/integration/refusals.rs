@@ -1,4 +1,4 @@
-//! Every refusal says what to type instead ("command line", "General").
+//! Every refusal says what to type instead (CLI-3).
 
 use std::fs;
 
@@ -92,7 +92,8 @@ fn refusals_name_the_command_that_works_also_from_another_folder() {
     assert!(status.contains(r"hankweave run 'it'\''s work'  "), "{status}");
 }
 
-// "hank configuration", section 4.3: what follows the end of a codon and is not done is seen, with the way to do it.
+// What follows the end of a codon and is not done is seen, with the way to do it.
+// covers: HANK-26
 #[test]
 fn results_that_were_not_handed_out_are_seen_in_the_status() {
     let project = project();

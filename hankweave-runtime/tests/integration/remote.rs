@@ -1,4 +1,4 @@
-//! Commands from another terminal to a live run: `attach`, `next`, `skip`, `stop`, `rollback` ("command line and on-disk contract").
+//! Commands from another terminal to a live run: `attach`, `next`, `skip`, `stop`, `rollback` (CLI-15).
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -154,7 +154,8 @@ fn an_address_that_is_none_is_told_without_its_token() {
     assert!(!nobody.stderr.contains("secret-of-mine"), "{nobody}");
 }
 
-/// "Command line", `attach --control`: keys on a terminal, which `script` makes; what takes files back is asked once more.
+/// Keys on a terminal, which `script` makes.
+// covers: CLI-15
 #[test]
 fn keys_on_a_terminal_command_a_run() {
     if Command::new("script").arg("--version").output().is_err() {

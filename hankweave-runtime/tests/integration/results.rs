@@ -1,4 +1,4 @@
-//! What follows the end of a codon: results and the archive ("hank configuration", sections 2, 3 and 4.3; "runtime behaviour", sections 6 and 14).
+//! What follows the end of a codon: results and the archive (HANK-24 to HANK-27).
 
 use std::fs;
 use std::path::Path;
@@ -314,7 +314,8 @@ fn files_that_cannot_be_archived_stay_and_are_told() {
     assert!(project.directory().join("a.tmp").exists());
 }
 
-// Hank configuration, section 4.1: `lastCopied` is the target of the latest copy of this codon, else the agent's workspace.
+// Without a copy `lastCopied` is the agent's workspace.
+// covers: HANK-22
 #[test]
 fn commands_run_where_the_last_copy_went() {
     let project = project();
@@ -343,7 +344,8 @@ fn commands_run_where_the_last_copy_went() {
     }
 }
 
-// "WebSocket protocol", `codon.start`, typed into the program.
+// Typed into the program.
+// covers: WIRE-12
 #[test]
 fn any_codon_can_be_started_from_the_terminal() {
     let project = TestProject::new("/bin/sh");
@@ -382,7 +384,8 @@ fn any_codon_can_be_started_from_the_terminal() {
     assert!(!project.directory().join("rig.txt").exists());
 }
 
-// "Reliability and security", X3: what is refused leaves nothing behind, also where the way to it is a link.
+// What is refused leaves nothing behind, also where the way to it is a link.
+// covers: X11
 #[test]
 fn an_output_directory_among_our_own_files_is_refused_and_not_made() {
     let project = project();

@@ -79,7 +79,8 @@ fn a_run_that_was_killed_is_recorded_as_crashed_and_the_work_goes_on() {
     );
 }
 
-// The sample of the founding document ends a run while a codon is open; another program may write such a file.
+// Another program may write a file in which a run ended while a codon was open.
+// covers: STATE-36
 #[test]
 fn a_codon_that_an_ended_run_left_open_is_closed_and_the_work_goes_on() {
     for status in ["completed", "failed", "crashed"] {

@@ -1,4 +1,4 @@
-//! Going back ("command line", `rollback`; "execution thread", "Choosing where to go back"; "runtime behaviour", section 6).
+//! Going back (CLI-16, STATE-57 to STATE-60, RUN-19).
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -264,7 +264,8 @@ fn every_checkpoint_that_is_listed_is_a_way_back() {
     assert_eq!(thread(&project).0, ["third", "second", "first"]);
 }
 
-// "WebSocket protocol", `rollback.completed`: the run that was left, and what people call the codon.
+// The run that was left, and what people call the codon.
+// covers: RUN-19
 #[test]
 fn a_rollback_tells_which_run_was_left_and_how_the_codon_is_called() {
     let project = done();
@@ -476,7 +477,8 @@ fn from_an_error_checkpoint_nothing_is_next_and_that_is_said() {
     assert_eq!(text(&project, "done.txt"), "one\ntwo\nthree\n");
 }
 
-// "Runtime behaviour", section 6, step 4, as in a live run; the hank is the one that ran last, wherever it lies.
+// As in a live run; the hank is the one that ran last, wherever it lies.
+// covers: RUN-6, RUN-20
 #[test]
 fn what_the_rigs_of_left_codons_had_copied_is_taken_out_unless_somebody_changed_it() {
     let project = project();

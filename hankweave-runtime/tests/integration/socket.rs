@@ -1,4 +1,4 @@
-//! Watching and commanding the built program over its socket ("WebSocket protocol"; "command line", `run`).
+//! Watching and commanding the built program over its socket (WIRE-1).
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ fn a_client_takes_a_run_through_its_codons() {
     for token in [&token, &reading] {
         assert!(!finished.stderr.contains(token.trim_end()), "{finished}");
     }
-    // "Reliability and security", section 5: the token is in no log, lock or journal, nor in what is printed for programs.
+    // The token is in no log, lock or journal, nor in what is printed for programs (WIRE-27).
     assert!(!finished.stdout.contains(token.trim_end()));
     for file in project.files() {
         let path = directory.parent().unwrap().join(&file);

@@ -1,4 +1,4 @@
-//! Going on, standing still and being told what to do ("runtime behaviour", sections 2 and 6; "command line", `run`).
+//! Going on, standing still and being told what to do (RUN-2, RUN-9).
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};

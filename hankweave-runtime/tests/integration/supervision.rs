@@ -100,7 +100,7 @@ fn only_codon(project: &TestProject) -> Value {
     codon(&project.state(&project.directory())["runs"][0], "a").clone()
 }
 
-/// "reliability and security", rule S1: sessions, descriptors, signals and the umask of children are the same, however
+/// Sessions, descriptors, signals and the umask of children are the same, however
 /// hankweave itself was started.
 // covers: S1
 #[test]
@@ -282,7 +282,7 @@ fn an_agent_that_is_killed_has_failed_with_128_and_its_signal() {
     assert!(message.contains("killed by signal 9"), "{message}");
 }
 
-/// The hank says how long an agent may say nothing ("hank configuration", `shimIdleTimeout`).
+/// The hank says how long an agent may say nothing (HANK-50).
 // covers: S6
 #[test]
 fn an_agent_that_is_silent_for_too_long_is_stopped_with_a_typed_reason() {

@@ -61,7 +61,7 @@ pub(crate) fn assert_checkpoint(project: &TestProject, execution: &Path, sha: &V
         .expect_code(0);
 }
 
-/// Asserts an amount of US dollars, which is never compared exactly (state model, section 1).
+/// Asserts an amount of US dollars, which is never compared exactly (STATE-2).
 #[track_caller]
 pub(crate) fn assert_usd(amount: &Value, expected: f64) {
     let amount = amount

@@ -58,7 +58,7 @@ fn read_events(bytes: &[u8]) -> Result<Vec<Value>, serde_json::Error> {
     serde_json::Deserializer::from_slice(bytes).into_iter().collect()
 }
 
-/// What `--format json` prints ("command line and on-disk contract", "JSON of the inspection commands").
+/// What `--format json` prints (CLI-10).
 #[derive(Serialize)]
 struct Applied<'a> {
     state: &'a HankweaveState,

@@ -47,7 +47,7 @@ pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<Exit
     }))
 }
 
-/// What `--format json` prints ("command line and on-disk contract", "JSON of the inspection commands").
+/// What `--format json` prints (CLI-9).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report<'a> {

@@ -24,7 +24,7 @@ use crate::screen::tell;
 use crate::world::disk::{Disk, RealDisk};
 use crate::world::environment::Environment;
 
-/// Reads, checks and shows; starts nothing and writes nothing ("reliability and security", rule X8).
+/// Reads, checks and shows; starts nothing and writes nothing (X8).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
     let mut loaded = hank_files::load(&args.hank).map_err(|error| super::run::hank_failure(&error))?;
     plan(&mut loaded, args)?;
@@ -71,7 +71,7 @@ fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a run in the folder of the hank would replace ("hank configuration", section 8: "copy target exists").
+/// What a run in the folder of the hank would replace (HANK-13).
 fn replaced(hank: &Hank, root: &Path) -> Vec<Problem> {
     let existing = copy_targets(hank).filter(|(_, to)| RealDisk.metadata(&root.join(to)).is_ok());
     existing
@@ -83,7 +83,7 @@ fn replaced(hank: &Hank, root: &Path) -> Vec<Problem> {
         .collect()
 }
 
-/// What a run here would refuse to start without; the hank itself may be sound ("hank configuration", section 1: `requirements`).
+/// What a run here would refuse to start without; the hank itself may be sound (HANK-4).
 fn missing(hank: &Hank) -> Vec<Problem> {
     let missing = missing_requirements(hank, &Environment::of_process(), &RealDisk);
     missing

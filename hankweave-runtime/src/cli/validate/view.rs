@@ -29,7 +29,7 @@ pub(super) struct CodonView<'a> {
     /// What it may use, each time it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) budget: Option<&'a CodonBudget>,
-    /// Variables it sets that redirect programs or traffic ("reliability and security", rule S8).
+    /// Variables it sets that redirect programs or traffic (S8).
     pub(super) redirects: Vec<&'a str>,
     /// What the rig copies.
     pub(super) copies: Vec<String>,

@@ -28,7 +28,7 @@ pub struct ProcessHost {
     limits: ProcessLimits,
 }
 
-/// Bounds on what an agent may print ("reliability and security", rules S4 and S9).
+/// Bounds on what an agent may print (S4, S9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessLimits {
     /// Longest line that is read, in bytes; a longer one is only told by its length. 1 MiB.

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 pub(super) enum Line<'c> {
     /// The line without its line break, invalid UTF-8 replaced.
     Text(Cow<'c, str>),
-    /// The line was longer than the limit ("reliability and security", rule S9).
+    /// The line was longer than the limit (S9).
     TooLong {
         /// Its length in bytes.
         bytes: u64,

@@ -21,7 +21,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Makes a new file at `path`, or at the next free name behind it: `x.log`, `x-2.log`, and so on. It did not exist before, so
-    /// that no link is followed ("reliability and security", rules S10 and X5).
+    /// that no link is followed (S10, X5).
     pub(super) fn create(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Self> {
         disk.make_private_dirs(parent(path))?;
         let mut attempt = 1;

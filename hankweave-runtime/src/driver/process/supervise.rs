@@ -2,7 +2,7 @@
 //!
 //! Three things happen side by side: the *pump* reads the output; the *scribe*, on a thread of its own, writes it into the log, reads its lines
 //! for whoever listens, and may wait for both, and then the pump waits as well; the *watch* waits for the end or a stop and never waits for a
-//! listener. The end of the process, not of its output, is the end of the agent ("reliability and security", rule S4).
+//! listener. The end of the process, not of its output, is the end of the agent (S4).
 
 use std::io;
 use std::time::Duration;

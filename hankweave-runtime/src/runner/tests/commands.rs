@@ -1,4 +1,4 @@
-//! Commands to a live run ("WebSocket protocol", "Commands").
+//! Commands to a live run (WIRE-12, WIRE-13).
 
 use std::collections::VecDeque;
 use std::sync::Arc as Shared;
@@ -340,7 +340,7 @@ fn start(id: &str, skip_rig: bool) -> Command {
     }
 }
 
-/// "WebSocket protocol", `codon.start`: any entry of the plan; a new run only when the codon has ended in the current one.
+// covers: WIRE-12
 #[tokio::test]
 async fn any_codon_of_the_plan_can_be_started_and_what_follows_it_is_next() {
     let mut stage = Stage::new(&["one", "two", "three"]);

@@ -1,4 +1,4 @@
-//! Who comes in and what they may do ("WebSocket protocol", "Handshake" and "Who may send what").
+//! Who comes in and what they may do (WIRE-2, WIRE-6).
 
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Error;
@@ -72,7 +72,7 @@ async fn nothing_is_done_or_told_before_the_handshake() {
     live.stop().await;
 }
 
-// "Reliability and security", section 5: connecting never starts work.
+// covers: WIRE-1
 #[tokio::test]
 async fn connecting_starts_nothing() {
     let live = live(waiting(&["one"])).await;

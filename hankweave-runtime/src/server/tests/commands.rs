@@ -1,4 +1,4 @@
-//! Every command on a real socket ("WebSocket protocol", "Commands").
+//! Every command on a real socket (WIRE-12, WIRE-13).
 
 use hankweave_core::codon::CodonStatus;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Events of the run on a real socket ("WebSocket protocol", "Events" and "Ordering").
+//! Events of the run on a real socket (WIRE-15, WIRE-16).
 
 use serde_json::{Value, json};
 

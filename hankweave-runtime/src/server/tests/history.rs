@@ -1,4 +1,4 @@
-//! Nothing is lost and nothing comes twice ("WebSocket protocol", "History"; "reliability and security", promise P2).
+//! Nothing is lost and nothing comes twice (WIRE-4, WIRE-5, P2).
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What clients may cost ("reliability and security", section 5, row F13).
+//! What clients may cost (F13).
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What is answered without an upgrade ("reliability and security", section 5).
+//! What is answered without an upgrade (WIRE-28).
 
 use super::guest::exchange;
 use super::*;

@@ -1,4 +1,4 @@
-//! What a copy of a folder of the hank leaves out ("hank configuration", section 4.2).
+//! What a copy of a folder of the hank leaves out (HANK-15).
 
 use std::ffi::OsStr;
 use std::io::{self, Read};

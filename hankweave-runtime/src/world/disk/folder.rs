@@ -1,7 +1,7 @@
 //! Trees that belong to others: the hank's folder and the agent's workspace.
 //!
 //! A [`Folder`] is an open directory. Each step names one entry of it and follows no link, so nobody can swap a folder for a
-//! link between the check and the use ("reliability and security", rules X2 and X3).
+//! link between the check and the use (X2, X3).
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! Where an operation on a path happens: beneath `.hankweave` no link is followed on the way ("reliability and security", rule X5).
+//! Where an operation on a path happens: beneath `.hankweave` no link is followed on the way (X5).
 //!
 //! Whoever can write into the state directory could put a link in the place of a folder of ours, and what we write would appear elsewhere. So what
 //! lies in there is reached name by name from the open directory. Other paths are the user's, whose links count.

@@ -43,8 +43,8 @@ impl ChildSpawner {
         Self::default()
     }
 
-    /// A spawner that makes this process the parent of descendants whose own parent has ended, and reaps them
-    /// ("reliability and security", rule S2). Only for a program that starts all its children with it.
+    /// A spawner that makes this process the parent of descendants whose own parent has ended, and reaps them (S2).
+    /// Only for a program that starts all its children with it.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ struct ChildControl {
     asked: OnceLock<Instant>,
 }
 
-/// From the first signal to the end of the sweep ("reliability and security", rule S3), with a little left for the rest.
+/// From the first signal to the end of the sweep (S3), with a little left for the rest.
 const WHOLE_STOP: Duration = Duration::from_millis(9_500);
 
 impl ProcessControl for ChildControl {

@@ -7,9 +7,9 @@ use crate::world::environment::Environment;
 
 /// The environment of a child: everything inherited that is not on the deny list, what is meant for children alone, and `own` laid over both.
 ///
-/// Not passed on ("reliability and security", rule S8): `HANKWEAVE_*`, among it the server's token; `GIT_*`, which would
+/// Not passed on (S8): `HANKWEAVE_*`, among it the server's token; `GIT_*`, which would
 /// point the child's git at another repository; `LD_PRELOAD`. `HANKWEAVE_NAME=value` sets `NAME` for children, and takes it away from them when the
-/// value is `unset`, unless the name is one of hankweave's own or on the deny list ("hank configuration", section 11). What `own` says applies as
+/// value is `unset`, unless the name is one of hankweave's own or on the deny list (HANK-59). What `own` says applies as
 /// written.
 pub fn environment(inherited: &Environment, own: &BTreeMap<String, String>) -> BTreeMap<OsString, OsString> {
     let passed_on = inherited.iter().filter(|(name, _)| !is_denied(name));
@@ -30,7 +30,7 @@ pub fn environment(inherited: &Environment, own: &BTreeMap<String, String>) -> B
 
 const PREFIX: &str = "HANKWEAVE_";
 
-/// What follows the prefix in hankweave's own variables ("command line and on-disk contract", "Environment"), and in those that it sets for agents.
+/// What follows the prefix in hankweave's own variables (CLI-21), and in those that it sets for agents.
 const OWN: [&str; 10] = [
     "EXECUTION",
     "PORT",
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(names, ["GITHUB_ACTOR", "GIT_PAGER", "PATH"]);
     }
 
-    // Hank configuration, section 11: `HANKWEAVE_<NAME>=v` sets NAME for the agent, `unset` removes it.
+    // covers: HANK-59
     #[test]
     fn variables_can_be_set_and_unset_for_children_alone_but_never_to_our_own_secrets() {
         let inherited = Environment::from_iter([

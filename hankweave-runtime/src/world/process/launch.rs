@@ -52,7 +52,7 @@ pub(super) struct Launched {
     pub(super) stderr: OwnedFd,
 }
 
-/// Starts a program as "reliability and security", rule S1, wants: in a session of its own, ended when the thread that starts it is, with
+/// Starts a program as S1 wants: in a session of its own, ended when the thread that starts it is, with
 /// nothing inherited but the three standard descriptors, default signals and umask 077.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! [`Spawner`] is the seam; [`ChildSpawner`] is the operating system's side of it. A child always has its own session
 //! and carries a marker in its environment, because killing its group is not enough: agents run their tools
-//! in sessions of their own ("agent streams", signals and children; "reliability and security", section 6).
+//! in sessions of their own (AGENT-14, S1 to S4).
 //!
 //! This part needs Linux: it reads `/proc` and waits with pidfds.
 

@@ -12,7 +12,7 @@ use super::{GroupSignal, ProcessControl};
 /// the sweep, a stop takes at most ten seconds.
 const KILL_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Ends a process: SIGTERM to its group, `grace`, SIGKILL to its group ("reliability and security", rule S3). The
+/// Ends a process: SIGTERM to its group, `grace`, SIGKILL to its group (S3). The
 /// caller sweeps afterwards.
 ///
 /// # Errors

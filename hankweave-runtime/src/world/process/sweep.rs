@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{MARKER_VARIABLE, SPARED_MARKER};
 
-/// How long a sweep may take in any case: a part of the ten seconds of a whole stop ("reliability and security", rule S3).
+/// How long a sweep may take in any case: a part of the ten seconds of a whole stop (S3).
 pub(super) const DEADLINE: Duration = Duration::from_millis(2_500);
 
 /// How often the process table is read while killed processes disappear.
