@@ -108,7 +108,7 @@ mod tests {
         assert!(!entry.codon.continues_previous());
     }
 
-    // "Reliability and security", section 9: state and journal reach clients that may only read.
+    // covers: X10
     #[test]
     fn of_variables_the_plan_keeps_the_names_alone() {
         let stored = r#"{"codon":{"id":"a","env":{"API_KEY":"sesame","OTHER":"sesame"}},"codonId":"a"}"#;

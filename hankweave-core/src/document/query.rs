@@ -19,8 +19,7 @@ impl HankweaveState {
         self.run(self.current_run_id.as_ref()?)
     }
 
-    /// The runs that are recorded as running, newest first. With the instance lock in hand they have crashed
-    /// ("reliability and security", rule L4).
+    /// The runs that are recorded as running, newest first. With the instance lock in hand they have crashed (L4).
     pub fn running_runs(&self) -> impl Iterator<Item = &RunRecord> {
         self.runs
             .iter()
@@ -55,7 +54,7 @@ impl HankweaveState {
             .filter(|sha| !sha.is_blank())
     }
 
-    /// What all codons of all runs cost ("state model", section 9); a walk over the whole history.
+    /// What all codons of all runs cost (STATE-48); a walk over the whole history.
     #[must_use]
     pub fn total_cost(&self) -> Usd {
         self.runs.iter().map(|run| run.codon_cost()).sum()

@@ -1,4 +1,4 @@
-//! Walking back from a run to the fresh run that it came from ("execution thread", "Building, step by step").
+//! Walking back from a run to the fresh run that it came from (STATE-49).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -97,8 +97,7 @@ impl<'a> Iterator for Walk<'a> {
     }
 }
 
-/// How many codons of `parent`, from its first, belong to the thread of a run that continues it at `source`
-/// ("execution thread", step 6 and "Repeated ids in one run").
+/// How many codons of `parent`, from its first, belong to the thread of a run that continues it at `source` (STATE-50 to STATE-52).
 fn inherited(parent: &RunRecord, source: &ContinuationSource) -> usize {
     let Some(after) = &source.after_codon else {
         return 0;
