@@ -114,7 +114,9 @@ fn the_texts_of_schemas_cite_nothing_that_a_reader_cannot_open() {
         match value {
             Value::Object(object) => {
                 if let Some(text) = object.get("description").and_then(Value::as_str) {
-                    for unreadable in ["section ", "[`", "](", "::", "(STATE-", "(HANK-", "(RUN-", "(WIRE-"] {
+                    for unreadable in [
+                        "section ", "[`", "](", "::", "(STATE-", "(HANK-", "(RUN-", "(WIRE-",
+                    ] {
                         assert!(!text.contains(unreadable), "{unreadable:?} in {text:?}");
                     }
                 }
