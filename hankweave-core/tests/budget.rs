@@ -147,7 +147,7 @@ fn without_a_budget_nothing_is_limited() {
     );
 }
 
-// 6.3, dollars, shared: "all that remains".
+// covers: HANK-31
 #[test]
 fn in_a_shared_pool_whoever_comes_first_may_use_all_that_remains() {
     let hank = hank(&json!({"maxDollars": 2}), &[free("a"), free("b"), free("c")]);
@@ -159,8 +159,7 @@ fn in_a_shared_pool_whoever_comes_first_may_use_all_that_remains() {
     assert_dollars(ask(&story, &hank, "c"), 0.0);
 }
 
-// 6.3, dollars, proportional: "share x ceiling, at most what remains; without a share: (1 - sum of shares) x ceiling, divided by the
-// not-yet-run children without share and without own cap".
+// covers: HANK-32
 #[test]
 fn in_a_proportional_pool_what_is_left_flows_back() {
     let budget = json!({"maxDollars": 10, "allocation": "proportional", "shares": {"a": 0.5}});
@@ -189,7 +188,7 @@ fn a_share_is_at_most_what_remains() {
     assert_dollars(ask(&story, &hank, "b"), 2.0);
 }
 
-// 6.3, dollars, strict: "earlier children count at max(their allocation, actual)".
+// covers: HANK-32
 #[test]
 fn in_a_strict_pool_what_is_left_goes_to_nobody() {
     let budget = |allocation: &str| json!({"maxDollars": 10, "allocation": allocation, "shares": {"a": 0.8}});
@@ -203,7 +202,7 @@ fn in_a_strict_pool_what_is_left_goes_to_nobody() {
     }
 }
 
-// 6.3, own maxDollars: "a further ceiling, never a raise".
+// covers: HANK-33
 #[test]
 fn a_limit_of_its_own_only_lowers_what_a_codon_may_use() {
     for (own, expected) in [(1.0, 1.0), (5.0, 2.0)] {
@@ -217,8 +216,7 @@ fn a_limit_of_its_own_only_lowers_what_a_codon_may_use() {
     assert_dollars(ask(&begun(&alone), &alone, "a"), 3.0);
 }
 
-// 6.3, inside a loop: "loop envelope = min(loop cap, hank's allocation for the loop, remaining); codon caps apply per iteration; result also
-// capped by what the hank has left".
+// covers: HANK-34
 #[test]
 fn a_loop_has_an_envelope_for_all_its_iterations() {
     let inner = [codon("b", &json!({"maxDollars": 0.75})), free("c")];
@@ -257,7 +255,8 @@ fn the_codons_of_a_loop_share_its_envelope_over_all_iterations() {
     assert_dollars(ask(&story, &hank, "c#1"), 2.0);
 }
 
-// 6.3, time: "min(codon cap, loop remaining, hank remaining)". In a story a second passes with every event.
+// In a story a second passes with every event.
+// covers: HANK-35
 #[test]
 fn time_is_the_least_of_what_codon_loop_and_hank_have_left() {
     let seconds = |limits: Limits| limits.time.map(|time| time.as_secs());
@@ -338,7 +337,8 @@ fn a_clock_that_was_set_decides_nothing() {
     }
 }
 
-// 6.3, time: "on a continuation, time of earlier runs is subtracted"; the time after a crash belongs to no run.
+// The time after a crash belongs to no run.
+// covers: HANK-39
 #[test]
 fn the_time_of_earlier_runs_counts_and_that_between_them_does_not() {
     let hank = hank(&json!({"maxTimeSeconds": 100}), &[free("a"), free("b")]);
@@ -366,7 +366,8 @@ fn the_time_of_earlier_runs_counts_and_that_between_them_does_not() {
     );
 }
 
-// 6.3, output and context tokens: of one execution, so another try has them all again.
+// Another try has them all again.
+// covers: HANK-36
 #[test]
 fn token_limits_are_those_of_the_codon_for_every_execution() {
     let hank = hank(
@@ -378,7 +379,7 @@ fn token_limits_are_those_of_the_codon_for_every_execution() {
     assert_eq!((found.output_tokens, found.context_tokens), (Some(7), Some(9)));
 }
 
-// 6.1, onExceeded: "Order: codon, loop, hank".
+// covers: HANK-38
 #[test]
 fn the_innermost_word_decides_what_follows_a_limit() {
     let policy = |whole: Option<&str>, around: Option<&str>, own: Option<&str>| {
@@ -403,7 +404,7 @@ fn the_innermost_word_decides_what_follows_a_limit() {
     );
 }
 
-// 6.1, onExceeded: `complete` is the "default of codons and loops", `pause` that of "the whole hank and of --max-cost, --max-time".
+// covers: HANK-38
 #[test]
 fn where_nobody_says_anything_the_whole_pauses_and_everything_else_is_done() {
     let cost = BudgetExceeded::Cost {
@@ -556,7 +557,8 @@ fn the_summary_tells_what_each_codon_might_use_and_what_it_used() {
     assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
 }
 
-/// A limit that was reached is on record, and ends the loop of its codon (runtime-behaviour.md 7, step 1).
+/// A limit that was reached is on record, and ends the loop of its codon.
+// covers: STATE-41
 #[test]
 fn a_reached_limit_is_recorded_and_ends_the_loop() {
     let hank = hank(

@@ -74,7 +74,7 @@ fn assert_blocked(decision: &Decision) {
     );
 }
 
-// hank-config.md 6.4, row `abort`: both kinds of reasons stop the run.
+// covers: HANK-41
 #[test]
 fn abort_stops_at_every_failure_and_is_the_default() {
     for hank in [hank(&json!({})), hank(&json!({"onFailure": "abort"}))] {
@@ -85,7 +85,7 @@ fn abort_stops_at_every_failure_and_is_the_default() {
     }
 }
 
-// hank-config.md 6.4, row `ignore`: both kinds of reasons go on, and a run whose last codon failed so has done everything.
+// covers: HANK-44
 #[test]
 fn ignore_goes_on_after_every_failure() {
     let hank = hank(&json!({"onFailure": "ignore"}));
@@ -95,7 +95,7 @@ fn ignore_goes_on_after_every_failure() {
     }
 }
 
-// hank-config.md 6.4, row `retry`, reason permanent.
+// covers: HANK-42
 #[test]
 fn a_permanent_failure_is_not_tried_again() {
     let hank = retrying(&json!({}));
@@ -103,7 +103,7 @@ fn a_permanent_failure_is_not_tried_again() {
     assert_blocked(&ask(&fails(begun(&hank), &reason), &hank));
 }
 
-// hank-config.md 6.4, row `retry`: up to maxAttempts, the delay doubles and is clamped to maxDelayMs.
+// covers: HANK-42
 #[test]
 fn a_retriable_failure_is_tried_again_with_growing_delays_until_the_tries_are_used_up() {
     let hank = retrying(&json!({"maxAttempts": 4, "delayMs": 1000, "maxDelayMs": 5000}));
@@ -129,7 +129,7 @@ fn without_a_configuration_there_are_three_retries_after_one_two_and_four_second
     assert_blocked(&ask(&fails(story, &overloaded()), &hank));
 }
 
-// hank-config.md 6.4: a hint of the provider counts, is clamped too, and is ignored above an hour.
+// covers: HANK-43
 #[test]
 fn a_hint_of_the_provider_replaces_the_delay() {
     let hank = retrying(&json!({"delayMs": 1000, "maxDelayMs": 60000}));

@@ -61,7 +61,8 @@ fn a_log_that_does_not_continue_a_file_makes_it_unusable() {
     assert_eq!(recovered.primary_problems[0].kind, ProblemKind::CorruptedData);
 }
 
-// Row 14: an absent primary is damage as well.
+// An absent primary is damage as well.
+// covers: P6
 #[test]
 fn without_a_usable_primary_the_backup_is_taken() {
     let story = story();
@@ -73,7 +74,8 @@ fn without_a_usable_primary_the_backup_is_taken() {
     }
 }
 
-// Row 13: a document whose current run is missing is not continued.
+// A document whose current run is missing is not continued.
+// covers: P6
 #[test]
 fn a_missing_current_run_falls_back_to_the_backup() {
     let story = story();

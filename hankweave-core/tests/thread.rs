@@ -59,7 +59,7 @@ fn broken() -> Story {
         .run_fails()
 }
 
-// Building, step 1; edge cases, first row.
+// covers: STATE-49
 #[test]
 fn without_a_run_the_thread_is_empty() {
     let empty = check(&story(), &[], None);
@@ -71,7 +71,7 @@ fn without_a_run_the_thread_is_empty() {
     assert_eq!((unknown.total_runs, unknown.next_codon_id), (0, None));
 }
 
-// Building, steps 2 to 5.
+// covers: STATE-49
 #[test]
 fn a_fresh_run_is_its_own_thread_newest_first() {
     let story = story()
@@ -91,7 +91,8 @@ fn a_fresh_run_is_its_own_thread_newest_first() {
     assert_eq!((older.total_runs, older.codons.len()), (1, 0));
 }
 
-// Building, steps 6 and 7: the four cases.
+// The four cases.
+// covers: STATE-50
 #[test]
 fn a_continuation_takes_over_what_came_before_its_point() {
     let normal = broken()
@@ -110,7 +111,8 @@ fn a_continuation_takes_over_what_came_before_its_point() {
     check(&broken_reference, &["r1/c", "r1/b", "r1/a"], None);
 }
 
-// Building, steps 3 and 8: a run is visited once. No story can tell this, so the document is bent.
+// No story can tell this, so the document is bent.
+// covers: STATE-49
 #[test]
 fn runs_that_continue_each_other_are_visited_once() {
     let story = broken()
@@ -129,7 +131,7 @@ fn runs_that_continue_each_other_are_visited_once() {
     assert_eq!((thread.codons.len(), thread.total_runs), (1, 1));
 }
 
-// "Repeated ids in one run".
+// covers: STATE-52
 #[test]
 fn a_retry_in_a_run_belongs_to_the_thread() {
     let retried = story()
@@ -151,7 +153,7 @@ fn a_retry_in_a_run_belongs_to_the_thread() {
     assert!(check(&rig_of_the_second, &["r1/b", "r1/a"], None).failed);
 }
 
-// "`hasRunningCodon`" and "`failed`".
+// covers: STATE-53
 #[test]
 fn only_the_newest_codon_decides_whether_the_thread_failed() {
     let ignored = story().fresh("r1").codon("a", Failed).codon("b", Completed);
@@ -255,7 +257,7 @@ fn a_continuation_from_the_beginning_of_a_continuation_shows_the_grandparent() {
     assert_eq!((thread.total_runs, thread.codons[0].run_index), (3, 2));
 }
 
-// "Which session to continue".
+// covers: STATE-55
 #[test]
 fn a_session_is_taken_up_from_the_newest_record_that_has_one() {
     let session = |story: &Story, id: &str| {
@@ -305,7 +307,7 @@ fn known(shas: &[&str]) -> HashSet<CheckpointSha> {
     shas.iter().map(|sha| CheckpointSha::new(*sha)).collect()
 }
 
-// "Validated checkpoints".
+// covers: STATE-56
 #[test]
 fn checkpoints_are_listed_in_order_and_only_those_that_exist() {
     let story = broken();
@@ -327,7 +329,7 @@ fn checkpoints_are_listed_in_order_and_only_those_that_exist() {
     );
 }
 
-// "Choosing where to go back": the last success.
+// covers: STATE-57
 #[test]
 fn the_last_success_is_the_newest_completed_codon_with_its_checkpoint() {
     let place = |shas: &[&str]| {
@@ -345,7 +347,8 @@ fn the_last_success_is_the_newest_completed_codon_with_its_checkpoint() {
     assert_eq!(place(&[]), None);
 }
 
-// "Choosing where to go back": a run never goes on behind the failure that blocks it.
+// A run never goes on behind the failure that blocks it.
+// covers: STATE-60
 #[test]
 fn a_blocked_thread_resumes_in_front_of_its_failure_or_anew() {
     let resumed = |shas: &[&str]| build(broken().state(), None, Some(&known(shas))).resume(true);
@@ -358,7 +361,7 @@ fn a_blocked_thread_resumes_in_front_of_its_failure_or_anew() {
     assert_eq!(resumed(&["c-end"]), Resume::Fresh);
 }
 
-// "Choosing where to go back": to a codon, to a SHA.
+// covers: STATE-58
 #[test]
 fn the_way_back_leads_to_a_codon_or_a_commit() {
     let story = broken().fresh("r2").codon("a other", Completed);
@@ -460,7 +463,7 @@ fn kept_files_stand_behind_the_checkpoint_that_they_were_made_from() {
     assert_eq!(stands("unknown"), None);
 }
 
-// "Choosing where to go back": can continue from.
+// covers: STATE-64
 #[test]
 fn a_run_can_be_continued_from_its_beginning_and_from_what_completed() {
     let story = broken();
@@ -491,7 +494,8 @@ fn a_missing_parent_ends_the_walk_and_is_not_counted() {
     assert_eq!(check(&orphan, &["r2/b"], Some("c")).total_runs, 1);
 }
 
-// "Repeated ids in one run", last sentence: the same id in a parent and in its child.
+// The same id in a parent and in its child.
+// covers: STATE-52
 #[test]
 fn a_codon_that_ran_again_in_a_child_run_is_in_the_thread_twice() {
     let again = broken()
@@ -514,7 +518,8 @@ fn an_empty_checkpoint_is_never_a_rig_setup_continuation() {
     );
 }
 
-// "`hasRunningCodon`": in whatever run, even a crashed one. No story can tell this.
+// In whatever run, even a crashed one. No story can tell this.
+// covers: STATE-53
 #[test]
 fn an_open_codon_of_an_older_run_still_runs() {
     let story = broken()
@@ -576,7 +581,8 @@ proptest! {
     }
 }
 
-// "The run created afterwards": until it exists, the thread is the one that it will have.
+// Until the next run exists, the thread is the one that it will have.
+// covers: STATE-59
 #[test]
 fn a_pending_way_back_is_where_the_thread_ends() {
     let story = broken();
@@ -611,7 +617,8 @@ fn what_is_left_is_the_newest_checkpoint_of_the_run_or_the_one_it_began_with() {
     assert_eq!(at(&as_they_are).as_deref(), Some("b-end"));
 }
 
-// "Continue from crash point", and `codon.redo`: the files stay, the newest codon runs again.
+// The files stay, the newest codon runs again.
+// covers: RUN-3
 #[test]
 fn the_newest_codon_can_be_run_again_with_the_files_as_they_are() {
     let again = |story: &Story| thread(story).again().unwrap();

@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(meter.exceeded(Duration::from_secs(elapsed)), exceeded);
     }
 
-    // hank-config.md 6.3: "Exceeded when used >= limit".
+    // covers: HANK-37
     #[test]
     fn a_limit_is_reached_when_no_less_than_it_is_used() {
         let limits = Limits {
@@ -135,7 +135,7 @@ mod tests {
         check(limits, &[], 2, Some(BudgetExceeded::Duration { limit, used }));
     }
 
-    // hank-config.md 6.3: output tokens are "per execution, cumulative".
+    // covers: HANK-36
     #[test]
     fn output_tokens_are_counted_together() {
         let limits = Limits {
@@ -152,7 +152,8 @@ mod tests {
         );
     }
 
-    // hank-config.md 6.3: context tokens are the "largest input+output of a single turn"; what comes from the cache is read as well.
+    // What comes from the cache is read as well.
+    // covers: HANK-36
     #[test]
     fn context_tokens_are_those_of_the_largest_turn() {
         let limits = Limits {

@@ -144,13 +144,13 @@ mod tests {
         assert_eq!(found.collect::<Vec<_>>(), expected, "{allocation:?}");
     }
 
-    // hank-config.md 6.3, row "dollars, shared".
+    // covers: HANK-31
     #[test]
     fn in_a_shared_pool_nobody_has_a_part() {
         assert_eq!(pool(Shared, &[child(None, false, 0)]).allotted(0), None);
     }
 
-    // hank-config.md 6.3, row "dollars, proportional".
+    // covers: HANK-32
     #[test]
     fn shares_are_shares_of_the_whole_and_the_others_divide_the_rest() {
         check(
@@ -174,7 +174,7 @@ mod tests {
         );
     }
 
-    // hank-config.md 6.3, row "dollars, strict": "earlier children count at max(their allocation, actual)".
+    // covers: HANK-32
     #[test]
     fn strictly_what_a_child_leaves_goes_to_nobody() {
         let thirds = [

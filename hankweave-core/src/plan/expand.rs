@@ -393,7 +393,7 @@ mod tests {
         ));
     }
 
-    // runtime-behaviour.md 7, step 1: a budget ends every loop.
+    // covers: STATE-41
     #[test]
     fn a_budget_that_is_used_up_ends_its_loop_and_drops_the_rest_of_the_iteration() {
         for terminate_on in [THREE_TIMES, UNTIL_FULL] {

@@ -379,7 +379,8 @@ mod tests {
         }
     }
 
-    // "Moved to `rigArchive/<codonId>/`": with their paths, and what became empty goes.
+    // What became empty goes.
+    // covers: HANK-27
     #[test]
     fn files_move_away_and_back_with_their_paths() {
         let stage = Stage::new();

@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(link, Path::new("sub/a.txt"));
     }
 
-    // "A name clash is renamed `<stem>_<n>_<timestamp>` unless overwrite mode."
+    // covers: HANK-25
     #[test]
     fn what_is_there_stays_unless_it_is_to_be_replaced() {
         let mut stage = Stage::new();

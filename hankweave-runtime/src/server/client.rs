@@ -288,7 +288,7 @@ impl Client {
         }
     }
 
-    /// "Order of checks": handshake first, because nobody else is told what a command looks like.
+    /// The handshake first (WIRE-2), because nobody else is told what a command looks like.
     fn read_command(&mut self, command: RawCommand) {
         let (id, name) = (command.id().map(str::to_owned), command.name().map(str::to_owned));
         let checked = match self.mode {

@@ -137,7 +137,7 @@ impl Hands {
                 self.shutdown.request(StopCause::Request);
                 Ok(ack(Outcome::ShuttingDown))
             }
-            // "A second one while it lasts escalates to a forced one."
+            // A second one while it lasts forces.
             Wanted::ServerShutdown { .. } | Wanted::ServerForceShutdown { .. } => {
                 self.shutdown.force();
                 Ok(ack(Outcome::ShuttingDown))

@@ -168,7 +168,8 @@ async fn a_fresh_directory_begins_with_an_empty_document() {
     life.end().await;
 }
 
-// "State machine", cost tracking: absolute costs, and getters that walk through no history.
+// Absolute costs, and getters that walk through no history.
+// covers: STATE-48
 #[tokio::test(start_paused = true)]
 async fn costs_are_told_with_the_time_of_the_last_one() {
     let folder = folder();

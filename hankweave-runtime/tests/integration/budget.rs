@@ -83,7 +83,7 @@ fn statuses(run: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-// hank-config.md 6.1, onExceeded `complete`: "the codon counts as completed and the plan goes on"; 6.3: "stopped with SIGTERM".
+// covers: HANK-37, HANK-38
 #[test]
 fn an_agent_that_spends_too_much_is_stopped_and_its_work_counts() {
     let project = project();
@@ -129,7 +129,7 @@ fn an_agent_that_spends_too_much_is_stopped_and_its_work_counts() {
     assert_eq!(status["budget"], summary);
 }
 
-// hank-config.md 6.1, onExceeded `fail`: "non-retriable failure, then `onFailure`".
+// covers: HANK-38
 #[test]
 fn a_budget_may_be_a_reason_to_fail_and_no_policy_tries_that_again() {
     for (policy, code, ran) in [
@@ -161,7 +161,8 @@ fn a_budget_may_be_a_reason_to_fail_and_no_policy_tries_that_again() {
     }
 }
 
-// hank-config.md 6.3: time is enforced "independently of messages".
+// Time is enforced independently of messages.
+// covers: HANK-35
 #[test]
 fn an_agent_that_says_nothing_is_stopped_when_its_time_is_over() {
     let project = project();
@@ -191,7 +192,8 @@ fn an_agent_that_says_nothing_is_stopped_when_its_time_is_over() {
     assert!(finished.stderr.contains(" --max-time "), "{finished}");
 }
 
-// hank-config.md 6.1, onExceeded: `pause` is the "default of the whole hank and of --max-cost"; "the run ends with exit 3 and goes on from there with more".
+// The run ends with exit code 3 and goes on from there with more.
+// covers: HANK-38
 #[test]
 fn a_used_up_ceiling_pauses_and_more_money_lets_the_agent_go_on_in_its_session() {
     let project = project();
@@ -283,7 +285,8 @@ fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
     assert_eq!(statuses(&state(&project)["runs"][0]), [("a", "failed")]);
 }
 
-// hank-config.md 6.3, time: a limit holds from the first record on, not only while the agent works; what has no work yet is skipped, or fails.
+// What has no work yet is skipped, or fails.
+// covers: HANK-35
 #[test]
 fn the_time_of_a_codon_runs_while_its_rig_is_set_up_and_its_agent_starts() {
     let project = project();
@@ -328,7 +331,7 @@ fn the_time_of_a_codon_runs_while_its_rig_is_set_up_and_its_agent_starts() {
     }
 }
 
-// hank-config.md 6.1: `validate` shows who may use what, for people and for programs.
+// covers: CLI-7
 #[test]
 fn validate_shows_the_budgets_of_hank_loops_and_codons() {
     let project = project();
@@ -362,7 +365,7 @@ fn validate_shows_the_budgets_of_hank_loops_and_codons() {
     assert_eq!(document["codons"][1]["budget"]["onExceeded"], "fail");
 }
 
-// hank-config.md 6.3, output and context tokens.
+// covers: HANK-36
 #[test]
 fn tokens_are_limited_by_what_the_agent_reports() {
     let project = project();
@@ -466,7 +469,7 @@ fn every_try_of_a_codon_is_paid_from_the_same_budget() {
     );
 }
 
-// runtime-behaviour.md 7, step 1: "budget exceeded … = drop the rest of this iteration, stop the loop".
+// covers: STATE-41
 #[test]
 fn the_budget_of_a_loop_ends_it_and_the_plan_goes_on_behind_it() {
     let project = project();
@@ -502,7 +505,7 @@ fn the_budget_of_a_loop_ends_it_and_the_plan_goes_on_behind_it() {
     assert_eq!(iterations, [(json!(0), json!(false)), (json!(1), json!(true))]);
 }
 
-// hank-config.md 6.2: contradictions are errors, found before anything is touched.
+// covers: HANK-28
 #[test]
 fn budgets_that_contradict_each_other_are_refused_before_anything_is_touched() {
     for (budget, words) in [

@@ -117,7 +117,8 @@ fn a_codon_is_extended_in_the_same_session_as_often_as_it_says() {
     assert_eq!(fs::read_dir(logs.path()).unwrap().count(), 1);
 }
 
-// "until the context is full": on overflow, or at the boundary of a compaction where that is allowed.
+// On overflow, or at the boundary of a compaction where that is allowed.
+// covers: HANK-48
 #[test]
 fn a_full_context_ends_the_extensions_with_success() {
     let (project, finished, record) = run("fine\nfine\nfull\n", &json!({}), 0);

@@ -183,7 +183,7 @@ fn a_stop_in_the_middle_of_an_iteration_loses_no_iteration() {
     }
 }
 
-// runtime-behaviour.md 7: "overflow error results …, automatic compaction boundary, synthetic output-limit message".
+// covers: STATE-40, AGENT-11
 #[test]
 fn a_loop_ends_when_its_agent_runs_out_of_context_however_it_says_so() {
     for shape in ["too long", "length exceeded", "output limit", "compacted"] {
@@ -213,8 +213,8 @@ fn a_loop_ends_when_its_agent_runs_out_of_context_however_it_says_so() {
     }
 }
 
-// runtime-behaviour.md 7: "In an iterationLimit loop or a plain codon an overflow error is a permanent failure"; a shortened conversation is
-// none.
+// A shortened conversation is no failure.
+// covers: RUN-10
 #[test]
 fn in_a_loop_with_a_limit_a_full_context_is_a_permanent_failure() {
     let project = project();
@@ -243,7 +243,7 @@ fn project_of_compaction() -> TestProject {
     project
 }
 
-// runtime-behaviour.md 7: "failed-ignored codons advance the loop too".
+// covers: STATE-42
 #[test]
 fn an_ignored_failure_advances_the_loop() {
     let project = project();

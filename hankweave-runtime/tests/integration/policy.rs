@@ -141,7 +141,8 @@ fn a_run_that_was_killed_while_it_waited_goes_on_counting() {
     );
 }
 
-// "a run whose last codon failed-ignored ends `completed`": nothing blocks then.
+// Nothing blocks then.
+// covers: HANK-44
 #[test]
 fn a_plan_that_ended_with_an_ignored_failure_has_ended_and_is_not_blocked() {
     let project = project();

@@ -78,7 +78,8 @@ fn state(project: &TestProject) -> Value {
     project.state(&project.directory())
 }
 
-// runtime-behaviour.md 8, final status: "user skip = skipped"; the session of a skipped codon that had said something goes on.
+// The session of a skipped codon that had said something goes on.
+// covers: RUN-10, STATE-55
 #[test]
 fn an_agent_that_works_can_be_skipped_and_its_session_goes_on() {
     let lanes = json!([
@@ -109,7 +110,7 @@ fn an_agent_that_works_can_be_skipped_and_its_session_goes_on() {
     assert_usd(&next["finalCost"], 0.0045);
 }
 
-// runtime-behaviour.md 8, final status: "force-stopped = failed"; websocket-protocol.md, `codon.forceStop`.
+// covers: RUN-13
 #[test]
 fn an_agent_that_works_can_be_stopped_by_force() {
     let Some((project, server)) = stage("/bin/sh", json!({"turns": endless()})) else {
@@ -170,7 +171,8 @@ fn a_run_that_was_terminated_goes_on_with_the_session_of_the_last_success() {
     assert_usd(&cut_off["partialCost"], MESSAGE);
 }
 
-// runtime-behaviour.md 7, context-exceeded shapes, as the real program has them.
+// As the real program has it.
+// covers: AGENT-11
 #[test]
 fn a_loop_until_the_context_is_full_ends_with_the_real_overflow() {
     let full = json!({"error": {"status": 400, "type": "invalid_request_error", "code": "context_length_exceeded",
@@ -211,7 +213,8 @@ fn a_loop_until_the_context_is_full_ends_with_the_real_overflow() {
     assert_eq!(codon(run, "end")["status"], "completed");
 }
 
-// runtime-behaviour.md 9: both are failures that another try may mend.
+// Both are failures that another try may mend.
+// covers: AGENT-9
 #[test]
 fn an_overloaded_model_and_a_dropped_connection_are_tried_again() {
     let overloaded =
@@ -238,7 +241,8 @@ fn an_overloaded_model_and_a_dropped_connection_are_tried_again() {
     }
 }
 
-// hank-config.md 6.3: the agent is stopped, by its own limit or by ours, and says what it has used.
+// The agent is stopped, by its own limit or by ours, and says what it has used.
+// covers: HANK-37
 #[test]
 fn a_budget_stops_the_real_agent_in_the_middle_of_a_turn() {
     let Some((project, server)) = stage("", json!({"turns": endless()})) else {

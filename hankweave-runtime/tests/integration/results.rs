@@ -40,7 +40,7 @@ fn events(finished: &hankweave_testing::Finished, wanted: &str) -> Vec<Value> {
         .collect()
 }
 
-// "Groups in order; each: beforeCopy commands, then copy from the agent workspace keeping the relative path."
+// covers: HANK-24
 #[test]
 fn results_are_copied_in_groups_behind_their_commands() {
     let project = project();
@@ -84,7 +84,7 @@ fn results_are_copied_in_groups_behind_their_commands() {
     assert_eq!(read(out.join("done.txt")), "only\nonly\nonly\nonly\n");
 }
 
-// "Any failure here fails the run (exit 1) and stops the remaining groups"; the next start hands out what is missing.
+// covers: HANK-26
 #[test]
 fn results_that_cannot_be_handed_out_fail_the_run_and_are_handed_out_by_the_next_start() {
     let project = project();
@@ -161,7 +161,8 @@ fn an_output_directory_that_cannot_be_is_refused_before_anything_runs() {
     assert!(!listed.stdout.contains("inside"), "{listed}");
 }
 
-// "Moved to `rigArchive/<codonId>/` after success and after output publication"; a loop's own patterns count once, when it terminates.
+// A loop's own patterns count once, when it terminates.
+// covers: HANK-27
 #[test]
 fn what_served_its_purpose_is_moved_away_and_comes_back_with_a_rollback() {
     let project = project();

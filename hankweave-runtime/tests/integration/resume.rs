@@ -125,7 +125,8 @@ fn a_codon_that_an_ended_run_left_open_is_closed_and_the_work_goes_on() {
     }
 }
 
-// "Crash recovery": back to the beginning brings the files back as well, and what was there is kept.
+// What was there is kept.
+// covers: RUN-4
 #[test]
 fn back_to_the_beginning_means_its_files_too() {
     let project = project();

@@ -151,7 +151,7 @@ fn a_codon_is_gone_back_to_and_the_next_run_goes_on_behind_it() {
     );
 }
 
-// "the run created afterwards": the id is written for a rig-setup target as well.
+// covers: STATE-59
 #[test]
 fn from_its_rig_setup_checkpoint_a_codon_runs_again_without_its_rig() {
     let project = done();
@@ -183,7 +183,7 @@ fn from_its_rig_setup_checkpoint_a_codon_runs_again_without_its_rig() {
     );
 }
 
-// "to a SHA": any unique prefix; "last success".
+// covers: STATE-57, STATE-58
 #[test]
 fn a_prefix_of_a_sha_and_the_last_success_are_ways_back_too() {
     let project = done();
@@ -210,7 +210,7 @@ fn a_prefix_of_a_sha_and_the_last_success_are_ways_back_too() {
     assert_eq!(shown.expect_code(0).stdout, "scribbled over");
 }
 
-// "State file": the initial checkpoint is the reset to factory; "what was there is kept in" a safety checkpoint, which is a way back like any other.
+// What was there is kept in a safety checkpoint, which is a way back like any other.
 #[test]
 fn every_checkpoint_that_is_listed_is_a_way_back() {
     let project = done();
@@ -288,7 +288,8 @@ fn a_rollback_tells_which_run_was_left_and_how_the_codon_is_called() {
     assert_eq!(told("rollback.codonCheckpoint")["codonName"], "The first");
 }
 
-// "State machine": `CheckpointCreated` records a checkpoint whenever a commit is created for one.
+// Whenever a commit is made for a codon.
+// covers: STATE-30
 #[test]
 fn every_checkpoint_of_a_codon_has_its_event() {
     let project = done();
@@ -322,7 +323,8 @@ fn every_checkpoint_of_a_codon_has_its_event() {
     );
 }
 
-// "Execution flow": the example of a rig makes a folder and copies into the one around it.
+// A rig may make a folder and copy into the one around it.
+// covers: HANK-21
 #[test]
 fn a_rig_copies_into_a_folder_that_is_there_and_replaces_it_only_when_asked_to() {
     let project = project();
@@ -450,7 +452,8 @@ fn a_link_planted_in_the_way_is_replaced_and_not_followed() {
     assert!(directory.join("done.txt").symlink_metadata().unwrap().is_file());
 }
 
-// "Consequence to know": an error checkpoint makes the failed codon the newest one, and nothing is next.
+// An error checkpoint makes the failed codon the newest one, and nothing is next.
+// covers: STATE-54
 #[test]
 fn from_an_error_checkpoint_nothing_is_next_and_that_is_said() {
     let project = project();

@@ -78,7 +78,8 @@ fn a_client_takes_a_run_through_its_codons() {
     }
 }
 
-// "A second one while it lasts escalates to a forced one": exit code 1, and nothing is left behind.
+// A second stop forces: exit code 1, and nothing is left behind.
+// covers: CLI-1, P9
 #[test]
 fn a_forced_end_has_its_own_exit_code() {
     for names in [
@@ -151,7 +152,8 @@ for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do cp most.txt "n$n.txt"; do
 echo '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done"}'
 "#;
 
-// "Content on request or by option", with limits for each file and for all that are told at once.
+// With limits for each file and for all that are told at once.
+// covers: WIRE-18
 #[test]
 fn clients_get_the_content_of_files_where_the_run_was_told_so() {
     for flag in [None, Some("--file-contents")] {

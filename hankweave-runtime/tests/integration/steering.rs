@@ -50,7 +50,7 @@ fn after_a_failure_the_flag_decides_where_nobody_can_be_asked() {
     }
 }
 
-// "Nothing confirmed: keep a snapshot of the files, then start over."
+// covers: RUN-4
 #[test]
 fn what_an_earlier_run_left_is_saved_before_everything_starts_over() {
     let project = broken();

@@ -140,7 +140,8 @@ async fn a_running_codon_is_skipped_and_the_next_one_starts() {
     );
 }
 
-// "codon becomes failed at once: exit code -1, reason unknown, retriable"; nothing starts by itself afterwards, a redo opens a new run.
+// Nothing starts by itself afterwards, a redo opens a new run.
+// covers: RUN-13
 #[tokio::test]
 async fn a_codon_that_was_stopped_by_force_waits_for_a_redo() {
     let mut stage = Stage::new(&["one", "wait"]);
@@ -221,7 +222,8 @@ async fn without_autostart_every_codon_waits_for_its_command() {
     assert_eq!(outcome.result, RunResult::Stopped(StopCause::Request));
 }
 
-// "Rollback order of events": the old run ends, the new one goes on with reason rollback; then idle, or the next codon.
+// The old run ends, the new one goes on with reason rollback; then idle, or the next codon.
+// covers: RUN-19
 #[tokio::test]
 async fn a_live_run_goes_back_and_on_again() {
     let mut stage = Stage::new(&["one", "two"]);
@@ -273,7 +275,7 @@ async fn after_a_forced_stop_a_run_with_autostart_goes_back_and_starts_by_itself
     assert_eq!(live.task.await.unwrap().unwrap().result, RunResult::Completed);
 }
 
-// hank-config.md 6.4, row `abort`, reason retriable: stay alive and wait for a manual retry, unless nobody is there.
+// covers: HANK-41
 #[tokio::test]
 async fn a_failure_that_could_be_mended_keeps_an_attended_run_alive() {
     let mut stage = Stage::new(&["fail"]);
@@ -310,7 +312,8 @@ async fn a_retry_that_waits_can_be_hastened_and_called_off() {
     );
 }
 
-// "Crash recovery": both offers, decided by an option where nobody can be asked.
+// Both offers, decided by an option where nobody can be asked.
+// covers: RUN-2
 #[tokio::test]
 async fn after_a_failure_a_run_goes_back_or_on_from_where_it_stopped() {
     for (recovery, done, reason) in [

@@ -48,7 +48,7 @@ async fn a_handshake_is_answered_with_who_the_client_and_the_server_are() {
     live.stop().await;
 }
 
-// "Before the handshake nothing is delivered, and any other message gets the error."
+// covers: WIRE-2
 #[tokio::test]
 async fn nothing_is_done_or_told_before_the_handshake() {
     let live = live(waiting(&["one"])).await;
@@ -121,7 +121,7 @@ async fn a_reader_changes_nothing() {
     live.stop().await;
 }
 
-// "Always allowed, also in readonly mode": but not with a token that is only for reading.
+// covers: WIRE-7
 #[tokio::test]
 async fn a_token_for_reading_allows_no_more_whatever_is_asked_for() {
     let live = live(waiting(&["one"])).await;

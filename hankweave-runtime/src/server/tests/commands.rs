@@ -77,7 +77,7 @@ async fn a_run_is_taken_through_its_codons_by_commands() {
     live.stop().await;
 }
 
-// "If it already ended in the current run, the run is completed and a continuation run (reason retry) is opened first."
+// covers: WIRE-12
 #[tokio::test]
 async fn any_codon_of_the_plan_is_started_on_command() {
     let live = live(waiting(&["one", "two"])).await;
@@ -259,7 +259,8 @@ async fn the_server_is_stopped_in_order_and_says_good_bye() {
     assert_eq!(outcome.result, RunResult::Stopped(StopCause::Request));
 }
 
-// "kill the agent, close everything, exit code 1"
+// Exit code 1.
+// covers: WIRE-13
 #[tokio::test]
 async fn the_server_is_stopped_by_force() {
     let live = live(Project::new(&["wait"])).await;
@@ -311,7 +312,7 @@ async fn a_message_that_is_no_command_is_answered_and_harms_nothing() {
     live.stop().await;
 }
 
-// "Codon failure: … unless the failure is retriable and a client can act (then it stays up)."
+// covers: HANK-41
 #[tokio::test]
 async fn a_failure_waits_for_a_client_that_can_act() {
     let live = live(Project::new(&["wait fail"])).await;

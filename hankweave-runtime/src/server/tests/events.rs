@@ -99,7 +99,7 @@ async fn files_that_change_are_told_before_the_codon_ends() {
     live.stop().await;
 }
 
-// "Rollback order of events."
+// covers: RUN-19
 #[tokio::test]
 async fn a_rollback_is_told_step_by_step() {
     let live = live(waiting(&["one", "two", "three"])).await;

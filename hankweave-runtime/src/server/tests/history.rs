@@ -153,7 +153,8 @@ async fn history_comes_in_batches_and_live_events_between_them() {
     live.stop().await;
 }
 
-// "Exits when the plan is finished (a second after the last event has been delivered)", with code 1001.
+// With code 1001, a second after the last event.
+// covers: WIRE-21
 #[tokio::test]
 async fn clients_see_the_end_of_a_run_before_it_leaves() {
     let live = live(Project::new(&["wait"])).await;
