@@ -152,12 +152,11 @@ fn lines_of_the_program() -> Vec<(String, String)> {
     lines
 }
 
-/// `docs/reliability.md` shows each fault by tests, `docs/steering.md` each rule, `docs/protocol.md` each event and command: each link is a name in backticks and the file that must have
+/// `docs/reliability.md` shows each fault by tests, `docs/protocol.md` each event and command: each link is a name in backticks and the file that must have
 /// a test of that name.
 #[test]
 fn every_test_that_a_page_names_exists() {
     check_page("reliability.md");
-    check_page("steering.md");
     check_page("protocol.md");
 }
 
@@ -210,7 +209,6 @@ fn every_planted_defect_fits_the_code_and_names_a_test() {
     #[derive(serde::Deserialize)]
     struct Defect {
         name: String,
-        rule: String,
         file: String,
         find: String,
         replace: String,
@@ -238,46 +236,8 @@ fn every_planted_defect_fits_the_code_and_names_a_test() {
             "{name}: {} has no test {test}",
             defect.r#in
         );
-        assert!(
-            ids_in(&defect.rule).count() == 1,
-            "{name}: `{}` is no rule",
-            defect.rule
-        );
     }
     assert!(defects.len() >= 15, "{} defects are planted", defects.len());
-}
-
-/// Every rule of "reliability and security" is named by a test, in a line that begins with `// covers:`.
-#[test]
-fn every_rule_is_named_by_a_test() {
-    let rules = [('P', 10), ('D', 10), ('L', 6), ('S', 10), ('G', 10), ('X', 8)];
-    let all = rules
-        .into_iter()
-        .flat_map(|(letter, last)| (1..=last).map(move |number| format!("{letter}{number}")));
-    let mut missing: BTreeSet<String> = all.collect();
-    // Archives and hanks from elsewhere, of which X7 speaks, are not supported.
-    missing.remove("X7");
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for folder in ["hankweave-core", "hankweave-runtime"] {
-        for file in sources_below(&workspace.join(folder)) {
-            let text = fs::read_to_string(&file).expect("sources are text");
-            for named in text
-                .lines()
-                .filter_map(|line| line.trim_start().strip_prefix("// covers:"))
-            {
-                missing.retain(|id| ids_in(named).all(|named| named != id));
-            }
-        }
-    }
-    assert!(missing.is_empty(), "no test names {missing:?}");
-}
-
-/// The ids of rules and faults in a list.
-fn ids_in(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',').map(str::trim).filter(|id| {
-        let number = id.strip_prefix(['P', 'D', 'L', 'S', 'G', 'X', 'F']);
-        number.is_some_and(|number| number.parse::<u8>().is_ok())
-    })
 }
 
 /// For each module at the top of the crate what it names of the others, and one place where it does.

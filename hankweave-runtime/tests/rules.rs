@@ -1,0 +1,192 @@
+//! The rules of `docs/rules`: whatever is cited is there, and each rule has its code and its tests.
+
+#![expect(clippy::disallowed_methods, reason = "reads the repository")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Ids of this form are `STATE-12`.
+const LONG: [&str; 6] = ["STATE", "HANK", "RUN", "AGENT", "WIRE", "CLI"];
+
+/// Ids of this form are `P1`.
+const SHORT: [char; 7] = ['P', 'D', 'L', 'S', 'G', 'X', 'F'];
+
+/// Documents that this repository does not hold, and that nobody who reads it can open.
+const ELSEWHERE: [&str; 10] = [
+    "state model",
+    "reliability and security",
+    "hank configuration",
+    "hank config",
+    "runtime behaviour",
+    "command line",
+    "execution thread",
+    "websocket protocol",
+    "agent streams",
+    "task system",
+];
+
+#[test]
+fn every_rule_has_code_and_tests_that_exist() {
+    let sources = files(&["rs"]);
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (id, line) in rules() {
+        if !seen.insert(id.clone()) {
+            wrong.push(format!("{id} is the id of two rules"));
+        }
+        let (tests, code): (Vec<Link>, Vec<Link>) = links(&line).into_iter().partition(|link| link.is_test);
+        if code.is_empty() || tests.is_empty() {
+            wrong.push(format!(
+                "{id} has {} links to code and {} to tests",
+                code.len(),
+                tests.len()
+            ));
+        }
+        for link in code.iter().chain(&tests) {
+            match fs::read_to_string(root().join("docs/rules").join(&link.path)) {
+                Err(error) => wrong.push(format!("{id}: {}: {error}", link.path)),
+                Ok(text) if link.is_test && !defines(&text, &link.name) => {
+                    wrong.push(format!("{id}: {} has no test {}", link.path, link.name));
+                }
+                Ok(_) => continue,
+            }
+            let now = sources
+                .iter()
+                .find(|(_, text)| link.is_test && defines(text, &link.name));
+            wrong.extend(now.map(|(place, _)| format!("    it is in {place}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen.len() > 200, "{} rules are read", seen.len());
+}
+
+#[test]
+fn every_rule_that_is_cited_is_there() {
+    let rules: BTreeSet<String> = rules().into_iter().map(|(id, _)| id).collect();
+    let mut wrong = Vec::new();
+    for (place, text) in files(&["rs", "md", "json", "py", "html", "toml"]) {
+        for (number, line) in (1..).zip(text.lines()) {
+            let words = line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+            let unknown = words.filter(|word| is_id(word) && !rules.contains(*word));
+            wrong.extend(unknown.map(|id| format!("{place}:{number}: there is no rule {id}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn nothing_cites_what_a_reader_cannot_open() {
+    let mut wrong = Vec::new();
+    for (place, text) in files(&["rs", "md", "json", "py", "html", "toml", "snap"]) {
+        if place == file!() {
+            continue;
+        }
+        for (number, line) in (1..).zip(text.lines()) {
+            let is_source = Path::new(&place)
+                .extension()
+                .is_some_and(|extension| extension == "rs");
+            let told = match is_source {
+                true => line.split_once("//").map_or("", |(_, comment)| comment),
+                false => line,
+            };
+            let told = told.to_lowercase();
+            let is_cited = |name: &&str| {
+                let file = format!("{}.md", name.replace(' ', "-"));
+                let forms = [
+                    format!("\"{name}\", "),
+                    format!("\"{name}\")"),
+                    format!("{name}, section"),
+                ];
+                forms.iter().any(|form| told.contains(form))
+                    || (*name != ELSEWHERE[5] && told.contains(&file))
+            };
+            if told.contains("founding document") || ELSEWHERE.iter().any(|name| is_cited(&name)) {
+                wrong.push(format!(
+                    "{place}:{number}: cite a rule of docs/rules: {}",
+                    line.trim()
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Every rule as it stands on its page: its id and its line.
+fn rules() -> Vec<(String, String)> {
+    let pages = files(&["md"])
+        .into_iter()
+        .filter(|(place, _)| place.starts_with("docs/rules/"));
+    let lines = pages.flat_map(|(_, text)| text.lines().map(str::to_owned).collect::<Vec<_>>());
+    lines
+        .filter_map(|line| {
+            let (id, _) = line.strip_prefix("- **")?.split_once("**")?;
+            is_id(id).then(|| (id.to_owned(), line.clone()))
+        })
+        .collect()
+}
+
+/// A link of a rule; those to tests have the name of the test in backticks.
+struct Link {
+    is_test: bool,
+    name: String,
+    path: String,
+}
+
+fn links(line: &str) -> Vec<Link> {
+    let link = |part: &str| {
+        let (name, rest) = part.split_once("](")?;
+        Some(Link {
+            is_test: name.starts_with('`'),
+            name: name.trim_matches('`').to_owned(),
+            path: rest.split_once(')')?.0.to_owned(),
+        })
+    };
+    line.split('[').skip(1).filter_map(link).collect()
+}
+
+fn defines(text: &str, test: &str) -> bool {
+    text.contains(&format!("fn {test}("))
+}
+
+fn is_id(word: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match word.split_once('-') {
+        Some((page, number)) => LONG.contains(&page) && is_number(number),
+        None => word.len() <= 3 && word.strip_prefix(SHORT).is_some_and(is_number),
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The files of the repository that end so, by their places in it. Recorded data is left out.
+fn files(endings: &[&str]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("folders are readable") {
+            let path = entry.expect("folders are readable").path();
+            let name = path
+                .file_name()
+                .expect("an entry has a name")
+                .to_string_lossy()
+                .into_owned();
+            if path.is_dir() {
+                let is_left_out = ["target", "fixtures", "corpus", "node_modules"].contains(&name.as_str());
+                if !is_left_out && !name.starts_with('.') {
+                    folders.push(path);
+                }
+            } else if endings.iter().any(|ending| name.ends_with(&format!(".{ending}"))) {
+                let place = path.strip_prefix(root()).expect("it was found there");
+                let text = fs::read(&path).expect("files are readable");
+                found.push((
+                    place.display().to_string(),
+                    String::from_utf8_lossy(&text).into_owned(),
+                ));
+            }
+        }
+    }
+    found
+}
