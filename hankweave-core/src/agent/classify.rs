@@ -20,7 +20,7 @@ pub struct Classification {
 /// Classifies `text`, the words of an agent or a provider; blank text means that there are none.
 ///
 /// `had_session` says whether the agent got as far as having a session: without one, a failure nobody knows
-/// is taken for a wrong set-up, and not tried again.
+/// is taken for a wrong set-up, and not tried again (AGENT-10).
 #[must_use]
 pub fn classify(text: &str, had_session: bool) -> Classification {
     let text = text.to_lowercase();

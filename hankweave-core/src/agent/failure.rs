@@ -1,4 +1,4 @@
-//! Why something failed, as the state document records it.
+//! Why something failed, as the state document records it (STATE-11).
 
 use serde::{Deserialize, Serialize};
 

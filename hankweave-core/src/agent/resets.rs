@@ -1,4 +1,4 @@
-//! When the usage limit of a provider ends, as its words say it.
+//! When the usage limit of a provider ends, as its words say it (AGENT-12).
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;

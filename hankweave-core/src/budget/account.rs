@@ -1,4 +1,4 @@
-//! What was used before a moment of a history.
+//! What was used before a moment of a history (HANK-39).
 
 use std::collections::HashMap;
 use std::time::Duration;

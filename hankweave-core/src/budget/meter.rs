@@ -1,4 +1,4 @@
-//! What an agent has used so far.
+//! What an agent has used so far (HANK-36, HANK-37).
 
 use std::time::Duration;
 

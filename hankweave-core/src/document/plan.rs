@@ -40,7 +40,7 @@ fn without_values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<Stri
     Ok(codon)
 }
 
-/// Keeps of the variables their names.
+/// Keeps of the variables their names (X10).
 fn conceal(codon: &mut Map<String, Value>) {
     let variables = codon.get_mut("env").and_then(Value::as_object_mut);
     for (_, value) in variables.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! One run: one life of the server.
+//! One run: one life of the server (STATE-6, STATE-7).
 
 use std::borrow::Cow;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The document as a whole.
+//! The document as a whole (STATE-5).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

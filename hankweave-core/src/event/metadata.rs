@@ -1,7 +1,7 @@
 //! The border between a transition's metadata as the events carry it and the typed transition.
 //!
 //! The documented metadata has its own names (`checkpointSha` for three different checkpoint fields) and its own rules (a blank completion checkpoint, a `failedDuring`
-//! earlier than `from`), so it is a format of its own (STATE-16).
+//! earlier than `from`), so it is a format of its own (STATE-16, STATE-17).
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

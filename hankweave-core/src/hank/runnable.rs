@@ -1,4 +1,4 @@
-//! What a run refuses although the hank is well written, because nobody here can do it, and what it can do only in part.
+//! What a run refuses although the hank is well written, because nobody here can do it, and what it can do only in part (HANK-6).
 
 use super::agent::{AgentChoice, agent_for_model};
 use super::document::{CodonConfig, Hank, HankItem};

@@ -1,4 +1,4 @@
-//! What the runner does next, as one pure function over the document.
+//! What the runner does next, as one pure function over the document (STATE-44).
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub enum BlockedBy {
     FailedCodon(CodonId),
     /// The run continues one that the document does not hold, so nobody knows where it stands.
     MissingParent,
-    /// The plan and the hank do not fit together, because hank.json was changed.
+    /// The plan and the hank do not fit together, because hank.json was changed (STATE-45).
     ChangedHank(ExpandError),
 }
 
@@ -160,7 +160,7 @@ fn planned(state: &HankweaveState, id: &CodonId) -> Result<Box<PlanEntry>, Block
         .ok_or_else(|| BlockedBy::ChangedHank(ExpandError::UnknownCodon(id.clone())))
 }
 
-/// What follows a codon that has ended and does not block.
+/// What follows a codon that has ended and does not block (STATE-42).
 fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decision {
     let plan = &state.execution_plan;
     let step = match advance_loop(hank, plan, ended.codon_id(), Overrun::of(ended)) {

@@ -1,4 +1,4 @@
-//! The thread as a whole.
+//! The thread as a whole (STATE-53, STATE-56).
 
 use std::borrow::Cow;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Points of history that a new run can go on from (STATE-58).
+//! Points of history that a new run can go on from (STATE-58, STATE-64).
 
 use std::sync::Arc;
 

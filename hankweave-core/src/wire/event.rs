@@ -1,4 +1,4 @@
-//! Server to client events (WIRE-15).
+//! Server to client events (WIRE-15, WIRE-19).
 
 use std::borrow::Cow;
 use std::sync::Arc;

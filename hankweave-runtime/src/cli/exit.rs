@@ -57,7 +57,7 @@ impl Failure {
         }
     }
 
-    /// The error with its whole chain of causes.
+    /// The error with its whole chain of causes (CLI-3).
     pub(crate) fn from_error(kind: FailureKind, error: &(dyn std::error::Error + 'static)) -> Self {
         Self::new(kind, chain(error))
     }

@@ -1,4 +1,4 @@
-//! `hankweave init`
+//! `hankweave init` (CLI-18)
 
 use std::path::Path;
 use std::process::ExitCode;

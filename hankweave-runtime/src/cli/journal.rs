@@ -17,7 +17,7 @@ use crate::world::disk::RealDisk;
 /// How often a journal that is followed is looked at: as often as it is synced (D5).
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Prints the lines of the journal, what is hidden in their texts as escapes. It takes no lock and writes nothing, so a live run goes on undisturbed.
+/// Prints the lines of the journal, what is hidden in their texts as escapes. It takes no lock and writes nothing, so a live run goes on undisturbed (CLI-12).
 pub(super) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, Failure> {
     let execution = &args.execution.execution;
     super::run::existing_state_dir(execution)?;

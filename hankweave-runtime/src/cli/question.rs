@@ -1,4 +1,4 @@
-//! The question after a failure or a crash: where to go on.
+//! The question after a failure or a crash: where to go on (CLI-17).
 
 use std::io::{self, BufRead, IsTerminal};
 

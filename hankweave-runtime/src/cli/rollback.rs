@@ -292,7 +292,7 @@ fn past_cut_off(safety: Option<&CheckpointSha>, typed: &Typed) -> String {
 /// As many codons a hint names; the thread may hold thousands.
 const MOST_NAMED: usize = 10;
 
-/// What to say about a rollback that did not happen, and what to type instead.
+/// What to say about a rollback that did not happen, and what to type instead (CLI-16).
 pub(super) fn failure(error: &RollbackError, typed: &Typed) -> Failure {
     match error {
         RollbackError::Running => Failure::from_error(FailureKind::Held, error).hint(format!(

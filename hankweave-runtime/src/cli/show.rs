@@ -1,4 +1,4 @@
-//! Showing the events of a run, on a thread of its own: whoever does not read our output keeps neither the run nor its end.
+//! Showing the events of a run, on a thread of its own: whoever does not read our output keeps neither the run nor its end (CLI-6).
 
 use std::future::Future;
 use std::pin::pin;

@@ -89,7 +89,7 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// What there is to say.
+/// What there is to say (CLI-14).
 struct Look<'a> {
     state: &'a HankweaveState,
     thread: &'a ExecutionThread,

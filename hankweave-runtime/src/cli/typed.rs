@@ -1,5 +1,5 @@
 //! What a person can type: the arguments of a run as a value that prints itself as commands for a shell. Every hint that names a command
-//! gets it here, so that it can be pasted and does what it says.
+//! gets it here, so that it can be pasted and does what it says (CLI-4).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! The end of a codon: final costs, checkpoint, terminal state.
+//! The end of a codon: final costs, checkpoint, terminal state (RUN-10 to RUN-12).
 
 use std::ffi::OsStr;
 use std::sync::PoisonError;

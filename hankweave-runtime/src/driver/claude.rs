@@ -146,7 +146,7 @@ fn arguments(launch: &Launch, system_prompt: Option<&Path>) -> Vec<OsString> {
 }
 
 /// As root the program refuses to skip permissions unless it is told that it runs in a sandbox. It shortens its conversation by itself, before its
-/// context is full and after, unless it is told not to.
+/// context is full and after, unless it is told not to (HANK-49).
 fn environment(launch: &Launch, user_id: u32) -> BTreeMap<String, String> {
     let mut names = Vec::new();
     if user_id == 0 {

@@ -26,7 +26,7 @@ pub struct FileJournal {
     sync_failed: Mutex<bool>,
 }
 
-/// Where the lines behind a number are.
+/// Where the lines behind a number are (P10).
 #[derive(Debug)]
 struct Stretch {
     after: u64,

@@ -437,7 +437,7 @@ struct Records {
     set_aside: Vec<String>,
 }
 
-/// Everything on disk that waits, in the documented order: lock, journal, state, checkpoints.
+/// Everything on disk that waits, in the documented order: lock, journal, state, checkpoints (RUN-1, L3).
 fn open_records(
     world: &World,
     dir: &ExecutionDir,

@@ -1,4 +1,4 @@
-//! Copying a file or a folder into the workspace.
+//! Copying a file or a folder into the workspace (HANK-21).
 
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -84,7 +84,7 @@ impl Outputs {
         paths.into_iter().map(copy).collect()
     }
 
-    /// Opens the output directory, unless an agent has put a link in its place or on the way there, which would lead us anywhere.
+    /// Opens the output directory, unless an agent has put a link in its place or on the way there, which would lead us anywhere (X11).
     fn open_directory(&self, disk: &dyn Disk) -> io::Result<Box<dyn Folder>> {
         match disk.real_path(&self.directory)? == self.directory {
             true => disk.open_folder(&self.directory),

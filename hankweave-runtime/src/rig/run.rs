@@ -1,4 +1,4 @@
-//! Running a rig.
+//! Running a rig (HANK-20, HANK-22).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
 //! What follows the end of a codon: its results are handed out, and files go to the archive (HANK-24, HANK-27).
 //!
 //! A note names the codon from its start until all of this is done. A run that was cut off in between, or that could not hand the results out,
-//! is finished by the next start.
+//! is finished by the next start (HANK-26, RUN-14).
 
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::PlanEntry;

@@ -1,4 +1,4 @@
-//! How a run begins: fresh, behind the newest codon, or back at an earlier point.
+//! How a run begins: fresh, behind the newest codon, or back at an earlier point (RUN-2 to RUN-4).
 
 use hankweave_core::codon::{CheckpointType, CodonExecution};
 use hankweave_core::document::{

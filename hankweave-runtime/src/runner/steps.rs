@@ -25,7 +25,7 @@ use crate::codon::{self, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext}
 use crate::recovery::without_own_files;
 use crate::state_manager::TransitionError;
 
-/// Whether codons start by themselves.
+/// Whether codons start by themselves (RUN-9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Go {
     /// All of them do.
@@ -454,7 +454,7 @@ async fn run_codon(
     if let Some(exceeded) = Meter::new(limits).exceeded(Duration::ZERO)
         && limits.consequence(&exceeded) == OnExceeded::Pause
     {
-        // A codon for which nothing is left is not opened: it begins when there is more.
+        // A codon for which nothing is left is not opened: it begins when there is more (HANK-40).
         let why = codon::why_paused(&limits, exceeded);
         return Ok(Ran::Paused(InterruptedBy::Ceiling, why));
     }

@@ -15,7 +15,7 @@ pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};
 pub(crate) use text::Text;
 
-/// Prints a result to standard output.
+/// Prints a result to standard output (CLI-5).
 pub(crate) fn print(text: impl Into<Text>) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.into().as_str().as_bytes())?;

@@ -1,4 +1,4 @@
-//! Whether a client is there and reads: told from what it says, and from its answer when it is asked.
+//! Whether a client is there and reads: told from what it says, and from its answer when it is asked (WIRE-21, WIRE-34).
 
 use std::time::Duration;
 

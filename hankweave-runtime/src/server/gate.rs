@@ -141,7 +141,7 @@ impl Gate {
         Ok(Admission::Upgrade(role, answer))
     }
 
-    /// What the one token of the request allows.
+    /// What the one token of the request allows (WIRE-25).
     fn role(&self, head: &Head) -> Option<Role> {
         let header = head.one("authorization").ok()?;
         let of_header = header.map(|value| bearer(value).unwrap_or_default());

@@ -48,7 +48,7 @@ impl Hub {
         }))
     }
 
-    /// From now on the client gets what happens; returns the last event before that.
+    /// From now on the client gets what happens; returns the last event before that (WIRE-4).
     pub(super) fn join(&self, number: u64, outbox: &Arc<Outbox>) -> u64 {
         let mut inner = self.inner();
         let after = inner.position;

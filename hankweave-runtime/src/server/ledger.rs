@@ -1,4 +1,4 @@
-//! Which commands were carried out: the same one sent again is answered again, and done once (F20).
+//! Which commands were carried out: the same one sent again is answered again, and done once (F20, WIRE-10).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

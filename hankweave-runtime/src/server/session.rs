@@ -15,7 +15,7 @@ use super::wire::Wire;
 use crate::error::chain;
 
 impl Client {
-    /// Answers the handshake. The client joins at one point in history: everything up to there can be asked for, everything behind it comes.
+    /// Answers the handshake. The client joins at one point in history: everything up to there can be asked for, everything behind it comes (WIRE-2, WIRE-4).
     pub(super) async fn shake_hands(&mut self, wire: &mut Wire, handshake: Handshake) -> Result<(), Refused> {
         let first = self.mode.is_none();
         if let Some(after) = handshake.after_seq {
@@ -106,7 +106,7 @@ impl Client {
         standing
     }
 
-    /// Carries out what concerns this client alone, and sends everything else on its way.
+    /// Carries out what concerns this client alone, and sends everything else on its way (WIRE-6, WIRE-7, WIRE-14).
     pub(super) fn take(&mut self, request: Request, mode: Mode) -> Result<(), Refused> {
         self.check_permission(&request.command, mode)?;
         match &request.command {

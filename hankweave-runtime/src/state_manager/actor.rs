@@ -1,4 +1,4 @@
-//! The task that owns the document.
+//! The task that owns the document (P1 to P4).
 
 use std::io;
 use std::ops::Range;

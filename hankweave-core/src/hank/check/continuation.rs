@@ -1,4 +1,4 @@
-//! Which conversation a codon may continue.
+//! Which conversation a codon may continue (HANK-10, HANK-11).
 
 use crate::hank::document::{
     CodonConfig, ContinuationMode, Hank, HankItem, LoopConfig, OnFailure, TerminateOn,

@@ -1,4 +1,4 @@
-//! Ids and names.
+//! Ids and names (HANK-3).
 
 use std::collections::HashMap;
 

@@ -124,7 +124,7 @@ fn codon_model(reader: &mut Reader<'_>, fields: &Fields<'_>, agent: Option<&Agen
     }
 }
 
-/// The prompt of a codon; an empty one after it was reported that there is none.
+/// The prompt of a codon; an empty one after it was reported that there is none (HANK-5).
 fn prompt(reader: &mut Reader<'_>, fields: &Fields<'_>) -> PromptSource {
     let keys = ["promptFile", "promptText"];
     if keys.iter().all(|key| fields.get(key).is_none()) {

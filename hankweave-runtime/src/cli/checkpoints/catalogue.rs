@@ -1,4 +1,4 @@
-//! Every checkpoint that the state or the repository knows, and how a person names one.
+//! Every checkpoint that the state or the repository knows, and how a person names one (CLI-13).
 
 use std::collections::BTreeMap;
 use std::path::Path;

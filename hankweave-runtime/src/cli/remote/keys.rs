@@ -1,4 +1,4 @@
-//! What a key means, and the menu of places to go back to.
+//! What a key means, and the menu of places to go back to (CLI-15).
 
 use hankweave_core::wire::{Command, ListedCheckpoint, ShaPrefix};
 

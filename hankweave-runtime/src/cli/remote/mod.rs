@@ -1,4 +1,4 @@
-//! Commands to a run that another program serves: `next`, `skip`, `stop`, and `rollback` while a run is live; where its page is.
+//! Commands to a run that another program serves: `next`, `skip`, `stop`, and `rollback` while a run is live; where its page is (CLI-15).
 
 mod attach;
 mod keys;

@@ -62,7 +62,7 @@ struct Report<'a> {
     runs: Vec<RunCost<'a>>,
 }
 
-/// The two costs (STATE-47), and the tokens that go with the first.
+/// The two costs (STATE-47, CLI-11), and the tokens that go with the first.
 #[derive(Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Figures {

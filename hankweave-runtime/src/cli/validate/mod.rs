@@ -24,7 +24,7 @@ use crate::screen::tell;
 use crate::world::disk::{Disk, RealDisk};
 use crate::world::environment::Environment;
 
-/// Reads, checks and shows; starts nothing and writes nothing (X8).
+/// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
     let mut loaded = hank_files::load(&args.hank).map_err(|error| super::run::hank_failure(&error))?;
     plan(&mut loaded, args)?;
