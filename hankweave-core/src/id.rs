@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(CodonId::new(text).is_ok(), valid, "{text:?}");
     }
 
-    // covers: X1
+    // covers: X1, STATE-4
     #[test]
     fn a_codon_id_can_always_become_a_file_name() {
         for good in ["a", "review", "review#0", "x.y_z-1", "9lives", "common", "com10"] {
@@ -351,6 +351,7 @@ mod tests {
         codon_id(&"a".repeat(129), false);
     }
 
+    // covers: STATE-4
     #[test]
     fn an_iteration_knows_its_configured_id_and_file_name() {
         let id = CodonId::in_loop("review", 2).unwrap();
@@ -360,12 +361,14 @@ mod tests {
         );
     }
 
+    // covers: X1
     #[test]
     fn an_unchecked_id_cannot_be_deserialised() {
         assert!(serde_json::from_str::<CodonId>("\"a/b\"").is_err());
         assert!(serde_json::from_str::<RunId>("\"../x\"").is_err());
     }
 
+    // covers: S7
     #[test]
     fn an_option_is_not_a_safe_argument() {
         assert!(is_safe_argument("claude-sonnet-4-5"));

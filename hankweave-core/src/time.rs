@@ -163,6 +163,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 mod tests {
     use super::*;
 
+    // covers: STATE-1
     #[test]
     fn whole_seconds_are_written_with_three_digits() {
         assert_eq!(
@@ -182,6 +183,7 @@ mod tests {
         }
     }
 
+    // covers: STATE-1
     #[test]
     fn any_rfc_3339_form_is_read() {
         let expected = Timestamp::parse("2025-01-04T12:00:00.123Z").unwrap();
@@ -219,6 +221,7 @@ mod tests {
         }
     }
 
+    // covers: D9
     #[test]
     fn a_clock_that_goes_back_gives_no_negative_duration() {
         let (early, late) = (Timestamp::from_millis(1_000), Timestamp::from_millis(3_500));

@@ -180,6 +180,7 @@ fn in_a_proportional_pool_what_is_left_flows_back() {
     assert_dollars(ask(&story, &hank, "d"), 2.5);
 }
 
+// covers: HANK-32
 #[test]
 fn a_share_is_at_most_what_remains() {
     let budget = json!({"maxDollars": 10, "allocation": "proportional", "shares": {"b": 0.5}});
@@ -231,6 +232,7 @@ fn a_loop_has_an_envelope_for_all_its_iterations() {
     assert_dollars(ask(&completes(story, "b#1", 0.5), &hank, "c#1"), 0.25);
 }
 
+// covers: HANK-34
 #[test]
 fn the_envelope_of_a_loop_is_what_the_hank_allots_to_it_or_has_left() {
     let budget = json!({"maxDollars": 10, "allocation": "proportional", "shares": {"l": 0.3, "a": 0.7}});
@@ -284,6 +286,7 @@ fn time_is_the_least_of_what_codon_loop_and_hank_have_left() {
 }
 
 /// The times of records are those of a clock that somebody sets; what was measured counts.
+// covers: HANK-35
 #[test]
 fn a_clock_that_was_set_decides_nothing() {
     let hank = hank(&json!({"maxTimeSeconds": 60}), &[free("a"), free("b")]);
@@ -447,6 +450,7 @@ fn where_nobody_says_anything_the_whole_pauses_and_everything_else_is_done() {
 }
 
 // Where the whole is used up, nothing is skipped for it.
+// covers: HANK-40
 #[test]
 fn a_codon_for_which_the_whole_has_nothing_left_pauses_and_more_money_lets_it_go_on() {
     let hank = hank(&json!({"maxDollars": 2}), &[free("a"), free("b")]);
@@ -464,6 +468,7 @@ fn a_codon_for_which_the_whole_has_nothing_left_pauses_and_more_money_lets_it_go
     );
 }
 
+// covers: HANK-33
 #[test]
 fn what_earlier_tries_used_counts() {
     let budget = json!({"maxDollars": 10, "allocation": "proportional", "shares": {"a": 0.5}});
@@ -476,6 +481,7 @@ fn what_earlier_tries_used_counts() {
 }
 
 /// Money is gone once it is spent: skipped codons and runs that were left by going back included. A start from nothing begins anew.
+// covers: HANK-39
 #[test]
 fn everything_that_was_spent_since_the_thread_began_counts() {
     let hank = hank(&json!({"maxDollars": 10}), &[free("a"), free("b")]);
@@ -490,6 +496,7 @@ fn everything_that_was_spent_since_the_thread_began_counts() {
     assert_dollars(ask(&old, &hank, "b"), 4.0);
 }
 
+// covers: HANK-39
 #[test]
 fn a_codon_that_comes_again_after_going_back_has_its_own_limit_again() {
     let hank = hank(
@@ -501,6 +508,7 @@ fn a_codon_that_comes_again_after_going_back_has_its_own_limit_again() {
     assert_dollars(ask(&back, &hank, "b"), 3.0);
 }
 
+// covers: RUN-16
 #[test]
 fn the_summary_tells_what_each_codon_might_use_and_what_it_used() {
     let hank = hank(
@@ -607,6 +615,7 @@ fn budgets() -> impl Strategy<Value = Value> {
 proptest! {
     /// Whatever the shares are and however greedy the codons: who uses no more than it may never uses more than the ceiling, with retries,
     /// skips and ways back.
+    // covers: HANK-30
     #[test]
     fn codons_that_keep_to_their_limits_keep_to_the_ceiling_together(
         budget in budgets(),

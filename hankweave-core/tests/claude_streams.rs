@@ -125,6 +125,7 @@ fn a_run_is_told_in_the_order_in_which_it_happened() {
     );
 }
 
+// covers: AGENT-7
 #[test]
 fn a_resumed_session_counts_its_own_part_only() {
     succeeds("resume-1-first", 21_300_000, tokens(3_300, 180, 2_000, 4_000));
@@ -140,6 +141,7 @@ fn a_sub_agent_costs_money_but_does_not_speak_for_the_codon() {
     assert_eq!(from_sub_agent, 1);
 }
 
+// covers: AGENT-4
 #[test]
 fn several_results_of_one_process_add_up() {
     let played = succeeds("background-command", 4_950_000, tokens(1_340, 62, 0, 0));
@@ -191,6 +193,7 @@ fn a_killed_run_costs_what_its_messages_cost() {
     }
 }
 
+// covers: AGENT-3
 #[test]
 fn an_interrupted_run_fails_although_it_exits_with_0() {
     let played = play("kill-int-in-stream");
@@ -208,6 +211,7 @@ fn a_wrong_key_fails_without_another_try() {
     assert_eq!(played.outcome.usage.cost, Usd::ZERO);
 }
 
+// covers: AGENT-11
 #[test]
 fn a_full_context_is_recognised() {
     let played = play("context-exceeded");
@@ -226,6 +230,7 @@ fn a_run_out_of_turns_fails_with_its_own_words() {
     assert!(!played.failure().3);
 }
 
+// covers: AGENT-2
 #[test]
 fn an_unknown_session_reports_no_session() {
     let played = play("resume-4-unknown");

@@ -82,6 +82,7 @@ fn a_loop_is_expanded_one_iteration_at_a_time_up_to_its_limit() {
     assert_eq!((planned(&story).len(), end), (6, Decision::Done));
 }
 
+// covers: STATE-42
 #[test]
 fn skipped_codons_advance_a_loop_like_completed_ones() {
     let hank = twice();
@@ -183,6 +184,7 @@ fn a_run_that_ended_before_its_loop_went_on_loses_no_iteration() {
 }
 
 /// Who goes back into a loop that had ended, because its context was full, walks through it again as if for the first time.
+// covers: STATE-43
 #[test]
 fn the_rest_of_a_loop_is_planned_again_after_going_back_into_it() {
     let hank = until_full();
@@ -213,6 +215,7 @@ fn the_rest_of_a_loop_is_planned_again_after_going_back_into_it() {
     }
 }
 
+// covers: STATE-45
 #[test]
 fn what_nobody_can_know_blocks_with_its_reason() {
     let hank = twice();
@@ -230,6 +233,7 @@ fn what_nobody_can_know_blocks_with_its_reason() {
 }
 
 /// The answer depends on the document alone, so a restart decides as the runner before it would have done.
+// covers: STATE-44
 #[test]
 fn a_document_that_was_saved_and_loaded_gets_the_same_answer() {
     let hank = twice();

@@ -325,6 +325,7 @@ fn the_tag_may_come_last_and_old_names_are_read_and_null_is_absent() {
     );
 }
 
+// covers: STATE-10
 #[test]
 fn tolerated_fields_are_read_and_not_written() {
     let completed = json!({
@@ -362,6 +363,7 @@ fn names_are_parsed_printed_and_ordered() {
     );
 }
 
+// covers: STATE-14
 #[test]
 fn the_graph_has_sixteen_edges_and_draws_itself() {
     assert_eq!((CODON.states.len(), CODON.edges.len()), (8, 16));

@@ -65,6 +65,7 @@ fn the_life_of_a_run_is_stored_under_the_names_of_the_state_file() {
     assert_eq!(serde_json::from_value::<RunLife>(json).unwrap(), life);
 }
 
+// covers: STATE-62
 #[test]
 fn a_task_that_failed_is_resumed_as_its_next_attempt_and_keeps_nothing_of_the_failure() {
     let failed = created_task()
@@ -111,6 +112,7 @@ fn a_stored_task_of_one_status_with_a_field_of_another_is_refused() {
     );
 }
 
+// covers: STATE-63
 #[test]
 fn a_lock_is_tried_again_until_it_is_had_and_a_renewal_moves_its_end() {
     let waiting = asked_for_lock().wait(lock::Wait { retry_at: at(1) });
@@ -130,6 +132,7 @@ fn a_lock_is_tried_again_until_it_is_had_and_a_renewal_moves_its_end() {
     assert_eq!(acquired.expire().expires_at, Some(at(62)));
 }
 
+// covers: STATE-63
 #[test]
 fn a_refused_lock_says_after_which_try_and_why() {
     let reason = LockFailure::ResourceLocked {
@@ -144,6 +147,7 @@ fn a_refused_lock_says_after_which_try_and_why() {
     );
 }
 
+// covers: STATE-61
 #[test]
 fn the_graphs_are_those_of_the_documents() {
     assert_eq!((RUN.states.len(), RUN.edges.len()), (4, 3));

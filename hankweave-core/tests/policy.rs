@@ -118,6 +118,7 @@ fn a_retriable_failure_is_tried_again_with_growing_delays_until_the_tries_are_us
     assert_blocked(&ask(&fails(story, &overloaded()), &hank));
 }
 
+// covers: HANK-42
 #[test]
 fn without_a_configuration_there_are_three_retries_after_one_two_and_four_seconds() {
     let hank = hank(&json!({"onFailure": "retry"}));
@@ -152,6 +153,7 @@ fn limited(ends_at: &str) -> Value {
 const LATER: &str = "2099-01-01T00:00:00.000Z";
 
 /// Nothing is wrong with a codon whose provider has a limit, and whatever else were done would meet it as well.
+// covers: HANK-46
 #[test]
 fn the_end_of_a_usage_limit_is_waited_for_whatever_the_policy_says() {
     for policy in [
@@ -169,6 +171,7 @@ fn the_end_of_a_usage_limit_is_waited_for_whatever_the_policy_says() {
     }
 }
 
+// covers: HANK-46
 #[test]
 fn a_wait_for_a_usage_limit_uses_up_no_try() {
     let hank = retrying(&json!({"maxAttempts": 1}));
@@ -197,6 +200,7 @@ fn waits_for_limits_are_added_up_and_become_longer() {
 }
 
 // The counter is computed from the records, so it survives a restart.
+// covers: HANK-45
 #[test]
 fn a_continuation_goes_on_counting() {
     let hank = retrying(&json!({"maxAttempts": 2}));
@@ -209,6 +213,7 @@ fn a_continuation_goes_on_counting() {
     assert_blocked(&ask(&fails(story, &overloaded()), &hank));
 }
 
+// covers: HANK-45
 #[test]
 fn a_codon_that_was_stopped_with_its_run_did_not_use_up_a_try() {
     let hank = retrying(&json!({"maxAttempts": 1, "delayMs": 9000}));
@@ -231,6 +236,7 @@ fn what_was_run_again_from_an_earlier_point_starts_to_count_anew() {
     assert_eq!(retry(ask(&fails(story, &overloaded()), &hank)).number, 1);
 }
 
+// covers: HANK-47
 #[test]
 fn the_wait_is_counted_from_the_failure_and_a_clock_set_back_does_not_prolong_it() {
     let hank = retrying(&json!({"delayMs": 10_000}));
@@ -282,6 +288,7 @@ fn threaded(story: &Story) -> thread::ExecutionThread {
 }
 
 // Document 004: `nextCodonId` is "null if complete or failed", and a run that was interrupted is neither.
+// covers: STATE-54
 #[test]
 fn after_an_interruption_the_codon_that_it_cut_off_is_next_whatever_its_policy() {
     for policy in ["abort", "ignore", "retry"] {
@@ -349,6 +356,7 @@ fn an_interrupted_codon_has_a_session_to_go_on_with_and_a_failed_one_has_not() {
 }
 
 // A crash after the run was opened and before its codon began leaves nothing to choose: what was chosen is on record.
+// covers: RUN-3
 #[test]
 fn a_run_that_was_opened_for_a_session_goes_on_with_that_codon_until_it_has_begun() {
     let hank = hank(&json!({}));

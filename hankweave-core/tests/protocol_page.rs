@@ -221,6 +221,7 @@ fn page() -> (std::path::PathBuf, String) {
     (path, text)
 }
 
+// covers: WIRE-19
 #[test]
 fn the_examples_of_the_page_are_what_the_types_write() {
     let (path, text) = page();
@@ -232,6 +233,7 @@ fn the_examples_of_the_page_are_what_the_types_write() {
     assert_eq!(shown, examples());
 }
 
+// covers: WIRE-19
 #[test]
 fn there_is_an_example_of_everything_that_is_told() {
     let shown: BTreeSet<String> = events()
@@ -257,6 +259,7 @@ fn an_example_is_written_as_it_is_read() {
     }
 }
 
+// covers: WIRE-9
 #[test]
 fn the_page_names_every_command_and_every_code() {
     let (_, text) = page();

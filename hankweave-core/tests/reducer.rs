@@ -195,6 +195,7 @@ fn apply_is_all_or_nothing() {
     assert_eq!(stage.refuse(run_started("second")).kind(), "conflict");
 }
 
+// covers: STATE-16
 #[test]
 fn the_message_of_missing_metadata_names_the_fields() {
     let mut stage = Stage::with_codon(CodonStatus::Initializing);
@@ -256,6 +257,7 @@ fn replay_equals_live() {
     assert_eq!(render(again.document()), render(stage.live.document()));
 }
 
+// covers: STATE-28
 #[test]
 fn costs_count_while_sentinels_drain_and_become_final() {
     let mut stage = Stage::with_codon(CodonStatus::CompletingSentinels);
@@ -276,6 +278,7 @@ fn costs_count_while_sentinels_drain_and_become_final() {
     );
 }
 
+// covers: STATE-47
 #[test]
 fn a_skipped_codon_counts_nothing_and_was_spent_all_the_same() {
     let mut stage = Stage::with_codon(CodonStatus::Running);
@@ -330,6 +333,7 @@ fn a_retry_is_another_record_and_events_mean_the_open_one() {
     assert_eq!(statuses, [CodonStatus::Failed, CodonStatus::Starting]);
 }
 
+// covers: STATE-18
 #[test]
 fn a_failure_may_have_begun_earlier_and_never_later() {
     let mut stage = Stage::with_codon(CodonStatus::CompletingSentinels);
@@ -348,6 +352,7 @@ fn a_failure_may_have_begun_earlier_and_never_later() {
     assert_eq!(stage.refuse(later).fields(), ["failedDuring"]);
 }
 
+// covers: STATE-13
 #[test]
 fn the_older_spelling_of_a_state_is_understood_and_never_written() {
     let mut stage = Stage::with_codon(CodonStatus::Running);
@@ -356,6 +361,7 @@ fn the_older_spelling_of_a_state_is_understood_and_never_written() {
     assert!(render(stage.live.document()).contains("\"completing-sentinels\""));
 }
 
+// covers: STATE-31
 #[test]
 fn a_plan_names_each_codon_once() {
     let mut stage = Stage::new();

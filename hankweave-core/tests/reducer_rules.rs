@@ -248,7 +248,7 @@ fn a_checkpoint_event_changes_no_record_that_has_ended() {
     }
 }
 
-// covers: STATE-23
+// covers: STATE-23, STATE-5
 #[test]
 fn a_run_begins_in_front_and_alone() {
     let story = Story::new().fresh(RUN);
@@ -502,6 +502,7 @@ fn the_document_as_a_whole_changes_by_two_events() {
 
 // Ours: where the next run goes on is on record while no codon runs, whatever becomes of the run that is left, and the run that takes it up
 // clears it.
+// covers: STATE-32
 #[test]
 fn a_way_back_is_pending_until_a_run_takes_it_up() {
     let pending = |run: &str| {

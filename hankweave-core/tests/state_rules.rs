@@ -154,6 +154,7 @@ fn a_commit_that_is_gone_is_missed_wherever_it_stands() {
     assert_eq!(fresh.len(), 4, "of each fresh run");
 }
 
+// covers: STATE-34
 #[test]
 fn a_run_that_continues_an_unknown_one_is_a_warning() {
     let mut document = every_status();

@@ -171,6 +171,7 @@ fn only_the_newest_codon_decides_whether_the_thread_failed() {
 }
 
 // Edge cases: a crash, before and after recovery.
+// covers: STATE-53
 #[test]
 fn a_crash_is_a_failure_converted_or_not() {
     let open = story().fresh("r1").codon("a", Open(CodonStatus::Running));
@@ -233,6 +234,7 @@ fn what_is_next_follows_the_eight_rules() {
 }
 
 // Rule 4 with a gap in the plan: the codon itself, not the successor of the newest one.
+// covers: STATE-51
 #[test]
 fn a_rig_setup_continuation_runs_its_codon_again_whatever_the_plan_says() {
     let story = Story::new()
@@ -246,6 +248,7 @@ fn a_rig_setup_continuation_runs_its_codon_again_whatever_the_plan_says() {
 }
 
 // Edge cases: `afterCodon: null` of a run that is itself a continuation.
+// covers: STATE-50
 #[test]
 fn a_continuation_from_the_beginning_of_a_continuation_shows_the_grandparent() {
     let story = broken()
@@ -484,6 +487,7 @@ fn a_run_can_be_continued_from_its_beginning_and_from_what_completed() {
 }
 
 // Edge cases, "parent missing".
+// covers: STATE-49
 #[test]
 fn a_missing_parent_ends_the_walk_and_is_not_counted() {
     let orphan = story()
@@ -505,6 +509,7 @@ fn a_codon_that_ran_again_in_a_child_run_is_in_the_thread_twice() {
 }
 
 // Edge cases, "empty `checkpointSha`", also when the rig checkpoint of the codon is just as empty. No story can tell this.
+// covers: STATE-51
 #[test]
 fn an_empty_checkpoint_is_never_a_rig_setup_continuation() {
     let story = broken().continues("r2", "r1", Some("c"), "");
@@ -618,7 +623,7 @@ fn what_is_left_is_the_newest_checkpoint_of_the_run_or_the_one_it_began_with() {
 }
 
 // The files stay, the newest codon runs again.
-// covers: RUN-3
+// covers: RUN-3, RUN-2
 #[test]
 fn the_newest_codon_can_be_run_again_with_the_files_as_they_are() {
     let again = |story: &Story| thread(story).again().unwrap();

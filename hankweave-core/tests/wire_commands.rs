@@ -49,6 +49,7 @@ fn a_handshake_says_what_the_client_means_to_do() {
     assert_eq!(read, Ok(expected));
 }
 
+// covers: WIRE-2
 #[test]
 fn a_handshake_that_is_none_is_told_everything_that_is_wrong() {
     for (text, words) in [
@@ -133,6 +134,7 @@ fn samples() -> Vec<(Value, Command)> {
     ]
 }
 
+// covers: WIRE-8
 #[test]
 fn every_command_is_read_and_written() {
     for (mut message, expected) in samples() {
@@ -148,7 +150,7 @@ fn every_command_is_read_and_written() {
     }
 }
 
-// covers: WIRE-6, WIRE-8
+// covers: WIRE-6, WIRE-8, WIRE-14
 #[test]
 fn a_reader_may_list_fetch_ping_and_stop_the_server() {
     let all = samples();
@@ -167,6 +169,7 @@ fn a_reader_may_list_fetch_ping_and_stop_the_server() {
     );
 }
 
+// covers: WIRE-8
 #[test]
 fn whatever_is_wrong_with_a_command_is_told_in_plain_words() {
     let invalid = Code::InvalidCommand;
@@ -235,7 +238,7 @@ fn a_checkpoint_is_named_by_digits_alone() {
     assert_eq!(ShaPrefix::new("a".repeat(65)), None);
 }
 
-// covers: F13
+// covers: F13, WIRE-31
 #[test]
 fn text_that_is_no_json_or_too_deep_is_refused_before_it_is_looked_at() {
     for text in ["", "{", "no", "\u{0}", "{\"id\":\"a\",\"type\":\"ping\"} x"] {
@@ -250,6 +253,7 @@ fn text_that_is_no_json_or_too_deep_is_refused_before_it_is_looked_at() {
     );
 }
 
+// covers: WIRE-9
 #[test]
 fn every_code_has_a_name_of_its_own() {
     let names: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();

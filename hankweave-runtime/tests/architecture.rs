@@ -161,6 +161,7 @@ fn every_test_that_a_page_names_exists() {
 }
 
 /// What clients send and get is known from the types, and each of it has a row with a test that sees it on a real socket.
+// covers: WIRE-15
 #[test]
 fn the_page_of_the_protocol_shows_every_event_and_every_command() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");

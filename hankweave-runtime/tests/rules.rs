@@ -49,6 +49,12 @@ fn every_rule_has_code_and_tests_that_exist() {
                 Ok(text) if link.is_test && !defines(&text, &link.name) => {
                     wrong.push(format!("{id}: {} has no test {}", link.path, link.name));
                 }
+                Ok(text) if link.is_test && !covers(&text, &id) => {
+                    wrong.push(format!(
+                        "{id}: say `// covers: {id}` above {} in {}",
+                        link.name, link.path
+                    ));
+                }
                 Ok(_) => continue,
             }
             let now = sources
@@ -67,8 +73,7 @@ fn every_rule_that_is_cited_is_there() {
     let mut wrong = Vec::new();
     for (place, text) in files(&["rs", "md", "json", "py", "html", "toml"]) {
         for (number, line) in (1..).zip(text.lines()) {
-            let words = line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
-            let unknown = words.filter(|word| is_id(word) && !rules.contains(*word));
+            let unknown = words(line).filter(|word| is_id(word) && !rules.contains(*word));
             wrong.extend(unknown.map(|id| format!("{place}:{number}: there is no rule {id}")));
         }
     }
@@ -147,6 +152,17 @@ fn links(line: &str) -> Vec<Link> {
 
 fn defines(text: &str, test: &str) -> bool {
     text.contains(&format!("fn {test}("))
+}
+
+/// Whether a test in `text` says that it shows this rule.
+fn covers(text: &str, id: &str) -> bool {
+    let lists = text.lines().filter_map(|line| line.split_once("// covers:"));
+    lists.flat_map(|(_, list)| words(list)).any(|word| word == id)
+}
+
+/// What may be ids.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-')
 }
 
 fn is_id(word: &str) -> bool {

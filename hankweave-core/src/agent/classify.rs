@@ -331,6 +331,7 @@ mod tests {
         ),
     ];
 
+    // covers: AGENT-9
     #[test]
     fn every_text_of_every_row_means_what_is_documented_and_earlier_rows_win() {
         for (index, (texts, kind, retriable)) in DOCUMENTED.iter().enumerate() {
@@ -354,12 +355,14 @@ mod tests {
         }
     }
 
+    // covers: AGENT-9
     #[test]
     fn status_codes_match_as_whole_words() {
         check("API Error: 401 refused", FailureKind::ApiError, false);
         check("wrote 14010 bytes", FailureKind::ApiError, true);
     }
 
+    // covers: AGENT-10
     #[test]
     fn without_a_session_an_unknown_failure_is_not_tried_again() {
         assert!(!classify("something odd", false).retriable);
@@ -373,6 +376,7 @@ mod tests {
         assert_eq!(found, milliseconds.map(Duration::from_millis), "{text}");
     }
 
+    // covers: AGENT-9
     #[test]
     fn a_text_may_say_how_long_to_wait() {
         hint("429, Retry-After: 30", Some(30_000));

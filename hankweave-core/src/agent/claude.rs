@@ -664,6 +664,7 @@ mod tests {
         }
     }
 
+    // covers: AGENT-3
     #[test]
     fn success_needs_exit_code_0_and_a_successful_result() {
         assert!(run(&[INIT, OK], ProcessExit::Exited(0)).verdict.is_success());
@@ -719,6 +720,7 @@ mod tests {
         assert_eq!(until(&[INIT, &rejected, BAD]), None, "another failure");
     }
 
+    // covers: AGENT-4
     #[test]
     fn an_error_after_a_real_success_is_ignored() {
         assert!(run(&[INIT, OK, BAD], ProcessExit::Exited(0)).verdict.is_success());
@@ -758,6 +760,7 @@ mod tests {
         assert_eq!((reason.kind, reason.retriable), (FailureKind::ApiError, true));
     }
 
+    // covers: AGENT-2
     #[test]
     fn only_the_opening_line_names_the_session() {
         let mut decoder = ClaudeDecoder::new(true);
@@ -767,7 +770,7 @@ mod tests {
         assert!(matches!(&events[..], [AgentEvent::Result(result)] if result.text == "no conversation"));
     }
 
-    // covers: F11
+    // covers: F11, AGENT-1
     #[test]
     fn what_is_no_json_object_is_told_with_its_start() {
         let mut decoder = ClaudeDecoder::new(false);
@@ -788,6 +791,7 @@ mod tests {
         }
     }
 
+    // covers: AGENT-1
     #[test]
     fn a_known_line_of_an_unknown_shape_is_passed_over() {
         let mut decoder = ClaudeDecoder::new(false);
@@ -812,6 +816,7 @@ mod tests {
         assert_eq!((usage.tokens.total(), usage.cost), (1_000, Usd::from_micros(300)));
     }
 
+    // covers: AGENT-7
     #[test]
     fn a_resumed_session_never_counts_the_cumulative_numbers() {
         let result = r#"{"type":"result","is_error":false,"total_cost_usd":9.0,
@@ -910,6 +915,7 @@ mod tests {
         assert!(told.parent_tool_use_id.is_some() && decoder.helped_session().is_none());
     }
 
+    // covers: AGENT-8
     #[test]
     fn what_a_killed_process_was_asking_for_is_not_known() {
         let asking = r#"{"type":"system","subtype":"status","status":"requesting"}"#;
@@ -937,6 +943,7 @@ mod tests {
         assert!(!lower_bound(&[INIT, &ended]));
     }
 
+    // covers: AGENT-5
     #[test]
     fn a_long_tool_answer_is_cut_between_characters() {
         let mut decoder = ClaudeDecoder::new(false);

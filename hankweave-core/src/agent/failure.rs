@@ -129,6 +129,7 @@ pub enum FailureKind {
 mod tests {
     use super::*;
 
+    // covers: STATE-11
     #[test]
     fn a_reason_has_the_documented_json_form() {
         let reason = FailureReason {

@@ -164,6 +164,7 @@ mod tests {
         transcript
     }
 
+    // covers: AGENT-8
     #[test]
     fn a_transcript_tells_what_the_stream_left_open() {
         let begun = Billed {

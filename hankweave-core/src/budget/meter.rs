@@ -185,6 +185,7 @@ mod tests {
         ));
     }
 
+    // covers: RUN-12
     #[test]
     fn what_the_agent_reports_in_the_end_counts() {
         let limits = Limits {

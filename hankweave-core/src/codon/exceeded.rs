@@ -89,6 +89,7 @@ mod tests {
 
     use super::*;
 
+    // covers: WIRE-17
     #[test]
     fn json_has_currency_limit_and_used() {
         let cases = [

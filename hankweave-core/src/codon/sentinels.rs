@@ -250,6 +250,7 @@ pub enum UnloadReason {
 mod tests {
     use super::*;
 
+    // covers: STATE-12
     #[test]
     fn the_list_changes_its_name_when_the_codon_ends() {
         let loaded: Sentinels<Loaded> = serde_json::from_str(r#"{"loaded":[],"totalCost":0.5}"#).unwrap();
@@ -260,6 +261,7 @@ mod tests {
         );
     }
 
+    // covers: STATE-12
     #[test]
     fn the_wrong_list_or_both_lists_are_refused() {
         for text in [

@@ -283,6 +283,7 @@ mod tests {
         totals
     }
 
+    // covers: AGENT-6
     #[test]
     fn a_message_counts_what_is_new_of_it_until_its_end() {
         let mut usage = ProcessUsage::default();
@@ -309,6 +310,7 @@ mod tests {
         assert_eq!(totals.cost, Usd::from_micros(63_000));
     }
 
+    // covers: AGENT-6
     #[test]
     fn a_result_replaces_the_messages_it_covers() {
         let mut usage = ProcessUsage::default();

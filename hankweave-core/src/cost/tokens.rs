@@ -162,6 +162,7 @@ impl Sum for TokenUsage {
 mod tests {
     use super::*;
 
+    // covers: D10
     #[test]
     fn sums_stop_at_the_largest_number() {
         let most = TokenUsage {

@@ -95,6 +95,7 @@ mod tests {
         }
     }
 
+    // covers: HANK-7
     #[test]
     fn the_model_name_decides_which_agent_runs() {
         check(

@@ -240,18 +240,21 @@ mod tests {
         }
     }
 
+    // covers: HANK-16
     #[test]
     fn a_pattern_without_a_slash_means_the_root_only() {
         check(&["*.md"], &["a.md", ".md"], &["docs/a.md", "a.MD"]);
         check(&["**/*.md"], &["a.md", "docs/a.md", "docs/.x/.a.md"], &["a.txt"]);
     }
 
+    // covers: HANK-16
     #[test]
     fn a_folder_means_everything_beneath_it() {
         check(&["src"], &["src", "src/a", "src/b/.c"], &["src2/a", "x/src/a"]);
         check(&["build*/"], &["build1/a/b"], &["other/a"]);
     }
 
+    // covers: HANK-16
     #[test]
     fn a_negated_pattern_is_subtracted_wherever_it_stands() {
         check(
@@ -262,6 +265,7 @@ mod tests {
         check(&["!./src/a", "./src//**"], &["src/b"], &["src/a"]);
     }
 
+    // covers: HANK-17
     #[test]
     fn a_list_without_a_positive_pattern_matches_nothing_and_no_list_matches_everything() {
         check(&["!a"], &[], &["a", "b"]);

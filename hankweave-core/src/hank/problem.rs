@@ -332,6 +332,7 @@ mod tests {
         );
     }
 
+    // covers: F18
     #[test]
     fn a_long_list_is_cut_below_4_kib_and_counted() {
         let mut problems = Problems::default();

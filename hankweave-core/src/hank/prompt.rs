@@ -178,6 +178,7 @@ mod tests {
         data_dir: "/work/read_only_data_source",
     };
 
+    // covers: HANK-8
     #[test]
     fn known_variables_are_replaced_and_unknown_ones_stay() {
         let text = "<%PROJECT_DIR%> <%AGENT_ROOT%>/x <%EXECUTION_DIR%> <%DATA_DIR%> <%TIMESTAMP%> <% a <%DATA_DIR%> <%";
@@ -225,6 +226,7 @@ mod tests {
         }
     }
 
+    // covers: HANK-8
     #[test]
     fn texts_are_joined_with_exactly_one_blank_line() {
         assert_eq!(join(["a\n\n\n", "b", "c\n"]), "a\n\nb\n\nc\n");

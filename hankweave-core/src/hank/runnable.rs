@@ -243,6 +243,7 @@ mod tests {
         problems.iter().map(ToString::to_string).collect()
     }
 
+    // covers: HANK-6
     #[test]
     fn what_nobody_can_run_is_an_error_with_what_to_write_instead() {
         let hank = hank(
@@ -317,6 +318,7 @@ mod tests {
         assert!(told[1].contains("`zzz`") && told[1].contains("hankweave prices"));
     }
 
+    // covers: HANK-6
     #[test]
     fn a_limit_in_dollars_that_nobody_can_count_is_an_error() {
         let program = r#""agent": {"command": ["x"], "stream": "claude"}"#;

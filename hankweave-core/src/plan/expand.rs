@@ -295,6 +295,7 @@ mod tests {
         CodonId::new(text).unwrap()
     }
 
+    // covers: STATE-38
     #[test]
     fn a_first_plan_has_only_iteration_zero_of_each_loop() {
         let plan = initial_plan(&hank(THREE_TIMES));
@@ -314,6 +315,7 @@ mod tests {
         );
     }
 
+    // covers: STATE-39
     #[test]
     fn an_iteration_is_inserted_directly_behind_the_one_that_ended_until_the_limit() {
         let hank = hank(THREE_TIMES);
@@ -337,6 +339,7 @@ mod tests {
         );
     }
 
+    // covers: STATE-39
     #[test]
     fn asking_twice_about_the_same_codon_expands_only_once() {
         let hank = hank(THREE_TIMES);
@@ -364,6 +367,7 @@ mod tests {
         );
     }
 
+    // covers: STATE-40
     #[test]
     fn a_full_context_ends_a_loop_that_waits_for_it_and_drops_the_rest_of_the_iteration() {
         let hank = hank(UNTIL_FULL);
@@ -383,6 +387,7 @@ mod tests {
         );
     }
 
+    // covers: STATE-40
     #[test]
     fn a_full_context_does_not_end_a_loop_with_an_iteration_limit() {
         let hank = hank(THREE_TIMES);
@@ -415,6 +420,7 @@ mod tests {
         }
     }
 
+    // covers: STATE-43
     #[test]
     fn the_rest_of_an_iteration_is_planned_again_when_somebody_went_back_into_it() {
         let hank = hank(UNTIL_FULL);
@@ -433,6 +439,7 @@ mod tests {
         assert_eq!(ids(&next), ["a", "b#0", "c#0", "b#1", "c#1", "d"]);
     }
 
+    // covers: STATE-40
     #[test]
     fn a_loop_without_a_limit_ends_after_a_thousand_iterations() {
         let hank = hank(UNTIL_FULL);
@@ -453,6 +460,7 @@ mod tests {
         );
     }
 
+    // covers: STATE-45
     #[test]
     fn a_plan_that_does_not_fit_the_hank_is_an_error() {
         let hank = hank(THREE_TIMES);

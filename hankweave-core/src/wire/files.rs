@@ -121,6 +121,7 @@ mod tests {
         assert_eq!(serde_json::from_value::<Vec<FileNode>>(expected).unwrap(), tree);
     }
 
+    // covers: WIRE-18
     #[test]
     fn a_tree_has_a_limit() {
         let paths: Vec<String> = (0..3_000).map(|number| number.to_string()).collect();

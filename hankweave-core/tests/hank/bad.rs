@@ -39,6 +39,7 @@ fn text_that_is_not_json_is_reported_where_it_stops_being_json() {
     check("nonsense", &["1:1: error: not JSON: unexpected word"]);
 }
 
+// covers: HANK-1
 #[test]
 fn comments_trailing_commas_and_a_byte_order_mark_are_allowed() {
     let text = format!(
@@ -70,6 +71,7 @@ fn the_document_must_be_an_object_with_a_list_of_items() {
     );
 }
 
+// covers: HANK-5
 #[test]
 fn every_missing_field_of_a_codon_is_named() {
     check(
@@ -96,6 +98,7 @@ fn a_wrong_type_is_found_three_levels_deep_and_names_its_codon() {
     );
 }
 
+// covers: HANK-1
 #[test]
 fn all_problems_are_reported_together() {
     check(
@@ -123,6 +126,7 @@ fn a_repeated_key_is_an_error_at_its_second_place() {
     );
 }
 
+// covers: HANK-2
 #[test]
 fn unknown_keys_come_with_advice() {
     let hint = |text: &str| {
@@ -149,6 +153,7 @@ fn unknown_keys_come_with_advice() {
     assert!(hint(&with(r#""qqq": 1"#)).starts_with("valid keys are type, id, name"));
 }
 
+// covers: X1
 #[test]
 fn ids_become_file_names_and_are_checked_as_such() {
     for (id, rule) in [
@@ -223,6 +228,7 @@ fn numbers_have_ranges() {
     );
 }
 
+// covers: HANK-5
 #[test]
 fn fields_that_exclude_each_other_are_reported() {
     check_codon(

@@ -23,6 +23,7 @@ fn with(more: &str) -> String {
     format!("{FILES}, {more}")
 }
 
+// covers: HANK-3
 #[test]
 fn ids_are_unique_in_the_whole_hank_whatever_their_case() {
     check(
@@ -48,6 +49,7 @@ fn ids_are_unique_in_the_whole_hank_whatever_their_case() {
     );
 }
 
+// covers: HANK-3
 #[test]
 fn a_repeated_name_is_a_warning() {
     check(
@@ -59,6 +61,7 @@ fn a_repeated_name_is_a_warning() {
     );
 }
 
+// covers: HANK-10
 #[test]
 fn a_conversation_stays_with_its_model_and_agent() {
     let other = |item: String| item.replace("sonnet", "haiku");
@@ -97,6 +100,7 @@ fn a_model_for_all_codons_makes_their_own_models_irrelevant() {
     assert_eq!(problems(&text), Vec::<String>::new());
 }
 
+// covers: HANK-10
 #[test]
 fn the_next_iteration_continues_the_last_codon_of_the_one_before() {
     let items = [
@@ -116,6 +120,7 @@ fn the_next_iteration_continues_the_last_codon_of_the_one_before() {
     check(&[items[0].clone(), items[1].replace(TWICE, ONCE)], "");
 }
 
+// covers: HANK-11
 #[test]
 fn a_full_context_cannot_be_continued() {
     check(
@@ -142,6 +147,7 @@ fn a_full_context_cannot_be_continued() {
     );
 }
 
+// covers: HANK-12
 #[test]
 fn a_loop_that_waits_for_a_full_context_has_no_fresh_codon() {
     check(
@@ -153,6 +159,7 @@ fn a_loop_that_waits_for_a_full_context_has_no_fresh_codon() {
     );
 }
 
+// covers: HANK-13
 #[test]
 fn doubtful_continuations_are_warnings() {
     check(
@@ -172,6 +179,7 @@ fn doubtful_continuations_are_warnings() {
     );
 }
 
+// covers: HANK-13
 #[test]
 fn failures_inside_loops_are_warned_of() {
     let rig = r#""rigSetup": [{"type": "command", "command": {"run": "x"}}, {"type": "command", "command": {"run": "x"}, "allowFailure": true}]"#;
@@ -190,6 +198,7 @@ fn failures_inside_loops_are_warned_of() {
     );
 }
 
+// covers: HANK-12
 #[test]
 fn loops_have_codons_end_somehow_and_do_not_nest() {
     check(
@@ -211,6 +220,7 @@ fn loops_have_codons_end_somehow_and_do_not_nest() {
     check(&[loop_of(TWICE, &[inner])], "loops cannot stand inside loops");
 }
 
+// covers: HANK-28
 #[test]
 fn shares_of_a_budget_fit_together() {
     let budget = |budget: &str| {

@@ -60,6 +60,7 @@ proptest! {
     }
 }
 
+// covers: F18
 #[test]
 fn deep_nesting_is_one_message() {
     for open in ["[", "{\"a\":", "[{\"a\":"] {
@@ -92,6 +93,7 @@ fn text_that_is_not_utf8_is_reported_at_its_place() {
     );
 }
 
+// covers: F18
 #[test]
 fn a_hundred_thousand_problems_are_counted_and_fifty_are_shown() {
     let parsed = parse(&format!("{{\"hank\": [{}]}}", "1,".repeat(100_000)));

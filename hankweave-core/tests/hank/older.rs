@@ -16,6 +16,7 @@ const OLDER: &str = r#"{
   "recommendations": {}
 }"#;
 
+// covers: HANK-2
 #[test]
 fn every_older_name_is_answered_with_the_new_one() {
     let parsed = parse(OLDER);

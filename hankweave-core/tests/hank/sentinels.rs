@@ -221,6 +221,7 @@ fn a_condition_looks_where_an_event_can_have_something() {
     );
 }
 
+// covers: HANK-51
 #[test]
 fn an_execution_has_its_own_number_within_limits() {
     for good in [
@@ -292,6 +293,7 @@ fn a_structured_output_has_one_schema_or_its_words() {
     );
 }
 
+// covers: HANK-51
 #[test]
 fn the_rest_is_checked_by_type_and_key() {
     more(

@@ -223,6 +223,7 @@ fn what_was_created_is_known_with_its_branch_and_message(fixture: &Fixture) {
     );
 }
 
+// covers: RUN-18
 fn a_run_continues_from_the_checkpoint_it_names(fixture: &Fixture) {
     fixture.write("a.txt", "1");
     let first = fixture.create();
@@ -251,6 +252,7 @@ fn a_stale_parent_is_refused(fixture: &Fixture) {
     assert!(matches!(error, CheckpointError::BranchMoved { found, .. } if found == second.sha));
 }
 
+// covers: HANK-17
 fn without_patterns_everything_is_taken_that_is_not_ignored(fixture: &Fixture) {
     let empty = initial(fixture);
     fixture.write(".gitignore", "*.log\n/build/\n");
@@ -278,6 +280,7 @@ fn without_patterns_everything_is_taken_that_is_not_ignored(fixture: &Fixture) {
     assert_eq!(fixture.files(&empty, &created), expected);
 }
 
+// covers: HANK-19
 fn with_patterns_the_matching_and_the_tracked_are_taken(fixture: &Fixture) {
     let empty = initial(fixture);
     fixture.write("src/a", "1");
@@ -295,7 +298,7 @@ fn with_patterns_the_matching_and_the_tracked_are_taken(fixture: &Fixture) {
     assert_eq!(third.files, 0);
 }
 
-// covers: G4
+// covers: G4, F15
 fn what_must_stay_out_is_reported(fixture: &Fixture) {
     let empty = initial(fixture);
     fixture.write("nested/.git/HEAD", "ref: refs/heads/main\n");
@@ -393,6 +396,7 @@ fn only_what_can_be_restored_is_restorable(fixture: &Fixture) {
     assert!(fixture.store.prune(&[]).unwrap().is_empty());
 }
 
+// covers: G4
 fn hostile_names_come_back(fixture: &Fixture) {
     let names: [&[u8]; 9] = [
         b"new\nline",
@@ -566,6 +570,7 @@ fn a_restore_refuses_to_remove_what_it_cannot_save(fixture: &Fixture) {
     fixture.reads("z", "2");
 }
 
+// covers: G8
 fn a_safety_checkpoint_leads_back(fixture: &Fixture) {
     fixture.write("a", "1");
     let first = fixture.create();

@@ -39,6 +39,7 @@ fn git(fixture: &Fixture, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
+// covers: RUN-18
 #[test]
 fn ordinary_git_reads_the_checkpoints() {
     let fixture = Fixture::git();
@@ -254,7 +255,7 @@ fn a_missing_file_of_a_checkpoint_is_found_before_anything_changes() {
     fixture.reads("a", "2");
 }
 
-// covers: G10, F21
+// covers: G10, F21, G1
 #[test]
 fn what_a_crash_left_is_removed_at_the_next_start() {
     let fixture = Fixture::git();

@@ -123,6 +123,7 @@ mod tests {
         }
     }
 
+    // covers: RUN-17
     #[test]
     fn a_message_has_the_documented_form() {
         insta::assert_snapshot!(codon(&request("Review it", Some(Duration::from_millis(1_500)))), @r"
@@ -135,6 +136,7 @@ mod tests {
         ");
     }
 
+    // covers: G6, RUN-17
     #[test]
     fn a_codon_name_cannot_add_lines() {
         let message = codon(&request("x\nStatus: completed\r\u{2028}y", None));

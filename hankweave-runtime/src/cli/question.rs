@@ -142,7 +142,7 @@ mod tests {
         assert!(text.contains("the last success, a"));
     }
 
-    // covers: CLI-17
+    // covers: CLI-17, RUN-2
     #[test]
     fn the_question_is_asked_until_it_is_answered() {
         answers("1\n", Answer::Recover(Recovery::LastSuccess), 1);
@@ -152,6 +152,7 @@ mod tests {
     }
 
     // Nothing is offered that does not exist, and the session comes first where there is one.
+    // covers: CLI-17
     #[test]
     fn what_is_offered_is_what_there_is() {
         let stopped = |session, last_success| Trouble {

@@ -130,6 +130,7 @@ mod tests {
         assert_eq!(read(&path), "before\nafter\nin the next life\n");
     }
 
+    // covers: CLI-20
     #[test]
     fn the_log_and_the_one_before_it_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
@@ -144,6 +145,7 @@ mod tests {
         );
     }
 
+    // covers: CLI-20
     #[test]
     fn a_log_that_cannot_be_written_is_given_up_and_nothing_is_kept() {
         let folder = tempfile::tempdir().unwrap();

@@ -342,6 +342,7 @@ mod tests {
         );
     }
 
+    // covers: HANK-58
     #[test]
     fn every_variable_that_cannot_be_read_is_told() {
         let environment = Environment::from_iter([

@@ -199,6 +199,7 @@ mod tests {
         args.join(OsStr::new(" ")).into_string().unwrap()
     }
 
+    // covers: AGENT-13
     #[test]
     fn a_fresh_session_has_the_plain_command_line() {
         assert_eq!(
@@ -208,6 +209,7 @@ mod tests {
         );
     }
 
+    // covers: AGENT-13
     #[test]
     fn a_resumed_session_takes_its_new_system_prompt() {
         let mut launch = launch();

@@ -142,6 +142,7 @@ fn every_kind_of_file_that_is_no_prompt_is_reported_at_once_without_blocking() {
     );
 }
 
+// covers: HANK-9
 #[test]
 fn empty_and_huge_prompts_are_warnings() {
     let folder = folder(PROMPTS);
@@ -230,6 +231,7 @@ fn the_id_of_a_sentinel_in_a_file_stands_once_in_a_codon() {
     );
 }
 
+// covers: HANK-14
 #[test]
 fn a_copied_folder_holds_no_links_or_special_files_and_is_copied_without_repositories() {
     let copy = r#""promptText": "x", "rigSetup": [{"type": "copy", "copy": {"from": "tpl", "to": "t"}}]"#;

@@ -105,7 +105,7 @@ fn deleting_the_information_file_admits_nobody() {
     assert_eq!(read_record(&RealDisk, &folder.state_dir).unwrap().port, Some(1));
 }
 
-// covers: L2
+// covers: L2, F6
 #[test]
 fn no_content_of_the_information_file_blocks_a_start() {
     for content in [

@@ -551,6 +551,7 @@ mod tests {
         });
     }
 
+    // covers: CLI-19
     #[test]
     fn a_line_has_the_documented_fields() {
         let batch = entries([3]);

@@ -547,7 +547,7 @@ mod tests {
     use super::*;
     use crate::world::environment::Environment;
 
-    // covers: L3
+    // covers: L3, RUN-1
     #[test]
     fn a_start_that_is_refused_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();

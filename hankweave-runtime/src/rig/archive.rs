@@ -380,7 +380,7 @@ mod tests {
     }
 
     // What became empty goes.
-    // covers: HANK-27
+    // covers: HANK-27, RUN-21
     #[test]
     fn files_move_away_and_back_with_their_paths() {
         let stage = Stage::new();
@@ -402,6 +402,7 @@ mod tests {
         assert!(!stage.has("rigArchive") && stage.entries() == 0);
     }
 
+    // covers: HANK-27
     #[test]
     fn what_is_archived_twice_is_there_twice_and_nothing_is_overwritten_on_the_way_back() {
         let stage = Stage::new();
@@ -449,6 +450,7 @@ mod tests {
         assert!(stage.has("notes.md"));
     }
 
+    // covers: X11
     #[test]
     fn an_archive_that_is_a_link_is_not_followed() {
         let stage = Stage::new();

@@ -206,6 +206,7 @@ mod tests {
         (folder, copies, copy)
     }
 
+    // covers: RUN-20
     #[test]
     fn an_untouched_copy_is_taken_out_and_can_be_made_again() {
         let (_folder, copies, copy) = stage();
@@ -221,6 +222,7 @@ mod tests {
         assert!(copies.workspace.join("to/link").exists());
     }
 
+    // covers: RUN-20
     #[test]
     fn a_copy_in_which_anything_was_changed_stays_whole() {
         let changes: [fn(&Path); 6] = [

@@ -388,6 +388,7 @@ mod tests {
         folder
     }
 
+    // covers: HANK-21
     #[test]
     fn a_copy_is_merged_into_the_folder_that_is_there() {
         let folder = with_target();
@@ -400,6 +401,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path().join("elsewhere")).unwrap().count(), 0);
     }
 
+    // covers: HANK-21
     #[test]
     fn a_copy_that_replaces_leaves_nothing_of_what_was_there() {
         let folder = with_target();
@@ -459,6 +461,7 @@ mod tests {
         }
     }
 
+    // covers: HANK-14
     #[test]
     fn a_socket_is_refused() {
         let folder = tree();

@@ -204,6 +204,7 @@ mod tests {
         );
     }
 
+    // covers: HANK-25
     #[test]
     fn a_name_that_is_taken_gets_a_number_and_a_time() {
         let folder = tempfile::tempdir().unwrap();

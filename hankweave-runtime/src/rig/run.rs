@@ -392,6 +392,7 @@ mod tests {
         }
     }
 
+    // covers: HANK-20
     #[tokio::test]
     async fn steps_run_in_order_and_a_command_may_run_where_the_last_copy_went() {
         let stage = Stage::new();
@@ -421,6 +422,7 @@ mod tests {
         );
     }
 
+    // covers: HANK-20
     #[tokio::test]
     async fn a_failed_command_ends_the_rig() {
         let stage = Stage::new();

@@ -133,6 +133,7 @@ mod tests {
         assert!(matches!(refused("missing/x"), TargetError::Parent { .. }));
     }
 
+    // covers: X3
     #[test]
     fn protected_folders_are_refused_at_any_depth() {
         for to in [".git", ".GIT/config", "sub/.git", ".hankweave/state.json"] {

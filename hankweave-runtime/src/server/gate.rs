@@ -244,6 +244,7 @@ mod tests {
         }
     }
 
+    // covers: WIRE-25
     #[tokio::test]
     async fn a_token_comes_in_a_header_or_beside_the_subprotocol() {
         let (in_header, answer) = role(TOKEN).await;
@@ -266,7 +267,7 @@ mod tests {
         }
     }
 
-    // covers: F12
+    // covers: F12, WIRE-25
     #[tokio::test]
     async fn without_the_right_token_nobody_comes_in() {
         for headers in [
@@ -296,7 +297,7 @@ mod tests {
         );
     }
 
-    // covers: F12
+    // covers: F12, WIRE-24
     #[tokio::test]
     async fn a_foreign_page_or_a_rebound_name_is_refused_whatever_its_token() {
         for headers in [

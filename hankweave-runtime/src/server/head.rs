@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(head.rest, b"rest");
     }
 
-    // covers: F13
+    // covers: F13, WIRE-29
     #[tokio::test]
     async fn what_is_too_large_or_no_head_is_refused() {
         let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(MAX_BYTES));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     proptest! {
-        // covers: F13
+        // covers: F13, WIRE-29
         #[test]
         fn no_bytes_bring_the_reader_down(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -198,6 +198,7 @@ mod tests {
         lines.iter().map(seq).collect()
     }
 
+    // covers: WIRE-3
     #[test]
     fn the_newest_fifty_are_found_whatever_numbers_were_left_out() {
         assert!(newest_seqs(&journal([]), 0).is_empty());
@@ -211,6 +212,7 @@ mod tests {
         assert_eq!(newest_seqs(&with_gap, 2_020), expected);
     }
 
+    // covers: WIRE-5
     #[test]
     fn a_part_ends_where_it_should() {
         let journal = journal(1..=10_000);

@@ -175,6 +175,7 @@ mod tests {
         found
     }
 
+    // covers: WIRE-4
     #[test]
     fn a_client_joins_between_two_events_and_misses_and_doubles_none() {
         let hub = Hub::new(4);

@@ -153,7 +153,7 @@ mod tests {
         Arc::new(Outbox::new(8, 8_000))
     }
 
-    // covers: F20
+    // covers: F20, WIRE-10
     #[test]
     fn a_command_that_is_sent_again_is_answered_again_and_done_once() {
         let (mut ledger, next) = (Ledger::default(), request("a", Command::CodonNext));
@@ -182,6 +182,7 @@ mod tests {
         assert!(matches!(ledger.enter(&next, &outbox()), Entered::New));
     }
 
+    // covers: WIRE-10
     #[test]
     fn what_was_refused_may_be_tried_again() {
         let (mut ledger, next) = (Ledger::default(), request("a", Command::CodonNext));
@@ -191,7 +192,7 @@ mod tests {
         assert!(matches!(ledger.enter(&next, &outbox()), Entered::New));
     }
 
-    // covers: F20
+    // covers: F20, WIRE-10
     #[test]
     fn the_last_1024_ids_are_remembered() {
         let mut ledger = Ledger::default();

@@ -102,7 +102,7 @@ impl Rate {
 mod tests {
     use super::*;
 
-    // covers: F13
+    // covers: F13, WIRE-33
     #[tokio::test(start_paused = true)]
     async fn the_hundred_and_first_within_a_second_is_too_many() {
         let mut rate = Rate::new(100);

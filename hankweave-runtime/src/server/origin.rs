@@ -87,7 +87,7 @@ mod tests {
 
     const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    // covers: F12
+    // covers: F12, WIRE-23
     #[test]
     fn the_server_has_three_names_and_no_other() {
         let ours = |host: &str| is_our_host(host.as_bytes(), LOOPBACK, 4_000);
@@ -115,6 +115,7 @@ mod tests {
         assert!(!is_our_host(b"\xff\xfe:4000", LOOPBACK, 4_000));
     }
 
+    // covers: WIRE-23
     #[test]
     fn a_server_that_listens_elsewhere_is_called_by_the_address_that_was_reached() {
         let reached = |address: &str| address.parse().unwrap();
@@ -126,7 +127,7 @@ mod tests {
         assert!(!is_our_host(b"rebound.example:80", reached("10.0.0.7"), 80));
     }
 
-    // covers: F12
+    // covers: F12, WIRE-24
     #[test]
     fn an_origin_is_compared_by_scheme_host_and_port() {
         let host = b"127.0.0.1:4000";

@@ -127,7 +127,7 @@ mod tests {
         "x".repeat(length).into()
     }
 
-    // covers: F13
+    // covers: F13, WIRE-32
     #[test]
     fn more_messages_or_bytes_than_may_wait_give_the_client_up_and_the_memory_back() {
         let few = Outbox::new(2, 100);

@@ -172,6 +172,7 @@ mod tests {
         World::with_environment(variables.iter().copied().collect::<Environment>())
     }
 
+    // covers: WIRE-26
     #[test]
     fn both_tokens_are_made_once_and_only_their_owner_reads_them() {
         let folder = tempfile::tempdir().unwrap();
@@ -189,6 +190,7 @@ mod tests {
         assert_eq!(format!("{tokens:?}"), "Tokens");
     }
 
+    // covers: WIRE-26
     #[test]
     fn what_is_nearly_a_token_is_none() {
         let folder = tempfile::tempdir().unwrap();
@@ -209,6 +211,7 @@ mod tests {
         }
     }
 
+    // covers: WIRE-26
     #[test]
     fn a_token_that_others_could_read_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
@@ -222,6 +225,7 @@ mod tests {
         assert_ne!(third.full(), second.full());
     }
 
+    // covers: WIRE-26
     #[test]
     fn the_environment_comes_first_and_writes_no_file() {
         let folder = tempfile::tempdir().unwrap();

@@ -261,6 +261,7 @@ async fn a_life_without_events_of_its_own_brings_state_json_up_to_date() {
     assert_eq!(mended.current_run_id, Some(run_id("a")));
 }
 
+// covers: P2
 #[tokio::test(start_paused = true)]
 async fn after_an_unclean_end_no_number_is_given_out_again() {
     let folder = folder();
@@ -328,6 +329,7 @@ async fn a_refused_event_leaves_nothing_in_the_log() {
     assert_eq!(log.damaged_lines, 0);
 }
 
+// covers: D5
 #[tokio::test(start_paused = true)]
 async fn sixty_four_waiting_events_share_one_sync() {
     let folder = folder();
@@ -727,6 +729,7 @@ async fn after_a_failed_write_nothing_is_recorded_and_the_old_state_stays_visibl
     }
 }
 
+// covers: D8
 #[tokio::test(start_paused = true)]
 async fn shutting_down_saves_everything_and_answers_what_comes_later() {
     let folder = folder();

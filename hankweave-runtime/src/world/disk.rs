@@ -469,7 +469,7 @@ mod tests {
         }
     }
 
-    // covers: F1
+    // covers: F1, D1
     #[test]
     fn replacing_is_all_or_nothing_at_every_operation() {
         for n in 0.. {

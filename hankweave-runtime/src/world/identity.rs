@@ -70,6 +70,7 @@ mod tests {
         assert_eq!(start_ticks_of("42"), None);
     }
 
+    // covers: STATE-37
     #[cfg(target_os = "linux")]
     #[test]
     fn this_process_is_alive_and_has_a_start_time() {
@@ -79,6 +80,7 @@ mod tests {
         assert!(SystemIdentity.boot_id().is_some());
     }
 
+    // covers: STATE-37
     #[test]
     fn numbers_that_cannot_be_a_pid_are_not_alive() {
         assert!(!SystemIdentity.is_alive(0));

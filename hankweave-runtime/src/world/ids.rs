@@ -100,6 +100,7 @@ fn base36(random: u64) -> String {
 mod tests {
     use super::*;
 
+    // covers: D9
     #[test]
     fn no_event_id_comes_twice() {
         let (one, other) = (RandomIds::new(), RandomIds::new());
@@ -107,6 +108,7 @@ mod tests {
         assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), 4);
     }
 
+    // covers: STATE-3
     #[test]
     fn a_run_id_has_the_documented_form() {
         let id = RandomIds::new().run_id(Timestamp::from_millis(1_736_000_000_000));

@@ -251,7 +251,7 @@ async fn no_output_is_lost_when_a_slow_reader_comes_after_the_end() {
     assert_eq!(played.log.iter().filter(|byte| **byte == b'\n').count(), 202);
 }
 
-// covers: S3
+// covers: S3, AGENT-14
 #[tokio::test]
 async fn a_stop_ends_the_group_and_what_escaped_from_it() {
     let stage = Stage::new();
@@ -286,6 +286,7 @@ async fn every_member_of_the_group_is_asked_to_end() {
     assert!(stage.path("asked.txt").exists());
 }
 
+// covers: AGENT-15
 #[tokio::test]
 async fn an_agent_that_ignores_sigterm_is_killed_after_the_grace() {
     let stage = Stage::new();
@@ -369,7 +370,7 @@ async fn bytes_that_are_no_text_are_told_as_unparsed_and_kept_in_the_log() {
     assert_eq!(played.outcome.verdict, Verdict::Success);
 }
 
-// covers: S5
+// covers: S5, F10
 #[tokio::test]
 async fn every_end_but_a_clean_one_is_a_failure_with_a_reason() {
     let cases = [
@@ -408,6 +409,7 @@ async fn every_end_but_a_clean_one_is_a_failure_with_a_reason() {
     }
 }
 
+// covers: RUN-10
 #[tokio::test]
 async fn a_full_context_is_told_apart_from_other_failures() {
     let played = Stage::new()
@@ -462,6 +464,7 @@ async fn a_custom_command_is_driven_like_any_agent() {
     ));
 }
 
+// covers: S7
 #[tokio::test]
 async fn a_prompt_that_nobody_reads_is_no_crash() {
     let stage = Stage::new();

@@ -42,6 +42,7 @@ fn check_hank(hank: &Value, fragments: &[&str]) {
     );
 }
 
+// covers: CLI-3
 #[test]
 fn a_missing_hank_is_named_with_a_next_step() {
     check(
@@ -87,6 +88,7 @@ fn an_id_is_used_once() {
     );
 }
 
+// covers: F17
 #[test]
 fn an_id_with_a_hash_or_a_slash_is_refused() {
     for id in ["review#0", "../up", "a/b", ""] {
@@ -94,6 +96,7 @@ fn an_id_with_a_hash_or_a_slash_is_refused() {
     }
 }
 
+// covers: F17
 #[test]
 fn a_prompt_file_must_be_there_and_inside_the_hank() {
     let with_prompt = |file: &str| {

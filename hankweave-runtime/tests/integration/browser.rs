@@ -31,6 +31,7 @@ fn content(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
+// covers: WIRE-27
 #[test]
 fn the_page_opens_and_the_token_is_in_no_argument() {
     let mut project = project();

@@ -267,6 +267,7 @@ fn a_used_up_ceiling_pauses_and_more_money_lets_the_agent_go_on_in_its_session()
 }
 
 // Only its own limit ends a codon and lets the plan go on; `pause` and `fail` are for who asks.
+// covers: HANK-38
 #[test]
 fn a_limit_of_a_codon_pauses_only_when_its_hank_says_so() {
     let project = project();
@@ -395,6 +396,7 @@ fn tokens_are_limited_by_what_the_agent_reports() {
 }
 
 /// Nothing is started for a codon that has nothing left, and the next run knows what the one before spent.
+// covers: HANK-30, HANK-40
 #[test]
 fn the_ceiling_of_the_command_line_holds_over_runs_and_nothing_starts_beyond_it() {
     let project = project();
@@ -469,7 +471,7 @@ fn every_try_of_a_codon_is_paid_from_the_same_budget() {
     );
 }
 
-// covers: STATE-41
+// covers: STATE-41, HANK-34
 #[test]
 fn the_budget_of_a_loop_ends_it_and_the_plan_goes_on_behind_it() {
     let project = project();

@@ -46,6 +46,7 @@ fn the_version_is_that_of_the_package() {
     assert_eq!(project().run(["--version"]).expect_code(0).stdout, version);
 }
 
+// covers: CLI-1
 #[test]
 fn wrong_usage_ends_with_two_and_touches_nothing() {
     let project = project();
@@ -76,6 +77,7 @@ fn completions_are_printed_for_the_usual_shells() {
     }
 }
 
+// covers: STATE-61
 #[test]
 fn every_machine_is_drawn_in_every_form() {
     let project = project();
@@ -123,6 +125,7 @@ fn the_codon_diagram_shows_all_sixteen_edges_in_every_form() {
     );
 }
 
+// covers: CLI-7
 #[test]
 fn validate_shows_what_would_be_started_and_starts_nothing() {
     let project = project();
@@ -178,6 +181,7 @@ fn schemas_are_printed_as_json_schema() {
     }
 }
 
+// covers: CLI-5
 #[test]
 fn nothing_is_coloured_where_nobody_sees_colours() {
     let mut project = project();
@@ -191,6 +195,7 @@ fn nothing_is_coloured_where_nobody_sees_colours() {
     assert!(!never.stderr.contains('\u{1b}'), "{never}");
 }
 
+// covers: CLI-5
 #[test]
 fn run_prints_one_json_event_a_line() {
     let project = project();
@@ -212,6 +217,7 @@ fn run_prints_one_json_event_a_line() {
     );
 }
 
+// covers: CLI-7
 #[test]
 fn validate_finds_mistakes_and_writes_nothing() {
     let project = project();
@@ -262,6 +268,7 @@ fn validate_shows_what_a_run_would_miss() {
 }
 
 /// What a run refuses before it starts an agent is refused here as well, all of it at once; what only this machine lacks is a warning.
+// covers: CLI-7, HANK-6, RUN-1
 #[test]
 fn validate_refuses_what_a_run_would_refuse() {
     let mut project = project();
@@ -312,6 +319,7 @@ fn validate_refuses_what_a_run_would_refuse() {
     project.run(["validate", "--agent", "scriptd"]).expect_code(1);
 }
 
+// covers: CLI-18
 #[test]
 fn the_hank_of_init_is_valid_without_a_warning() {
     let project = project();
@@ -372,6 +380,7 @@ fn validate_warns_of_files_that_a_copy_would_replace() {
 }
 
 // A variable that is always set contradicts nobody.
+// covers: CLI-21
 #[test]
 fn what_stands_in_for_an_execution_directory_wins_over_that_of_the_environment() {
     let mut project = project();

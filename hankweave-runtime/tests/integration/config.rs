@@ -13,6 +13,7 @@ fn hank(agent: &Value) -> Value {
     })
 }
 
+// covers: CLI-21, HANK-57
 #[test]
 fn every_value_is_shown_with_where_it_came_from() {
     let mut project = project();

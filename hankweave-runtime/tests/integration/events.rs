@@ -82,6 +82,7 @@ fn of<'g>(guest: &'g Guest, name: &str) -> Vec<&'g Value> {
 }
 
 /// Each event is also told in `docs/protocol.md`, which names this test for most of them.
+// covers: STATE-46, WIRE-15
 #[test]
 fn a_client_sees_everything_that_can_happen_in_a_run() {
     let project = project();

@@ -68,6 +68,7 @@ fn prompts(project: &TestProject) -> usize {
     text.lines().count()
 }
 
+// covers: HANK-48
 #[test]
 fn a_codon_is_extended_in_the_same_session_as_often_as_it_says() {
     let (project, finished, record) = run("", &json!({"maxExtensions": 2}), 0);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::support::{assert_checkpoint, project};
 
+// covers: CLI-18
 #[test]
 fn the_first_hank_runs_to_its_end_and_a_second_call_finds_nothing_to_do() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/first-hank");

@@ -397,7 +397,7 @@ fn run_injected(project: &TestProject, path: Option<&str>, injection: &str) -> F
 }
 
 /// "Could not read" must never look like "damaged": a repository that the system does not give to us once, or not at all, stays where it is.
-// covers: G10, P8, F21
+// covers: G10, P8, F21, RUN-5
 #[test]
 fn a_repository_that_cannot_be_read_at_the_moment_is_not_taken_for_a_broken_one() {
     if !strace_is_there() {
@@ -422,7 +422,7 @@ fn a_repository_that_cannot_be_read_at_the_moment_is_not_taken_for_a_broken_one(
 }
 
 /// The system refuses the first `write` of every thread, also that with which threads wake one another. The program ends, and the next start goes on.
-// covers: F3, P5
+// covers: F3, P5, CLI-2
 #[test]
 fn a_runtime_whose_threads_cannot_wake_one_another_ends() {
     if !strace_is_there() {

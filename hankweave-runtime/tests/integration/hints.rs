@@ -118,6 +118,7 @@ fn with_flag<'a>(flags: &[&'a str]) -> Vec<&'a str> {
     arguments
 }
 
+// covers: CLI-4, RUN-6
 #[test]
 fn what_a_stopped_run_offers_goes_on_with_everything_it_had() {
     let project = shell();
@@ -180,6 +181,7 @@ fn what_a_stopped_run_offers_goes_on_with_everything_it_had() {
     }
 }
 
+// covers: CLI-4
 #[test]
 fn what_a_failed_run_offers_works_from_anywhere() {
     for settings in [None, Some(json!({"outputDirectory": "--out"}))] {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{assert_checkpoint, codon, project, shell_agent};
 
-// covers: S8, G2
+// covers: S8, G2, F16
 #[test]
 fn variables_of_git_and_the_servers_token_reach_neither_agents_nor_rigs_nor_our_own_git() {
     let mut project = project();

@@ -28,6 +28,7 @@ fn kinds(lines: &[Value]) -> Vec<&str> {
     lines.iter().filter_map(|line| line["type"].as_str()).collect()
 }
 
+// covers: CLI-12
 #[test]
 fn the_journal_is_printed_as_it_stands_from_any_place_and_by_type() {
     let project = with_prompt("hello");
@@ -81,6 +82,7 @@ fn a_torn_line_is_told_and_healed_by_the_next_run() {
     );
 }
 
+// covers: CLI-12
 #[test]
 fn a_live_run_is_followed_from_before_its_first_event_to_its_last() {
     let project = with_prompt("wait for go");

@@ -102,6 +102,7 @@ fn iterations(lines: &[Value]) -> Vec<(Value, Value, Value)> {
 
 const ALL: [&str; 8] = ["begin", "b#0", "c#0", "b#1", "c#1", "b#2", "c#2", "end"];
 
+// covers: STATE-46
 #[test]
 fn a_loop_runs_as_often_as_its_limit_says_in_one_conversation() {
     let project = project();

@@ -99,6 +99,7 @@ fn what_another_try_cannot_mend_is_not_tried_again() {
     assert_eq!(tries(&project.state(&project.directory())["runs"][0]), ["failed"]);
 }
 
+// covers: HANK-44
 #[test]
 fn an_ignored_failure_is_recorded_and_told_and_the_run_goes_on() {
     let project = project();
@@ -119,6 +120,7 @@ fn an_ignored_failure_is_recorded_and_told_and_the_run_goes_on() {
     assert_eq!(state["runs"][0]["status"], "completed");
 }
 
+// covers: HANK-45
 #[test]
 fn a_run_that_was_killed_while_it_waited_goes_on_counting() {
     let project = project();
@@ -142,7 +144,7 @@ fn a_run_that_was_killed_while_it_waited_goes_on_counting() {
 }
 
 // Nothing blocks then.
-// covers: HANK-44
+// covers: HANK-44, RUN-15
 #[test]
 fn a_plan_that_ended_with_an_ignored_failure_has_ended_and_is_not_blocked() {
     let project = project();

@@ -63,6 +63,7 @@ fn the_list_is_shown_with_its_date_and_where_each_price_came_from() {
     );
 }
 
+// covers: HANK-28
 #[test]
 fn a_limit_that_cannot_be_held_stops_the_start_and_the_hint_gives_the_file() {
     let project = project();

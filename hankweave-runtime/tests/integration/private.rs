@@ -26,7 +26,7 @@ fn all_below(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Whatever the umask, nothing below `.hankweave` is open to others.
-// covers: X5, S10
+// covers: X5, S10, CLI-19
 #[test]
 fn everything_of_ours_belongs_to_this_user_alone() {
     for umask in ["000", "022", "777"] {

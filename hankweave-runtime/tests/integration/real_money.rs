@@ -110,6 +110,7 @@ fn run(project: &TestProject) -> Finished {
     finished
 }
 
+// covers: HANK-37
 #[test]
 fn a_budget_stops_the_real_agent_at_most_one_answer_late() {
     let turns: Vec<Value> = (0..6).map(long_answer).chain([end()]).collect();
@@ -181,6 +182,7 @@ fn searches_caches_of_an_hour_and_a_session_that_goes_on_cost_what_was_served() 
     assert_true(&project, &server);
 }
 
+// covers: AGENT-8, RUN-12
 #[test]
 fn a_killed_agent_costs_what_it_had_used() {
     for signal in [Signal::TERM, Signal::KILL] {
@@ -199,6 +201,7 @@ fn a_killed_agent_costs_what_it_had_used() {
     }
 }
 
+// covers: AGENT-15
 #[test]
 fn a_run_that_is_stopped_or_killed_costs_what_was_served() {
     for signal in [Signal::TERM, Signal::KILL] {

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::support::{project, shell_agent};
 
+// covers: CLI-3
 #[test]
 fn refusals_name_the_command_that_works_also_from_another_folder() {
     let project = project();

@@ -35,6 +35,7 @@ fn completed(line: &str) -> bool {
     line.contains("\"codon.completed\"")
 }
 
+// covers: CLI-15
 #[test]
 fn a_live_run_does_what_another_terminal_wants_and_answers() {
     let project = with_prompts(&["one", "wait for go", "three"]);

@@ -249,7 +249,7 @@ fn what_served_its_purpose_is_moved_away_and_comes_back_with_a_rollback() {
     assert_eq!(read(root.join("scratch/note")), "draft\n");
 }
 
-// covers: F1, P9
+// covers: F1, P9, RUN-14
 #[test]
 fn after_a_kill_in_the_middle_the_next_start_hands_out_and_archives_what_is_missing() {
     let project = project();

@@ -165,6 +165,7 @@ fn the_lock_file_names_the_run_before_its_first_codon_starts() {
     running.kill();
 }
 
+// covers: P9, RUN-15
 #[test]
 fn a_stopped_run_leaves_no_process_and_is_resumed() {
     let project = project();
@@ -236,6 +237,7 @@ fn has_appended(line: &str) -> bool {
 const GO_ON: &str = "You were interrupted before you had finished.";
 
 // After a stop, a signal and a crash the agent can go on in its session, if one wants that; where nobody says anything the files go back.
+// covers: RUN-3
 #[test]
 fn what_was_cut_off_goes_on_in_its_session_when_that_is_asked_for() {
     for (kill, recover, expected) in [
@@ -293,6 +295,7 @@ fn what_was_cut_off_goes_on_in_its_session_when_that_is_asked_for() {
 }
 
 // An agent that cannot resume is told so, and its codon runs again with its task.
+// covers: RUN-3
 #[test]
 fn an_agent_that_begins_another_session_is_given_its_task_again() {
     let project = project();

@@ -77,6 +77,7 @@ fn a_rollback_that_is_asked_to_stop_is_finished_first() {
     assert_eq!(text(&project, "done.txt"), "one\n");
 }
 
+// covers: CLI-16, STATE-58
 #[test]
 fn a_codon_is_gone_back_to_and_the_next_run_goes_on_behind_it() {
     let project = done();
@@ -151,7 +152,7 @@ fn a_codon_is_gone_back_to_and_the_next_run_goes_on_behind_it() {
     );
 }
 
-// covers: STATE-59
+// covers: STATE-59, HANK-23
 #[test]
 fn from_its_rig_setup_checkpoint_a_codon_runs_again_without_its_rig() {
     let project = done();
@@ -289,7 +290,7 @@ fn a_rollback_tells_which_run_was_left_and_how_the_codon_is_called() {
 }
 
 // Whenever a commit is made for a codon.
-// covers: STATE-30
+// covers: STATE-30, RUN-11
 #[test]
 fn every_checkpoint_of_a_codon_has_its_event() {
     let project = done();
@@ -352,6 +353,7 @@ fn a_rig_copies_into_a_folder_that_is_there_and_replaces_it_only_when_asked_to()
     }
 }
 
+// covers: STATE-58
 #[test]
 fn a_way_that_does_not_exist_is_refused_with_what_to_type_instead() {
     let project = done();
@@ -390,6 +392,7 @@ fn a_way_that_does_not_exist_is_refused_with_what_to_type_instead() {
     assert_eq!(text(&project, "done.txt").lines().count(), 3);
 }
 
+// covers: CLI-16
 #[test]
 fn while_a_run_lives_its_directory_is_not_taken_back() {
     let project = project();

@@ -106,7 +106,7 @@ fn a_forced_end_has_its_own_exit_code() {
     }
 }
 
-// covers: F20
+// covers: F20, WIRE-1
 #[test]
 fn clients_that_come_and_go_change_nothing() {
     let project = project();
@@ -205,6 +205,7 @@ fn clients_get_the_content_of_files_where_the_run_was_told_so() {
     }
 }
 
+// covers: WIRE-27
 #[test]
 fn the_token_of_the_environment_counts_and_reaches_no_agent() {
     let mut project = project();
@@ -233,6 +234,7 @@ fn the_token_of_the_environment_counts_and_reaches_no_agent() {
     assert!(!directory.join(".hankweave/token").exists());
 }
 
+// covers: WIRE-22
 #[test]
 fn a_port_that_is_taken_is_an_error_with_a_hint_and_changes_nothing() {
     let mut project = project();

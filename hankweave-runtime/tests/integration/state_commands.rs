@@ -47,6 +47,7 @@ fn known_checkpoints(project: &TestProject) -> PathBuf {
     project.write("known.json", json!(found).to_string())
 }
 
+// covers: CLI-11
 #[test]
 fn every_fixture_answers_as_expected() {
     let project = project();
@@ -112,6 +113,7 @@ fn every_fixture_answers_as_expected() {
     }
 }
 
+// covers: CLI-8
 #[test]
 fn a_thread_holds_everything_that_scripts_rely_on() {
     let project = project();
@@ -190,6 +192,7 @@ fn missing_checkpoints_are_warnings() {
     );
 }
 
+// covers: CLI-10
 #[test]
 fn events_are_folded_and_each_has_its_outcome() {
     let project = project();
@@ -313,6 +316,7 @@ fn state_file(project: &TestProject, name: &str) -> PathBuf {
     project.directory().join(".hankweave").join(name)
 }
 
+// covers: CLI-9, F4
 #[test]
 fn a_start_would_take_the_backup_and_then_the_recorded_events() {
     let project = finished_project();
@@ -346,6 +350,7 @@ fn a_start_would_take_the_backup_and_then_the_recorded_events() {
     assert_eq!(fresh["warnings"][0]["type"], "orphaned_folder");
 }
 
+// covers: CLI-9
 #[test]
 fn repair_does_what_a_start_would_do_and_nothing_else_changes_a_file() {
     let project = finished_project();

@@ -32,6 +32,7 @@ fn done(project: &TestProject) -> String {
     std::fs::read_to_string(project.directory().join("done.txt")).unwrap()
 }
 
+// covers: CLI-17, RUN-2
 #[test]
 fn after_a_failure_the_flag_decides_where_nobody_can_be_asked() {
     for (flag, expected, reason) in [
@@ -65,6 +66,7 @@ fn what_an_earlier_run_left_is_saved_before_everything_starts_over() {
     assert_eq!(state["initialCheckpoint"], begun);
 }
 
+// covers: CLI-14
 #[test]
 fn status_says_where_one_is_and_what_one_can_type() {
     let project = broken();

@@ -191,7 +191,7 @@ fn what_dropped_its_session_its_parent_and_its_environment_is_gone_before_the_ch
 }
 
 /// Stopping takes the grace of five seconds and not much more, and then nothing is left.
-// covers: S3, P9
+// covers: S3, P9, F9
 #[test]
 fn a_family_that_ignores_sigterm_is_gone_in_ten_seconds() {
     let project = project();
@@ -319,7 +319,7 @@ const MESSAGE: &str = r#"echo '{"type":"assistant","parent_tool_use_id":null,"me
 
 /// An agent that has said its success and only keeps background work alive is ended, and what it said counts: exit code 143 or death by
 /// signal is our doing.
-// covers: S6
+// covers: S6, HANK-50
 #[test]
 fn background_work_behind_a_success_is_ended_and_the_codon_completes() {
     let keys = json!({"settleSeconds": 1});
@@ -385,7 +385,7 @@ fn a_process_that_got_the_recorded_pid_of_an_agent_is_left_alone() {
 }
 
 /// Whoever asks to stop is told at once that it was heard, and a codon that is stopped has not failed.
-// covers: F19
+// covers: F19, CLI-1
 #[test]
 fn a_stop_is_answered_at_once_and_is_no_failure() {
     for (signal, code, answer) in [
@@ -470,7 +470,7 @@ fn a_signal_that_comes_during_the_start_leaves_nothing_behind() {
 }
 
 /// Whoever reads our output may stop reading; the work goes on.
-// covers: F19
+// covers: F19, CLI-6
 #[test]
 fn a_reader_that_goes_away_does_not_end_the_run() {
     let shell = TestProject::new("/bin/sh");
@@ -485,7 +485,7 @@ fn a_reader_that_goes_away_does_not_end_the_run() {
 }
 
 /// Whoever reads our output may be stuck; the work goes on, and so does its end.
-// covers: F19
+// covers: F19, CLI-6
 #[test]
 fn a_reader_that_does_not_read_holds_nothing_up() {
     let shell = TestProject::new("/bin/sh");

@@ -152,6 +152,7 @@ fn before_copy(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<RigCommand> {
 mod tests {
     use super::*;
 
+    // covers: HANK-13
     #[test]
     fn a_command_that_destroys_a_disk_is_noticed_and_ordinary_ones_are_not() {
         for bad in [

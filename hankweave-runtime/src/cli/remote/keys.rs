@@ -139,6 +139,7 @@ mod tests {
         }
     }
 
+    // covers: CLI-15
     #[test]
     fn what_takes_files_back_or_ends_the_run_is_asked_once_more() {
         let mut keys = Keys::default();

@@ -94,6 +94,7 @@ mod tests {
         Log::create(&RealDisk, path, limit).unwrap()
     }
 
+    // covers: S10
     #[test]
     fn a_second_try_gets_its_own_file() {
         let folder = tempfile::tempdir().unwrap();
@@ -104,6 +105,7 @@ mod tests {
         assert_eq!(second.path(), folder.path().join("runs/review-1-claude-2.log"));
     }
 
+    // covers: S10
     #[test]
     fn a_log_stops_at_its_limit_with_a_notice() {
         let folder = tempfile::tempdir().unwrap();
@@ -126,6 +128,7 @@ mod tests {
         assert_eq!(text, "123456\n[log limit reached; the rest was not written]\n");
     }
 
+    // covers: S10
     #[test]
     fn a_planted_link_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();

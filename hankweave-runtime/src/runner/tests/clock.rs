@@ -71,7 +71,7 @@ async fn a_clock_that_is_set_makes_no_codon_longer_and_uses_up_no_time() {
     }
 }
 
-// covers: D9
+// covers: D9, F7
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_gives_no_time_back() {
     for step in [MONTH, -MONTH] {

@@ -112,6 +112,7 @@ fn codons(state: &HankweaveState) -> Vec<String> {
         .collect()
 }
 
+// covers: RUN-10
 #[tokio::test]
 async fn a_running_codon_is_skipped_and_the_next_one_starts() {
     let stage = Stage::new(&["one", "wait", "three"]);
@@ -186,6 +187,7 @@ async fn a_codon_that_was_stopped_by_force_waits_for_a_redo() {
     );
 }
 
+// covers: RUN-13
 #[tokio::test]
 async fn with_nobody_there_a_forced_stop_ends_the_run_whatever_the_policy() {
     let stage = Stage::new(&["wait"]);
@@ -197,6 +199,7 @@ async fn with_nobody_there_a_forced_stop_ends_the_run_whatever_the_policy() {
     assert_eq!(outcome.result, RunResult::Failed("a".parse().unwrap()));
 }
 
+// covers: RUN-9
 #[tokio::test]
 async fn without_autostart_every_codon_waits_for_its_command() {
     let mut stage = Stage::new(&["one", "two"]);

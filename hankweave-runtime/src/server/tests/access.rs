@@ -6,6 +6,7 @@ use tokio_tungstenite::tungstenite::Error;
 use super::guest::{Guest, soon};
 use super::*;
 
+// covers: WIRE-3
 #[tokio::test]
 async fn a_handshake_is_answered_with_who_the_client_and_the_server_are() {
     let project = waiting(&["one"]);
@@ -88,6 +89,7 @@ async fn connecting_starts_nothing() {
     live.stop().await;
 }
 
+// covers: WIRE-6
 #[tokio::test]
 async fn a_reader_changes_nothing() {
     let live = live(waiting(&["one"])).await;
@@ -156,6 +158,7 @@ async fn a_client_without_the_token_gets_no_socket() {
     live.stop().await;
 }
 
+// covers: WIRE-22
 #[tokio::test]
 async fn a_port_that_is_taken_is_told() {
     let live = live(waiting(&["one"])).await;

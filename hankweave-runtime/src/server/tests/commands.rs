@@ -7,6 +7,7 @@ use super::guest::{Guest, soon};
 use super::*;
 use crate::runner::RunResult;
 
+// covers: WIRE-13
 #[tokio::test]
 async fn a_run_is_taken_through_its_codons_by_commands() {
     let project = waiting(&["one", "wait", "three"]);
@@ -100,6 +101,7 @@ async fn any_codon_of_the_plan_is_started_on_command() {
     live.stop().await;
 }
 
+// covers: WIRE-13, WIRE-20
 #[tokio::test]
 async fn a_run_goes_back_to_where_a_client_wants_it() {
     let project = waiting(&["one", "two"]);
@@ -241,6 +243,7 @@ async fn a_client_that_dies_and_repeats_its_command_starts_nothing_twice() {
     live.stop().await;
 }
 
+// covers: WIRE-14
 #[tokio::test]
 async fn the_server_is_stopped_in_order_and_says_good_bye() {
     let live = live(Project::new(&["wait"])).await;
@@ -273,6 +276,7 @@ async fn the_server_is_stopped_by_force() {
     assert_eq!(StopCause::ForcedRequest.exit_code(), 1);
 }
 
+// covers: WIRE-8
 #[tokio::test]
 async fn a_message_that_is_no_command_is_answered_and_harms_nothing() {
     let live = live(waiting(&["one"])).await;

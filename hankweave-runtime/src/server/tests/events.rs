@@ -21,6 +21,7 @@ fn of_type<'g>(guest: &'g Guest, wanted: &str) -> Vec<&'g Value> {
     messages.map(|message| &message["data"]).collect()
 }
 
+// covers: WIRE-16
 #[tokio::test]
 async fn a_snapshot_follows_every_end_of_a_codon() {
     let live = live(waiting(&["one", "two"])).await;
@@ -50,6 +51,7 @@ async fn a_snapshot_follows_every_end_of_a_codon() {
     live.stop().await;
 }
 
+// covers: WIRE-18
 #[tokio::test]
 async fn files_that_change_are_told_before_the_codon_ends() {
     let project = waiting(&["one", "two", "three"]);

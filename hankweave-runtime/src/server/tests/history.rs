@@ -66,6 +66,7 @@ async fn a_client_that_comes_in_the_middle_gets_each_event_once_and_in_order() {
     live.stop().await;
 }
 
+// covers: WIRE-4
 #[tokio::test]
 async fn a_client_that_comes_back_goes_on_behind_the_last_event_that_it_saw() {
     let live = live(waiting(&["one"])).await;
@@ -102,6 +103,7 @@ async fn a_client_that_comes_back_goes_on_behind_the_last_event_that_it_saw() {
     live.stop().await;
 }
 
+// covers: WIRE-5
 #[tokio::test]
 async fn history_comes_in_batches_and_live_events_between_them() {
     let live = live(waiting(&["one"])).await;

@@ -25,7 +25,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-// covers: F13
+// covers: F13, WIRE-31
 #[tokio::test]
 async fn malformed_frames_end_their_own_connection_and_nothing_else() {
     let live = live(waiting(&["one"])).await;
@@ -70,7 +70,7 @@ async fn malformed_frames_end_their_own_connection_and_nothing_else() {
     live.stop().await;
 }
 
-// covers: F13
+// covers: F13, WIRE-33
 #[tokio::test]
 async fn a_flood_ends_with_a_policy_violation() {
     let live = live(waiting(&["one"])).await;
@@ -92,7 +92,7 @@ async fn a_flood_ends_with_a_policy_violation() {
     live.stop().await;
 }
 
-// covers: F13
+// covers: F13, WIRE-32
 #[tokio::test]
 async fn a_client_that_does_not_read_is_left_and_nobody_else_notices() {
     let live = live(waiting(&["one"])).await;
@@ -162,6 +162,7 @@ async fn forty_clients_that_never_read_do_not_keep_a_run() {
     drop(strangers);
 }
 
+// covers: WIRE-30
 #[tokio::test]
 async fn one_client_too_many_is_told_so() {
     let live = live(waiting(&["one"])).await;

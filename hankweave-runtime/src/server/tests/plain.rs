@@ -7,6 +7,7 @@ fn status(answer: &str) -> &str {
     answer.split("\r\n").next().unwrap_or_default()
 }
 
+// covers: WIRE-28
 #[tokio::test]
 async fn the_page_is_served_with_a_policy_and_without_secrets() {
     let live = live(waiting(&["one"])).await;
@@ -28,7 +29,7 @@ async fn the_page_is_served_with_a_policy_and_without_secrets() {
     live.stop().await;
 }
 
-// covers: F12, F13
+// covers: F12, F13, WIRE-28
 #[tokio::test]
 async fn whatever_else_is_sent_gets_a_plain_no_and_the_run_goes_on() {
     let live = live(waiting(&["one"])).await;

@@ -62,6 +62,7 @@ async fn closed(socket: &mut Socket) -> Option<u16> {
     None
 }
 
+// covers: WIRE-34
 #[tokio::test(start_paused = true)]
 async fn whoever_never_shakes_hands_is_left() {
     let (live, net) = in_memory(waiting(&["one"])).await;
@@ -71,7 +72,7 @@ async fn whoever_never_shakes_hands_is_left() {
     live.stop().await;
 }
 
-// covers: F13
+// covers: F13, WIRE-30
 #[tokio::test(start_paused = true)]
 async fn strangers_do_not_keep_out_whoever_has_a_token() {
     let (live, net) = in_memory(waiting(&["one"])).await;
@@ -96,6 +97,7 @@ async fn strangers_do_not_keep_out_whoever_has_a_token() {
     live.stop().await;
 }
 
+// covers: WIRE-34
 #[tokio::test(start_paused = true)]
 async fn whoever_says_nothing_is_left_and_whoever_reads_says_enough() {
     let (live, net) = in_memory(waiting(&["one"])).await;
@@ -114,7 +116,7 @@ async fn whoever_says_nothing_is_left_and_whoever_reads_says_enough() {
     live.stop().await;
 }
 
-// covers: F13
+// covers: F13, WIRE-21
 #[tokio::test(start_paused = true)]
 async fn at_the_end_whoever_reads_slowly_gets_everything_and_whoever_does_not_read_keeps_nobody() {
     let (live, net) = in_memory(waiting(&["one"])).await;

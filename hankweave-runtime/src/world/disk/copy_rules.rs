@@ -67,6 +67,7 @@ mod tests {
     use super::super::{Disk, RealDisk};
     use super::*;
 
+    // covers: HANK-15
     #[test]
     fn the_own_rules_of_a_hank_replace_the_built_in_ones_and_git_is_always_left_out() {
         let folder = tempfile::tempdir().unwrap();
