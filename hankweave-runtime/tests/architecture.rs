@@ -74,8 +74,9 @@ fn every_module_imports_only_what_it_may() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is printed is made harmless in `screen`, so nothing else may print (S9). The scripted agent is a program of its own
+/// What is printed is made harmless in `screen`, so nothing else may print. The scripted agent is a program of its own
 /// that we read.
+// covers: S9
 #[test]
 fn nothing_but_the_border_prints() {
     let mut wrong = Vec::new();
@@ -102,8 +103,9 @@ fn nothing_but_the_border_prints() {
     assert!(wrong.is_empty(), "use crate::screen: {}", wrong.join("\n"));
 }
 
-/// A hint that is put together anywhere else lacks the directory, or what the run had (CLI-4). Texts of the help pages name
+/// A hint that is put together anywhere else lacks the directory, or what the run had. Texts of the help pages name
 /// commands that are whole without.
+// covers: CLI-4
 #[test]
 fn commands_that_people_are_told_are_put_together_in_one_place() {
     let subcommands = [
