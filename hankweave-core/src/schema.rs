@@ -9,11 +9,11 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::codon::{CodonExecution, SentinelPhase, SentinelState, Sentinels};
+use crate::codon::{SentinelPhase, SentinelState, Sentinels};
 use crate::cost::{RecordedTokens, TokenUsage, Usd};
 use crate::document::HankweaveState;
 use crate::event::StateEvent;
-use crate::hank::{CodonConfig, Hank, LoopConfig, Setting, WITHOUT_EFFECT};
+use crate::hank::{Hank, Setting, WITHOUT_EFFECT};
 use crate::id::{AgentId, CodonId, EventId, LoopId, RunId, SentinelId, SessionId, TaskId};
 use crate::time::Timestamp;
 use crate::wire::{Direct, JournalEntry, Request, Response, ShaPrefix};
@@ -174,73 +174,6 @@ text! {
     ShaPrefix, "ShaPrefix", {"type": "string", "pattern": "^[0-9a-f]{12,64}$"};
     Timestamp, "Timestamp", {"type": "string", "format": "date-time"};
     Usd, "Usd", {"type": "number", "minimum": 0, "description": "US dollars"};
-}
-
-/// An entry of the list `hank`; a codon may leave out its type.
-pub(crate) fn items(generator: &mut SchemaGenerator) -> Schema {
-    let (codon, found) = (
-        generator.subschema_for::<CodonConfig>(),
-        generator.subschema_for::<LoopConfig>(),
-    );
-    json_schema!({
-        "type": "array",
-        "minItems": 1,
-        "items": {
-            "if": {"properties": {"type": {"const": "loop"}}, "required": ["type"]},
-            "then": tagged(found, "loop", true),
-            "else": tagged(codon, "codon", false),
-        },
-    })
-}
-
-/// The codons of a loop; loops do not nest.
-pub(crate) fn inner_codons(generator: &mut SchemaGenerator) -> Schema {
-    let codon = generator.subschema_for::<CodonConfig>();
-    json_schema!({"type": "array", "minItems": 1, "items": tagged(codon, "codon", false)})
-}
-
-fn tagged(schema: Schema, tag: &str, required: bool) -> Value {
-    let required: &[&str] = if required { &["type"] } else { &[] };
-    json!({
-        "allOf": [schema, {"properties": {"type": {"const": tag}}, "required": required}],
-        "unevaluatedProperties": false,
-    })
-}
-
-pub(crate) fn prompt(_: &mut SchemaGenerator) -> Schema {
-    let mut schema = one_of("promptFile", "promptText");
-    schema.insert(
-        "anyOf".to_owned(),
-        json!([{"required": ["promptFile"]}, {"required": ["promptText"]}]),
-    );
-    schema
-}
-
-pub(crate) fn append_system_prompt(_: &mut SchemaGenerator) -> Schema {
-    one_of("appendSystemPromptFile", "appendSystemPromptText")
-}
-
-pub(crate) fn global_system_prompt(_: &mut SchemaGenerator) -> Schema {
-    one_of("globalSystemPromptFile", "globalSystemPromptText")
-}
-
-/// Text from files or in place, not both.
-fn one_of(file: &str, text: &str) -> Schema {
-    let path = json!({"type": "string", "minLength": 1});
-    let files = json!({"anyOf": [path, {"type": "array", "items": path, "minItems": 1}]});
-    let mut properties = Map::new();
-    properties.insert(file.to_owned(), files);
-    properties.insert(text.to_owned(), json!({"type": "string"}));
-    json_schema!({
-        "type": "object",
-        "properties": properties,
-        "not": {"required": [file, text]},
-    })
-}
-
-/// The records of a run, as their machine describes them.
-pub(crate) fn codons(generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({"type": "array", "items": generator.subschema_for::<CodonExecution>()})
 }
 
 impl<P: SentinelPhase> JsonSchema for Sentinels<P> {

@@ -48,11 +48,43 @@ const OTHERS: [(&str, &[&str]); 12] = [
     ("main", &[]),
 ];
 
+/// The modules of the core: each line may use those above it and nothing else.
+const CORE: [&[&str]; 9] = [
+    &["attempt", "id", "json", "machine", "shape", "time"],
+    &["cost", "lock", "run", "task"],
+    &["agent", "hank"],
+    &["codon"],
+    &["document", "samples"],
+    &["event", "thread"],
+    &["budget", "plan", "state"],
+    &["testing", "wire"],
+    &["schema"],
+];
+
+/// No circle and no arrow upwards.
+#[test]
+fn every_module_of_the_core_imports_from_below() {
+    let imports = imports(&crate_dir().join("../hankweave-core/src"));
+    let rank = |module: &str| CORE.iter().position(|line| line.contains(&module));
+    let mut wrong = Vec::new();
+    for (module, used) in &imports {
+        let own = rank(module).unwrap_or_else(|| panic!("the table lacks {module}"));
+        let upwards = used.iter().filter(|(target, _)| rank(target) >= Some(own));
+        wrong.extend(upwards.map(|(target, place)| format!("`{module}` must not use `{target}`: {place}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(
+        imports.len(),
+        CORE.concat().len(),
+        "the table names a module that is gone"
+    );
+}
+
 #[test]
 fn every_module_imports_only_what_it_may() {
     let mut allowed: BTreeMap<&str, &[&str]> = OTHERS.into();
     allowed.extend(ADAPTERS.map(|adapter| (adapter, FOR_ADAPTERS)));
-    let imports = imports();
+    let imports = imports(&crate_dir().join("src"));
     for adapter in allowed.keys().filter(|name| **name != "main") {
         assert!(
             imports.contains_key(*adapter),
@@ -135,18 +167,25 @@ fn commands_that_people_are_told_are_put_together_in_one_place() {
     assert!(wrong.is_empty(), "use cli::typed: {}", wrong.join("\n"));
 }
 
-/// Every line of the sources that is neither a comment nor part of a test, with its place.
+fn crate_dir() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
 fn lines_of_the_program() -> Vec<(String, String)> {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    lines_of(&crate_dir().join("src"))
+}
+
+/// Every line of the sources that is neither a comment nor part of a test, with its place.
+fn lines_of(src: &Path) -> Vec<(String, String)> {
     let mut lines = Vec::new();
-    for path in sources_below(&src) {
+    for path in sources_below(src) {
         let text = fs::read_to_string(&path).expect("sources are text");
-        let file = path.strip_prefix(&src).expect("it was found there");
+        let file = path.strip_prefix(src).expect("it was found there");
         let file = file.display().to_string();
         if ["tests.rs", "contract.rs"].iter().any(|end| file.ends_with(end)) || file.contains("/tests/") {
             continue;
         }
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let code = text.split("\nmod tests {").next().unwrap_or_default();
         let numbered = (1..).zip(code.lines().map(str::trim));
         let code = numbered.filter(|(_, line)| !line.starts_with("//"));
         lines.extend(code.map(|(number, line)| (format!("{file}:{number}"), line.to_owned())));
@@ -243,24 +282,28 @@ fn every_planted_defect_fits_the_code_and_names_a_test() {
     assert!(defects.len() >= 15, "{} defects are planted", defects.len());
 }
 
-/// For each module at the top of the crate what it names of the others, and one place where it does.
-fn imports() -> BTreeMap<String, BTreeMap<String, String>> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let modules: BTreeSet<String> = top_level(&sources);
+/// For each module at the top of a crate what it names of the others, and one place where it does; tests may name what they like.
+fn imports(sources: &Path) -> BTreeMap<String, BTreeMap<String, String>> {
+    let lines = lines_of(sources);
+    let module_of = |place: &str| {
+        let (module, _) = place.split_once(['/', '.']).expect("a place is in a file");
+        module.to_owned()
+    };
     let mut imports: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-    for module in &modules {
-        let used = imports.entry(module.clone()).or_default();
-        for file in files_of(&sources, module) {
-            let text = fs::read_to_string(&file).expect("sources are text");
-            for (number, line) in text.lines().enumerate() {
-                let code = line.split("//").next().unwrap_or_default();
-                for target in code.split("crate::").skip(1).map(named) {
-                    if target != *module && modules.contains(target) {
-                        let place = format!("{}:{}", file.display(), number + 1);
-                        used.entry(target.to_owned()).or_insert(place);
-                    }
-                }
-            }
+    for (place, _) in &lines {
+        imports.entry(module_of(place)).or_default();
+    }
+    imports.remove("lib");
+    let modules: BTreeSet<String> = imports.keys().cloned().collect();
+    for (place, line) in lines {
+        let module = module_of(&place);
+        let Some(used) = imports.get_mut(&module) else {
+            continue;
+        };
+        let code = line.split("//").next().unwrap_or_default();
+        let targets = code.split("crate::").skip(1).map(named);
+        for target in targets.filter(|target| *target != module && modules.contains(*target)) {
+            used.entry(target.to_owned()).or_insert_with(|| place.clone());
         }
     }
     imports
@@ -274,29 +317,6 @@ fn named(path: &str) -> &str {
     );
     let end = path.find(|c: char| !c.is_alphanumeric() && c != '_');
     &path[..end.unwrap_or(path.len())]
-}
-
-fn top_level(sources: &Path) -> BTreeSet<String> {
-    let entries = fs::read_dir(sources)
-        .expect("there are sources")
-        .map(|entry| entry.expect("sources are readable").path());
-    let stem = |path: &Path| {
-        path.file_stem()
-            .expect("a file has a name")
-            .to_string_lossy()
-            .into_owned()
-    };
-    entries
-        .map(|path| stem(&path))
-        .filter(|name| name != "lib")
-        .collect()
-}
-
-fn files_of(sources: &Path, module: &str) -> Vec<std::path::PathBuf> {
-    let mut files = sources_below(&sources.join(module));
-    files.push(sources.join(format!("{module}.rs")));
-    files.retain(|file| file.is_file());
-    files
 }
 
 fn sources_below(folder: &Path) -> Vec<std::path::PathBuf> {

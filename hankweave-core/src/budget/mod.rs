@@ -17,4 +17,4 @@ mod summary;
 pub use ceiling::{Ceiling, Whole};
 pub use limits::{Limits, OfTheWhole, limits};
 pub use meter::Meter;
-pub use summary::summary;
+pub use summary::{BudgetStatus, Row, Summary, summary};

@@ -31,7 +31,7 @@ pub struct RunRecord {
     /// How it began.
     pub starting_conditions: StartingConditions,
     /// Its codons in the order in which they were started; another try of a codon is another record with the same id.
-    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::codons"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<CodonExecution>"))]
     pub codons: Vec<Arc<CodonExecution>>,
     /// Whether it goes on, and how it ended.
     pub status: RunStatus,

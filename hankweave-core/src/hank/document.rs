@@ -36,12 +36,12 @@ pub struct Hank {
     #[serde(flatten, serialize_with = "global_system_prompt")]
     #[cfg_attr(
         feature = "schema",
-        schemars(schema_with = "crate::schema::global_system_prompt")
+        schemars(schema_with = "super::schema::global_system_prompt")
     )]
     pub global_system_prompt: Option<PromptSource>,
     /// Codons and loops in the order they are executed, at least one (`hank`).
     #[serde(rename = "hank")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::items"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::items"))]
     pub items: Vec<HankItem>,
     /// Where the values stand in the text; empty for a hank that was not read from text.
     #[serde(skip)]
@@ -212,13 +212,13 @@ pub struct CodonConfig {
     pub continuation_mode: ContinuationMode,
     /// What the agent is asked to do (`promptFile` or `promptText`).
     #[serde(flatten, serialize_with = "prompt")]
-    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::prompt"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::prompt"))]
     pub prompt: PromptSource,
     /// Added to the agent's system prompt (`appendSystemPromptFile` or `appendSystemPromptText`).
     #[serde(flatten, serialize_with = "append_system_prompt")]
     #[cfg_attr(
         feature = "schema",
-        schemars(schema_with = "crate::schema::append_system_prompt")
+        schemars(schema_with = "super::schema::append_system_prompt")
     )]
     pub append_system_prompt: Option<PromptSource>,
     /// Prepares the workspace, in order.
@@ -380,7 +380,7 @@ pub struct LoopConfig {
     /// When the loop ends.
     pub terminate_on: TerminateOn,
     /// The codons of one iteration, at least one.
-    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::inner_codons"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::inner_codons"))]
     pub codons: Vec<CodonConfig>,
     /// What all iterations together may use.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -26,6 +26,8 @@ mod reader;
 mod redirects;
 mod references;
 mod runnable;
+#[cfg(feature = "schema")]
+mod schema;
 mod setting;
 mod support;
 

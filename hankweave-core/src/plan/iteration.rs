@@ -8,11 +8,38 @@ use crate::codon::{CodonExecution, LoopContext};
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::Hank;
-use crate::id::CodonId;
+use crate::id::{CodonId, LoopId};
 use crate::thread::ExecutionThread;
-use crate::wire::Event;
 
-/// The event that closes an iteration, when `ended` was its last codon (STATE-46).
+/// An iteration that has ended, with what its codons came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IterationEnd {
+    /// The loop.
+    pub loop_id: LoopId,
+    /// Counted from 0.
+    pub iteration: u32,
+    /// How long it took.
+    pub duration: Duration,
+    /// What it cost.
+    pub cost: Usd,
+    /// The tokens that go with the cost.
+    pub tokens: TokenUsage,
+    /// Whether another follows.
+    pub next: NextIteration,
+}
+
+/// Whether another iteration follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextIteration {
+    /// It does.
+    Follows,
+    /// None does: a codon failed.
+    Failed,
+    /// None does: the loop has ended.
+    Ended(LoopEnd),
+}
+
+/// What the iteration came to, when `ended` was its last codon (STATE-46).
 ///
 /// `thread` ends with that codon. A codon that is tried again, or that was interrupted, ends nothing.
 #[must_use]
@@ -21,13 +48,13 @@ pub fn iteration_end(
     thread: &ExecutionThread,
     hank: &Hank,
     ended: &CodonId,
-) -> Option<Event> {
+) -> Option<IterationEnd> {
     let newest = thread
         .codons
         .first()
         .filter(|entry| entry.codon.codon_id() == ended)?;
     let context = newest.codon.loop_context().as_ref()?;
-    let End { is_final, reason } = end(state, thread, hank, &newest.codon)?;
+    let next = next(state, thread, hank, &newest.codon)?;
     let codons = thread
         .codons
         .iter()
@@ -44,58 +71,42 @@ pub fn iteration_end(
         tokens += codon.codon_tokens();
         duration += codon.duration().unwrap_or_default();
     }
-    Some(Event::LoopIterationCompleted {
+    Some(IterationEnd {
         loop_id: context.loop_id.clone(),
         iteration: context.iteration,
-        duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-        cost_usd: cost,
-        tokens_used: tokens.input_tokens.saturating_add(tokens.output_tokens),
-        is_final,
-        termination_reason: reason.map(str::to_owned),
+        duration,
+        cost,
+        tokens,
+        next,
     })
 }
 
-/// How an iteration ended.
-struct End {
-    is_final: bool,
-    /// The documented word for why no other follows, where there is one.
-    reason: Option<&'static str>,
-}
-
 /// What the end of `codon` means for its iteration, if it ends that.
-fn end(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank, codon: &CodonExecution) -> Option<End> {
-    let last = |reason| {
-        Some(End {
-            is_final: true,
-            reason,
-        })
-    };
+fn next(
+    state: &HankweaveState,
+    thread: &ExecutionThread,
+    hank: &Hank,
+    codon: &CodonExecution,
+) -> Option<NextIteration> {
     if let CodonExecution::Failed(failed) = codon {
         match consequence(hank, thread, failed) {
             _ if failed.failure_reason.interrupted => return None,
             Consequence::TryAgain { .. } | Consequence::WaitForLimit(_) => return None,
-            Consequence::Stop => return last(Some("failure")),
+            Consequence::Stop => return Some(NextIteration::Failed),
             Consequence::GoOn => {}
         }
     }
     match advance_loop(hank, &state.execution_plan, codon.codon_id(), Overrun::of(codon)).ok()? {
         LoopStep::NotInLoop | LoopStep::MidIteration => None,
         LoopStep::Expand(entries, _) => {
-            let other = |entry: &PlanEntry| {
-                let iteration = entry.loop_context.as_ref().map(|context| context.iteration);
-                iteration != codon.loop_context().as_ref().map(|context| context.iteration)
-            };
-            let next_follows = entries.first().is_some_and(other);
-            next_follows.then_some(End {
-                is_final: false,
-                reason: None,
-            })
+            let iteration = |context: &LoopContext| context.iteration;
+            let ended = codon.loop_context().as_ref().map(iteration);
+            let first = entries.first()?.loop_context.as_ref().map(iteration);
+            (first != ended).then_some(NextIteration::Follows)
         }
-        LoopStep::DropRest { reason, .. } | LoopStep::Ended { reason, .. } => last(match reason {
-            LoopEnd::IterationLimit | LoopEnd::SafetyLimit => Some("iteration_limit"),
-            LoopEnd::ContextExceeded => Some("context_exceeded"),
-            LoopEnd::BudgetExceeded => None,
-        }),
+        LoopStep::DropRest { reason, .. } | LoopStep::Ended { reason, .. } => {
+            Some(NextIteration::Ended(reason))
+        }
     }
 }
 

@@ -12,5 +12,5 @@ mod policy;
 
 pub use decide::{BlockedBy, Decision, decide, obstacle};
 pub use expand::{ExpandError, LoopEnd, LoopStep, MAX_OPEN_ITERATIONS, Overrun, advance_loop, initial_plan};
-pub use iteration::{checkpoint_patterns, iteration_end};
+pub use iteration::{IterationEnd, NextIteration, checkpoint_patterns, iteration_end};
 pub use policy::{Retry, UsageLimit};

@@ -1,7 +1,9 @@
-//! The parts of the event `budget.summary`.
+//! The event `budget.summary`.
 
 use serde::{Deserialize, Serialize};
 
+use super::Event;
+use crate::budget::{BudgetStatus, Ceiling, Limits, Row, Summary};
 use crate::codon::LoopContext;
 use crate::cost::Usd;
 use crate::id::CodonId;
@@ -35,25 +37,6 @@ pub struct BudgetRow {
     pub budget: BudgetLimits,
     /// What it used.
     pub actual: ActualUse,
-}
-
-/// What became of a codon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum BudgetStatus {
-    /// It has not begun.
-    Planned,
-    /// It goes on.
-    Running,
-    /// It completed within its limits.
-    Completed,
-    /// It reached a limit.
-    Exceeded,
-    /// It failed for another reason.
-    Failed,
-    /// A person skipped it.
-    Skipped,
 }
 
 /// The limits of a codon; absent means unlimited.
@@ -103,4 +86,56 @@ pub struct BudgetTotals {
     pub actual_is_lower_bound: Option<bool>,
     /// How long the runs went on, in seconds.
     pub actual_time_seconds: f64,
+}
+
+impl From<Summary> for Event {
+    fn from(summary: Summary) -> Self {
+        Self::BudgetSummary {
+            ceiling: summary.ceiling.into(),
+            allocation: summary.allocation,
+            rows: summary.rows.into_iter().map(BudgetRow::from).collect(),
+            totals: BudgetTotals {
+                budget_dollars: summary.ceiling.max_dollars,
+                actual_dollars: summary.spent,
+                actual_is_lower_bound: summary.is_lower_bound.then_some(true),
+                actual_time_seconds: summary.elapsed.as_secs_f64(),
+            },
+        }
+    }
+}
+
+impl From<Ceiling> for BudgetCeiling {
+    fn from(ceiling: Ceiling) -> Self {
+        Self {
+            max_dollars: ceiling.max_dollars,
+            max_time_seconds: ceiling.max_time.map(|time| time.as_secs_f64()),
+        }
+    }
+}
+
+impl From<Row> for BudgetRow {
+    fn from(row: Row) -> Self {
+        Self {
+            codon_id: row.codon_id,
+            loop_context: row.loop_context,
+            status: row.status,
+            budget: row.limits.into(),
+            actual: ActualUse {
+                dollars: row.spent,
+                time_seconds: row.took.as_secs_f64(),
+                output_tokens: row.output_tokens,
+            },
+        }
+    }
+}
+
+impl From<Limits> for BudgetLimits {
+    fn from(limits: Limits) -> Self {
+        Self {
+            max_dollars: limits.dollars,
+            max_time_seconds: limits.time.map(|time| time.as_secs_f64()),
+            max_output_tokens: limits.output_tokens,
+            max_context_tokens: limits.context_tokens,
+        }
+    }
 }

@@ -7,10 +7,11 @@ mod direct;
 mod event;
 mod files;
 mod inbound;
+mod iteration;
 mod refusal;
 mod snapshot;
 
-pub use budget::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetStatus, BudgetTotals};
+pub use budget::{ActualUse, BudgetCeiling, BudgetLimits, BudgetRow, BudgetTotals};
 pub use checkpoints::{CheckpointList, ListedCheckpoint};
 pub use command::{Command, Point, Request, ShaPrefix};
 pub use direct::{Answer, Direct, Outcome, Ready, Response, Session};

@@ -7,7 +7,7 @@ use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::PlanEntry;
 use hankweave_core::hank::{CodonConfig, Hank, LoopConfig, OutputItem};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
-use hankweave_core::plan::{Decision, decide, iteration_end};
+use hankweave_core::plan::{Decision, NextIteration, decide, iteration_end};
 use hankweave_core::thread::{self, ThreadCodon};
 use hankweave_core::wire::{Event, FailedPath};
 use serde::{Deserialize, Serialize};
@@ -314,12 +314,12 @@ impl<'a> Aftermath<'a> {
     async fn end_iteration(&self, ended: &CodonExecution) {
         let state = self.manager.snapshot();
         let thread = thread::build(&state, None, None);
-        let Some(event) = iteration_end(&state, &thread, self.hank, &self.entry.codon_id) else {
+        let Some(end) = iteration_end(&state, &thread, self.hank, &self.entry.codon_id) else {
             return;
         };
-        let is_final = matches!(event, Event::LoopIterationCompleted { is_final: true, .. });
+        let is_final = end.next != NextIteration::Follows;
         if !self.again {
-            self.tell(event).await;
+            self.tell(end.into()).await;
         }
         // A codon that is tried again, or that stops the run, has not ended its loop.
         let goes_on = !matches!(

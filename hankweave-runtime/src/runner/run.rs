@@ -296,7 +296,7 @@ async fn close(
     let state = context.manager.snapshot();
     if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state, context.begun.elapsed())
     {
-        context.tell(summary).await;
+        context.tell(summary.into()).await;
     }
     let mut closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);
     if let Some(by) = interruption(context, end) {

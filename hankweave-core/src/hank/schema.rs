@@ -1,0 +1,68 @@
+//! What the schema of hank.json says where the types alone do not tell it.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use super::{CodonConfig, LoopConfig};
+
+/// An entry of the list `hank`; a codon may leave out its type.
+pub(super) fn items(generator: &mut SchemaGenerator) -> Schema {
+    let (codon, found) = (
+        generator.subschema_for::<CodonConfig>(),
+        generator.subschema_for::<LoopConfig>(),
+    );
+    json_schema!({
+        "type": "array",
+        "minItems": 1,
+        "items": {
+            "if": {"properties": {"type": {"const": "loop"}}, "required": ["type"]},
+            "then": tagged(found, "loop", true),
+            "else": tagged(codon, "codon", false),
+        },
+    })
+}
+
+/// The codons of a loop; loops do not nest.
+pub(super) fn inner_codons(generator: &mut SchemaGenerator) -> Schema {
+    let codon = generator.subschema_for::<CodonConfig>();
+    json_schema!({"type": "array", "minItems": 1, "items": tagged(codon, "codon", false)})
+}
+
+fn tagged(schema: Schema, tag: &str, required: bool) -> Value {
+    let required: &[&str] = if required { &["type"] } else { &[] };
+    json!({
+        "allOf": [schema, {"properties": {"type": {"const": tag}}, "required": required}],
+        "unevaluatedProperties": false,
+    })
+}
+
+pub(super) fn prompt(_: &mut SchemaGenerator) -> Schema {
+    let mut schema = one_of("promptFile", "promptText");
+    schema.insert(
+        "anyOf".to_owned(),
+        json!([{"required": ["promptFile"]}, {"required": ["promptText"]}]),
+    );
+    schema
+}
+
+pub(super) fn append_system_prompt(_: &mut SchemaGenerator) -> Schema {
+    one_of("appendSystemPromptFile", "appendSystemPromptText")
+}
+
+pub(super) fn global_system_prompt(_: &mut SchemaGenerator) -> Schema {
+    one_of("globalSystemPromptFile", "globalSystemPromptText")
+}
+
+/// Text from files or in place, not both.
+fn one_of(file: &str, text: &str) -> Schema {
+    let path = json!({"type": "string", "minLength": 1});
+    let files = json!({"anyOf": [path, {"type": "array", "items": path, "minItems": 1}]});
+    let mut properties = Map::new();
+    properties.insert(file.to_owned(), files);
+    properties.insert(text.to_owned(), json!({"type": "string"}));
+    json_schema!({
+        "type": "object",
+        "properties": properties,
+        "not": {"required": [file, text]},
+    })
+}

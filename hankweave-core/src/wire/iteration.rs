@@ -1,0 +1,29 @@
+//! The event `loop.iteration.completed`.
+
+use super::Event;
+use crate::plan::{IterationEnd, LoopEnd, NextIteration};
+
+impl From<IterationEnd> for Event {
+    fn from(end: IterationEnd) -> Self {
+        let tokens = end.tokens;
+        Self::LoopIterationCompleted {
+            loop_id: end.loop_id,
+            iteration: end.iteration,
+            duration_ms: u64::try_from(end.duration.as_millis()).unwrap_or(u64::MAX),
+            cost_usd: end.cost,
+            tokens_used: tokens.input_tokens.saturating_add(tokens.output_tokens),
+            is_final: end.next != NextIteration::Follows,
+            termination_reason: termination(end.next).map(str::to_owned),
+        }
+    }
+}
+
+/// The documented word for why no other follows, where there is one.
+const fn termination(next: NextIteration) -> Option<&'static str> {
+    match next {
+        NextIteration::Follows | NextIteration::Ended(LoopEnd::BudgetExceeded) => None,
+        NextIteration::Failed => Some("failure"),
+        NextIteration::Ended(LoopEnd::IterationLimit | LoopEnd::SafetyLimit) => Some("iteration_limit"),
+        NextIteration::Ended(LoopEnd::ContextExceeded) => Some("context_exceeded"),
+    }
+}
