@@ -41,7 +41,6 @@ mod invocation;
 #[cfg(feature = "server")]
 pub mod journal;
 #[cfg(feature = "server")]
-mod json;
 mod paths;
 #[cfg(feature = "server")]
 mod recovery;

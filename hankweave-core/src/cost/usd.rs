@@ -2,16 +2,13 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Range};
+use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const NANOS_PER_USD: f64 = 1e9;
 
 const NANOS: u64 = 1_000_000_000;
-
-/// Amounts in billionths of a dollar that are written without an exponent, and whose 15 digits are the shortest text of their `f64`.
-const PLAIN: Range<u64> = 10_000..1_000_000_000_000_000;
 
 /// The largest number of billionths up to which `f64` holds every whole number.
 const EXACT_NANOS: u64 = 1 << 53;
@@ -109,29 +106,6 @@ impl Usd {
     pub const fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(count))
     }
-
-    /// Adds the JSON text of the amount, what its serialisation gives, and mostly without a float on the way: it is part of most lines that are
-    /// recorded.
-    ///
-    /// # Errors
-    ///
-    /// None that is known: a number is text.
-    pub fn write_json(self, json: &mut Vec<u8>) -> serde_json::Result<()> {
-        let (dollars, nanos) = (self.0 / NANOS, self.0 % NANOS);
-        if nanos == 0 || !PLAIN.contains(&self.0) {
-            return self.serialize(&mut serde_json::Serializer::new(json));
-        }
-        dollars.serialize(&mut serde_json::Serializer::new(&mut *json))?;
-        let mut decimals = *b".000000000";
-        let mut rest = nanos;
-        for digit in decimals[1..].iter_mut().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
-        let zeros = decimals.iter().rev().take_while(|digit| **digit == b'0').count();
-        json.extend_from_slice(&decimals[..decimals.len() - zeros]);
-        Ok(())
-    }
 }
 
 impl Add for Usd {
@@ -188,35 +162,6 @@ mod tests {
             Usd::from_nanos(300).times(1_000_000_000),
             Usd::from_dollars(300.0).unwrap()
         );
-    }
-
-    #[test]
-    fn amounts_are_written_as_their_serialisation_writes_them() {
-        let check = |nanos| {
-            let (amount, mut json) = (Usd::from_nanos(nanos), Vec::new());
-            amount.write_json(&mut json).unwrap();
-            let expected = serde_json::to_string(&amount).unwrap();
-            assert_eq!(String::from_utf8(json).unwrap(), expected, "{nanos}");
-        };
-        for power in 0..20 {
-            let power = 10_u64.pow(power);
-            for factor in [1, 2, 5, 7, 9] {
-                let nanos = power.saturating_mul(factor);
-                [nanos - 1, nanos, nanos.saturating_add(1)]
-                    .into_iter()
-                    .for_each(check);
-            }
-        }
-        [PLAIN.start, PLAIN.end - 1, u64::MAX].into_iter().for_each(check);
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_amount_is_written_as_its_serialisation_writes_it(nanos: u64, shift in 0..64_u32) {
-            let (amount, mut json) = (Usd::from_nanos(nanos >> shift), Vec::new());
-            amount.write_json(&mut json).unwrap();
-            proptest::prop_assert_eq!(json, serde_json::to_vec(&amount).unwrap());
-        }
     }
 
     #[test]

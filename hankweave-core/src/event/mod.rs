@@ -5,7 +5,6 @@ mod metadata;
 mod read;
 mod recorded;
 mod state_event;
-mod write;
 
 pub use metadata::{MetadataError, decode_metadata, encode_metadata};
 pub use read::{InvalidEvent, InvalidEventKind};

@@ -13,7 +13,6 @@ use crate::cost::{TokenUsage, Usd};
 use crate::event::StateEvent;
 use crate::hank::Allocation;
 use crate::id::{CheckpointSha, CodonId, EventId, LoopId, RunId, SessionId};
-use crate::json::push_member;
 use crate::state::LiveState;
 use crate::time::Timestamp;
 
@@ -683,21 +682,5 @@ impl CurrentFigures {
             total_cost: totals.total,
             current_run_cost: totals.current_run,
         }
-    }
-
-    /// Adds the JSON text of the figures, what their serialisation gives, put together from its parts, which is quicker: each state event has one.
-    ///
-    /// # Errors
-    ///
-    /// None that is known: an id and numbers are text.
-    pub fn write_json(&self, json: &mut Vec<u8>) -> serde_json::Result<()> {
-        push_member(json, "{\"currentRunId\":", &self.current_run_id)?;
-        push_member(json, ",\"runCount\":", &self.run_count)?;
-        json.extend_from_slice(b",\"totalCost\":");
-        self.total_cost.write_json(json)?;
-        json.extend_from_slice(b",\"currentRunCost\":");
-        self.current_run_cost.write_json(json)?;
-        json.push(b'}');
-        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hankweave_core::id::RunId;
+use hankweave_core::id::{EventId, RunId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::clock::Clock;
 use hankweave_runtime::world::identity::Identity;
@@ -82,9 +82,9 @@ impl IdSource for SimIds {
         RunId::new(id).expect("digits and dashes are a folder name")
     }
 
-    fn push_event_id(&self, text: &mut Vec<u8>) {
+    fn event_id(&self) -> EventId {
         let number = self.events.fetch_add(1, Ordering::Relaxed);
-        text.extend_from_slice(format!("event-{number}").as_bytes());
+        EventId::new(format!("event-{number}")).expect("an id is not empty")
     }
 
     fn nonce(&self) -> String {

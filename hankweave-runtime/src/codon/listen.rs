@@ -138,12 +138,12 @@ impl<'a> Listener<'a> {
                     length: bytes,
                     sha256,
                 };
-                self.tell(&event);
+                self.tell(event);
             }
             AgentEvent::Unparsed { start } => {
                 let codon_id = self.codon.entry.codon_id.clone();
                 let event = wire::Event::OutputUnparsed { codon_id, start };
-                self.tell(&event);
+                self.tell(event);
             }
             // An agent that has answered is about to end: what it reports is compared with its limits when it goes on, or has ended.
             AgentEvent::Result(result) => {
@@ -168,7 +168,7 @@ impl<'a> Listener<'a> {
             tool_input: None,
             tool_use_id: None,
         };
-        self.tell(&event);
+        self.tell(event);
     }
 
     fn use_tool(&mut self, id: String, name: String, input: serde_json::Value) {
@@ -181,7 +181,7 @@ impl<'a> Listener<'a> {
             tool_use_id: Some(id.clone()),
         };
         self.open_tools.insert(id, (name, self.now));
-        self.tell(&event);
+        self.tell(event);
     }
 
     fn answer(&mut self, result: ToolResult) {
@@ -197,7 +197,7 @@ impl<'a> Listener<'a> {
             execution_time_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             is_error: result.is_error,
         };
-        self.tell(&event);
+        self.tell(event);
     }
 
     /// What is new of one model message: its tokens and its price come on top, and it counts once as a message of the main conversation.
@@ -235,14 +235,14 @@ impl<'a> Listener<'a> {
             total_cost: self.running.current_cost,
             model_id: Some(usage.model),
         };
-        self.tell(&event);
+        self.tell(event);
     }
 
     fn info(&mut self, message: String) {
-        self.tell(&wire::Event::Info { message });
+        self.tell(wire::Event::Info { message });
     }
 
-    fn tell(&mut self, event: &wire::Event) {
+    fn tell(&mut self, event: wire::Event) {
         self.news.record(event);
     }
 }

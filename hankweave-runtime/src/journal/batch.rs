@@ -2,8 +2,6 @@
 
 use hankweave_core::wire::JournalEntry;
 
-use super::batch_writer::BatchWriter;
-
 /// Lines in the order of their `seq`, written down once for everybody. Whoever wants to know more than a line says at its beginning reads it:
 /// most lines are only passed on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,14 +24,30 @@ impl Batch {
     /// Writes the lines of `entries`, which are in the order of their `seq`.
     #[must_use]
     pub fn new(entries: &[JournalEntry]) -> Self {
-        let mut writer = BatchWriter::with_room_for(0, entries.len());
-        entries.iter().for_each(|entry| writer.entry(entry));
-        writer.finish()
+        let mut batch = Self::default();
+        for entry in entries {
+            batch
+                .push(entry)
+                .expect("what was read as JSON can be written as JSON");
+        }
+        batch
     }
 
-    /// `lines` as they stand in `text`.
-    pub(super) fn of(text: String, lines: Vec<Line>) -> Self {
-        Self { text, lines }
+    /// Adds the line of an entry, which has a higher `seq` than those before.
+    ///
+    /// # Errors
+    ///
+    /// What its serialisation says, as for a path that is not UTF-8; nothing is added then.
+    pub(crate) fn push(&mut self, entry: &JournalEntry) -> serde_json::Result<()> {
+        let json = serde_json::to_string(entry)?;
+        self.text.push_str(&json);
+        self.text.push('\n');
+        self.lines.push(Line {
+            seq: entry.seq,
+            kind: entry.event.name(),
+            end: self.text.len(),
+        });
+        Ok(())
     }
 
     /// The lines, one behind the other, each with its newline: what stands in the journal.

@@ -4,7 +4,6 @@
 //! completed from the log at the next start. Agent output is in the journal only, and the oldest goes when there is too much.
 
 mod batch;
-mod batch_writer;
 mod event_id;
 mod file;
 mod index;
@@ -13,7 +12,6 @@ mod memory;
 mod retention;
 mod segment;
 mod tail;
-mod texts;
 
 use std::fmt::Debug;
 use std::io;
@@ -22,12 +20,10 @@ use std::path::PathBuf;
 use hankweave_core::wire::JournalEntry;
 
 pub use batch::{Batch, BatchLine};
-pub(crate) use batch_writer::BatchWriter;
-pub(crate) use event_id::write_id;
+pub(crate) use event_id::state_event_id;
 pub use file::{FileJournal, JournalLimits};
 pub use memory::MemoryJournal;
 pub use tail::{JournalTail, Passed, TailLine};
-pub use texts::EventTexts;
 
 /// Keeps events and gives them out again. One task appends; any number may read at the same time.
 pub trait EventJournal: Send + Sync + Debug {

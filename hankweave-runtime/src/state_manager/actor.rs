@@ -1,7 +1,6 @@
 //! The task that owns the document (P1 to P4).
 
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,17 +8,15 @@ use hankweave_core::document::HankweaveState;
 use hankweave_core::event::StateEvent;
 use hankweave_core::state::{Applied, LiveState};
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::CurrentFigures;
+use hankweave_core::wire::{CurrentFigures, Event};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use super::degraded::Degraded;
 use super::handle::CostFigures;
-use super::journaling::{Content, Item, Journalist, Letters, News};
+use super::journaling::{Content, Item, Journalist, Letters, waiting};
 use super::snapshots::{Snapshots, Step};
 use super::{Loaded, Parts, PersistenceError, Receipt, TransitionError};
-use crate::journal::EventTexts;
 use crate::store::{LogBatch, StateLog};
 
 /// Events that share one sync at most.
@@ -35,7 +32,7 @@ type ShutdownReply = oneshot::Sender<Result<(), Arc<PersistenceError>>>;
 #[derive(Debug)]
 pub(super) enum Request {
     Transition(StateEvent, Option<Reply>),
-    Record(EventTexts, Option<Reply>),
+    Record(Vec<Event>, Option<Reply>),
     /// Several of them, and their places among those that may wait.
     Several(Vec<Request>, OwnedSemaphorePermit),
     Shutdown(ShutdownReply),
@@ -56,49 +53,37 @@ pub struct StateManagerTask {
     requests: mpsc::Receiver<Request>,
     /// Requests that were taken from the queue together.
     waiting: Vec<Request>,
-    /// What has been recorded and nobody has been told yet.
-    news: News,
     visible: watch::Sender<Arc<HankweaveState>>,
     costs: watch::Sender<CostFigures>,
     degraded: Degraded,
-    /// Until the next requests are carried out.
-    last: LastSync,
-}
-
-/// What the last sync tells of the next one.
-#[derive(Debug, Default)]
-struct LastSync {
-    /// How many were answered at once.
-    answered: usize,
-    /// How many requests there will be if each of them sends again, with those that came meanwhile.
-    expected: usize,
-    took: Duration,
 }
 
 /// The accepted part of a batch, in queue order.
 struct Accepted {
     /// When it was accepted.
     at: Timestamp,
+    /// The log's lines of the state events.
+    lines: LogBatch,
     recorded: Vec<(Reply, Receipt)>,
-    news: News,
+    news: Vec<Item>,
     /// Whether a run or a codon changed its state.
     transition: bool,
 }
 
 impl Accepted {
-    /// Room for `requests`.
-    fn of(requests: usize, at: Timestamp) -> Self {
+    fn at(at: Timestamp) -> Self {
         Self {
             at,
-            recorded: Vec::with_capacity(requests),
-            news: News::with_room_for(requests),
+            lines: LogBatch::default(),
+            recorded: Vec::new(),
+            news: Vec::new(),
             transition: false,
         }
     }
 
     fn refuse(self, error: &Arc<PersistenceError>) {
         let recorded = self.recorded.into_iter().map(|(reply, _)| reply);
-        refuse(recorded.chain(self.news.waiting()), error);
+        refuse(recorded.chain(waiting(self.news)), error);
     }
 }
 
@@ -126,11 +111,9 @@ impl StateManagerTask {
             log: loaded.log,
             requests,
             waiting: Vec::with_capacity(MAX_BATCH),
-            news: News::default(),
             visible,
             costs,
             degraded,
-            last: LastSync::default(),
         }
     }
 
@@ -183,8 +166,6 @@ impl StateManagerTask {
             tokio::select! {
                 biased;
                 step = self.snapshots.step() => {
-                    // What a snapshot holds must be in the journal first.
-                    self.tell().await;
                     self.advance(step);
                 }
                 count = self.requests.recv_many(&mut self.waiting, MAX_BATCH) => {
@@ -199,64 +180,22 @@ impl StateManagerTask {
 
     /// Carries out the waiting requests up to a shutdown, which it returns.
     async fn commit(&mut self) -> Option<ShutdownReply> {
-        let last = std::mem::take(&mut self.last);
-        let mut accepted = Accepted::of(self.waiting.len().max(last.expected), self.parts.clock.now());
+        let mut accepted = Accepted::at(self.parts.clock.now());
         let mut waiting = std::mem::take(&mut self.waiting);
         // Behind a shutdown nothing is taken: the dropped reply says so.
-        let taken = waiting.len();
-        let mut shutdown = waiting
+        let shutdown = waiting
             .drain(..)
             .find_map(|request| self.carry_out(request, &mut accepted));
         self.waiting = waiting;
-        if shutdown.is_none() && last.answered >= 2 {
-            shutdown = self.gather(taken, &last, &mut accepted);
-        }
-        self.tell().await;
-        self.persist(accepted);
-        if shutdown.is_some() || !self.somebody_goes_on() {
-            self.tell().await;
-        }
+        self.persist(accepted).await;
         shutdown
-    }
-
-    /// Lets those who were just answered send again before the next sync begins, so that one sync serves them all: while requests keep
-    /// arriving, and for half as long as the last sync took at most. `taken` have arrived already.
-    fn gather(
-        &mut self,
-        mut taken: usize,
-        last: &LastSync,
-        accepted: &mut Accepted,
-    ) -> Option<ShutdownReply> {
-        let enough = last.expected.min(MAX_BATCH);
-        let mut shutdown = None;
-        self.parts.blocking.linger(last.took / 2, || {
-            while taken < enough
-                && shutdown.is_none()
-                && let Ok(request) = self.requests.try_recv()
-            {
-                taken += 1;
-                shutdown = self.carry_out(request, accepted);
-            }
-            taken >= enough || shutdown.is_some()
-        });
-        shutdown
-    }
-
-    /// Whether one of those who were just answered sends again at once. What was recorded is then told while the next sync is in progress,
-    /// when there is nothing else to do.
-    fn somebody_goes_on(&self) -> bool {
-        let sent = || !self.requests.is_empty();
-        if self.last.answered >= 2 {
-            self.parts.blocking.linger(self.last.took / 2, sent);
-        }
-        sent()
     }
 
     /// Carries out one request, or returns it when it is the last one.
     fn carry_out(&mut self, request: Request, accepted: &mut Accepted) -> Option<ShutdownReply> {
         match request {
             Request::Transition(event, reply) => self.judge(event, reply, accepted),
-            Request::Record(texts, reply) => self.take(texts, reply, accepted),
+            Request::Record(events, reply) => self.take(events, reply, accepted),
             Request::Several(requests, _places) => {
                 return requests
                     .into_iter()
@@ -273,13 +212,13 @@ impl StateManagerTask {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
         match self.apply(&event, accepted) {
-            Ok((seq, json, applied)) => {
+            Ok((seq, applied)) => {
                 let at = accepted.at;
                 let receipt = Receipt { seq, at };
                 accepted.recorded.extend(reply.map(|reply| (reply, receipt)));
                 let figures = CurrentFigures::of(&self.live);
-                let content = Content::Transition(event, json, figures);
-                accepted.news.items.push(Item { seq, at, content });
+                let content = Content::Transition(Box::new(event), figures);
+                accepted.news.push(Item { seq, at, content });
                 accepted.transition |= applied.transition;
             }
             Err(error) => {
@@ -289,16 +228,15 @@ impl StateManagerTask {
         }
     }
 
-    /// Adds an event to the document and to the lines of the log, or to neither. Returns its number, where its text stands in the lines, and
-    /// what it changed.
+    /// Adds an event to the document and to the lines of the log, or to neither. Returns its number and what it changed.
     fn apply(
         &mut self,
         event: &StateEvent,
         accepted: &mut Accepted,
-    ) -> Result<(u64, Range<usize>, Applied), TransitionError> {
-        let (seq, lines) = (self.next_seq, &mut accepted.news.lines);
+    ) -> Result<(u64, Applied), TransitionError> {
+        let (seq, lines) = (self.next_seq, &mut accepted.lines);
         let begin = lines.as_bytes().len();
-        let json = lines
+        lines
             .record(seq, accepted.at, event)
             .map_err(|error| TransitionError::NotText(Arc::new(error)))?;
         let applied = self.live.apply_event(event, accepted.at).map_err(|rejected| {
@@ -306,41 +244,35 @@ impl StateManagerTask {
             TransitionError::Rejected(rejected)
         })?;
         self.next_seq += 1;
-        Ok((seq, json, applied))
+        Ok((seq, applied))
     }
 
     /// Gives events that change no state their places in history.
-    fn take(&mut self, texts: EventTexts, reply: Option<Reply>, accepted: &mut Accepted) {
+    fn take(&mut self, events: Vec<Event>, reply: Option<Reply>, accepted: &mut Accepted) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
         let (seq, at) = (self.next_seq, accepted.at);
-        self.next_seq += texts.len() as u64;
-        let content = Content::Others(texts, reply);
-        accepted.news.items.push(Item { seq, at, content });
+        self.next_seq += events.len() as u64;
+        let content = Content::Others(events, reply);
+        accepted.news.push(Item { seq, at, content });
     }
 
-    /// Makes the accepted events durable, then visible, then known to those who wait. Everybody else is to be told.
-    fn persist(&mut self, accepted: Accepted) {
-        if !accepted.news.lines.is_empty() {
-            let begun = Instant::now();
-            if let Err(error) = self.append(&accepted.news.lines) {
+    /// Makes the accepted events durable, then visible, then known to those who wait, then to everybody else.
+    async fn persist(&mut self, accepted: Accepted) {
+        if !accepted.lines.is_empty() {
+            if let Err(error) = self.append(&accepted.lines) {
                 return accepted.refuse(&error);
             }
-            let answered = accepted.recorded.len();
-            self.last = LastSync {
-                answered,
-                expected: self.requests.len() + answered,
-                took: begun.elapsed(),
-            };
             self.snapshots.changed(accepted.transition);
             self.show();
         }
-        // The newest first: whoever awaits several tickets in order is woken once, by the last reply, and not for each of them.
-        for (reply, receipt) in accepted.recorded.into_iter().rev() {
+        for (reply, receipt) in accepted.recorded {
             answer(reply, Ok(receipt));
         }
-        self.news = accepted.news;
+        if !accepted.news.is_empty() {
+            self.letters.tell(accepted.news).await;
+        }
     }
 
     /// Makes what is durable visible.
@@ -354,14 +286,6 @@ impl StateManagerTask {
         });
     }
 
-    /// Hands over what has been recorded.
-    async fn tell(&mut self) {
-        let news = std::mem::take(&mut self.news);
-        if !news.items.is_empty() {
-            self.letters.tell(news).await;
-        }
-    }
-
     /// Takes the snapshot in progress one step on.
     fn advance(&mut self, step: Step) {
         if self.degraded.failure().is_some() {
@@ -372,8 +296,7 @@ impl StateManagerTask {
                 let (document, length) = (self.live.document().clone(), self.log.length());
                 self.snapshots.begin(document, self.next_seq - 1, length);
             }
-            Step::Rendered(writer, rendered) => {
-                self.snapshots.keep_writer(writer);
+            Step::Rendered(rendered) => {
                 let mut batch = LogBatch::default();
                 batch.mark(&rendered.mark);
                 if self.append(&batch).is_ok() {

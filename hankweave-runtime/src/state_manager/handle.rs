@@ -21,7 +21,7 @@ use super::degraded::Degraded;
 use super::journaling::Journalist;
 use super::publish::Recent;
 use super::{Loaded, Parts, PersistenceError, StateManagerTask, Subscription, TransitionError};
-use crate::journal::{EventJournal, EventTexts};
+use crate::journal::EventJournal;
 use crate::world::blocking::Blocking;
 
 /// Events that may wait. The actor takes up to 1,024 at a time, so this is a few syncs ahead of the disk; whoever sends
@@ -82,35 +82,26 @@ pub struct Receipt {
     pub at: Timestamp,
 }
 
-/// Events that are sent together, in order. Each is written down when it is added, so that what it holds stays with whoever tells it.
+/// Events that are sent together, in order.
 #[derive(Debug, Default)]
 pub struct Parcel {
     requests: Vec<Request>,
-    /// What was added last, as long as no change of the document follows it.
-    texts: EventTexts,
     count: usize,
 }
 
 impl Parcel {
     /// Adds a change of the document, as for [`StateManager::transition`].
     pub fn transition(&mut self, event: StateEvent) {
-        self.end_of_texts();
         self.requests.push(Request::Transition(event, None));
         self.count += 1;
     }
 
     /// Adds another event, as for [`StateManager::record`].
-    pub fn record(&mut self, event: &Event) {
-        match self.texts.push(event) {
-            Ok(()) => self.count += 1,
-            Err(error) => tracing::error!(%error, "an event is no text; please report this bug"),
-        }
-    }
-
-    fn end_of_texts(&mut self) {
-        if !self.texts.is_empty() {
-            let texts = std::mem::take(&mut self.texts);
-            self.requests.push(Request::Record(texts, None));
+    pub fn record(&mut self, event: Event) {
+        self.count += 1;
+        match self.requests.last_mut() {
+            Some(Request::Record(events, None)) => events.push(event),
+            _ => self.requests.push(Request::Record(vec![event], None)),
         }
     }
 }
@@ -182,11 +173,7 @@ impl StateManager {
     ///
     /// Its ticket resolves when it is in the journal, which is synced at least every 200 ms (D5).
     pub async fn record(&self, event: Event) -> Ticket {
-        let mut texts = EventTexts::default();
-        match texts.push(&event) {
-            Ok(()) => self.send(|reply| Request::Record(texts, Some(reply))).await,
-            Err(error) => Ticket::refused(TransitionError::NotText(Arc::new(error))),
-        }
+        self.send(|reply| Request::Record(vec![event], Some(reply))).await
     }
 
     /// The same for many events at a time, which wakes the writer once. Nobody hears what becomes of each.
@@ -194,11 +181,10 @@ impl StateManager {
     /// # Cancel safety
     ///
     /// Either all of them are in the queue or none.
-    pub async fn send_all(&self, mut parcel: Parcel) {
+    pub async fn send_all(&self, parcel: Parcel) {
         if parcel.count == 0 {
             return;
         }
-        parcel.end_of_texts();
         // More than may wait wait alone. QUEUE is a small number.
         let count = u32::try_from(parcel.count.min(QUEUE)).unwrap_or(u32::MAX);
         // Places are never taken away.
@@ -300,16 +286,6 @@ impl StateManager {
         // A queue that is closed drops the reply, which the ticket reports.
         let _ = self.queue.send(request(reply)).await;
         Ticket(ticket)
-    }
-}
-
-impl Ticket {
-    fn refused(error: TransitionError) -> Self {
-        let (reply, ticket) = oneshot::channel();
-        reply
-            .send(Err(error))
-            .expect("the ticket is held until it is returned");
-        Self(ticket)
     }
 }
 

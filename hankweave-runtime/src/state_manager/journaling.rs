@@ -1,14 +1,13 @@
 //! From the log into the journal and to the subscribers, beside the writer: it hands over what it accepted and goes on.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hankweave_core::event::StateEvent;
 use hankweave_core::time::Timestamp;
-use hankweave_core::wire::CurrentFigures;
+use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -17,8 +16,7 @@ use super::degraded::Degraded;
 use super::load::SEQ_GAP;
 use super::publish::Recent;
 use super::{Parts, PersistenceError, Receipt};
-use crate::journal::{Batch, BatchWriter, EventTexts, JournalError};
-use crate::store::LogBatch;
+use crate::journal::{Batch, JournalError, state_event_id};
 
 /// How long the journal may lack the sync (D5).
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -26,16 +24,10 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Batches that may wait for the journal before the writer waits as well.
 const LETTERS: usize = 2;
 
-/// Bytes of most lines of the log.
-const USUAL_LINE: usize = 256;
-
-/// How many items are worked on before others may go first: some microseconds.
-const AT_A_STRETCH: usize = 16;
-
 /// What the writer sends.
 pub(super) enum Letter {
     /// Accepted events, in the order of their numbers.
-    News(News),
+    News(Vec<Item>),
     /// Asks for the journal to be durable up to here.
     Sync(oneshot::Sender<Result<(), Arc<PersistenceError>>>),
 }
@@ -46,7 +38,7 @@ pub(super) struct Letters(mpsc::Sender<Letter>);
 
 impl Letters {
     /// Hands over accepted events; waits while too many are on their way.
-    pub(super) async fn tell(&self, news: News) {
+    pub(super) async fn tell(&self, news: Vec<Item>) {
         // The journalist outlives the writer unless it has panicked, which the writer passes on when it ends.
         let _ = self.0.send(Letter::News(news)).await;
     }
@@ -116,10 +108,10 @@ impl Journalist {
         }
     }
 
-    fn tell(&mut self, news: News) {
+    fn tell(&mut self, news: Vec<Item>) {
         if let Some(error) = self.degraded.failure() {
             // State events among them are durable in the log; the next start brings them into the journal.
-            return refuse(news.waiting(), &error);
+            return refuse(waiting(news), &error);
         }
         let told = self.journaling.tell(news);
         self.heed(told.map(|last| {
@@ -192,16 +184,7 @@ struct Sync {
     covers: u64,
 }
 
-/// Accepted events on their way into the journal.
-#[derive(Debug, Default)]
-pub(super) struct News {
-    /// In the order of their numbers.
-    pub(super) items: Vec<Item>,
-    /// The log's lines of the state events among them, which hold their texts.
-    pub(super) lines: LogBatch,
-}
-
-/// One or more events of the same time.
+/// One or more accepted events of the same time, on their way into the journal.
 #[derive(Debug)]
 pub(super) struct Item {
     /// The number of the first one.
@@ -213,39 +196,18 @@ pub(super) struct Item {
 /// What happened.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// The document changed: the event, durable in the log, the place of its text in the log's lines, and the figures after it.
-    Transition(StateEvent, Range<usize>, CurrentFigures),
+    /// The document changed: the event, durable in the log, and the figures after it.
+    Transition(Box<StateEvent>, CurrentFigures),
     /// Something else, and who waits until it is in the journal.
-    Others(EventTexts, Option<Reply>),
+    Others(Vec<Event>, Option<Reply>),
 }
 
-impl News {
-    /// Room for `items`.
-    pub(super) fn with_room_for(items: usize) -> Self {
-        Self {
-            items: Vec::with_capacity(items),
-            lines: LogBatch::with_capacity(items * USUAL_LINE),
-        }
-    }
-
-    /// Those who wait until their event is in the journal.
-    pub(super) fn waiting(self) -> impl Iterator<Item = Reply> {
-        self.items.into_iter().filter_map(|item| match item.content {
-            Content::Transition(..) => None,
-            Content::Others(_, reply) => reply,
-        })
-    }
-
-    /// How many bytes the texts of the events have, and how many events there are.
-    fn size(&self) -> (usize, usize) {
-        let each = self.items.iter().map(|item| match &item.content {
-            Content::Transition(_, json, _) => (json.len(), 1),
-            Content::Others(texts, _) => (texts.bytes(), texts.len()),
-        });
-        each.fold((0, 0), |(bytes, events), (more_bytes, more_events)| {
-            (bytes + more_bytes, events + more_events)
-        })
-    }
+/// Those who wait until their event is in the journal.
+pub(super) fn waiting(news: Vec<Item>) -> impl Iterator<Item = Reply> {
+    news.into_iter().filter_map(|item| match item.content {
+        Content::Transition(..) => None,
+        Content::Others(_, reply) => reply,
+    })
 }
 
 impl Journaling {
@@ -265,37 +227,42 @@ impl Journaling {
     ///
     /// [`PersistenceError::Journal`]: nothing was published. State events are durable in the log and reach the journal at
     /// the next start.
-    fn tell(&mut self, mut news: News) -> Result<u64, Arc<PersistenceError>> {
-        let (bytes, events) = news.size();
-        let mut writer = BatchWriter::with_room_for(bytes, events);
-        let push_id = |text: &mut Vec<u8>| self.parts.ids.push_event_id(text);
-        let mut replies = Vec::new();
-        for (index, item) in news.items.iter_mut().enumerate() {
-            let (seq, at) = (item.seq, item.at);
-            if index % AT_A_STRETCH == 0 {
-                // Those who were answered meanwhile send again.
-                self.parts.blocking.give_way();
+    fn tell(&mut self, news: Vec<Item>) -> Result<u64, Arc<PersistenceError>> {
+        let mut batch = Batch::default();
+        let mut push = |seq, id, timestamp, event| {
+            let entry = JournalEntry {
+                seq,
+                id,
+                timestamp,
+                event,
+            };
+            if let Err(error) = batch.push(&entry) {
+                tracing::error!(%error, seq, "an event is no text; please report this bug");
             }
-            match &mut item.content {
-                Content::Transition(event, json, figures) => {
+        };
+        let mut replies = Vec::new();
+        for Item { seq, at, content } in news {
+            match content {
+                Content::Transition(event, figures) => {
                     self.unsynced = 0;
-                    let json = &news.lines.as_bytes()[json.clone()];
-                    writer.transition(seq, at, event, json, figures);
+                    let id = state_event_id(seq, at, &event, &figures);
+                    push(seq, id, at, Event::state_transition(event, figures));
                 }
-                Content::Others(texts, reply) => {
-                    self.unsynced += texts.len() as u64;
-                    replies.extend(reply.take().map(|reply| (reply, Receipt { seq, at })));
-                    writer.others(seq, push_id, at, texts);
+                Content::Others(events, reply) => {
+                    self.unsynced += events.len() as u64;
+                    replies.extend(reply.map(|reply| (reply, Receipt { seq, at })));
+                    for (seq, event) in (seq..).zip(events) {
+                        push(seq, self.parts.ids.event_id(), at, event);
+                    }
                 }
             }
         }
-        let batch = writer.finish();
         if let Err(error) = self.append(&batch) {
             let error = failed(error);
             refuse(replies.into_iter().map(|(reply, _)| reply), &error);
             return Err(error);
         }
-        for (reply, receipt) in replies.into_iter().rev() {
+        for (reply, receipt) in replies {
             answer(reply, Ok(receipt));
         }
         let last = batch.last_seq();

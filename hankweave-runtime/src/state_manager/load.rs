@@ -2,18 +2,15 @@
 
 use std::path::PathBuf;
 
-use hankweave_core::document::{HankweaveState, StateProblem, foreign_version, parse};
+use hankweave_core::document::{HankweaveState, StateProblem, foreign_version, parse, render};
 use hankweave_core::event::{Recorded, StateEvent};
-use hankweave_core::id::EventId;
 use hankweave_core::state::{Candidate, LiveState, RecoverError, Recovered, Source, recover};
 use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 
 use super::snapshots::Cuts;
 use super::{LoadError, Parts};
-use crate::journal::{EventJournal, JournalError, PageLimit, write_id};
-use crate::store::{
-    FoundFile, FoundState, NOTHING_IN_DOUBT, SnapshotMark, SnapshotWriter, StateFileError, StateLog,
-};
+use crate::journal::{EventJournal, JournalError, PageLimit, state_event_id};
+use crate::store::{FoundFile, FoundState, NOTHING_IN_DOUBT, SnapshotMark, StateFileError, StateLog};
 
 /// Numbers that are left out after an unclean end. More than are ever published without being synced, so that no
 /// subscriber sees a number twice (P2). More as well than an agent can say between two syncs of a disk
@@ -208,7 +205,7 @@ fn mend(parts: &Parts, found: &FoundState, source: Source) -> Result<Vec<PathBuf
 
 /// Writes the document as it is now, so that the log has something to continue.
 fn first_snapshot(parts: &Parts, loaded: &mut Loaded, last_seq: u64) -> Result<(), LoadError> {
-    let document = SnapshotWriter::default().render(loaded.state());
+    let document = render(loaded.state());
     let cut = loaded.log.length();
     let mut batch = crate::store::LogBatch::default();
     batch.mark(&SnapshotMark::of(last_seq, document.as_bytes()));
@@ -261,11 +258,10 @@ fn complete_journal(
 
 /// The entry that tells of an event that was read from the log; `live` is the state after it.
 fn journal_entry(recorded: &Recorded<StateEvent>, live: &LiveState) -> JournalEntry {
-    let (figures, mut id) = (CurrentFigures::of(live), String::new());
-    write_id(&mut id, recorded.seq, recorded.at, &recorded.event, &figures);
+    let figures = CurrentFigures::of(live);
     JournalEntry {
         seq: recorded.seq,
-        id: EventId::new(id).expect("an id is not empty"),
+        id: state_event_id(recorded.seq, recorded.at, &recorded.event, &figures),
         timestamp: recorded.at,
         event: Event::state_transition(Box::new(recorded.event.clone()), figures),
     }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hankweave_core::document::HankweaveState;
+use hankweave_core::document::{HankweaveState, render};
 use tokio::time::Instant;
 
 use super::journaling::Letters;
 use super::{Parts, PersistenceError};
-use crate::store::{SnapshotMark, SnapshotWriter};
+use crate::store::SnapshotMark;
 
 /// How long a change that is no transition waits for its snapshot at least. A transition waits for nothing but its pace.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -32,7 +32,6 @@ pub(super) const WORTH_CUTTING: u64 = 32 << 20;
 pub(super) struct Snapshots {
     parts: Parts,
     letters: Letters,
-    writer: SnapshotWriter,
     work: Option<BoxFuture<'static, Step>>,
     /// When the work began.
     begun: Instant,
@@ -48,7 +47,7 @@ pub(super) enum Step {
     /// It is time to begin.
     Due,
     /// The text is made; its mark must become durable before it may be saved.
-    Rendered(SnapshotWriter, Rendered),
+    Rendered(Rendered),
     /// state.json was replaced, or not.
     Saved(u64, Result<(), Arc<PersistenceError>>),
 }
@@ -102,7 +101,6 @@ impl Snapshots {
         Self {
             parts,
             letters,
-            writer: SnapshotWriter::default(),
             work: None,
             begun: Instant::now(),
             due: None,
@@ -142,12 +140,11 @@ impl Snapshots {
     pub(super) fn begin(&mut self, state: HankweaveState, seq: u64, cut: u64) {
         self.due = None;
         self.begun = Instant::now();
-        let mut writer = std::mem::take(&mut self.writer);
         let blocking = self.parts.blocking;
         self.work = Some(Box::pin(blocking.run(move || {
-            let text = writer.render(&state);
+            let text = render(&state);
             let mark = SnapshotMark::of(seq, text.as_bytes());
-            Step::Rendered(writer, Rendered { text, mark, cut })
+            Step::Rendered(Rendered { text, mark, cut })
         })));
     }
 
@@ -191,11 +188,6 @@ impl Snapshots {
             }
             (None, None) => std::future::pending().await,
         }
-    }
-
-    /// Takes the writer back with the texts it keeps.
-    pub(super) fn keep_writer(&mut self, writer: SnapshotWriter) {
-        self.writer = writer;
     }
 
     /// What the saved documents need of the log.

@@ -386,7 +386,7 @@ async fn more_events_at_a_time_than_the_queue_holds_come_in_order() {
     let life = start(folder.path());
     let mut events = life.manager.subscribe_after(0);
     let mut many = Parcel::default();
-    (1..=10_000).for_each(|number| many.record(&info(number)));
+    (1..=10_000).for_each(|number| many.record(info(number)));
     life.manager.send_all(many).await;
     life.transition(sha(1)).await.unwrap();
     life.end().await;
@@ -408,10 +408,10 @@ async fn what_is_sent_together_keeps_its_order() {
     let life = start(folder.path());
     let mut events = life.manager.subscribe_after(0);
     let mut parcel = Parcel::default();
-    parcel.record(&info(1));
-    parcel.record(&info(2));
+    parcel.record(info(1));
+    parcel.record(info(2));
     parcel.transition(sha(1));
-    parcel.record(&info(3));
+    parcel.record(info(3));
     life.manager.send_all(parcel).await;
     life.manager.send_all(Parcel::default()).await;
     life.end().await;

@@ -15,12 +15,10 @@ use std::ops::Range;
 use std::path::Path;
 
 use hankweave_core::event::{Recorded, StateEvent};
-use hankweave_core::json::push_member;
 use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::SnapshotMark;
-use crate::json::TimeWriter;
 use crate::world::disk::{self, AppendFile, Disk};
 
 /// The log, open for appending.
@@ -126,56 +124,27 @@ impl StateLog {
 #[derive(Debug, Default)]
 pub struct LogBatch {
     bytes: Vec<u8>,
-    times: TimeWriter,
 }
 
 impl LogBatch {
-    /// With room for so many bytes.
-    #[must_use]
-    pub fn with_capacity(bytes: usize) -> Self {
-        Self {
-            bytes: Vec::with_capacity(bytes),
-            times: TimeWriter::default(),
-        }
-    }
-
-    /// Adds an event that is recorded under the number `seq` at the time `at`, and returns where among the [bytes](Self::as_bytes) its own
-    /// text stands.
+    /// Adds an event that is recorded under the number `seq` at the time `at`.
     ///
     /// # Errors
     ///
     /// What its serialisation says, as for a path that is not UTF-8; nothing is added then.
-    pub fn record(
-        &mut self,
-        seq: u64,
-        at: Timestamp,
-        event: &StateEvent,
-    ) -> serde_json::Result<Range<usize>> {
-        // Put together from its parts, since it is the line that everybody waits for.
-        self.line(|bytes, times| {
-            push_member(bytes, "{\"seq\":", &seq)?;
-            bytes.extend_from_slice(b",\"at\":");
-            times.push(bytes, at);
-            bytes.extend_from_slice(b",\"event\":");
-            let begin = bytes.len();
-            event.write_json(bytes)?;
-            let end = bytes.len();
-            bytes.push(b'}');
-            Ok(begin..end)
-        })
+    pub fn record(&mut self, seq: u64, at: Timestamp, event: &StateEvent) -> serde_json::Result<()> {
+        self.line(&EventLine { seq, at, event })
     }
 
     /// Adds the mark of the snapshot that is about to become state.json.
     pub fn mark(&mut self, mark: &SnapshotMark) {
         let snapshot = mark.clone();
-        self.line(|bytes, _| serde_json::to_writer(bytes, &MarkLine { snapshot }))
-            .expect("a mark is text");
+        self.line(&MarkLine { snapshot }).expect("a mark is text");
     }
 
     /// Adds the end of a clean life; `seq` is the highest number in use.
     pub fn closed(&mut self, seq: u64) {
-        self.line(|bytes, _| serde_json::to_writer(bytes, &ClosedLine { closed: seq }))
-            .expect("a number is text");
+        self.line(&ClosedLine { closed: seq }).expect("a number is text");
     }
 
     /// Forgets everything behind the first `length` bytes, where a line ended.
@@ -195,22 +164,14 @@ impl LogBatch {
         &self.bytes
     }
 
-    fn line<T>(
-        &mut self,
-        write_json: impl FnOnce(&mut Vec<u8>, &mut TimeWriter) -> serde_json::Result<T>,
-    ) -> serde_json::Result<T> {
-        let start = self.bytes.len();
-        let separator = if start == 0 { b' ' } else { b'+' };
-        self.bytes.extend_from_slice(b"00000000");
-        self.bytes.push(separator);
-        let written =
-            write_json(&mut self.bytes, &mut self.times).inspect_err(|_| self.bytes.truncate(start))?;
-        let checksum = crc32fast::hash(&self.bytes[start + PREFIX..]);
-        for (place, byte) in self.bytes[start..start + 8].iter_mut().enumerate() {
-            *byte = b"0123456789abcdef"[(checksum >> (28 - 4 * place)) as usize & 0xf];
-        }
+    fn line(&mut self, line: &impl Serialize) -> serde_json::Result<()> {
+        let json = serde_json::to_vec(line)?;
+        let separator = if self.bytes.is_empty() { ' ' } else { '+' };
+        let prefix = format!("{:08x}{separator}", crc32fast::hash(&json));
+        self.bytes.extend_from_slice(prefix.as_bytes());
+        self.bytes.extend_from_slice(&json);
         self.bytes.push(b'\n');
-        Ok(written)
+        Ok(())
     }
 }
 
@@ -355,11 +316,11 @@ enum Content {
     Closed(u64),
 }
 
-#[derive(Deserialize)]
-struct EventLine {
+#[derive(Serialize, Deserialize)]
+struct EventLine<E> {
     seq: u64,
     at: Timestamp,
-    event: StateEvent,
+    event: E,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -437,17 +398,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_holds_the_text_of_its_event() {
+    fn a_line_that_is_taken_back_leaves_nothing() {
         let mut batch = LogBatch::default();
         add(&mut batch, 1);
-        let Recorded { seq, at, event } = record(2);
-        let place = batch.record(seq, at, &event).unwrap();
-        assert_eq!(&batch.as_bytes()[place], serde_json::to_vec(&event).unwrap());
         let length = batch.as_bytes().len();
-        add(&mut batch, 3);
+        add(&mut batch, 2);
         batch.truncate(length);
         let read = read_log(batch.as_bytes());
-        assert_eq!((read.records.len(), read.damaged_lines), (2, 0));
+        assert_eq!((read.records.len(), read.damaged_lines), (1, 0));
     }
 
     fn add(batch: &mut LogBatch, seq: u64) {

@@ -9,8 +9,8 @@
 
 mod file;
 mod log;
-mod snapshot;
+mod mark;
 
 pub use file::{FoundFile, FoundState, StateFileError, StateFiles};
 pub use log::{LogBatch, LogContents, NOTHING_IN_DOUBT, StateLog, read_log};
-pub use snapshot::{SnapshotMark, SnapshotWriter};
+pub use mark::SnapshotMark;

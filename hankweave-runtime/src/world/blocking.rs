@@ -1,7 +1,6 @@
 //! Where calls run that wait for the disk.
 
 use std::future::Future;
-use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 
@@ -41,25 +40,6 @@ impl Blocking {
 }
 
 impl Blocking {
-    /// Lets other threads go on until `done` says so, or for `limit`. In a simulation nobody else goes on meanwhile.
-    pub fn linger(self, limit: Duration, mut done: impl FnMut() -> bool) {
-        if self == Self::Inline {
-            return;
-        }
-        let end = Instant::now() + limit;
-        while !done() && Instant::now() < end {
-            std::thread::yield_now();
-        }
-    }
-
-    /// Lets a thread go first that waits for this processor. For work that nobody waits for: a scheduler may leave the one behind the other for
-    /// longer than a sync takes.
-    pub fn give_way(self) {
-        if self == Self::Threads {
-            std::thread::yield_now();
-        }
-    }
-
     /// Starts a task that waits for the disk itself: on a thread of its own, where that delays nobody else, or, in a
     /// simulation, beside the calling task.
     ///
@@ -88,18 +68,6 @@ mod tests {
         for blocking in [Blocking::Threads, Blocking::Inline] {
             assert_eq!(blocking.run(|| 6 * 7).await, 42);
         }
-    }
-
-    #[test]
-    fn lingering_ends_when_it_is_done_or_at_its_limit() {
-        let mut asked = 0;
-        Blocking::Threads.linger(Duration::from_secs(60), || {
-            asked += 1;
-            asked == 3
-        });
-        assert_eq!(asked, 3);
-        Blocking::Threads.linger(Duration::from_millis(1), || false);
-        Blocking::Inline.linger(Duration::MAX, || false);
     }
 
     #[tokio::test]

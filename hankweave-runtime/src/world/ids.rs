@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hankweave_core::id::{EventId, RunId};
-use hankweave_core::json::push_member;
 use hankweave_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -15,15 +14,7 @@ pub trait IdSource: Send + Sync + std::fmt::Debug {
     fn run_id(&self, now: Timestamp) -> RunId;
 
     /// A new event id.
-    fn event_id(&self) -> EventId {
-        let mut text = Vec::new();
-        self.push_event_id(&mut text);
-        let text = String::from_utf8(text).expect("an id is text");
-        EventId::new(text).expect("an id is not empty")
-    }
-
-    /// Adds the text of a new event id, which needs no escape in JSON: lines with ids are written by the million.
-    fn push_event_id(&self, text: &mut Vec<u8>);
+    fn event_id(&self) -> EventId;
 
     /// Random text for names of temporary files and for lock ids.
     fn nonce(&self) -> String;
@@ -67,9 +58,9 @@ impl IdSource for RandomIds {
             .expect("digits and dashes are a folder name")
     }
 
-    fn push_event_id(&self, text: &mut Vec<u8>) {
+    fn event_id(&self) -> EventId {
         let number = self.next_event.fetch_add(1, Ordering::Relaxed);
-        push_member(text, &self.events, &number).expect("a number is text");
+        EventId::new(format!("{}{number}", self.events)).expect("an id is not empty")
     }
 
     fn nonce(&self) -> String {
