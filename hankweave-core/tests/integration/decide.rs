@@ -1,7 +1,5 @@
 //! What runs next, decided from the document (STATE-38 to STATE-45).
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use hankweave_core::codon::CodonStatus;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{Hank, parse};

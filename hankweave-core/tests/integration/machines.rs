@@ -1,5 +1,4 @@
 //! The machines of the run, the task and the lock, besides the codon's.
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use hankweave_core::attempt::Attempt;
 use hankweave_core::id::{AgentId, RunId, TaskId};

@@ -1,7 +1,5 @@
 //! What follows a failure (HANK-41 to HANK-47).
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;

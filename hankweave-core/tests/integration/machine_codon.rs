@@ -1,5 +1,4 @@
 //! A machine with the shape of the codon, with plain field types.
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use hankweave_core::machine;
 use hankweave_core::machine::{Extra, Sample};
@@ -8,14 +7,14 @@ use serde_json::json;
 
 /// Sentinels at work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Loaded {
+pub(crate) struct Loaded {
     /// Their names.
     pub loaded: Vec<String>,
 }
 
 /// Sentinels that are done.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Executed {
+pub(crate) struct Executed {
     /// Their names.
     pub executed: Vec<String>,
 }
@@ -39,7 +38,7 @@ impl Sample for Loaded {
 /// One run of one agent, as it stands in the state document.
 #[machine(Codon, tests)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
-pub enum CodonExecution {
+pub(crate) enum CodonExecution {
     #[shared]
     Base {
         /// Which codon.

@@ -1,7 +1,5 @@
 //! Laws that hold for every history and for every sequence of bytes.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,7 +1,5 @@
 //! Rules about whole documents: what is loaded, what is warned about, what things cost.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use std::collections::HashSet;
 
 use hankweave_core::cost::Usd;

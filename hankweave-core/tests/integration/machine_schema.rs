@@ -7,12 +7,12 @@ use serde_json::json;
 /// A type that knows nothing of schemas.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct PaymentId(String);
+pub(crate) struct PaymentId(String);
 
 /// An order in a shop.
 #[machine(Order, schema)]
 #[serde(tag = "state", rename_all = "kebab-case", rename_all_fields = "camelCase")]
-pub enum StoredOrder {
+pub(crate) enum StoredOrder {
     /// Not paid yet.
     #[initial]
     #[to(pay => Paid, cancel => Cancelled)]

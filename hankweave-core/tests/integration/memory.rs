@@ -1,7 +1,5 @@
 //! What core takes from the allocator. Counts are exact and the same on every machine, so they are tests and not benchmarks.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 

@@ -1,7 +1,5 @@
 //! The execution thread, rule by rule (STATE-49 to STATE-60).
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use std::collections::HashSet;
 
 use hankweave_core::codon::{CheckpointType, CodonStatus};

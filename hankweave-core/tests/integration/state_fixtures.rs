@@ -1,7 +1,5 @@
 //! The state fixtures and what must come out of them.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use std::path::PathBuf;
 
 use hankweave_core::cost::Usd;

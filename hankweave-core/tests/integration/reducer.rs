@@ -1,7 +1,5 @@
 //! The rules of the reducer (STATE-14 to STATE-32), told as stories.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use hankweave_core::codon::{CODON, CodonExecution, CodonStatus};
 use hankweave_core::document::{RunStatus, render};
 use hankweave_core::event::{Recorded, StateEvent};

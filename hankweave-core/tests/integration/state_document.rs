@@ -1,7 +1,5 @@
 //! Which documents are read, what is kept of them, and everything that is reported about the others (STATE-1 to STATE-13, STATE-33, STATE-34).
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use std::collections::HashSet;
 
 use hankweave_core::cost::Usd;

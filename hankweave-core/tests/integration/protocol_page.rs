@@ -2,8 +2,6 @@
 //!
 //! With `HANKWEAVE_BLESS=1` the page is written anew.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,7 +15,7 @@ use hankweave_core::wire::{
 use serde::Serialize;
 use serde_json::Value;
 
-const MARK: &str = "<!-- examples: generated, see hankweave-core/tests/protocol_page.rs -->\n";
+const MARK: &str = "<!-- examples: generated, see hankweave-core/tests/integration/protocol_page.rs -->\n";
 
 fn at() -> Timestamp {
     Timestamp::parse("2026-01-04T12:00:00.000Z").unwrap()
@@ -141,7 +139,7 @@ fn idle() -> JournalEntry {
 
 /// Every event of the journal, as its type reads and writes it.
 fn events() -> Vec<JournalEntry> {
-    let lines = include_str!("fixtures/wire/events.jsonl").lines();
+    let lines = include_str!("../fixtures/wire/events.jsonl").lines();
     let entries = (1..).zip(lines).map(|(seq, line)| JournalEntry {
         seq,
         id: format!("e-{seq}").parse().unwrap(),
@@ -253,7 +251,7 @@ fn there_is_an_example_of_everything_that_is_told() {
 
 #[test]
 fn an_example_is_written_as_it_is_read() {
-    let lines = include_str!("fixtures/wire/events.jsonl").lines();
+    let lines = include_str!("../fixtures/wire/events.jsonl").lines();
     for (line, entry) in lines.zip(events()) {
         assert_eq!(serde_json::to_string(&entry.event).unwrap(), line);
     }

@@ -1,7 +1,5 @@
 //! What a codon may use (HANK-30 to HANK-39).
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use std::time::Duration;
 
 use hankweave_core::budget::{Ceiling, Limits, Meter, Whole, limits, summary};

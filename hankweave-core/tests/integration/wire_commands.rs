@@ -1,10 +1,5 @@
 //! What clients send (WIRE-2, WIRE-8).
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, its helpers as well"
-)]
-
 use hankweave_core::wire::{Code, Command, Handshake, Inbound, Mode, Point, Refused, Request, ShaPrefix};
 use proptest::prelude::*;
 use serde_json::{Value, json};

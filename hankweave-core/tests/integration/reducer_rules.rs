@@ -1,7 +1,5 @@
 //! Each rule of the reducer by its number (STATE-14 to STATE-32).
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
-
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::document::{RunStatus, render};
 use hankweave_core::event::StateEvent;

@@ -90,7 +90,7 @@ fn the_schemas_of_a_task_and_of_its_events_are_the_known_ones() {
 #[test]
 fn the_codons_of_a_real_document_obey_the_schema_of_their_status() {
     let schema = CodonExecution::schema();
-    let document: Value = serde_json::from_str(include_str!("fixtures/state/full-state.json")).unwrap();
+    let document: Value = serde_json::from_str(include_str!("../fixtures/state/full-state.json")).unwrap();
     let mut statuses = BTreeSet::new();
     for run in document["runs"].as_array().unwrap() {
         for codon in run["codons"].as_array().unwrap() {

@@ -1,0 +1,26 @@
+//! Core as its users see it: one binary, so that it links once.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod budget;
+mod claude_streams;
+mod decide;
+mod fuzz;
+mod hank;
+mod laws;
+mod machine_codon;
+mod machine_schema;
+mod machines;
+mod memory;
+mod policy;
+mod protocol_page;
+mod recover;
+mod reducer;
+mod reducer_rules;
+mod reference;
+mod schemas;
+mod state_document;
+mod state_fixtures;
+mod state_rules;
+mod thread;
+mod wire_commands;
