@@ -283,7 +283,7 @@ fn an_agent_that_is_killed_has_failed_with_128_and_its_signal() {
 }
 
 /// The hank says how long an agent may say nothing (HANK-50).
-// covers: S6
+// covers: S6, HANK-50
 #[test]
 fn an_agent_that_is_silent_for_too_long_is_stopped_with_a_typed_reason() {
     let project = project();
