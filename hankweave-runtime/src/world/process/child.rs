@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -11,29 +11,31 @@ use hankweave_core::agent::ProcessExit;
 use rustix::io::Errno;
 use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process_group, set_child_subreaper, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process_group, pidfd_open,
+    set_child_subreaper, waitid,
 };
 use tokio::io::AsyncWriteExt;
 use tokio::io::unix::AsyncFd;
-use tokio::net::unix::pipe;
+use tokio::process::{Child, ChildStdin};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::launch::{Launched, launch};
+use super::launch::command;
 use super::sweep::{self, Look, Sought};
 use super::{CommandSpec, GroupSignal, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep};
 
 /// Starts real processes.
 #[derive(Debug, Clone, Default)]
 pub struct ChildSpawner {
-    orphans: Option<Arc<Adoption>>,
+    adopts: bool,
 }
 
-/// The children somebody waits for; all other children are adopted orphans.
-#[derive(Debug, Default)]
-struct Adoption {
-    owned: Mutex<BTreeSet<i32>>,
+/// The children that a spawner of this process waits for. Where one adopts orphans, all other children are orphans.
+static CHILDREN: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+fn children() -> MutexGuard<'static, BTreeSet<i32>> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ChildSpawner {
@@ -43,17 +45,15 @@ impl ChildSpawner {
         Self::default()
     }
 
-    /// A spawner that makes this process the parent of descendants whose own parent has ended, and reaps them (S2).
-    /// Only for a program that starts all its children with it.
+    /// A spawner that makes this process the parent of descendants whose own parent has ended, and reaps them (S2). Only for a program that starts
+    /// all its children with spawners, and has one run at a time.
     ///
     /// # Errors
     ///
     /// Returns what the operating system said.
     pub fn adopting_orphans() -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
-        Ok(Self {
-            orphans: Some(Arc::default()),
-        })
+        Ok(Self { adopts: true })
     }
 }
 
@@ -61,35 +61,35 @@ impl Spawner for ChildSpawner {
     fn spawn(&self, spec: CommandSpec) -> io::Result<SpawnedProcess> {
         // With a handler children that end wait for us, also where whoever started us ignores them.
         drop(signal(SignalKind::child())?);
-        unreaped::reap();
-        let launched = match &self.orphans {
-            None => launch(&spec)?,
-            Some(adoption) => adoption.launch(&spec)?,
-        };
-        // From here on whatever fails ends it.
-        let mut control = Box::new(ChildControl {
-            group: launched.pid,
-            ended: None,
-            marker: spec.marker,
-            exit: None,
-            writer: None,
-            adoption: self.orphans.clone(),
-            asked: OnceLock::new(),
-        });
-        control.ended = Some(watch(launched.pidfd)?);
+        let (mut child, leader) = start(&spec)?;
+        // Nobody has reaped it, so the number is its own.
+        let ended = watch(pidfd_open(leader, PidfdFlags::empty())?)?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stdout, stderr) = (stdout.expect("it is piped"), stderr.expect("it is piped"));
         // Less is what the system gives to users with many pipes, and it does.
-        let _ = fcntl_setpipe_size(&launched.stdout, PIPE_BYTES);
-        if let (Some(stdin), Stdin::Bytes(bytes)) = (launched.stdin, spec.stdin) {
-            let stdin = pipe::Sender::from_owned_fd(stdin)?;
-            control.writer = Some(AbortOnDropHandle::new(tokio::spawn(feed(stdin, bytes))));
-        }
-        let pid = launched.pid.as_raw_nonzero().get().unsigned_abs();
+        let _ = fcntl_setpipe_size(&stdout, PIPE_BYTES);
+        let writer = match (stdin, spec.stdin) {
+            (Some(stdin), Stdin::Bytes(bytes)) => {
+                Some(AbortOnDropHandle::new(tokio::spawn(feed(stdin, bytes))))
+            }
+            _ => None,
+        };
+        let pid = leader.as_raw_nonzero().get().unsigned_abs();
         Ok(SpawnedProcess {
             pid,
             start_time: sweep::start_time(pid).unwrap_or_default(),
-            stdout: Box::pin(pipe::Receiver::from_owned_fd(launched.stdout)?),
-            stderr: Box::pin(pipe::Receiver::from_owned_fd(launched.stderr)?),
-            control,
+            stdout: Box::pin(stdout),
+            stderr: Box::pin(stderr),
+            control: Box::new(ChildControl {
+                child,
+                leader,
+                ended,
+                marker: spec.marker,
+                exit: None,
+                writer,
+                adopts: self.adopts,
+                asked: OnceLock::new(),
+            }),
         })
     }
 
@@ -98,28 +98,15 @@ impl Spawner for ChildSpawner {
     }
 }
 
-impl Adoption {
-    /// Starts a child and notes it in one step, so that nobody takes it for an orphan in between.
-    fn launch(&self, spec: &CommandSpec) -> io::Result<Launched> {
-        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        let launched = launch(spec)?;
-        owned.insert(launched.pid.as_raw_nonzero().get());
-        Ok(launched)
-    }
-
-    fn forget(&self, pid: Pid) {
-        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        owned.remove(&pid.as_raw_nonzero().get());
-    }
-
-    /// What a sweep for `marker` has to do now.
-    fn find(&self, marker: &str, look: Look<'_>) -> Sought {
-        let owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        match look {
-            Look::Everywhere => sweep::family_and_orphans(marker, &owned),
-            Look::HoldChildren(held) => sweep::hold_orphans(&owned, held),
-        }
-    }
+/// Starts a child and notes it in one step, so that nobody takes it for an orphan in between.
+fn start(spec: &CommandSpec) -> io::Result<(Child, Pid)> {
+    let mut command = command(spec);
+    let mut children = children();
+    let child = command.spawn()?;
+    let number = child.id().and_then(|id| i32::try_from(id).ok());
+    let leader = number.and_then(Pid::from_raw).expect("it was not waited for");
+    children.insert(leader.as_raw_nonzero().get());
+    Ok((child, leader))
 }
 
 /// How far ahead of us a child may write: one that says much at once is not woken up for every 64 KiB of it.
@@ -134,19 +121,21 @@ fn watch(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::new(pidfd)
 }
 
-async fn feed(mut stdin: pipe::Sender, bytes: Vec<u8>) {
+async fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) {
     // A child that ends without reading everything breaks the pipe; how the child ends tells whether that matters.
     let _ = stdin.write_all(&bytes).await;
 }
 
 struct ChildControl {
-    group: Pid,
-    /// Readable once the child has ended, even before it is reaped; `None` only until it is watched.
-    ended: Option<AsyncFd<OwnedFd>>,
+    /// Reaped when this is dropped and not before: until then the number of the leader means its group and its session, and nothing else.
+    child: Child,
+    leader: Pid,
+    /// Readable once the child has ended.
+    ended: AsyncFd<OwnedFd>,
     marker: String,
     exit: Option<ProcessExit>,
     writer: Option<AbortOnDropHandle<()>>,
-    adoption: Option<Arc<Adoption>>,
+    adopts: bool,
     /// When it was told to end.
     asked: OnceLock<Instant>,
 }
@@ -160,17 +149,13 @@ impl ProcessControl for ChildControl {
             if let Some(exit) = self.exit {
                 return Ok(exit);
             }
-            let ended = self
-                .ended
-                .as_ref()
-                .expect("a child that was given out is watched");
-            drop(ended.readable().await?);
+            drop(self.ended.readable().await?);
             self.signal_group(GroupSignal::Kill)?;
             // It has ended, so this does not wait.
-            let status = waitid(WaitId::PidFd(ended.get_ref().as_fd()), WaitIdOptions::EXITED)?;
+            let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let status = waitid(WaitId::PidFd(self.ended.get_ref().as_fd()), unreaped)?;
             let exit = process_exit(&status.expect("whoever may wait gets an answer"));
             self.exit = Some(exit);
-            self.forget();
             // A descendant may still hold the other end of the pipe and not read it.
             self.writer = None;
             Ok(exit)
@@ -187,7 +172,7 @@ impl ProcessControl for ChildControl {
             GroupSignal::Terminate => Signal::TERM,
             GroupSignal::Kill => Signal::KILL,
         };
-        match kill_process_group(self.group, signal) {
+        match kill_process_group(self.leader, signal) {
             // Nothing but the ended leader is left, and some systems do not count it.
             Ok(()) | Err(Errno::SRCH) => Ok(()),
             Err(error) => Err(error.into()),
@@ -202,10 +187,12 @@ impl ProcessControl for ChildControl {
 impl ChildControl {
     /// What is left of this child now.
     fn find(&self, look: Look<'_>) -> Sought {
-        match (&self.adoption, look) {
-            (Some(adoption), look) => adoption.find(&self.marker, look),
-            (None, Look::Everywhere) => sweep::family(&self.marker),
-            (None, Look::HoldChildren(_)) => Sought::default(),
+        let session = self.leader.as_raw_nonzero().get();
+        match (look, self.adopts) {
+            (Look::Everywhere, true) => sweep::family_and_orphans(&self.marker, session, &children()),
+            (Look::Everywhere, false) => sweep::family(&self.marker, Some(session)),
+            (Look::HoldChildren(held), true) => sweep::hold_orphans(&children(), held),
+            (Look::HoldChildren(_), false) => Sought::default(),
         }
     }
 
@@ -214,49 +201,20 @@ impl ChildControl {
         let since = self.asked.get().map(Instant::elapsed).unwrap_or_default();
         WHOLE_STOP.saturating_sub(since).max(sweep::DEADLINE)
     }
-
-    fn forget(&self) {
-        if let Some(adoption) = &self.adoption {
-            adoption.forget(self.group);
-        }
-    }
 }
 
-/// Kills everything that is left. The child is reaped by whoever comes next, since nobody can wait here.
+/// Kills everything that is left. A child that has not ended by then is reaped by tokio, since nobody can wait here.
 impl Drop for ChildControl {
     fn drop(&mut self) {
         if self.exit.is_none() {
             // Nobody is left to be told, and there is nothing else to try.
             let _ = self.signal_group(GroupSignal::Kill);
             self.find(Look::Everywhere).kill();
-            self.forget();
-            if let Some(ended) = self.ended.take() {
-                unreaped::add(ended.into_inner());
-            }
         }
-    }
-}
-
-/// Children that were killed when nobody could wait for their end.
-mod unreaped {
-    use super::{AsFd, Mutex, OwnedFd, PoisonError, WaitId, WaitIdOptions, waitid};
-
-    static CHILDREN: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
-
-    /// One more, by its pidfd. Those that have ended by now are reaped.
-    pub(super) fn add(child: OwnedFd) {
-        CHILDREN
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(child);
-        reap();
-    }
-
-    /// Reaps those that have ended. One of which the system knows nothing was reaped as an orphan.
-    pub(super) fn reap() {
-        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-        let mut children = CHILDREN.lock().unwrap_or_else(PoisonError::into_inner);
-        children.retain(|child| matches!(waitid(WaitId::PidFd(child.as_fd()), ended), Ok(None)));
+        // Its number stays noted as long as it may still be reaped.
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            children().remove(&self.leader.as_raw_nonzero().get());
+        }
     }
 }
 
@@ -271,41 +229,30 @@ fn process_exit(status: &WaitIdStatus) -> ProcessExit {
 mod tests {
     use std::collections::BTreeMap;
 
-    use rustix::process::{PidfdFlags, pidfd_open};
-
     use super::*;
 
-    fn spawn(program: &str, argument: &str) -> SpawnedProcess {
+    // covers: S2
+    #[tokio::test]
+    async fn a_child_that_was_dropped_is_killed_and_reaped() {
         let spec = CommandSpec {
-            program: program.into(),
-            args: vec![argument.into()],
+            program: "/bin/sleep".into(),
+            args: vec!["600".into()],
             env: BTreeMap::new(),
             work_dir: "/".into(),
             stdin: Stdin::Closed,
             marker: format!("reaped {}", std::process::id()),
         };
-        ChildSpawner::new().spawn(spec).unwrap()
-    }
-
-    // covers: S2
-    #[tokio::test]
-    async fn a_child_that_was_dropped_is_killed_and_reaped_by_the_next_one() {
-        let dropped = spawn("sleep", "600");
-        let pid = Pid::from_raw(i32::try_from(dropped.pid).unwrap()).unwrap();
+        let process = ChildSpawner::new().spawn(spec).unwrap();
+        let pid = Pid::from_raw(i32::try_from(process.pid).unwrap()).unwrap();
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).unwrap();
-        drop(dropped);
-        // Another test may have reaped it already.
-        let ended = waitid(
-            WaitId::PidFd(pidfd.as_fd()),
-            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
-        );
-        assert!(matches!(ended, Ok(Some(_)) | Err(Errno::CHILD)), "{ended:?}");
-        let mut next = spawn("true", "");
-        assert_eq!(next.control.wait().await.unwrap(), ProcessExit::Exited(0));
-        let left = waitid(
-            WaitId::PidFd(pidfd.as_fd()),
-            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
-        );
-        assert!(matches!(left, Err(Errno::CHILD)), "{left:?}");
+        drop(process);
+        let left = || {
+            let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            waitid(WaitId::PidFd(pidfd.as_fd()), look)
+        };
+        while left().is_ok() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(left().unwrap_err(), Errno::CHILD);
     }
 }

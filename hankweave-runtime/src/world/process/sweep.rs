@@ -1,7 +1,7 @@
 //! Finding and killing descendants that outlived their agent.
 //!
-//! They are found by the marker in their environment, by parentage, and, in a process that adopts orphans, because they have become its
-//! children: that finds also those that dropped their environment and detached themselves.
+//! They are found by the marker in their environment, by their session, by parentage, and, in a process that adopts orphans, because they have become
+//! its children: that finds also those that dropped their environment and detached themselves.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -49,7 +49,7 @@ pub(super) enum Look<'h> {
 /// over. Recovery uses it for the agents of a server that crashed.
 pub async fn sweep_marked(marker: &str) -> Sweep {
     sweep_all(DEADLINE, |look| match look {
-        Look::Everywhere => family(marker),
+        Look::Everywhere => family(marker, None),
         Look::HoldChildren(_) => Sought::default(),
     })
     .await
@@ -143,6 +143,7 @@ pub(super) fn start_time(pid: u32) -> Option<u64> {
 struct Process {
     pid: i32,
     parent: i32,
+    session: i32,
     /// Whether one of its threads still runs. The first one may have ended before the others, and looks like an ended process then.
     lives: bool,
     start_time: u64,
@@ -158,10 +159,12 @@ impl Process {
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
         let first_thread_ended = matches!(fields.next()?, "Z" | "X");
         let parent = fields.next()?.parse().ok()?;
-        let threads: u32 = fields.nth(15)?.parse().ok()?;
+        let session = fields.nth(1)?.parse().ok()?;
+        let threads: u32 = fields.nth(13)?.parse().ok()?;
         Some(Self {
             pid,
             parent,
+            session,
             lives: !first_thread_ended || threads > 1,
             start_time: fields.nth(1)?.parse().ok()?,
         })
@@ -210,10 +213,11 @@ fn read(pid: i32, name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The living processes that carry `marker`, and the living descendants of any process that does.
-pub(super) fn family(marker: &str) -> Sought {
+/// The living processes that carry `marker` or are in `session`, and the living descendants of any process that does or is.
+pub(super) fn family(marker: &str, session: Option<i32>) -> Sought {
     let all = others();
-    let roots = all.iter().filter(|process| process.carries(marker));
+    let is_root = |process: &&Process| session == Some(process.session) || process.carries(marker);
+    let roots = all.iter().filter(is_root);
     let roots = roots.map(|process| process.pid).collect();
     Sought {
         living: with_descendants(all, roots),
@@ -226,13 +230,13 @@ pub(super) fn family(marker: &str) -> Sought {
 ///
 /// When this finds nothing, nothing is left. A descendant that lived when the look began has a child of ours above it or is one, which nobody else
 /// can reap: it is read as living, or as ended and looked behind again.
-pub(super) fn family_and_orphans(marker: &str, owned: &BTreeSet<i32>) -> Sought {
+pub(super) fn family_and_orphans(marker: &str, session: i32, owned: &BTreeSet<i32>) -> Sought {
     let own_pid = own_pid();
     let all = others();
     let adopted = |process: &&Process| process.parent == own_pid && !owned.contains(&process.pid);
     let is_root = |process: &&Process| match adopted(process) {
         true => process.lives && !process.carries(SPARED_MARKER),
-        false => process.carries(marker),
+        false => process.session == session || process.carries(marker),
     };
     let roots = all.iter().filter(is_root).map(|process| process.pid).collect();
     let ended = all.iter().filter(adopted).filter(|process| !process.lives);
@@ -321,11 +325,11 @@ mod tests {
 
     #[test]
     fn a_stat_line_is_read_behind_the_last_bracket() {
-        let stat = "42 (a) S (b)) R 7 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 123456 1 2 3";
+        let stat = "42 (a) S (b)) R 7 42 43 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 123456 1 2 3";
         let process = Process::parse(42, stat).unwrap();
         assert_eq!(
-            (process.parent, process.lives, process.start_time),
-            (7, true, 123_456)
+            (process.parent, process.session, process.lives, process.start_time),
+            (7, 43, true, 123_456)
         );
     }
 
@@ -347,7 +351,7 @@ mod tests {
         waitid(WaitId::Pid(Pid::from_raw(pid).unwrap()), ended).unwrap();
         // Children of other tests are owned by nobody either.
         let found = |owned: &[i32]| {
-            let found = family_and_orphans("nobody's", &owned.iter().copied().collect());
+            let found = family_and_orphans("nobody's", 0, &owned.iter().copied().collect());
             assert_eq!(
                 found.is_nothing(),
                 found.living.is_empty() && found.ended.is_empty()
