@@ -110,7 +110,7 @@ impl Default for RunOptions {
 /// # async fn example(hank: hankweave_runtime::hank_files::LoadedHank) -> Result<(), Box<dyn std::error::Error>> {
 /// use hankweave_runtime::{Hankweave, Shutdown};
 ///
-/// let hankweave = Hankweave::builder(hank)?.execution_dir("my-project").open().await?;
+/// let hankweave = Hankweave::builder(hank).execution_dir("my-project").open().await?;
 /// let outcome = hankweave.run(Shutdown::new()).await?;
 /// println!("{} codons, {}", outcome.codons.len(), outcome.run_cost);
 /// # Ok(()) }
@@ -186,11 +186,15 @@ pub struct Hankweave {
 impl Hankweave {
     /// Begins with a hank in the real world.
     ///
-    /// # Errors
+    /// A run touches no process but its agents, the commands of its rigs and what those have started, so a program may have several runs and
+    /// children of its own. It finds what an agent has left behind by its process group, its session, the mark in its environment and its parents. A
+    /// process that has shed all of them lives on; only a program that adopts orphans finds that, as `hankweave run` does:
+    /// `Hankweave::builder_in(World::real().adopting_orphans()?, hank)`, for a program with one run at a time and no children of its own.
     ///
-    /// Returns the error of the operating system when this process cannot be told to adopt the orphans of its agents.
-    pub fn builder(hank: LoadedHank) -> std::io::Result<Builder> {
-        Ok(Self::builder_in(World::real()?, hank))
+    /// The system ends an agent with the thread that has started it, so the tokio runtime has to live as long as the run.
+    #[must_use]
+    pub fn builder(hank: LoadedHank) -> Builder {
+        Self::builder_in(World::real(), hank)
     }
 
     /// Begins with a hank in another world, which everything in the run goes through, the built-in drivers among it.

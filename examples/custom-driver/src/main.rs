@@ -16,7 +16,7 @@ use self::shouter::Shouter;
 async fn main() -> Result<(), Box<dyn Error>> {
     let dir = std::env::args_os().nth(1).ok_or("usage: custom-driver DIR")?;
     let hank = hank_files::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("hank"))?;
-    let hankweave = Hankweave::builder(hank)?
+    let hankweave = Hankweave::builder(hank)
         .execution_dir(&dir)
         .driver(Shouter)
         .open()

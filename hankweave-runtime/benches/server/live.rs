@@ -44,7 +44,7 @@ impl Live {
         let mut options = ServerOptions::default();
         options.limits.clients = MANY;
         SERVERS.block_on(async {
-            let builder = Hankweave::builder(hank).expect("Linux has subreapers");
+            let builder = Hankweave::builder(hank);
             let builder = builder.driver(Talker(Mutex::new(Some(heard))));
             let mut hankweave = builder.open().await.expect("nothing is damaged");
             hankweave.serve(options).await.expect("there is a port");

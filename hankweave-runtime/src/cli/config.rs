@@ -1,10 +1,8 @@
 //! `hankweave config`
 
 use std::fmt::Write;
-use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use hankweave_core::hank::{Hank, Position, PriceSource, Setting, SettingValue};
 use serde_json::{Map, Value, json};
@@ -58,15 +56,11 @@ pub(super) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuratio
 }
 
 /// The world in which agents find the settings that are theirs.
-pub(super) fn world(configuration: &Configuration) -> io::Result<World> {
-    let world = World::real()?;
-    let Some(url) = configuration.text(Setting::AnthropicBaseUrl) else {
-        return Ok(world);
-    };
-    let environment = (*world.environment).clone().with("ANTHROPIC_BASE_URL", url);
-    Ok(World {
-        environment: Arc::new(environment),
-        ..world
+pub(super) fn world(configuration: &Configuration) -> World {
+    let environment = Environment::of_process();
+    World::with_environment(match configuration.text(Setting::AnthropicBaseUrl) {
+        Some(url) => environment.with("ANTHROPIC_BASE_URL", url),
+        None => environment,
     })
 }
 

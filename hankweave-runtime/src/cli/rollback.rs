@@ -62,7 +62,7 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
 }
 
 async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Result<Rollback, Failure> {
-    let world = World::real().map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let world = World::real();
     let options = RunOptions {
         strict_state: true,
         ..RunOptions::default()

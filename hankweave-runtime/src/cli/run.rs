@@ -40,8 +40,9 @@ pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
     if let Some(hank) = &mut loaded.hank {
         configuration.write_into(hank);
     }
-    let world =
-        config::world(&configuration).map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let world = config::world(&configuration)
+        .adopting_orphans()
+        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
     let builder = Hankweave::builder_in(world, loaded);
     let builder = match &args.execution {
         Some(dir) => builder.execution_dir(dir),

@@ -35,25 +35,12 @@ pub struct World {
 
 impl World {
     /// The real one.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of the operating system when this process cannot be told to adopt the orphans of its children.
-    pub fn real() -> io::Result<Self> {
-        Ok(Self {
-            clock: Arc::new(SystemClock),
-            disk: Arc::new(RealDisk),
-            ids: Arc::new(RandomIds::new()),
-            net: Arc::new(RealNet),
-            identity: Arc::new(SystemIdentity),
-            environment: Arc::new(Environment::of_process()),
-            spawner: Arc::new(ChildSpawner::adopting_orphans()?),
-            blocking: Blocking::Threads,
-        })
+    #[must_use]
+    pub fn real() -> Self {
+        Self::with_environment(Environment::of_process())
     }
 
-    /// The real one for a unit test, which must not adopt what other tests in the same process start.
-    #[cfg(test)]
+    /// The real one, started with other variables.
     pub(crate) fn with_environment(environment: Environment) -> Self {
         Self {
             clock: Arc::new(SystemClock),
@@ -65,5 +52,18 @@ impl World {
             spawner: Arc::new(ChildSpawner::new()),
             blocking: Blocking::Threads,
         }
+    }
+
+    /// The same in a program that becomes the parent of every process below it whose own parent has ended, and ends those that an agent has left behind.
+    /// See [`ChildSpawner::adopting_orphans`] for who may do that: every other child of this program would be ended as well.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the operating system when this process cannot be told to adopt orphans.
+    pub fn adopting_orphans(self) -> io::Result<Self> {
+        Ok(Self {
+            spawner: Arc::new(ChildSpawner::adopting_orphans()?),
+            ..self
+        })
     }
 }

@@ -33,7 +33,8 @@ const BINARY: &str = env!("CARGO_BIN_EXE_hankweave");
 /// Far longer than anything here takes; it only turns a hang into a failure.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-static WORLD: LazyLock<World> = LazyLock::new(|| World::real().expect("Linux has subreapers"));
+static WORLD: LazyLock<World> =
+    LazyLock::new(|| World::real().adopting_orphans().expect("Linux has subreapers"));
 
 static HOST: LazyLock<ProcessHost> = LazyLock::new(|| ProcessHost::new(&WORLD));
 

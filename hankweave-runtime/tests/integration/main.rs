@@ -17,6 +17,7 @@ mod checkpoints;
 mod cli_surface;
 mod config;
 mod damage;
+mod embedded;
 mod events;
 mod extensions;
 mod first_hank;

@@ -20,7 +20,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Writes a hank of one codon whose agent carries out `body`, lines of shell, between its opening and its closing line. The script lies
 /// outside of the workspace, where no restore takes it back.
-fn write_hank(project: &TestProject, body: &str) {
+pub(crate) fn write_hank(project: &TestProject, body: &str) {
     let opening = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"m","cwd":"/","tools":[]}"#;
     let closing =
         r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done"}"#;
@@ -36,7 +36,7 @@ fn write_hank(project: &TestProject, body: &str) {
 
 /// What stands in a file that a process wrote which has ended.
 #[track_caller]
-fn text_of(project: &TestProject, name: &str) -> String {
+pub(crate) fn text_of(project: &TestProject, name: &str) -> String {
     let text = fs::read_to_string(project.directory().join(name)).unwrap();
     text.trim().to_owned()
 }
@@ -68,7 +68,7 @@ impl Pipe {
 }
 
 /// Whether there is such a process, zombies left out.
-fn is_there(pid: &str) -> bool {
+pub(crate) fn is_there(pid: &str) -> bool {
     let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
     state.is_some_and(|state| !state.starts_with(['Z', 'X']))

@@ -145,7 +145,7 @@ impl Costs {
 fn repair(args: &StateValidateArgs) -> Result<Vec<PathBuf>, Failure> {
     let io = |error: &(dyn std::error::Error + 'static)| Failure::from_error(FailureKind::Io, error);
     let state_dir = look::state_dir(&args.document);
-    let world = World::real().map_err(|error| io(&error))?;
+    let world = World::real();
     let lock_world = LockWorld {
         disk: Arc::clone(&world.disk),
         clock: Arc::clone(&world.clock),

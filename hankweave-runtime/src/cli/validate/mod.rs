@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use self::view::CodonView;
 use super::args::{Global, ValidateArgs};
-use super::exit::{Failure, FailureKind};
+use super::exit::Failure;
 use super::{config, prices};
 use crate::driver::{DriverSet, ProcessHost};
 use crate::embed::RunOptions;
@@ -61,8 +61,7 @@ fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(), Failure> {
     let Some(hank) = &mut loaded.hank else {
         return Ok(());
     };
-    let world =
-        config::world(&configuration).map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let world = config::world(&configuration);
     let drivers = DriverSet::built_in(&ProcessHost::new(&world));
     configuration.write_into(hank);
     *hank = planned(hank, &options);
