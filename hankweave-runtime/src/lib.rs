@@ -16,6 +16,8 @@
 )]
 
 #[cfg(feature = "server")]
+mod attendance;
+#[cfg(feature = "server")]
 pub mod checkpoint;
 #[cfg(feature = "server")]
 pub mod cli;
@@ -41,6 +43,7 @@ mod invocation;
 #[cfg(feature = "server")]
 pub mod journal;
 #[cfg(feature = "server")]
+mod options;
 mod paths;
 #[cfg(feature = "server")]
 mod recovery;
@@ -68,10 +71,12 @@ pub mod store;
 pub mod world;
 
 #[cfg(feature = "server")]
-pub use embed::{Builder, Hankweave, OutputDirectory, Recovery, RunOptions};
+pub use embed::{Builder, Hankweave};
 #[cfg(feature = "server")]
 pub use invocation::{GivenOption, Invocation};
-pub use paths::ExecutionDir;
+#[cfg(feature = "server")]
+pub use options::{OutputDirectory, Recovery, RunOptions};
+pub use paths::{ExecutionDir, READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 #[cfg(feature = "server")]
 pub use recovery::{OpenError, PreflightError};
 #[cfg(feature = "server")]
@@ -80,9 +85,6 @@ pub use runner::{
     RunError, RunOutcome, RunResult, Trouble, WayBack,
 };
 #[cfg(feature = "server")]
-pub use server::{
-    Limits, Origin, READ_ONLY_TOKEN_FILE, READ_ONLY_TOKEN_VARIABLE, ServeError, ServerOptions, TOKEN_FILE,
-    TOKEN_VARIABLE,
-};
+pub use server::{Limits, Origin, READ_ONLY_TOKEN_VARIABLE, ServeError, ServerOptions, TOKEN_VARIABLE};
 #[cfg(feature = "server")]
 pub use shutdown::{Shutdown, StopCause};

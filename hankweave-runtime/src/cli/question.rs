@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal};
 
 use hankweave_core::codon::CheckpointType;
 
-use crate::embed::Recovery;
+use crate::options::Recovery;
 use crate::runner::{Trouble, WayBack};
 use crate::screen;
 

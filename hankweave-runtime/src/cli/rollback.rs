@@ -17,7 +17,7 @@ use super::server_log::ServerLog;
 use super::typed::{Change, Typed, path_word};
 use super::{logging, signals, state};
 use crate::checkpoint::RestoreError;
-use crate::embed::RunOptions;
+use crate::options::RunOptions;
 use crate::recovery;
 use crate::rig::ArchiveError;
 use crate::runner::{Rollback, RollbackError, RollbackTarget, go_back, known_checkpoints, look};

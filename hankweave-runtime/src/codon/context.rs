@@ -8,20 +8,21 @@ use hankweave_core::codon::{Active, Codon, CodonPhase, CodonTransition, Edge};
 use hankweave_core::document::PlanEntry;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{CodonConfig, Hank};
-use hankweave_core::id::{CheckpointSha, CodonId, RunId, SessionId};
+use hankweave_core::id::{CheckpointSha, RunId, SessionId};
 use hankweave_core::wire;
 use tokio::time::Instant;
 
 use super::{CodonEnd, Orders, Watch};
+use crate::attendance::Attendance;
 use crate::checkpoint::CheckpointStore;
 use crate::driver::DriverSet;
-use crate::embed::RunOptions;
 use crate::hank_files::LoadedHank;
+use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
-use crate::runner::Attendance;
 use crate::shutdown::Shutdown;
 use crate::state_manager::{PersistenceError, StateManager, Ticket, TransitionError};
 use crate::world::World;
+use crate::world::process::marker;
 
 /// What all codons of one run share.
 #[derive(Debug)]
@@ -121,11 +122,6 @@ impl From<Option<CheckpointSha>> for RigNeed {
     fn from(done: Option<CheckpointSha>) -> Self {
         done.map_or(Self::SetUp, Self::Done)
     }
-}
-
-/// Text that the processes of a codon carry in their environment and no others do.
-pub(crate) fn marker(run: &RunId, codon: &CodonId) -> String {
-    format!("{run}/{codon}")
 }
 
 /// How the walk of a codon can stop before its last stage.

@@ -24,7 +24,7 @@ mod start;
 mod watch;
 
 pub(crate) use budget::why_paused;
-pub(crate) use context::{CodonRun, RigNeed, RunContext, marker};
+pub(crate) use context::{CodonRun, RigNeed, RunContext};
 pub(crate) use finish::CodonEnd;
 pub(crate) use orders::{Order, Orders};
 pub(crate) use watch::{Watch, tree_now};

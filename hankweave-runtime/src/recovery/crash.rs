@@ -10,10 +10,10 @@ use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::run::{self, Crash};
 use hankweave_core::time::Timestamp;
 
-use crate::codon::marker;
 use crate::driver::ProcessHost;
 use crate::paths::ExecutionDir;
 use crate::world::World;
+use crate::world::process::marker;
 
 /// The markers of what a crashed server may have left running (P9): the agent of the open codon, or what
 /// followed the end of the last one.

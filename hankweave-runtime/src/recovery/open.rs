@@ -20,14 +20,14 @@ use crate::checkpoint::{
 };
 use crate::data::{Data, DataError, Place};
 use crate::driver::DriverSet;
-use crate::embed::{Builder, RunOptions};
+use crate::embed::Builder;
 use crate::hank_files::LoadedHank;
 use crate::instance_lock::{InstanceLock, LockError, LockWorld};
 use crate::invocation::Invocation;
 use crate::journal::{FileJournal, JournalError, JournalLimits};
-use crate::paths::ExecutionDir;
+use crate::options::RunOptions;
+use crate::paths::{ExecutionDir, READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use crate::rig::RigCopies;
-use crate::server::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use crate::state_manager::{
     self, LoadError, Loaded, Parts, PersistenceError, StateManager, Strictness, TransitionError,
 };

@@ -7,8 +7,8 @@ use hankweave_core::hank::{
 };
 
 use crate::driver::{DriverSet, StartError};
-use crate::embed::RunOptions;
 use crate::hank_files::{LoadedHank, missing_requirements};
+use crate::options::RunOptions;
 use crate::world::World;
 
 /// Why a hank cannot be run here; nothing was written.

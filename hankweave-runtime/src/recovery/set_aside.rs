@@ -9,8 +9,7 @@ use std::path::Path;
 
 use hankweave_core::time::Timestamp;
 
-use crate::paths::ExecutionDir;
-use crate::server::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
+use crate::paths::{ExecutionDir, READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use crate::world::disk::{self, Aside, Disk, FileKind};
 
 /// Folders of ours, and what is out of reach with them. The repository of checkpoints brings itself in order.

@@ -13,9 +13,9 @@ use hankweave_core::wire::{Event, FailedPath};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::codon::{Orders, RunContext, marker};
-use crate::embed::{OutputDirectory, RunOptions};
+use crate::codon::{Orders, RunContext};
 use crate::error::chain;
+use crate::options::{OutputDirectory, RunOptions};
 use crate::paths::ExecutionDir;
 use crate::recovery::Opened;
 use crate::rig::{
@@ -25,7 +25,7 @@ use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
 use crate::world::World;
 use crate::world::disk::{Disk, read_if_present, remove_if_present, replace};
-use crate::world::process::environment;
+use crate::world::process::{environment, marker};
 
 /// Lines of commands that may wait for the journal; a command that prints faster waits.
 const LINES: usize = 256;

@@ -17,7 +17,7 @@ use super::RunError;
 use super::rollback::{self, RollbackError};
 use crate::checkpoint::InitialRequest;
 use crate::codon::tree_now;
-use crate::embed::Recovery;
+use crate::options::Recovery;
 use crate::recovery::Opened;
 
 /// What the first records of the run say.

@@ -1,7 +1,6 @@
 //! One run: takes up what is recorded, asks [`decide`](hankweave_core::plan::decide) what is next and does it.
 
 mod aftermath;
-mod attendance;
 mod begin;
 mod command;
 mod outcome;
@@ -14,7 +13,6 @@ pub(crate) mod tests;
 mod wait;
 
 pub(crate) use aftermath::is_unfinished;
-pub(crate) use attendance::{Attendance, Attendee};
 pub(crate) use begin::trouble;
 pub use begin::{Trouble, WayBack};
 pub use command::{Accepted, Command, Commander, Refusal};

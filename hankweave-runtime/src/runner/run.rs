@@ -13,12 +13,12 @@ use hankweave_core::thread;
 use hankweave_core::wire::{Event, IdleReason};
 
 use super::aftermath;
-use super::attendance::Attendance;
 use super::begin::{Begun, How, begin};
 use super::command::{Accepted, Inbox, Refusal, Reply, answer};
 use super::outcome::{RunOutcome, RunResult};
 use super::rollback::{self, RollbackError};
 use super::steps::{Choice, Go, WalkEnd, walk};
+use crate::attendance::Attendance;
 use crate::checkpoint::CheckpointError;
 use crate::codon::{RunContext, Watch};
 use crate::instance_lock::{InstanceLock, LockError};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::limits::Limits;
-use crate::runner::{Attendance, Attendee};
+use crate::attendance::{Attendance, Attendee};
 
 /// What is known of one client.
 #[derive(Debug)]

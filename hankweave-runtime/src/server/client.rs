@@ -20,9 +20,9 @@ use super::outbox::Outbox;
 use super::reply::Attempted;
 use super::token::Role;
 use super::wire::{CLOSING, Happened, Leaving, Wants, Wire};
+use crate::attendance::Attendee;
 use crate::error::chain;
 use crate::journal::JournalError;
-use crate::runner::Attendee;
 
 /// A client and where it stands.
 pub(super) struct Client {

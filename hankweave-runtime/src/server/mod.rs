@@ -49,10 +49,11 @@ use self::gate::Gate;
 use self::hub::Hub;
 use self::reply::Voice;
 use self::token::Tokens;
+use crate::attendance::Attendance;
 use crate::error::chain;
 use crate::journal::EventJournal;
 use crate::paths::ExecutionDir;
-use crate::runner::{Attendance, Commander};
+use crate::runner::Commander;
 use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
 use crate::world::World;
@@ -60,7 +61,7 @@ use crate::world::net::Listener;
 
 pub use limits::Limits;
 pub use origin::Origin;
-pub use token::{READ_ONLY_TOKEN_FILE, READ_ONLY_TOKEN_VARIABLE, TOKEN_FILE, TOKEN_VARIABLE};
+pub use token::{READ_ONLY_TOKEN_VARIABLE, TOKEN_VARIABLE};
 
 /// How long the server stays for those who listen when a run has ended by itself, so that they can ask about it.
 const STAY: Duration = Duration::from_secs(1);

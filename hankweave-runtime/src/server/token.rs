@@ -8,14 +8,9 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::ServeError;
+use crate::paths::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use crate::world::World;
 use crate::world::disk::{self, Disk, FileKind};
-
-/// The file in the state directory with the token for everything.
-pub const TOKEN_FILE: &str = "token";
-
-/// The file in the state directory with the token for reading.
-pub const READ_ONLY_TOKEN_FILE: &str = "token-readonly";
 
 /// The variable that is used instead of [`TOKEN_FILE`].
 pub const TOKEN_VARIABLE: &str = "HANKWEAVE_TOKEN";

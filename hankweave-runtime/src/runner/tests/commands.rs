@@ -12,7 +12,7 @@ use hankweave_core::wire::{Event, IdleReason, JournalEntry};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::embed::Recovery;
+use crate::options::Recovery;
 use crate::runner::{Accepted, Command, Commander, Refusal, RollbackTarget, RunError, RunOutcome, RunResult};
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{Delivery, StateManager, Subscription};

@@ -18,8 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::checkpoint::{CheckpointStore, MemoryCheckpoints};
 use crate::driver::{AgentControl, AgentDriver, EventSender, RunningAgent, StartError, event_channel};
-use crate::embed::{Builder, Hankweave, RunOptions};
+use crate::embed::{Builder, Hankweave};
 use crate::hank_files::load_from;
+use crate::options::RunOptions;
 use crate::world::World;
 use crate::world::blocking::Blocking;
 use crate::world::clock::{Clock, SystemClock};

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::Hankweave;
+use crate::paths::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use crate::runner::tests::Stage as Project;
 use crate::runner::{RunError, RunOutcome};
 use crate::shutdown::StopCause;

@@ -15,6 +15,7 @@ mod sweep;
 
 pub use child::ChildSpawner;
 pub use environment::environment;
+pub(crate) use seam::marker;
 pub use seam::{
     CommandSpec, GroupSignal, MARKER_VARIABLE, ProcessControl, SPARED_MARKER, SpawnedProcess, Spawner, Stdin,
 };

@@ -9,12 +9,18 @@ use std::pin::Pin;
 
 use futures_util::future::BoxFuture;
 use hankweave_core::agent::ProcessExit;
+use hankweave_core::id::{CodonId, RunId};
 use tokio::io::AsyncRead;
 
 use super::Sweep;
 
 /// The environment variable that carries [`CommandSpec::marker`].
 pub const MARKER_VARIABLE: &str = "HANKWEAVE_CODON";
+
+/// The marker of the processes of a codon.
+pub(crate) fn marker(run: &RunId, codon: &CodonId) -> String {
+    format!("{run}/{codon}")
+}
 
 /// The marker of what belongs to the user and not to the run, such as the browser: no sweep of adopted orphans takes it.
 pub const SPARED_MARKER: &str = "browser";

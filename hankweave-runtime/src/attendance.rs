@@ -50,7 +50,7 @@ impl Attendance {
     /// # Cancel safety
     ///
     /// Nothing is lost when the future is dropped; the minute begins anew.
-    pub(super) async fn deserted(&self) {
+    pub(crate) async fn deserted(&self) {
         let mut count = self.0.subscribe();
         loop {
             // The sender is `self`, so neither wait can fail.

@@ -1,0 +1,87 @@
+//! How a run behaves, apart from its hank.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::agent::Launch;
+use hankweave_core::budget::Ceiling;
+use hankweave_core::cost::pricing::Prices;
+use hankweave_core::hank::MAX_WAIT_SECONDS;
+pub use hankweave_core::thread::Recovery;
+
+use crate::instance_lock::Exclusion;
+use crate::invocation::Invocation;
+
+/// How a run behaves, apart from its hank.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// Replaces the agent of every codon.
+    pub agent: Option<String>,
+    /// Replaces the model of every codon.
+    pub model: Option<String>,
+    /// Start from the first codon and keep the history.
+    pub fresh: bool,
+    /// Stop instead of starting over when the recorded history cannot be read (P6).
+    pub strict_state: bool,
+    /// Go on when an item of a rig fails.
+    pub ignore_rig_failures: bool,
+    /// What to do where the file system cannot lock.
+    pub exclusion: Exclusion,
+    /// How long an agent may take to end when it is asked to, before it is killed.
+    pub grace: Duration,
+    /// Where to go on when the newest codon failed, was interrupted, or was cut off by a crash. Without a word the run goes on in the session after
+    /// a pause, and at the last success after everything else.
+    pub recovery: Option<Recovery>,
+    /// Codons start by themselves, and the run ends with the last one. Without it each waits for [`Command::Next`](crate::Command::Next).
+    pub autostart: bool,
+    /// Somebody is there who can send commands: a failure that another try could mend does not end the run.
+    pub attended: bool,
+    /// What everything may use; replaces what the hank says, each currency for itself.
+    pub ceiling: Ceiling,
+    /// What models cost, for agents that tell tokens but no money.
+    pub prices: Arc<Prices>,
+    /// How long it waits at most for the end of a provider's usage limit; waits of one codon without a success in between are added up.
+    pub max_wait: Duration,
+    /// What agents may read as `read_only_data_source`: a file or a folder.
+    pub data: Option<PathBuf>,
+    /// Clients are told the content of files that change, as far as it is text of at most 64 KiB, and the journal keeps it.
+    pub file_contents: bool,
+    /// Where results go; without it `outputFiles` stay in the workspace.
+    pub output: Option<OutputDirectory>,
+    /// The command line that asked for the run, if one did: remembered for the hints of commands about the execution directory.
+    pub invocation: Option<Invocation>,
+}
+
+/// Where the files of `outputFiles` are copied to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputDirectory {
+    /// Made when it does not exist.
+    pub path: PathBuf,
+    /// Replace what has the same name; otherwise the new file gets another one.
+    pub overwrite: bool,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            agent: None,
+            model: None,
+            fresh: false,
+            strict_state: false,
+            ignore_rig_failures: false,
+            exclusion: Exclusion::Required,
+            grace: Launch::DEFAULT_GRACE,
+            recovery: None,
+            autostart: true,
+            attended: false,
+            ceiling: Ceiling::default(),
+            prices: Prices::listed(),
+            max_wait: Duration::from_secs(MAX_WAIT_SECONDS),
+            data: None,
+            file_contents: false,
+            output: None,
+            invocation: None,
+        }
+    }
+}
