@@ -1,7 +1,7 @@
 //! Running a hank from another program.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use hankweave_core::document::{HankweaveState, KnownCheckpoints};
@@ -15,7 +15,7 @@ use crate::hank_files::LoadedHank;
 use crate::instance_lock::InstanceLock;
 use crate::options::{Recovery, RunOptions};
 use crate::paths::ExecutionDir;
-use crate::recovery::{self, OpenError};
+use crate::recovery::{self, OpenError, OpenRequest};
 use crate::runner::{
     self, Commander, Inbox, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome, Surroundings,
     Trouble,
@@ -37,41 +37,34 @@ use crate::world::World;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct Builder {
-    pub(crate) hank: LoadedHank,
-    pub(crate) dir: PathBuf,
-    pub(crate) options: RunOptions,
-    pub(crate) drivers: DriverSet,
-    pub(crate) checkpoints: Option<Arc<dyn CheckpointStore>>,
-    pub(crate) world: World,
-}
+pub struct Builder(pub(crate) OpenRequest);
 
 impl Builder {
     /// The directory in which agents work; created when it does not exist. Default: the folder of the hank.
     #[must_use]
     pub fn execution_dir(mut self, dir: impl AsRef<Path>) -> Self {
-        dir.as_ref().clone_into(&mut self.dir);
+        dir.as_ref().clone_into(&mut self.0.dir);
         self
     }
 
     /// How the run behaves.
     #[must_use]
     pub fn options(mut self, options: RunOptions) -> Self {
-        self.options = options;
+        self.0.options = options;
         self
     }
 
     /// Adds a driver, or replaces the one of the same name.
     #[must_use]
     pub fn driver(mut self, driver: impl AgentDriver) -> Self {
-        self.drivers.insert(Arc::new(driver));
+        self.0.drivers.insert(Arc::new(driver));
         self
     }
 
     /// Keeps checkpoints in `store` instead of a git repository in the execution directory.
     #[must_use]
     pub fn checkpoints(mut self, store: Arc<dyn CheckpointStore>) -> Self {
-        self.checkpoints = Some(store);
+        self.0.checkpoints = Some(store);
         self
     }
 
@@ -81,7 +74,7 @@ impl Builder {
     ///
     /// Returns [`OpenError`]. Problems with the hank and its agents are found before anything is written.
     pub async fn open(self) -> Result<Hankweave, OpenError> {
-        let (opened, lock) = recovery::open(self).await?;
+        let (opened, lock) = recovery::open(self.0).await?;
         let (commander, inbox) = runner::channel();
         Ok(Hankweave {
             opened,
@@ -122,14 +115,14 @@ impl Hankweave {
     #[must_use]
     pub fn builder_in(world: World, hank: LoadedHank) -> Builder {
         let dir = hank.root.clone();
-        Builder {
+        Builder(OpenRequest {
             hank,
             dir,
             options: RunOptions::default(),
             drivers: DriverSet::built_in(&ProcessHost::new(&world)),
             checkpoints: None,
             world,
-        }
+        })
     }
 
     /// Everything that happens from now on.

@@ -10,7 +10,7 @@ mod set_aside;
 
 pub(crate) use checkpoints::recorded;
 pub use open::OpenError;
-pub(crate) use open::{Opened, Possession, open, possess_without_hank, without_own_files};
+pub(crate) use open::{OpenRequest, Opened, Possession, open, possess_without_hank, without_own_files};
 pub use preflight::PreflightError;
 #[cfg(feature = "server")]
 pub(crate) use preflight::{missing_agents, planned, refused};

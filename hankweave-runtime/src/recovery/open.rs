@@ -15,12 +15,9 @@ use super::own_files::{exclusion, own_files};
 use super::rigs::{remember, remembered, rig_copies};
 use super::set_aside::{self, describe as describe_aside};
 use super::{PreflightError, checkpoints, crash, preflight};
-use crate::checkpoint::{
-    self, CheckpointStore, GitCheckpoints, HistoryError, KnownCheckpoints, OpenReport, OpenRequest,
-};
+use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, HistoryError, KnownCheckpoints, OpenReport};
 use crate::data::{Data, DataError, Place};
 use crate::driver::DriverSet;
-use crate::embed::Builder;
 use crate::hank_files::LoadedHank;
 use crate::instance_lock::{InstanceLock, LockError, LockWorld};
 use crate::invocation::Invocation;
@@ -164,16 +161,28 @@ pub(crate) fn without_own_files(mut patterns: Vec<String>, own_files: &[String])
     patterns
 }
 
+/// What is to be opened, and how.
+#[derive(Debug)]
+pub(crate) struct OpenRequest {
+    pub(crate) hank: LoadedHank,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: RunOptions,
+    pub(crate) drivers: DriverSet,
+    /// Instead of a git repository in the directory.
+    pub(crate) checkpoints: Option<Arc<dyn CheckpointStore>>,
+    pub(crate) world: World,
+}
+
 /// Brings everything in order; the lock is given out apart, because it is kept and given back by whoever runs the rest.
-pub(crate) async fn open(builder: Builder) -> Result<(Opened, InstanceLock), OpenError> {
-    let Builder {
+pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock), OpenError> {
+    let OpenRequest {
         hank: loaded,
         dir,
         mut options,
         drivers,
         checkpoints,
         world,
-    } = builder;
+    } = request;
     let hank = preflight::check(&loaded, &options, &drivers, &world).map_err(OpenError::Preflight)?;
     let find = |named: &PathBuf| Data::find(&*world.disk, named, &dir).map_err(OpenError::Data);
     let data = options.data.as_ref().map(find).transpose()?;
@@ -499,7 +508,7 @@ fn open_repository(
     world: &World,
     dir: &ExecutionDir,
 ) -> Result<(Arc<dyn CheckpointStore>, OpenReport), OpenError> {
-    let request = OpenRequest {
+    let request = checkpoint::OpenRequest {
         repository: dir.checkpoints(),
         workspace: dir.root().to_owned(),
         at: world.clock.now(),

@@ -18,7 +18,7 @@ type Socket = WebSocketStream<DuplexStream>;
 async fn in_memory(project: Project) -> (Live, MemoryNet) {
     let net = MemoryNet::default();
     let mut builder = project.builder();
-    builder.world.net = Arc::new(net.clone());
+    builder.0.world.net = Arc::new(net.clone());
     let hankweave = builder.open().await.unwrap();
     let live = live_in(project, hankweave).await;
     (live, net)
