@@ -297,9 +297,11 @@ impl Hankweave {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use futures_util::FutureExt;
     use futures_util::future::{BoxFuture, ready};
-    use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, ProcessExit, Verdict};
+    use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, Launch, ProcessExit, Verdict};
     use hankweave_core::id::SessionId;
     use hankweave_core::wire::Event;
     use tempfile::TempDir;
