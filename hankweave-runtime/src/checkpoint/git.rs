@@ -7,7 +7,6 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write as _};
 use std::mem;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,23 +14,24 @@ use git2::{ObjectType, Odb, Oid, Reference, Repository};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
-use super::history::{self, GitHistory, MAIN, name_of};
+use super::history::{self, GitHistory, MAIN};
 use super::loose::CopyError;
 use super::new_objects::{NewObjects, ObjectWriter};
 use super::object::{BlobStore, ObjectError, OnlyIds};
 use super::open::{self, OpenError, OpenReport, OpenRequest};
 use super::refs::{self, Move, MoveError};
+use super::repository::name_of;
 use super::restore::{self, Prepared};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::{NextCache, StatCache};
-use super::survey::{self, SurveyedFile};
+use super::survey;
 use super::tree::{ChangeKind, Entry, Folders, Listing, changes};
 use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
     KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
-    TreePath, loose, message, prune,
+    SurveyedFile, TreePath, loose, message, prune,
 };
 
 /// Checkpoints in a bare git repository.
@@ -117,7 +117,7 @@ impl GitCheckpoints {
         let changes = changes(&cache.files, &snapshot.files);
         let (checkpoint, folders) =
             self.commit(repository, cache, objects, &mut snapshot, &changes, draft)?;
-        cache.update(next.as_ref(), snapshot, folders, &changes);
+        cache.update(next.as_ref(), snapshot.files, snapshot.read, folders, &changes);
         if let Some(Err(error)) = next.map(|next| next.finish(cache)) {
             tracing::warn!(%error, "failed to write the stat cache; the next start reads all files again");
         }
@@ -565,19 +565,4 @@ fn moved_elsewhere(draft: &Draft<'_>, found: Option<Oid>) -> CheckpointError {
 
 fn unreadable(error: ObjectError) -> RestoreError {
     RestoreError::History(HistoryError::Read(error))
-}
-
-/// Makes everything durable that was written to the file system of `file`.
-///
-/// One such sync after many small files is much cheaper than one for each of them.
-#[cfg(target_os = "linux")]
-pub(super) fn sync_file_system(file: impl AsFd) -> io::Result<()> {
-    Ok(rustix::fs::syncfs(file)?)
-}
-
-/// Makes everything durable that was written; other systems only know all file systems at once.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn sync_file_system(_file: impl AsFd) -> io::Result<()> {
-    rustix::fs::sync();
-    Ok(())
 }

@@ -3,16 +3,15 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use git2::{BranchType, Commit, ErrorClass, ErrorCode, ObjectType, Odb, Oid, Repository, Tree};
+use git2::{BranchType, Commit, ObjectType, Odb, Oid, Repository, Tree};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
 use super::inspect::Inspector;
 use super::object::ObjectError;
+use super::repository::{self, look_up, name_of, unless_missing};
 use super::tree::{Entry, FileMode, Folders, Listing, changes};
-use super::{
-    Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, loose, message, open, shape,
-};
+use super::{Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, loose, message};
 
 /// The branch of the checkpoints before any run.
 pub(super) const MAIN: &str = "main";
@@ -179,11 +178,7 @@ impl GitHistory {
 
     /// Opens the repository; every operation does, because a `Repository` cannot be shared between threads.
     pub(super) fn repository(&self) -> Result<Repository, ObjectError> {
-        const ACTION: &str = "open the checkpoint repository";
-        open::isolate();
-        // Agents work beside us, so it is looked at each time.
-        shape::check(&self.repository).map_err(ObjectError::at(ACTION))?;
-        Repository::open_bare(&self.repository).map_err(ObjectError::at(ACTION))
+        repository::open(&self.repository)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -203,33 +198,6 @@ pub(super) fn find<'a>(repository: &'a Repository, sha: &CheckpointSha) -> Resul
         Ok(Some(commit)) => Ok(commit),
         Ok(None) => Err(HistoryError::Unknown { sha: sha.clone() }),
         Err(error) => Err(HistoryError::Read(ObjectError::at("read a checkpoint")(error))),
-    }
-}
-
-/// The commit called `sha`, in full length; `None` when there is none.
-pub(super) fn look_up<'a>(
-    repository: &'a Repository,
-    sha: &CheckpointSha,
-) -> Result<Option<Commit<'a>>, git2::Error> {
-    let Some(id) = Some(sha.as_str())
-        .filter(|text| text.len() == 40)
-        .and_then(|text| Oid::from_str(text).ok())
-    else {
-        return Ok(None);
-    };
-    match loose::find_commit(repository, id) {
-        Ok(commit) => Ok(Some(commit)),
-        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// `None` when an object is missing or damaged, which is not the same as a disk that cannot be read.
-pub(super) fn unless_missing<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.class() == ErrorClass::Os && error.code() != ErrorCode::NotFound => Err(error),
-        Err(_) => Ok(None),
     }
 }
 
@@ -317,10 +285,6 @@ fn describe(commit: &Commit<'_>, branch: &str) -> KnownCheckpoint {
         parent: commit.parent_ids().next().map(name_of),
         message,
     }
-}
-
-pub(super) fn name_of(commit: Oid) -> CheckpointSha {
-    CheckpointSha::new(commit.to_string())
 }
 
 /// Whether `tree` and everything beneath it is there. `good` holds the objects that were found before.

@@ -7,8 +7,8 @@ use git2::{ObjectType, Odb, Oid, Repository, Tree};
 use hankweave_core::id::CheckpointSha;
 use serde::Serialize;
 
-use super::history::{look_up, unless_missing};
 use super::loose::CopyError;
+use super::repository::{look_up, unless_missing};
 use super::{TreePath, loose};
 
 /// A part of a checkpoint that cannot be read.

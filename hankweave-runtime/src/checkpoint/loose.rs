@@ -14,18 +14,14 @@ use flate2::{Decompress, FlushDecompress, Status};
 use git2::{Commit, ErrorClass, ErrorCode, ObjectType, Odb, Oid, Repository, Tree};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
-use sha1_smol::Sha1;
 
-use super::object::{Source, WriteError};
+use super::object::{AT_ONCE, Source, WriteError, begin_sum, sum_of};
 use super::pack::Packer;
 use super::workspace::open_folder;
 use crate::world::disk::open_regular;
 
 /// Tells apart what threads write at the same time.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
-
-/// Bytes that are read, inflated and written together.
-const AT_ONCE: u64 = 64 << 10;
 
 /// Longest commit or folder, in bytes: more than a folder of a million names. libgit2 takes it into memory.
 const MOST_OF_FOLDER: u64 = 64 << 20;
@@ -204,11 +200,6 @@ impl LooseReader {
     }
 }
 
-/// The checksum of an object, before its content.
-fn begin_sum(kind: ObjectType, length: u64) -> Sha1 {
-    Sha1::from(format!("{kind} {length}\0"))
-}
-
 /// The bytes that a compressed file stands for.
 struct Inflate {
     file: File,
@@ -350,29 +341,4 @@ impl Drop for LooseObject {
         // In its place it has no temporary name; otherwise the next start removes what cannot be removed now.
         let _ = rustix::fs::unlinkat(&*self.objects, &*self.temporary, AtFlags::empty());
     }
-}
-
-/// The name of the next `length` bytes of `source` as the content of a file, each piece of which goes to `take` as well; `None` when there are fewer.
-pub(super) fn sum_of(
-    source: &mut dyn Source,
-    length: u64,
-    take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> Result<Option<Oid>, WriteError> {
-    let mut sum = begin_sum(ObjectType::Blob, length);
-    let mut left = length;
-    let mut buffer = vec![0; AT_ONCE as usize];
-    while left > 0 {
-        let wanted = AT_ONCE.min(left) as usize;
-        let read = match source.read(&mut buffer[..wanted]) {
-            Ok(0) => return Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            read => read.map_err(WriteError::Source)?,
-        };
-        sum.update(&buffer[..read]);
-        take(&buffer[..read]).map_err(WriteError::writing)?;
-        left -= read as u64;
-    }
-    Oid::from_bytes(&sum.digest().bytes())
-        .map(Some)
-        .map_err(|error| WriteError::writing(io::Error::other(error)))
 }

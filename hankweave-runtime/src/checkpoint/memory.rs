@@ -15,13 +15,13 @@ use super::restore::{self, Prepared};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::StatCache;
-use super::survey::{self, SurveyedFile};
+use super::survey;
 use super::tree::{Listing, changes};
 use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
     KnownCheckpoint, KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport,
-    RestoreRequest, message,
+    RestoreRequest, SurveyedFile, message,
 };
 
 /// Checkpoints that live as long as this value.

@@ -6,7 +6,7 @@ use git2::Oid;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
-use super::CheckpointRequest;
+use super::store::{CheckpointRequest, KnownCheckpoint};
 
 /// The one author of all checkpoints.
 pub(super) const AUTHOR: (&str, &str) = ("hankweave", "hankweave@localhost");
@@ -99,6 +99,26 @@ fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+impl KnownCheckpoint {
+    /// The first word of its message: `initial`, `rig-setup`, `completed`, `error`, `skipped` or `safety`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        kind(&self.message)
+    }
+
+    /// The codon that its message names.
+    #[must_use]
+    pub fn codon(&self) -> Option<&str> {
+        codon_and_run(&self.message).map(|(codon, _)| codon)
+    }
+
+    /// The run that its message names.
+    #[must_use]
+    pub fn run(&self) -> Option<&str> {
+        codon_and_run(&self.message).map(|(_, run)| run)
+    }
 }
 
 #[cfg(test)]

@@ -54,6 +54,7 @@ mod open;
 mod pack;
 mod prune;
 mod refs;
+mod repository;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -111,7 +112,6 @@ pub use select::MAX_FILE_BYTES;
 pub use store::{
     Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
     KnownCheckpoint, KnownCheckpoints, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
-    SkipReason, Skipped,
+    SkipReason, Skipped, SurveyedFile,
 };
-pub use survey::SurveyedFile;
 pub use tree::{Change, ChangeKind, InvalidPath, TreePath};

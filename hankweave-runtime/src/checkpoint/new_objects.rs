@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use git2::{ObjectType, Oid, Repository};
 
-use super::git::sync_file_system;
 use super::history::GitHistory;
 use super::loose::LooseObject;
 use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds, Source, WriteError};
 use super::pack::{PackFile, Packer};
+use super::repository::sync_file_system;
 use crate::world::disk::open_dir;
 
 /// From this number of files on a pack is written. Fewer become loose objects: a pack for each small checkpoint would make

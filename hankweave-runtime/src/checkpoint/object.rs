@@ -3,8 +3,10 @@
 use std::io::{self, Read, Seek};
 
 use git2::{ObjectType, Oid};
+use sha1_smol::Sha1;
 
-use super::loose::sum_of;
+/// Bytes that are read, inflated and written together.
+pub(super) const AT_ONCE: u64 = 64 << 10;
 
 /// Why an object could not be written or read: what was tried, and the cause.
 #[derive(Debug, thiserror::Error)]
@@ -93,4 +95,34 @@ impl BlobWriter for OnlyIds {
         source.rewind()?;
         sum_of(source, length, &mut |_| Ok(()))
     }
+}
+
+/// The checksum of an object, before its content.
+pub(super) fn begin_sum(kind: ObjectType, length: u64) -> Sha1 {
+    Sha1::from(format!("{kind} {length}\0"))
+}
+
+/// The name of the next `length` bytes of `source` as the content of a file, each piece of which goes to `take` as well; `None` when there are fewer.
+pub(super) fn sum_of(
+    source: &mut dyn Source,
+    length: u64,
+    take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<Option<Oid>, WriteError> {
+    let mut sum = begin_sum(ObjectType::Blob, length);
+    let mut left = length;
+    let mut buffer = vec![0; AT_ONCE as usize];
+    while left > 0 {
+        let wanted = AT_ONCE.min(left) as usize;
+        let read = match source.read(&mut buffer[..wanted]) {
+            Ok(0) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read.map_err(WriteError::Source)?,
+        };
+        sum.update(&buffer[..read]);
+        take(&buffer[..read]).map_err(WriteError::writing)?;
+        left -= read as u64;
+    }
+    Oid::from_bytes(&sum.digest().bytes())
+        .map(Some)
+        .map_err(|error| WriteError::writing(io::Error::other(error)))
 }

@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 
-use git2::{ConfigLevel, ErrorCode, Repository, RepositoryInitOptions, Signature, Time};
+use git2::{ErrorCode, Repository, RepositoryInitOptions, Signature, Time};
 use hankweave_core::time::Timestamp;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::object::ObjectError;
+use super::repository::{isolate, sync_file_system};
 use super::shape::{self, Strange, What};
-use super::{git, loose, message, stat_cache};
+use super::{loose, message, stat_cache};
 use crate::world::disk::{Disk as _, FileKind, RealDisk, open_dir, parent, read_if_present};
 
 /// The configuration of every repository: contents are bytes, nothing is run, nothing is cleaned up behind our back.
@@ -88,26 +88,6 @@ pub enum OpenError {
         /// The repository.
         path: PathBuf,
     },
-}
-
-/// Cuts libgit2 off from the configuration of the user and of the system; every use of git2 in this process goes
-/// through here first.
-#[expect(unsafe_code, reason = "libgit2 has these paths as global variables")]
-pub(super) fn isolate() {
-    static ISOLATED: Once = Once::new();
-    ISOLATED.call_once(|| {
-        for level in [
-            ConfigLevel::System,
-            ConfigLevel::Global,
-            ConfigLevel::XDG,
-            ConfigLevel::ProgramData,
-        ] {
-            // SAFETY: `Once` lets one thread in and holds the others back, and no other code of this process
-            // touches the search paths.
-            let emptied = unsafe { git2::opts::set_search_path(level, "") };
-            emptied.expect("an empty search path is valid for each of these levels");
-        }
-    });
 }
 
 /// Makes the repository usable: cleans up after a crash, moves a broken one aside, makes a missing one.
@@ -341,7 +321,7 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
         make().map_err(|error| OpenError::Create(ObjectError::at("make a bare repository")(error)))?;
         write_settings(&temporary)?;
         let folder = open_dir(&temporary).map_err(io_error("open", &temporary))?;
-        git::sync_file_system(&folder).map_err(io_error("sync", &temporary))?;
+        sync_file_system(&folder).map_err(io_error("sync", &temporary))?;
         RealDisk
             .rename(&temporary, path)
             .map_err(io_error("put in place", path))

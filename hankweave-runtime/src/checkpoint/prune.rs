@@ -3,7 +3,7 @@
 use git2::{ErrorCode, Repository};
 use hankweave_core::id::CheckpointSha;
 
-use super::history::name_of;
+use super::repository::name_of;
 
 /// Safety checkpoints that are kept whatever happens, the newest ones.
 ///

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::loose::CopyError;
 use super::object::{BlobStore, ObjectError};
+use super::repository::sync_file_system;
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::StatCache;
@@ -149,7 +150,7 @@ pub(super) fn apply(
             },
         })?;
     }
-    super::git::sync_file_system(workspace.root()).map_err(RestoreError::Sync)
+    sync_file_system(workspace.root()).map_err(RestoreError::Sync)
 }
 
 /// Removes what an interrupted restore has left beside the files that it wrote (P9); the walk has passed over it.

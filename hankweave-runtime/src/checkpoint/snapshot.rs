@@ -7,10 +7,10 @@ use git2::Oid;
 use super::object::{BlobStore, BlobWriter, WriteError};
 use super::select::{Found, Selected, Selection, select};
 use super::stat_cache::{Recognition, StatCache};
-use super::survey::{SurveyedFile, matching};
+use super::survey::matching;
 use super::tree::{Entry, Listing};
 use super::workspace::{Contents, FileStat, Whole, Workspace, whole};
-use super::{CheckpointError, SkipReason, Skipped, TreePath};
+use super::{CheckpointError, SkipReason, Skipped, SurveyedFile, TreePath};
 
 /// From this number of files on, reading and storing them is worth several threads.
 const PARALLEL_FILES: usize = 256;

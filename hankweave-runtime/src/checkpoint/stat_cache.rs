@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 
 use git2::Oid;
 
-use super::snapshot::Snapshot;
 use super::tree::{Entry, FileMode, Folders, Listing};
 use super::workspace::{FileStat, FileTime};
 use super::{Change, ChangeKind, TreePath};
@@ -84,16 +83,17 @@ impl StatCache {
     pub(super) fn update(
         &mut self,
         next: Option<&NextCache>,
-        snapshot: Snapshot,
+        files: Listing,
+        read: Vec<(TreePath, FileStat, Oid)>,
         folders: Folders,
         gone: &[Change],
     ) {
         for change in gone.iter().filter(|change| change.kind == ChangeKind::Deleted) {
             self.unwritten += usize::from(self.stats.remove(&change.path).is_some());
         }
-        self.durable.extend(snapshot.read.iter().map(|(.., blob)| *blob));
+        self.durable.extend(read.iter().map(|(.., blob)| *blob));
         self.durable.extend(folders.values());
-        for (path, stat, blob) in snapshot.read {
+        for (path, stat, blob) in read {
             if next.is_some_and(|next| next.can_trust(&stat)) {
                 self.stats.insert(path, (stat, blob));
                 self.unwritten += 1;
@@ -101,7 +101,7 @@ impl StatCache {
                 self.unwritten += usize::from(self.stats.remove(&path).is_some());
             }
         }
-        self.files = snapshot.files;
+        self.files = files;
         self.folders = folders;
     }
 

@@ -11,9 +11,10 @@ use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
 use serde::Serialize;
 
+use super::PatternError;
 use super::object::ObjectError;
-use super::survey::SurveyedFile;
-use super::{Change, PatternError, TreePath, message};
+use super::tree::{Change, TreePath};
+use super::workspace::FileStat;
 
 /// Keeps checkpoints of one workspace.
 ///
@@ -185,6 +186,29 @@ pub struct Checkpoint {
     pub seen: Vec<SurveyedFile>,
 }
 
+/// A file of the workspace as it was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SurveyedFile {
+    /// Where it is.
+    pub path: TreePath,
+    pub(super) stat: FileStat,
+}
+
+impl SurveyedFile {
+    /// Length in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.stat.size
+    }
+
+    /// When it was changed last, as the file system tells.
+    #[must_use]
+    pub fn modified(&self) -> Timestamp {
+        let seconds = self.stat.modified.0.saturating_mul(1_000);
+        Timestamp::from_millis(seconds.saturating_add(i64::from(self.stat.modified.1 / 1_000_000)))
+    }
+}
+
 /// Something in the workspace that is not part of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Skipped {
@@ -224,26 +248,6 @@ pub struct KnownCheckpoint {
     pub branch: String,
     /// The checkpoint before it.
     pub parent: Option<CheckpointSha>,
-}
-
-impl KnownCheckpoint {
-    /// The first word of its message: `initial`, `rig-setup`, `completed`, `error`, `skipped` or `safety`.
-    #[must_use]
-    pub fn kind(&self) -> &str {
-        message::kind(&self.message)
-    }
-
-    /// The codon that its message names.
-    #[must_use]
-    pub fn codon(&self) -> Option<&str> {
-        message::codon_and_run(&self.message).map(|(codon, _)| codon)
-    }
-
-    /// The run that its message names.
-    #[must_use]
-    pub fn run(&self) -> Option<&str> {
-        message::codon_and_run(&self.message).map(|(_, run)| run)
-    }
 }
 
 /// Asks to bring back the files of a checkpoint.

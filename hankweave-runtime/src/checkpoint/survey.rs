@@ -1,33 +1,9 @@
 //! Looking at the workspace without recording it: which files a checkpoint would hold now, and what tells whether they changed.
 
-use hankweave_core::time::Timestamp;
-
+use super::Patterns;
 use super::select::{Found, Selection, select};
-use super::workspace::{Contents, FileStat, Workspace};
-use super::{CheckpointError, Patterns, TreePath};
-
-/// A file of the workspace as it was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SurveyedFile {
-    /// Where it is.
-    pub path: TreePath,
-    stat: FileStat,
-}
-
-impl SurveyedFile {
-    /// Length in bytes.
-    #[must_use]
-    pub fn size(&self) -> u64 {
-        self.stat.size
-    }
-
-    /// When it was changed last, as the file system tells.
-    #[must_use]
-    pub fn modified(&self) -> Timestamp {
-        let seconds = self.stat.modified.0.saturating_mul(1_000);
-        Timestamp::from_millis(seconds.saturating_add(i64::from(self.stat.modified.1 / 1_000_000)))
-    }
-}
+use super::store::{CheckpointError, SurveyedFile};
+use super::workspace::{Contents, Workspace};
 
 /// The files that match and are not ignored, in the order of the walk.
 pub(super) fn survey(

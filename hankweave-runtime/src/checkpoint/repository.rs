@@ -1,0 +1,87 @@
+//! Git's repository as the other modules use it: opened safely, asked for commits, and made durable.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::Once;
+
+use git2::{Commit, ConfigLevel, ErrorClass, ErrorCode, Oid, Repository};
+use hankweave_core::id::CheckpointSha;
+
+use super::object::ObjectError;
+use super::{loose, shape};
+
+/// Cuts libgit2 off from the configuration of the user and of the system; every use of git2 in this process goes
+/// through here first.
+#[expect(unsafe_code, reason = "libgit2 has these paths as global variables")]
+pub(super) fn isolate() {
+    static ISOLATED: Once = Once::new();
+    ISOLATED.call_once(|| {
+        for level in [
+            ConfigLevel::System,
+            ConfigLevel::Global,
+            ConfigLevel::XDG,
+            ConfigLevel::ProgramData,
+        ] {
+            // SAFETY: `Once` lets one thread in and holds the others back, and no other code of this process
+            // touches the search paths.
+            let emptied = unsafe { git2::opts::set_search_path(level, "") };
+            emptied.expect("an empty search path is valid for each of these levels");
+        }
+    });
+}
+
+/// Opens the bare repository at `path`.
+pub(super) fn open(path: &Path) -> Result<Repository, ObjectError> {
+    const ACTION: &str = "open the checkpoint repository";
+    isolate();
+    // Agents work beside us, so it is looked at each time.
+    shape::check(path).map_err(ObjectError::at(ACTION))?;
+    Repository::open_bare(path).map_err(ObjectError::at(ACTION))
+}
+
+/// The commit called `sha`, in full length; `None` when there is none.
+pub(super) fn look_up<'a>(
+    repository: &'a Repository,
+    sha: &CheckpointSha,
+) -> Result<Option<Commit<'a>>, git2::Error> {
+    let Some(id) = Some(sha.as_str())
+        .filter(|text| text.len() == 40)
+        .and_then(|text| Oid::from_str(text).ok())
+    else {
+        return Ok(None);
+    };
+    match loose::find_commit(repository, id) {
+        Ok(commit) => Ok(Some(commit)),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// `None` when an object is missing or damaged, which is not the same as a disk that cannot be read.
+pub(super) fn unless_missing<T>(found: Result<T, git2::Error>) -> Result<Option<T>, git2::Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.class() == ErrorClass::Os && error.code() != ErrorCode::NotFound => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+pub(super) fn name_of(commit: Oid) -> CheckpointSha {
+    CheckpointSha::new(commit.to_string())
+}
+
+/// Makes everything durable that was written to the file system of `file`.
+///
+/// One such sync after many small files is much cheaper than one for each of them.
+#[cfg(target_os = "linux")]
+pub(super) fn sync_file_system(file: impl AsFd) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(file)?)
+}
+
+/// Makes everything durable that was written; other systems only know all file systems at once.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn sync_file_system(_file: impl AsFd) -> io::Result<()> {
+    rustix::fs::sync();
+    Ok(())
+}
