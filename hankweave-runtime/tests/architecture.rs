@@ -121,6 +121,55 @@ fn every_module_imports_only_what_it_may() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The largest adapter has many files, which import one another without a circle.
+#[test]
+fn no_files_of_checkpoint_import_one_another_in_a_circle() {
+    let mut texts: BTreeMap<String, String> = BTreeMap::new();
+    for (place, line) in lines_of_the_program() {
+        if let Some((module, _)) = place
+            .strip_prefix("checkpoint/")
+            .and_then(|file| file.split_once('.'))
+        {
+            *texts.entry(module.to_owned()).or_default() += &line;
+        }
+    }
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.map(str::to_owned).collect()
+    };
+    // Where that comes from what the module gives out.
+    let given_out = texts.remove("mod").expect("it is a module");
+    let mut origins = BTreeMap::new();
+    for (module, names) in given_out
+        .split("pub use ")
+        .skip(1)
+        .filter_map(|line| line.split_once("::"))
+    {
+        let names = names.split(';').next().unwrap_or_default();
+        origins.extend(words(names).into_iter().map(|name| (name, module.to_owned())));
+    }
+    let imported = |text: &String| -> BTreeSet<String> {
+        let paths = text.split("super::").skip(1);
+        let names = paths.flat_map(|path| words(path.split(';').next().unwrap_or_default()));
+        names
+            .map(|name| origins.get(&name).cloned().unwrap_or(name))
+            .collect()
+    };
+    let mut left: BTreeMap<&String, BTreeSet<String>> = texts
+        .iter()
+        .map(|(module, text)| (module, imported(text)))
+        .collect();
+    loop {
+        let names: BTreeSet<&String> = left.keys().copied().collect();
+        let before = left.len();
+        left.retain(|module, used| used.iter().any(|name| name != *module && names.contains(name)));
+        if left.len() == before {
+            break;
+        }
+    }
+    assert!(left.is_empty(), "in a circle, or above one: {:?}", left.keys());
+}
+
 /// What is printed is made harmless in `screen`, so nothing else may print. The scripted agent is a program of its own
 /// that we read.
 // covers: S9
