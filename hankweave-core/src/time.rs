@@ -6,10 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A point in time in UTC, in whole milliseconds.
-///
-/// Written with exactly three digits of a second (`2025-01-04T12:00:00.000Z`); read from any RFC 3339 text, parts
-/// below a millisecond are cut off (STATE-1).
+/// A point in time in UTC, in whole milliseconds, written as `2025-01-04T12:00:00.000Z` (STATE-1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 

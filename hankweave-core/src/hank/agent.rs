@@ -52,8 +52,7 @@ impl AgentChoice {
     }
 }
 
-/// The agent that runs `model` when a codon names none (HANK-7): Anthropic's models run on
-/// `claude`, OpenAI's on `codex`, the model `scripted` on the agent of that name, and all others on `pi`.
+/// The agent that runs `model` when a codon names none (HANK-7).
 #[must_use]
 pub fn agent_for_model(model: &str) -> &'static str {
     let model = model.to_ascii_lowercase();

@@ -31,9 +31,7 @@ pub struct Parsed {
 
 /// Reads the text of a hank.json: JSON with comments and trailing commas.
 ///
-/// Every problem is found at once, as far as the text can be understood: wrong types at any depth, missing, unknown
-/// and repeated keys, the rules for single values and those between codons (HANK-1).
-/// The files that the hank names are not looked at.
+/// Every problem is found at once, as far as the text can be understood (HANK-1). The files that the hank names are not looked at.
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
     let empty = r#"the smallest hank is { "hank": [ … ] } with one codon"#;

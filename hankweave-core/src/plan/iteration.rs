@@ -41,7 +41,7 @@ pub enum NextIteration {
 
 /// What the iteration came to, when `ended` was its last codon (STATE-46).
 ///
-/// `thread` ends with that codon. A codon that is tried again, or that was interrupted, ends nothing.
+/// `thread` ends with that codon.
 #[must_use]
 pub fn iteration_end(
     state: &HankweaveState,

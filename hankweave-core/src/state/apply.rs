@@ -303,8 +303,7 @@ impl Reducer<'_> {
         Ok(position)
     }
 
-    /// Takes the last step of the run machine. A server that ends its run has no other; a crash may be that of an older run, noticed later
-    /// (STATE-24, STATE-25). A codon that is open keeps the run open: nobody could ever close it again.
+    /// Takes the last step of the run machine (STATE-24, STATE-25). A codon that is open keeps the run open: nobody could ever close it again.
     fn end_run(&mut self, id: &RunId, how: RunTransition) -> Result<Applied, Rejected> {
         let position = self.running(id)?;
         if let Some(open) = self.index.open_codon(self.state, position) {

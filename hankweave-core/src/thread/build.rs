@@ -79,8 +79,7 @@ pub struct ValidatedCheckpoint {
 
 /// Builds the thread that ends in `target`, or in the newest run; when a way back is pending, in the run that will take it up.
 ///
-/// `known` are the commits that exist; without them no checkpoint counts as validated. An unknown target gives an empty thread, a missing parent ends the
-/// walk, and a run that continues itself is visited once (STATE-49, STATE-56).
+/// `known` are the commits that exist; without them no checkpoint counts as validated (STATE-49, STATE-56).
 #[must_use]
 pub fn build(
     state: &HankweaveState,

@@ -137,9 +137,8 @@ impl Command {
         }
     }
 
-    /// Whether a client in read-only mode may send it, which is also allowed while the run is being stopped (WIRE-6).
-    /// A client whose token allows no more than reading may not stop the server all the same: see
-    /// [`stops_the_server`](Self::stops_the_server).
+    /// Whether a client in read-only mode may send it, which is also allowed while the run is being stopped (WIRE-6, WIRE-14).
+    /// To [stop the server](Self::stops_the_server) takes more than a token for reading (WIRE-7).
     #[must_use]
     pub const fn is_always_allowed(&self) -> bool {
         match self {

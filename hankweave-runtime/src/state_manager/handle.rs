@@ -171,7 +171,7 @@ impl StateManager {
 
     /// Journals and publishes an event that does not change the document, in order with those that do.
     ///
-    /// Its ticket resolves when it is in the journal, which is synced at least every 200 ms (D5).
+    /// Its ticket resolves when it is in the journal (D5).
     pub async fn record(&self, event: Event) -> Ticket {
         self.send(|reply| Request::Record(vec![event], Some(reply))).await
     }

@@ -5,12 +5,8 @@ use std::ffi::{OsStr, OsString};
 
 use crate::world::environment::Environment;
 
-/// The environment of a child: everything inherited that is not on the deny list, what is meant for children alone, and `own` laid over both.
-///
-/// Not passed on (S8): `HANKWEAVE_*`, among it the server's token; `GIT_*`, which would
-/// point the child's git at another repository; `LD_PRELOAD`. `HANKWEAVE_NAME=value` sets `NAME` for children, and takes it away from them when the
-/// value is `unset`, unless the name is one of hankweave's own or on the deny list (HANK-59). What `own` says applies as
-/// written.
+/// The environment of a child: everything inherited that may be passed on (S8), what is meant for children alone (HANK-59), and `own` laid over
+/// both, as written.
 pub fn environment(inherited: &Environment, own: &BTreeMap<String, String>) -> BTreeMap<OsString, OsString> {
     let passed_on = inherited.iter().filter(|(name, _)| !is_denied(name));
     let mut environment: BTreeMap<OsString, OsString> = passed_on

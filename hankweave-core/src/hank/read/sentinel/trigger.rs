@@ -155,8 +155,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched]) -> O
     })
 }
 
-/// A condition whose regular expression cannot be read would never be true (HANK-54). The syntax is that of the crate
-/// `regex`, which takes linear time and therefore knows neither look-around nor back-references.
+/// A condition whose regular expression cannot be read would never be true (HANK-54). The syntax is that of the crate `regex`.
 fn check_regex(text: &str) -> Result<(), String> {
     let (kind, offset) = match regex_syntax::parse(text) {
         Ok(_) => return Ok(()),
