@@ -196,6 +196,7 @@ impl ClaudeDecoder {
         totals
     }
 
+    /// Neither the exit code nor the result decides alone (AGENT-3).
     fn verdict(&self, exit: ProcessExit, ended_by: EndedBy, stderr_tail: &str) -> Verdict {
         let stderr = stderr_tail.trim();
         let exit_is_fine = exit.is_success() || ended_by == EndedBy::Us;
@@ -275,7 +276,7 @@ impl ClaudeDecoder {
         }
     }
 
-    /// The only line whose session id counts: a failed resume echoes the id that was asked for.
+    /// The only line whose session id counts (AGENT-2): a failed resume echoes the id that was asked for.
     fn init(&mut self, line: Json<'_>) -> Option<AgentEvent> {
         let session_id = SessionId::new(text(line, "session_id")?).ok()?;
         self.session = Some(session_id.clone());
@@ -459,7 +460,7 @@ impl ClaudeDecoder {
     }
 
     /// The best statement of a result line about this process alone. `total_cost_usd` and `modelUsage` of a resumed
-    /// session contain earlier processes, and not even reliably, so of such a session only what came on top counts.
+    /// session contain earlier processes, and not even reliably, so of such a session only what came on top counts (AGENT-7).
     fn reported_usage(&self, line: Json<'_>) -> ReportedUsage {
         let models = |key| {
             line.field(key)

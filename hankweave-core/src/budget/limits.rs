@@ -178,7 +178,7 @@ impl Scope<'_> {
         Pool::new(total, self.whole, children).allotted(index)
     }
 
-    /// Inside a loop: its envelope is the least of its own limit, of what the hank allots to it and of what the hank had left when it began.
+    /// Inside a loop, which has an envelope for all its iterations (HANK-34).
     fn dollars_in_loop(&self, found: &LoopConfig, left: Option<Usd>, allotted: Option<Usd>) -> Option<Usd> {
         let used = self.account.dollars_of_loop(found);
         let cap = found.budget.as_ref().and_then(|budget| budget.max_dollars);

@@ -1,7 +1,7 @@
 //! The codon machine: 8 states, 16 edges, and what each step demands.
 //!
 //! This declaration is the only table of states in the project. The typed `Codon<S>`, the stored [`CodonExecution`], the transition events and every
-//! diagram come from it (STATE-8 to STATE-10, STATE-13, STATE-14, STATE-19).
+//! diagram come from it (STATE-8, STATE-9, STATE-10, STATE-13, STATE-14, STATE-19).
 
 use std::path::PathBuf;
 

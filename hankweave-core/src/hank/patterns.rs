@@ -5,7 +5,7 @@ use globset::{Candidate, Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use super::extended;
 use super::language::Automaton;
 
-/// Patterns that say which files are meant (HANK-16 to HANK-18).
+/// Patterns that say which files are meant (HANK-16, HANK-17, HANK-18).
 ///
 /// `*` and `?` stay within one name, `**` crosses folders, `[…]` and `{a,b}` are known; names with a leading dot match like others; letter case
 /// counts. Matching takes linear time (X4).

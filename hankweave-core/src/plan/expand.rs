@@ -53,7 +53,7 @@ pub enum LoopEnd {
     SafetyLimit,
 }
 
-/// What an agent ran out of.
+/// What an agent ran out of (STATE-40, STATE-41).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overrun {
     /// Of nothing.
@@ -225,7 +225,7 @@ fn goes_on(
     }
 }
 
-/// Why no iteration follows the one with this number, if none does.
+/// Why no iteration follows the one with this number, if none does (STATE-39, STATE-40).
 fn limit_reached(found: &LoopConfig, iteration: u32) -> Option<LoopEnd> {
     let (limit, reason) = match found.terminate_on {
         TerminateOn::IterationLimit { limit } => (limit, LoopEnd::IterationLimit),

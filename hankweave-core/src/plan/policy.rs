@@ -12,7 +12,7 @@ use crate::id::CodonId;
 use crate::thread::{ExecutionThread, ThreadCodon};
 use crate::time::Timestamp;
 
-/// A provider that asks for more patience than this is not listened to.
+/// A provider that asks for more patience than this is not listened to (HANK-43).
 const LONGEST_HINT: Duration = Duration::from_secs(60 * 60);
 
 /// Another try of a codon that failed.
@@ -107,7 +107,7 @@ fn was_cut_off(thread: &ExecutionThread) -> bool {
     thread.codons.first().is_some_and(ThreadCodon::was_cut_off)
 }
 
-/// How often the codon failed since it last did something else. A codon that was interrupted did not fail.
+/// How often the codon failed since it last did something else (HANK-45). A codon that was interrupted did not fail.
 fn failures_in_a_row(thread: &ExecutionThread, id: &CodonId) -> u32 {
     let failures = row_of_failures(thread, id)
         .filter(|failed| !failed.failure_reason.interrupted)
@@ -136,7 +136,7 @@ fn row_of_failures<'t>(
         })
 }
 
-/// The limit that the newest failure met. A provider that says of one limit after the other that it ends soon is not asked ever so often: from the
+/// The limit that the newest failure met (HANK-46). A provider that says of one limit after the other that it ends soon is not asked ever so often: from the
 /// second time on, the wait is at least as long as doubling makes it.
 pub(super) fn usage_limit(thread: &ExecutionThread, newest: &Failed) -> Option<UsageLimit> {
     let ends_at = newest.failure_reason.retry_at?;
@@ -157,7 +157,7 @@ pub(super) fn usage_limit(thread: &ExecutionThread, newest: &Failed) -> Option<U
 /// Doubling makes no wait for a limit longer than this.
 const LONGEST_DOUBLED: Duration = Duration::from_secs(10 * 60);
 
-/// Doubles with every failure, unless the provider said how long to wait; never longer than configured.
+/// Doubles with every failure, unless the provider said how long to wait; never longer than configured (HANK-42, HANK-43).
 fn delay(config: RetryConfig, failures: u32, reason: &FailureReason) -> Duration {
     let hint = reason
         .retry_after_ms

@@ -261,6 +261,7 @@ impl Reducer<'_> {
         self.state.current_run_id.as_ref() == Some(&self.state.runs[run].run_id)
     }
 
+    /// Puts the run in front, when no other goes on (STATE-23).
     fn start_run(&mut self, run: RunRecord) -> Result<Applied, Rejected> {
         if self.index.run(self.state, &run.run_id).is_some() {
             return Err(Rejected::Conflict(format!("run `{}` exists already", run.run_id)));
@@ -337,6 +338,7 @@ impl Reducer<'_> {
         self.end_run(id, crash.into())
     }
 
+    /// Opens a record, when the run has no open one (STATE-27).
     fn start_codon(&mut self, id: &RunId, opened: CodonExecution) -> Result<Applied, Rejected> {
         let position = self.running(id)?;
         if let Some(open) = self.index.open_codon(self.state, position) {
@@ -436,6 +438,7 @@ impl Reducer<'_> {
         }
     }
 
+    /// The list of a codon that is open and past its set-up (STATE-29).
     fn replace_sentinels(
         &mut self,
         place: Place,
@@ -489,6 +492,7 @@ impl Reducer<'_> {
         Ok(Applied::NOTHING)
     }
 
+    /// No codon stands twice in a plan (STATE-31).
     fn replace_plan(&mut self, plan: &[PlanEntry]) -> Result<Applied, Rejected> {
         let mut seen = HashSet::new();
         if let Some(twice) = plan.iter().find(|entry| !seen.insert(&entry.codon_id)) {
@@ -502,7 +506,7 @@ impl Reducer<'_> {
     }
 }
 
-/// First the edge, then the metadata (STATE-15).
+/// First the edge, then the metadata (STATE-15). A rig checkpoint that is known stays (STATE-20).
 fn check_transition(
     codon: &CodonExecution,
     from: CodonStatus,

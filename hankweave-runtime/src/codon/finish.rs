@@ -157,7 +157,7 @@ pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Runni
     codon.run.tell(event).await;
 }
 
-/// Completed needs a checkpoint: without one the codon has failed (G5).
+/// Completed needs a checkpoint: without one the codon has failed (G5, RUN-11).
 pub(super) async fn complete(
     codon: &CodonRun<'_>,
     running: Codon<Running>,

@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 /// What clients may cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients with a token at the same time.
+    /// Clients with a token at the same time (WIRE-30).
     pub clients: usize,
     /// Connections that have not shown a token yet; one more drives out the oldest.
     pub strangers: usize,
@@ -17,11 +17,11 @@ pub struct Limits {
     pub handshake: Duration,
     /// Bytes of one frame and of one message of a client.
     pub inbound_bytes: usize,
-    /// Messages that may wait for one client.
+    /// Messages that may wait for one client (WIRE-32).
     pub outbound_messages: usize,
     /// Bytes that may wait for one client.
     pub outbound_bytes: usize,
-    /// Messages that one client may send within a second.
+    /// Messages that one client may send within a second (WIRE-33).
     pub rate: u32,
     /// How long a client may be silent; half-way it is asked whether it is there.
     pub silence: Duration,

@@ -72,7 +72,7 @@ const DELIVERY: Duration = Duration::from_secs(5);
 /// Where the server listens and what it takes.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// The address; the loopback unless somebody has chosen another.
+    /// The address; the loopback unless somebody has chosen another (WIRE-22).
     pub address: IpAddr,
     /// The port; 0 means any free one.
     pub port: u16,

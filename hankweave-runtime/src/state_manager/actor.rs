@@ -1,4 +1,4 @@
-//! The task that owns the document (P1 to P4).
+//! The task that owns the document (P1, P2, P3, P4).
 
 use std::io;
 use std::sync::Arc;

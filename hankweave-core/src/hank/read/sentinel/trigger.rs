@@ -65,6 +65,7 @@ fn event_types(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<Watched>>
     reader.non_empty_list(node, event_type)
 }
 
+/// An event that there is, or `*` (HANK-52).
 fn event_type(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Watched> {
     let name = reader.non_empty(node)?;
     if name == "*" {
