@@ -101,7 +101,7 @@ impl Hankweave {
     /// Begins with a hank in the real world.
     ///
     /// A run touches no process but its agents, the commands of its rigs and what those have started, so a program may have several runs and
-    /// children of its own. It finds what an agent has left behind by its process group, its session, the mark in its environment and its parents. A
+    /// children of its own (S11). It finds what an agent has left behind by its process group, its session, the mark in its environment and its parents. A
     /// process that has shed all of them lives on; only a program that adopts orphans finds that, as `hankweave run` does:
     /// `Hankweave::builder_in(World::real().adopting_orphans()?, hank)`, for a program with one run at a time and no children of its own.
     ///
