@@ -1,5 +1,6 @@
 //! The journal as files: `events/000001-kept.jsonl`, `events/000002.jsonl`, …
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
@@ -372,9 +373,13 @@ impl EventJournal for FileJournal {
 
     fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), JournalError> {
         self.visit(after, &mut |line| {
-            // What we have written ourselves is JSON, without a look at it.
-            let whole = line.seq.filter(|_| line.of_ours || lines::is_json(line.bytes));
-            whole.is_none_or(|seq| show(seq, line.bytes))
+            // What we have written ourselves needs no look at it.
+            let bytes = match line.of_ours {
+                true => Some(Cow::Borrowed(line.bytes)),
+                false => lines::to_pass_on(line.bytes),
+            };
+            let shown = line.seq.zip(bytes);
+            shown.is_none_or(|(seq, bytes)| show(seq, &bytes))
         })
     }
 
@@ -514,6 +519,8 @@ pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::super::contract::{self, entries, seqs};
     use super::*;
     use crate::world::disk::{Fault, FaultyDisk, RealDisk};
@@ -686,6 +693,33 @@ mod tests {
         };
         journal.lines_after(0, show).unwrap();
         assert_eq!(seqs, [1, 3, 4]);
+    }
+
+    // covers: X9
+    #[test]
+    fn what_an_earlier_version_recorded_of_variables_is_passed_on_without_their_values() {
+        let folder = tempfile::tempdir().unwrap();
+        open(&folder).append(&entries([1])).unwrap();
+        let plan = |value: &str| {
+            json!({"seq": 2, "id": "e-2", "timestamp": "2025-01-04T12:00:00.000Z", "type": "state.transition", "data": {
+                "transitionType": "PlanReplaced", "transition": {"type": "PlanReplaced", "data": {"executionPlan": [
+                    {"codon": {"id": "a", "env": {"API_KEY": value}}, "codonId": "a"}]}},
+                "resultingState": {"currentRunId": null, "runCount": 0, "totalCost": 0, "currentRunCost": 0}}})
+        };
+        let path = folder.path().join("events/000001.jsonl");
+        let line = plan("sesame").to_string() + "\n";
+        RealDisk
+            .open_append(&path)
+            .unwrap()
+            .append(line.as_bytes())
+            .unwrap();
+        let mut passed_on = Vec::new();
+        let show = &mut |_, line: &[u8]| {
+            passed_on.push(serde_json::from_slice::<Value>(line).unwrap());
+            true
+        };
+        open(&folder).lines_after(1, show).unwrap();
+        assert_eq!(passed_on, [plan("[not recorded]")]);
     }
 
     // covers: D5

@@ -27,7 +27,7 @@ const SCANNED: usize = 256 * 1024;
 const MAX_HEAD: usize = 4 * 1024;
 
 /// Whether a line is text and JSON, whatever it says.
-pub(super) fn is_json(line: &[u8]) -> bool {
+fn is_json(line: &[u8]) -> bool {
     let text = std::str::from_utf8(line);
     text.is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
 }
@@ -35,6 +35,19 @@ pub(super) fn is_json(line: &[u8]) -> bool {
 /// The entry of a line; `None` when it was not written whole or was damaged.
 pub(super) fn decode(line: &[u8]) -> Option<JournalEntry> {
     JournalEntry::from_json(line).ok()
+}
+
+/// The line as it is passed on; `None` when it is no JSON. Earlier versions recorded the values of variables with a plan, which no reader is to see: an
+/// entry that was read and is written again has their names alone.
+pub(super) fn to_pass_on(line: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let has = |part: &str| memchr::memmem::find(line, part.as_bytes()).is_some();
+    if !is_json(line) {
+        return None;
+    }
+    if has("\"env\":") && has("\"PlanReplaced\"") {
+        return serde_json::to_vec(&decode(line)?).ok().map(Cow::Owned);
+    }
+    Some(Cow::Borrowed(line))
 }
 
 /// The number at the beginning of a line, `{"seq":12,`, without looking at the rest.
