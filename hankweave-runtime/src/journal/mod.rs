@@ -15,7 +15,7 @@ mod tail;
 
 use std::fmt::Debug;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hankweave_core::wire::JournalEntry;
 
@@ -24,6 +24,22 @@ pub(crate) use event_id::state_event_id;
 pub use file::{FileJournal, JournalLimits};
 pub use memory::MemoryJournal;
 pub use tail::{JournalTail, Passed, TailLine};
+
+use crate::world::disk::Disk;
+
+/// Shows the lines of one file of a journal, oldest first, as they stand there. A line that is longer than any of ours takes no memory.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn each_line(disk: &dyn Disk, file: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    let long = lines::LongLines::default();
+    let mut lines = lines::Lines::new(disk, file, &long, 0);
+    while let Some(line) = lines.next_line()? {
+        each(line.bytes);
+    }
+    Ok(())
+}
 
 /// Keeps events and gives them out again. One task appends; any number may read at the same time.
 pub trait EventJournal: Send + Sync + Debug {

@@ -1,6 +1,8 @@
 //! The inspection commands, on the state fixtures and on damaged execution directories.
 
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
@@ -348,6 +350,34 @@ fn a_start_would_take_the_backup_and_then_the_recorded_events() {
         (&json!("fresh"), &json!(true))
     );
     assert_eq!(fresh["warnings"][0]["type"], "orphaned_folder");
+}
+
+/// With room for less than the longest line of the journal, everything else in it is found.
+// covers: F5, D6
+#[test]
+fn the_recorded_events_are_read_in_little_memory() {
+    let project = finished_project();
+    let whole = verdict(&project, 0);
+    for name in ["state.json", "state.json.bak", "state.log"] {
+        std::fs::remove_file(state_file(&project, name)).unwrap();
+    }
+    let journal = state_file(&project, "events/000001.jsonl");
+    let lines = std::fs::read(&journal).unwrap();
+    let mut file = std::fs::File::create(&journal).unwrap();
+    file.set_len(96 << 20).unwrap();
+    file.seek(SeekFrom::End(0)).unwrap();
+    file.write_all(&[b"\n", &lines[..]].concat()).unwrap();
+    let command = "ulimit -d 65536; exec \"$0\" state validate --json";
+    let looked = Command::new("sh")
+        .args(["-c", command, env!("CARGO_BIN_EXE_hankweave")])
+        .current_dir(project.directory())
+        .output()
+        .unwrap();
+    let found: Value = serde_json::from_slice(&looked.stdout).unwrap();
+    assert_eq!(
+        (&found["source"], &found["runIds"]),
+        (&json!("log"), &whole["runIds"])
+    );
 }
 
 // covers: CLI-9

@@ -7,10 +7,8 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{Event, JournalEntry};
 use serde::Deserialize;
 
+use crate::journal::each_line;
 use crate::world::disk::Disk;
-
-/// A journal file is continued in another one long before it has this size.
-const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 
 /// The files of the journal in `dir` that hold anything, oldest first.
 pub(super) fn segments(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
@@ -30,18 +28,14 @@ pub(super) fn segments(disk: &dyn Disk, dir: &Path) -> Vec<PathBuf> {
 pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorded<StateEvent>> {
     let mut events: Vec<Recorded<StateEvent>> = Vec::new();
     for segment in segments {
-        let Ok(bytes) = disk.read(segment, MAX_SEGMENT_BYTES) else {
-            continue;
-        };
         // A crash may have left a file beside what was kept of it.
         let known = events.last().map_or(0, |event| event.seq);
-        let lines = bytes.split(|byte| *byte == b'\n');
-        events.extend(
-            lines
-                .filter_map(|line| serde_json::from_slice::<Line>(line).ok())
-                .filter(|line| line.seq > known)
-                .map(Line::recorded),
-        );
+        let read = each_line(disk, segment, |line| {
+            let line = serde_json::from_slice::<Line>(line).ok();
+            events.extend(line.filter(|line| line.seq > known).map(Line::recorded));
+        });
+        // What could be read of it counts.
+        read.unwrap_or_default();
     }
     events
 }
@@ -49,19 +43,19 @@ pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorde
 /// The newest `budget.summary`, if a run with budgets has ended.
 pub(super) fn budget_summary(disk: &dyn Disk, segments: &[PathBuf]) -> Option<Event> {
     segments.iter().rev().find_map(|segment| {
-        let bytes = disk.read(segment, MAX_SEGMENT_BYTES).ok()?;
-        let told = |line: &&[u8]| {
-            line.windows(BUDGET_SUMMARY.len())
-                .any(|part| part == BUDGET_SUMMARY)
-        };
-        let entries = bytes.rsplit(|byte| *byte == b'\n').filter(told);
-        let mut entries = entries.filter_map(|line| serde_json::from_slice::<JournalEntry>(line).ok());
-        entries.find_map(|entry| matches!(entry.event, Event::BudgetSummary { .. }).then_some(entry.event))
+        let mut newest = None;
+        let told = memchr::memmem::Finder::new("\"budget.summary\"");
+        let read = each_line(disk, segment, |line| {
+            let entry = told.find(line).and_then(|_| JournalEntry::from_json(line).ok());
+            let event = entry.map(|entry| entry.event);
+            newest = event
+                .filter(|event| matches!(event, Event::BudgetSummary { .. }))
+                .or(newest.take());
+        });
+        read.unwrap_or_default();
+        newest
     })
 }
-
-/// What every such line holds, and hardly another one.
-const BUDGET_SUMMARY: &[u8] = b"\"budget.summary\"";
 
 /// The line of a state event; lines of other events do not have its data.
 #[derive(Deserialize)]
