@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use git2::Repository;
 use hankweave_core::id::RunId;
@@ -15,12 +15,16 @@ fn repository(fixture: &Fixture) -> PathBuf {
     fixture.path(".hankweave/checkpoints")
 }
 
-/// Removes the object that `spec`, in git's words, names.
-fn lose(fixture: &Fixture, spec: &str) {
+/// Where the object is that `spec`, in git's words, names.
+fn object(fixture: &Fixture, spec: &str) -> PathBuf {
     let folder = repository(fixture);
     let opened = Repository::open_bare(&folder).unwrap();
     let id = opened.revparse_single(spec).unwrap().id().to_string();
-    fs::remove_file(folder.join("objects").join(&id[..2]).join(&id[2..])).unwrap();
+    folder.join("objects").join(&id[..2]).join(&id[2..])
+}
+
+fn lose(fixture: &Fixture, spec: &str) {
+    fs::remove_file(object(fixture, spec)).unwrap();
 }
 
 /// Three files in two versions, each with its checkpoint.
@@ -97,7 +101,7 @@ fn an_object_that_ends_too_early_is_found_and_keeps_nobody_waiting() {
             // The checkpoint before any run, and its empty folder, belong to none of the two.
             of_others += usize::from(unnoticed > 0);
         }
-        // At last the one without which there is no repository.
+        // At last the one without which a repository has no beginning.
         let opened = Repository::open_bare(repository(&fixture)).unwrap();
         let main = opened.revparse_single("main").unwrap().id().to_string();
         let main = repository(&fixture)
@@ -106,7 +110,7 @@ fn an_object_that_ends_too_early_is_found_and_keeps_nobody_waiting() {
             .join(&main[2..]);
         let half = fs::read(&main).unwrap();
         fs::write(&main, &half[..half.len() / 2]).unwrap();
-        done.send((of_others, open_git(&fixture.workspace).1.moved_aside.is_some()))
+        done.send((of_others, open_git(&fixture.workspace).1.mended))
     });
     let deadline = std::time::Duration::from_secs(60);
     assert_eq!(ended.recv_timeout(deadline), Ok((2, true)));
@@ -169,7 +173,7 @@ fn what_is_no_object_of_ours_is_found_and_neither_waited_for_nor_inflated() {
     assert_eq!(ended.recv_timeout(deadline), Ok(()));
 }
 
-fn make_pipe(path: &std::path::Path) {
+fn make_pipe(path: &Path) {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
 }
@@ -298,7 +302,7 @@ fn folders_and_contents_count_as_parts_of_a_checkpoint() {
 
 // covers: P8, G10
 #[test]
-fn what_the_cache_takes_for_stored_is_stored_again_when_it_is_gone() {
+fn what_the_cache_takes_for_stored_is_stored_again_when_it_is_gone_or_damaged() {
     let fixture = Fixture::git();
     fixture.write("folder/a", "1");
     let mut last = fixture.create();
@@ -309,11 +313,20 @@ fn what_the_cache_takes_for_stored_is_stored_again_when_it_is_gone() {
     {
         last = fixture.create();
     }
-    for lost in [":folder/a", ":folder"] {
-        lose(&fixture, &format!("{}{lost}", last.sha));
+    let damaged = |path: &Path| {
+        fs::remove_file(path).unwrap();
+        fs::write(path, [0; 100]).unwrap();
+    };
+    let damages: [(&str, fn(&Path)); 3] = [
+        (":folder/a", |path| fs::remove_file(path).unwrap()),
+        (":folder", |path| fs::remove_file(path).unwrap()),
+        (":folder", damaged),
+    ];
+    for (number, (spec, damage)) in damages.into_iter().enumerate() {
+        damage(&object(&fixture, &format!("{}{spec}", last.sha)));
         let (again, _) = open_git(&fixture.workspace);
         let other_run = CheckpointRequest {
-            run_id: RunId::new(format!("after-{}", lost.len())).unwrap(),
+            run_id: RunId::new(format!("after-{number}")).unwrap(),
             ..request(&[])
         };
         let created = again.create(&other_run).unwrap();

@@ -504,7 +504,8 @@ fn base_on(
     Ok(())
 }
 
-/// The stat cache, unless it speaks of objects that are gone: what it knows would not be stored again.
+/// The stat cache, unless it speaks of objects that are gone or of damaged folders, with which all in them would be lost: what it knows is not stored
+/// again.
 fn usable_cache(history: &GitHistory) -> StatCache {
     let cache = StatCache::load(history.path());
     let all_there = || -> Result<bool, ObjectError> {
@@ -512,7 +513,11 @@ fn usable_cache(history: &GitHistory) -> StatCache {
         let odb = repository
             .odb()
             .map_err(ObjectError::at("open the object store"))?;
-        Ok(cache.objects().all(|object| odb.exists(object)))
+        let (mut folders, mut files) = (cache.folders.values(), cache.files.blobs());
+        Ok(
+            folders.all(|folder| loose::find_tree(&repository, *folder).is_ok())
+                && files.all(|file| odb.exists(file)),
+        )
     };
     if all_there().unwrap_or(false) {
         cache

@@ -285,9 +285,7 @@ fn what_a_crash_left_is_removed_at_the_next_start() {
 // covers: G10, F21
 #[test]
 fn a_broken_repository_is_moved_aside_and_never_deleted() {
-    let damage: [fn(&Path); 4] = [
-        |repository| fs::remove_file(repository.join("HEAD")).unwrap(),
-        |repository| fs::remove_file(repository.join("refs/heads/main")).unwrap(),
+    let damage: [fn(&Path); 2] = [
         |repository| fs::remove_dir_all(repository.join("objects")).unwrap(),
         |repository| {
             fs::remove_dir_all(repository).unwrap();
@@ -302,6 +300,40 @@ fn a_broken_repository_is_moved_aside_and_never_deleted() {
         assert!(report.created && report.moved_aside.unwrap().exists());
         assert!(!store.contains(&lost.sha).unwrap());
         store.create(&request(&[])).unwrap();
+    }
+}
+
+// covers: G10, F21
+#[test]
+fn a_lost_first_commit_costs_no_other_checkpoint() {
+    let damage: [fn(&Path); 5] = [
+        |repository| fs::remove_file(repository.join("HEAD")).unwrap(),
+        |repository| fs::remove_file(repository.join("refs/heads/main")).unwrap(),
+        |repository| fs::remove_dir_all(repository.join("refs")).unwrap(),
+        |repository| {
+            fs::rename(repository.join("refs"), repository.with_file_name("refs")).unwrap();
+            symlink("../refs", repository.join("refs")).unwrap();
+        },
+        |repository| {
+            let main = fs::read_to_string(repository.join("refs/heads/main")).unwrap();
+            let object = repository
+                .join("objects")
+                .join(&main[..2])
+                .join(main[2..].trim_end());
+            fs::remove_file(object).unwrap();
+        },
+    ];
+    for damage in damage {
+        let fixture = Fixture::git();
+        fixture.write("a", "1");
+        let kept = fixture.create();
+        damage(&repository(&fixture));
+        let (store, report) = open_git(&fixture.workspace);
+        assert!(report.mended && !report.created, "{report:?}");
+        assert_eq!(report.moved_aside, None);
+        assert_eq!(store.verify(std::slice::from_ref(&kept.sha)).unwrap(), []);
+        store.create(&request(&[])).unwrap();
+        assert_eq!(open_git(&fixture.workspace).1, OpenReport::default());
     }
 }
 

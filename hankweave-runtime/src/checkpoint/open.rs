@@ -3,12 +3,15 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use git2::{ErrorCode, Repository, RepositoryInitOptions, Signature, Time};
+use git2::{ErrorCode, ObjectType, Oid, Repository, RepositoryInitOptions};
 use hankweave_core::time::Timestamp;
 use rustix::fs::{CWD, Mode, OFlags};
 
+use super::loose::LooseObject;
 use super::object::ObjectError;
+use super::pack::Packer;
 use super::repository::{isolate, sync_file_system};
 use super::shape::{self, Strange, What};
 use super::{loose, message, stat_cache};
@@ -56,8 +59,10 @@ pub struct OpenRequest {
 pub struct OpenReport {
     /// A new repository was made.
     pub created: bool,
-    /// Where a repository went that git could not read or that had no first commit; its checkpoints are not available.
+    /// Where a repository went that git could not read; its checkpoints are not available.
     pub moved_aside: Option<PathBuf>,
+    /// The first commit, or what names it, was lost and was made anew; whatever else is whole is available.
+    pub mended: bool,
     /// Parts of the repository that git must not meet, such as links, pipes and settings that lead elsewhere: what was wrong with each, and where it
     /// is kept.
     pub set_aside: Vec<(String, PathBuf)>,
@@ -90,7 +95,7 @@ pub enum OpenError {
     },
 }
 
-/// Makes the repository usable: cleans up after a crash, moves a broken one aside, makes a missing one.
+/// Makes the repository usable: cleans up after a crash, mends a broken one or moves it aside, makes a missing one.
 ///
 /// The caller holds the lock of the execution directory, so any lock in the repository is a dead one.
 pub(super) fn prepare(request: &OpenRequest) -> Result<OpenReport, OpenError> {
@@ -115,6 +120,10 @@ pub(super) fn prepare(request: &OpenRequest) -> Result<OpenReport, OpenError> {
             if is_good(path)? {
                 return Ok(report);
             }
+            report.mended = mend(path, request.at)?;
+            if report.mended {
+                return Ok(report);
+            }
             report.moved_aside = Some(move_aside(path, None, request.at)?);
         }
         Some(_) => report.moved_aside = Some(move_aside(path, None, request.at)?),
@@ -136,7 +145,7 @@ fn set_strange_aside(path: &Path, at: Timestamp) -> Result<Vec<(String, PathBuf)
         match strange.path.to_str() {
             Some("packed-refs") => keep_good_references(path, &aside)?,
             // It is the same in every repository of ours.
-            Some("HEAD") => replace(&path.join("HEAD"), HEAD)?,
+            Some("HEAD") => replace(&path.join("HEAD"), HEAD).map_err(io_error("write `HEAD` of", path))?,
             _ => {}
         }
         kept.push((strange.to_string(), aside));
@@ -295,7 +304,7 @@ fn open_by_path(path: &Path) -> io::Result<File> {
 fn create(request: &OpenRequest) -> Result<(), OpenError> {
     let path = &request.repository;
     let temporary = sibling(path, &format!("tmp-{}", request.nonce));
-    let make = || -> Result<(), git2::Error> {
+    let make = || {
         let mut options = RepositoryInitOptions::new();
         options
             .bare(true)
@@ -303,22 +312,11 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
             .external_template(false)
             .initial_head("main")
             .mode(git2::RepositoryInitMode::from_bits_retain(0o700));
-        let repository = Repository::init_opts(&temporary, &options)?;
-        let tree = repository.find_tree(repository.treebuilder(None)?.write()?)?;
-        let (name, email) = message::AUTHOR;
-        let signature = Signature::new(name, email, &Time::new(message::seconds(request.at), 0))?;
-        repository.commit(
-            Some("refs/heads/main"),
-            &signature,
-            &signature,
-            &message::root(),
-            &tree,
-            &[],
-        )?;
-        Ok(())
+        Repository::init_opts(&temporary, &options).map(drop)
     };
     let put_in_place = || -> Result<(), OpenError> {
         make().map_err(|error| OpenError::Create(ObjectError::at("make a bare repository")(error)))?;
+        first_commit(&temporary, request.at).map_err(io_error("write the first commit of", &temporary))?;
         write_settings(&temporary)?;
         let folder = open_dir(&temporary).map_err(io_error("open", &temporary))?;
         sync_file_system(&folder).map_err(io_error("sync", &temporary))?;
@@ -333,31 +331,69 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
     sync_folder_of(path)
 }
 
+/// Gives a repository whose first commit cannot be found a new one, so that what else it holds stays within reach; tells whether that was enough. Without
+/// its objects there is nothing to keep.
+fn mend(path: &Path, at: Timestamp) -> Result<bool, OpenError> {
+    let objects = RealDisk.metadata(&path.join("objects"));
+    if !objects.is_ok_and(|found| found.kind == FileKind::Directory) {
+        return Ok(false);
+    }
+    let mended = RealDisk
+        .make_private_dirs(&path.join("refs/heads"))
+        .and_then(|()| replace(&path.join("HEAD"), HEAD))
+        .and_then(|()| first_commit(path, at))
+        .and_then(|()| sync_file_system(&open_dir(path)?));
+    let Err(error) = mended else {
+        return can_be_used(path);
+    };
+    match error.kind() {
+        // Something of another kind is in the way.
+        io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory | io::ErrorKind::AlreadyExists => {
+            Ok(false)
+        }
+        _ => Err(io_error("mend", path)(error)),
+    }
+}
+
+/// Makes an empty commit, which `main` names from then on; what is damaged of it is replaced.
+fn first_commit(path: &Path, at: Timestamp) -> io::Result<()> {
+    let objects = Arc::new(open_dir(&path.join("objects"))?.into());
+    let mut packer = Packer::new();
+    let mut write = |kind, contents: &[u8]| {
+        let id = Oid::hash_object(kind, contents).map_err(io::Error::other)?;
+        LooseObject::write(&objects, &mut packer, id, kind, contents)?.put_in_place()?;
+        Ok::<Oid, io::Error>(id)
+    };
+    let tree = write(ObjectType::Tree, b"")?;
+    let commit = message::commit(tree, None, at, &message::root());
+    let commit = write(ObjectType::Commit, commit.as_bytes())?;
+    replace(&path.join("refs/heads/main"), &format!("{commit}\n"))
+}
+
 /// Writes the files that say how git treats contents; a repository may have been touched since we made it (G2).
 fn write_settings(path: &Path) -> Result<(), OpenError> {
-    replace(&path.join("config"), CONFIG)?;
-    let info = path.join("info");
+    let (config, info) = (path.join("config"), path.join("info"));
+    replace(&config, CONFIG).map_err(io_error("write", &config))?;
     RealDisk
         .make_private_dirs(&info)
         .map_err(io_error("make", &info))?;
-    replace(&info.join("attributes"), ATTRIBUTES)
+    let attributes = info.join("attributes");
+    replace(&attributes, ATTRIBUTES).map_err(io_error("write", &attributes))
 }
 
-fn replace(path: &Path, text: &str) -> Result<(), OpenError> {
+fn replace(path: &Path, text: &str) -> io::Result<()> {
     let present = RealDisk.read(path, text.len() as u64);
     if present.is_ok_and(|present| present == text.as_bytes()) {
         return Ok(());
     }
     let temporary = path.with_extension("lock");
-    let write = || -> io::Result<()> {
-        RealDisk.create_new(&temporary, text.as_bytes())?;
-        RealDisk.rename(&temporary, path)
-    };
-    let written = write().inspect_err(|_| {
+    let written = RealDisk
+        .create_new(&temporary, text.as_bytes())
+        .and_then(|()| RealDisk.rename(&temporary, path));
+    written.inspect_err(|_| {
         // The next start removes what stays.
         let _ = RealDisk.remove_file(&temporary);
-    });
-    written.map_err(io_error("write", path))
+    })
 }
 
 /// Removes repositories that were not finished.

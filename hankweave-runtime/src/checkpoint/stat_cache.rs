@@ -75,7 +75,8 @@ impl StatCache {
     pub(super) fn hold(&mut self, files: Listing, folders: Folders) {
         self.files = files;
         self.folders = folders;
-        self.durable.extend(objects(&self.files, &self.folders));
+        self.durable.extend(self.files.blobs());
+        self.durable.extend(self.folders.values());
     }
 
     /// Takes over what a checkpoint found: all its files and folders, how those looked that were read, and what is gone. Without `next` nobody
@@ -105,11 +106,6 @@ impl StatCache {
         self.folders = folders;
     }
 
-    /// Every object that the cache takes for stored.
-    pub(super) fn objects(&self) -> impl Iterator<Item = Oid> {
-        objects(&self.files, &self.folders)
-    }
-
     /// The id of the tree of the whole checkpoint.
     pub(super) fn root(&self) -> Option<Oid> {
         self.folders.get(&[][..]).copied()
@@ -133,11 +129,6 @@ impl<'a> Recognition<'a> {
             };
         }
     }
-}
-
-/// Every object of these files and folders.
-fn objects(files: &Listing, folders: &Folders) -> impl Iterator<Item = Oid> {
-    files.blobs().chain(folders.values().copied())
 }
 
 impl NextCache {

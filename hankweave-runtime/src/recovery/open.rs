@@ -350,6 +350,10 @@ async fn possess(
             path.display()
         )
     }));
+    if records.report.mended {
+        let mended = "the checkpoint repository had lost its first commit and has a new one; checkpoints that are whole are within reach";
+        notices.push(mended.to_owned());
+    }
     let set_aside = records.report.set_aside.iter();
     notices.extend(set_aside.map(|(what, kept)| format!("{what}; it is kept as {}", kept.display())));
     let (manager, task) = StateManager::start(records.parts, records.loaded);
