@@ -21,11 +21,12 @@ const FOLDERS: [(&str, &str); 4] = [
 ];
 
 /// Files of ours, and what is lost with them. Of state.json there is a backup, which the store decides about.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     (
         "state.log",
         "; what happened after state.json was saved last cannot be rebuilt",
     ),
+    ("state.json.bak", "; the backup of state.json begins anew"),
     (TOKEN_FILE, ""),
     (READ_ONLY_TOKEN_FILE, ""),
     ("data.json", ""),
@@ -33,9 +34,6 @@ const FILES: [(&str, &str); 7] = [
     ("archive-manifest.json", "; the archive has lost its list"),
     ("aftermath.json", ""),
 ];
-
-/// Files that appear only on the way to others.
-const TEMPORARY: [&str; 2] = ["state.json.tmp", "state.json.bak.tmp"];
 
 /// Folders whose entries are all of one kind.
 const ENTRIES: [(&str, FileKind, &str); 3] = [
@@ -90,7 +88,7 @@ fn expected(name: &str) -> Option<(FileKind, &'static str)> {
     let file = || in_list(&FILES, name).map(|cost| (FileKind::File, cost));
     let temporary = || {
         let target = name.strip_suffix(".tmp")?;
-        (TEMPORARY.contains(&name) || in_list(&FILES, target).is_some()).then_some((FileKind::File, ""))
+        (target == "state.json" || in_list(&FILES, target).is_some()).then_some((FileKind::File, ""))
     };
     folder.or_else(file).or_else(temporary)
 }
@@ -128,17 +126,18 @@ mod tests {
         ] {
             symlink(&elsewhere, state_dir.join(link)).unwrap();
         }
-        for wrong in ["state.log", "state.json.tmp", "token"] {
+        for wrong in ["state.log", "state.json.bak", "state.json.tmp", "token"] {
             fs::create_dir(state_dir.join(wrong)).unwrap();
         }
         let now = Timestamp::parse("2025-01-04T12:00:00Z").unwrap();
         let lines = set_aside(&RealDisk, &dir, now).unwrap();
-        assert_eq!(lines.len(), 6, "{lines:#?}");
+        assert_eq!(lines.len(), 7, "{lines:#?}");
         for name in [
             "logs",
             "runs/2-a-b",
             "events/000002.jsonl",
             "state.log",
+            "state.json.bak",
             "state.json.tmp",
             "token",
         ] {

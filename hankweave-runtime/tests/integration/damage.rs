@@ -77,8 +77,12 @@ fn assert_goes_on(project: &TestProject, what: &str) -> Finished {
 #[test]
 fn damage_in_our_own_folder_is_set_aside_and_blocks_no_run() {
     type Damage = fn(&Path);
-    let damages: [(&str, Damage); 7] = [
+    let damages: [(&str, Damage); 8] = [
         ("state.log", |path| become_pipe(path)),
+        ("state.json.bak", |path| {
+            let _ = fs::remove_file(path);
+            fs::create_dir(path).unwrap();
+        }),
         ("state.json.tmp", |path| fs::create_dir(path).unwrap()),
         ("server.lock", |path| fs::create_dir(path).unwrap()),
         ("server.lock.tmp", |path| make_pipe(path)),
