@@ -1,6 +1,6 @@
 //! The files in which claude writes down its conversations, read when a process did not live to say what it had used.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,8 +17,7 @@ use crate::world::disk::{Disk, Folder, Found};
 const CONFIG_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
 const USUAL_CONFIG: &str = ".claude";
 
-/// Folders and files are looked through up to this many, and bytes are read up to this many.
-const MOST_ENTRIES: usize = 10_000;
+/// So many bytes are read.
 const MOST_BYTES: u64 = 512 << 20;
 
 /// Most lines hold what was said, and are long; these tell what it cost.
@@ -95,7 +94,7 @@ impl Transcripts {
             line_bytes: self.line_bytes,
         };
         let mut found = false;
-        for project in names(&*projects)? {
+        for project in projects.names()? {
             let Ok(Found::Folder(project)) = projects.open(&project) else {
                 continue;
             };
@@ -109,21 +108,11 @@ impl Transcripts {
             if let Ok(Found::Folder(own)) = project.open(OsStr::new(session))
                 && let Ok(Found::Folder(helpers)) = own.open(OsStr::new("subagents"))
             {
-                for name in names(&*helpers)? {
-                    if let Ok(Found::File(file)) = helpers.open(&name) {
-                        reading.file(file.content)?;
-                    }
-                }
+                reading.all_of(&*helpers)?;
             }
         }
         Ok(found.then_some(reading.transcript))
     }
-}
-
-fn names(folder: &dyn Folder) -> io::Result<Vec<OsString>> {
-    let mut names = folder.names()?;
-    names.truncate(MOST_ENTRIES);
-    Ok(names)
 }
 
 struct Reading {
@@ -133,6 +122,18 @@ struct Reading {
 }
 
 impl Reading {
+    fn all_of(&mut self, folder: &dyn Folder) -> io::Result<()> {
+        for name in folder.names()? {
+            match folder.open(&name) {
+                Ok(Found::File(file)) => self.file(file.content)?,
+                Ok(Found::Folder(_) | Found::Other(_)) => {}
+                // What it says counts, and nobody knows it.
+                Err(_) => self.transcript.cut_short(),
+            }
+        }
+        Ok(())
+    }
+
     fn file(&mut self, content: Box<dyn Read + Send>) -> io::Result<()> {
         let mut content = content.take(self.left);
         let mut framer = LineFramer::new(self.line_bytes);
