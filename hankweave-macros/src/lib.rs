@@ -76,31 +76,39 @@ use proc_macro2::TokenStream as TokenStream2;
 ///
 /// # Arguments
 ///
-// covers: Argument | Effect |, --- | --- |, `Door` | the name of the typed value, `Door<Closed>`; first, and required |, `tests` | tests of every pair of states, of every stored value and of every walk are generated for `cargo test` |
-// covers: `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-core`) |
+/// | Argument | Effect |
+/// | --- | --- |
+/// | `Door` | the name of the typed value, `Door<Closed>`; first, and required |
+/// | `tests` | tests of every pair of states, of every stored value and of every walk are generated for `cargo test` |
+/// | `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-core`) |
 ///
 /// # States
 ///
-// covers: On a variant | Meaning |, --- | --- |
-// covers: `#[initial]`, `#[initial("label")]` | new values start here; on exactly one state. The label is for diagrams |
-// covers: `#[to(step => Target, ..)]`, `#[to(step("label") => Target)]` | the steps that leave the state; a step of one name has one target |
-// covers: `#[terminal]` | nothing leaves the state |, `#[again]` | a step may lead back to the state itself |
-// covers: `#[keeps(a, b)]` | these fields come from the state that is left; every such state must have them |
-// covers: `#[same_as(State)]` | the state has all fields of that one, and keeps them |
-// covers: `#[shared]` | no state: the fields of this pseudo variant are in every state |
-// covers: `#[tolerates(a)]` | fields of other states that old documents may have here; they are dropped on reading |
-// covers: `#[serde(rename = "..", alias = "..")]` | the stored name of the state, and former ones |
+/// | On a variant | Meaning |
+/// | --- | --- |
+/// | `#[initial]`, `#[initial("label")]` | new values start here; on exactly one state. The label is for diagrams |
+/// | `#[to(step => Target, ..)]`, `#[to(step("label") => Target)]` | the steps that leave the state; a step of one name has one target |
+/// | `#[terminal]` | nothing leaves the state |
+/// | `#[again]` | a step may lead back to the state itself |
+/// | `#[keeps(a, b)]` | these fields come from the state that is left; every such state must have them |
+/// | `#[same_as(State)]` | the state has all fields of that one, and keeps them |
+/// | `#[shared]` | no state: the fields of this pseudo variant are in every state |
+/// | `#[tolerates(a)]` | fields of other states that old documents may have here; they are dropped on reading |
+/// | `#[serde(rename = "..", alias = "..")]` | the stored name of the state, and former ones |
 ///
 /// # Fields
 ///
 /// The mark of a field tells where its value comes from when the state is entered. A step asks its caller for what is left, in a struct
 /// named like the step: `Lock { code }`. A step that needs nothing takes no argument.
 ///
-// covers: Mark | Value on entry |, --- | --- |, none | from the caller |
-// covers: `#[carry]`, `#[carry(other)]` | from the field of that name in the state that is left, by `Into`; the default where that state has none |
-// covers: `#[live]`, `#[live(start = e, add)]` | `e`, or from the caller; later changed by `set_field`, and by `add_field` when `add` is there |
-// covers: `#[fixed(e)]` | always `e`; a stored value with another one is refused |
-// covers: `#[origin]` | the state that is left, as `DoorPhase` |, `#[extra]` | of type `Extra`: stored fields that the machine does not know, kept as they are |
+/// | Mark | Value on entry |
+/// | --- | --- |
+/// | none | from the caller |
+/// | `#[carry]`, `#[carry(other)]` | from the field of that name in the state that is left, by `Into`; the default where that state has none |
+/// | `#[live]`, `#[live(start = e, add)]` | `e`, or from the caller; later changed by `set_field`, and by `add_field` when `add` is there |
+/// | `#[fixed(e)]` | always `e`; a stored value with another one is refused |
+/// | `#[origin]` | the state that is left, as `DoorPhase` |
+/// | `#[extra]` | of type `Extra`: stored fields that the machine does not know, kept as they are |
 ///
 /// `#[sample(e)]` gives generated tests a value for a field whose type has no `Sample`, and `#[schema(Type)]` the JSON Schema of another type.
 /// `#[serde(..)]` stays with the field wherever it is copied.
@@ -109,9 +117,17 @@ use proc_macro2::TokenStream as TokenStream2;
 ///
 /// For `#[machine(Door)] pub enum DoorRecord`:
 ///
-// covers: Name | What it is |, --- | --- |, `Door<S>` | the typed value; the fields of the present state are read through it |, `door::Closed`, .. | the data of each state |, `door::Lock`, .. | what each step asks for |
-// covers: `Door::step(key)` | the step together with the event that records it, in a `door::Step` |
-// covers: `DoorRecord` | the stored enum: `status`, `apply`, `validate`, and `TryFrom` back to each `Door<S>` |, `DoorTransition` | the event of each step |, `DoorStatus`, `DoorPhase` | the names of all states, and of those that are not terminal |, `DoorState`, `door::Active`, `door::Transition<To>`, `door::Edge<From>` | sealed traits for code that is generic over states |, `DOOR` | the graph as constant data: diagrams, walks |
+/// | Name | What it is |
+/// | --- | --- |
+/// | `Door<S>` | the typed value; the fields of the present state are read through it |
+/// | `door::Closed`, .. | the data of each state |
+/// | `door::Lock`, .. | what each step asks for |
+/// | `Door::step(key)` | the step together with the event that records it, in a `door::Step` |
+/// | `DoorRecord` | the stored enum: `status`, `apply`, `validate`, and `TryFrom` back to each `Door<S>` |
+/// | `DoorTransition` | the event of each step |
+/// | `DoorStatus`, `DoorPhase` | the names of all states, and of those that are not terminal |
+/// | `DoorState`, `door::Active`, `door::Transition<To>`, `door::Edge<From>` | sealed traits for code that is generic over states |
+/// | `DOOR` | the graph as constant data: diagrams, walks |
 ///
 /// Types, events, `apply` and the graph need no standard library. Everything stored needs the feature `serde` of `hankweave-core`.
 ///
