@@ -1,5 +1,6 @@
 //! A machine -> the code that the user gets, in the order in which one reads it.
 
+mod accessors;
 mod dynamic;
 mod graph;
 mod names;
@@ -46,6 +47,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
         transitions::methods(machine, &out),
         stubs::stubs(machine, &out),
         dynamic::execution(machine, &out),
+        accessors::accessors(machine, &out),
         dynamic::transition(machine, &out),
         names::statuses(machine, &out),
         rehydrate::rehydrate(machine, &out),

@@ -123,7 +123,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `door::Closed`, .. | the data of each state |
 /// | `door::Lock`, .. | what each step asks for |
 /// | `Door::step(key)` | the step together with the event that records it, in a `door::Step` |
-/// | `DoorRecord` | the stored enum: `status`, `apply`, `validate`, and `TryFrom` back to each `Door<S>` |
+/// | `DoorRecord` | the stored enum: `status`, `apply`, `validate`, and `TryFrom` back to each `Door<S>`; a field that has one type wherever it stands is asked of any state, as `code() -> Option<&u32>` |
 /// | `DoorTransition` | the event of each step |
 /// | `DoorStatus`, `DoorPhase` | the names of all states, and of those that are not terminal |
 /// | `DoorState`, `door::Active`, `door::Transition<To>`, `door::Edge<From>` | sealed traits for code that is generic over states |

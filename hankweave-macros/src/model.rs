@@ -1,7 +1,7 @@
 //! The checked machine. Every index in it is valid and every name is resolved.
 
 use proc_macro2::{Ident, TokenStream};
-use syn::{Attribute, Expr, LitStr, Path, Type, Visibility};
+use syn::{Attribute, Expr, GenericArgument, LitStr, Path, PathArguments, Type, Visibility};
 
 use crate::case::Case;
 
@@ -179,9 +179,27 @@ impl Field {
             .map(String::as_str)
     }
 
+    /// The type of the value where there is one.
+    pub(crate) fn value_type(&self) -> &Type {
+        inside_option(&self.ty).unwrap_or(&self.ty)
+    }
+
     pub(crate) fn shares_stored_name(&self, other: &Field) -> bool {
         self.stored_names()
             .any(|name| other.stored_names().any(|known| known == name))
+    }
+}
+
+/// What stands inside a type that is written `Option<..>`. Names are all that a macro sees.
+pub(crate) fn inside_option(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
+    match &last.arguments {
+        PathArguments::AngleBracketed(arguments) => match arguments.args.first()? {
+            GenericArgument::Type(inside) => Some(inside),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

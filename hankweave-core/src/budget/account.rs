@@ -173,7 +173,7 @@ fn is_in_loop(codon: &CodonExecution, found: &LoopConfig) -> bool {
 
 /// How long a codon took; nobody knows that of one that a crash cut off.
 pub(super) fn took(walked: &WalkedCodon<'_>) -> Duration {
-    let end = walked.codon.end_time();
+    let end = walked.codon.end_time().copied();
     let was_cut_off = end.is_some_and(|end| was_cut_off(walked.run, end));
     let took = walked.codon.duration().filter(|_| !was_cut_off);
     took.unwrap_or_default()
@@ -195,7 +195,7 @@ fn was_cut_off(run: &RunRecord, end: Timestamp) -> bool {
 fn last_sign(run: &RunRecord) -> Timestamp {
     let starts = codons(run).map(|codon| *codon.start_time());
     let ends = codons(run).filter_map(CodonExecution::end_time);
-    let ends = ends.filter(|end| !was_cut_off(run, *end));
+    let ends = ends.copied().filter(|end| !was_cut_off(run, *end));
     starts.chain(ends).max().unwrap_or(run.start_time)
 }
 

@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{BudgetExceeded, CheckpointType, CodonExecution, Fail};
 use crate::agent::{FailureReason, InterruptedBy};
-use crate::id::{CheckpointSha, SessionId};
-use crate::machine::Extra;
+use crate::id::CheckpointSha;
 use crate::time::Timestamp;
 
 /// The key under which a record keeps that its agent ran out of context.
@@ -39,40 +38,13 @@ impl Fail {
 }
 
 impl CodonExecution {
-    /// The checkpoint after rig set-up.
-    #[must_use]
-    pub fn rig_setup_checkpoint(&self) -> Option<&CheckpointSha> {
-        match self {
-            Self::Preparing(codon) => codon.rig_setup_checkpoint.as_ref(),
-            Self::Starting(codon) => codon.rig_setup_checkpoint.as_ref(),
-            Self::Initializing(codon) => codon.rig_setup_checkpoint.as_ref(),
-            Self::Running(codon) => codon.rig_setup_checkpoint.as_ref(),
-            Self::CompletingSentinels(codon) => codon.rig_setup_checkpoint.as_ref(),
-            Self::Completed(codon) => codon.rig_setup_checkpoint.as_ref(),
-            Self::Failed(codon) => codon.rig_setup_checkpoint.as_ref(),
-            Self::Skipped(codon) => codon.rig_setup_checkpoint.as_ref(),
-        }
-    }
-
     /// The checkpoint made when the codon ended, with its type.
     #[must_use]
     pub fn end_checkpoint(&self) -> Option<(CheckpointType, &CheckpointSha)> {
-        match self {
-            Self::Preparing(_)
-            | Self::Starting(_)
-            | Self::Initializing(_)
-            | Self::Running(_)
-            | Self::CompletingSentinels(_) => None,
-            Self::Completed(codon) => Some((CheckpointType::Completed, &codon.completion_checkpoint)),
-            Self::Failed(codon) => codon
-                .error_checkpoint
-                .as_ref()
-                .map(|sha| (CheckpointType::Error, sha)),
-            Self::Skipped(codon) => codon
-                .skip_checkpoint
-                .as_ref()
-                .map(|sha| (CheckpointType::Skipped, sha)),
-        }
+        let of = |kind, sha: Option<_>| sha.map(|sha| (kind, sha));
+        of(CheckpointType::Completed, self.completion_checkpoint())
+            .or_else(|| of(CheckpointType::Error, self.error_checkpoint()))
+            .or_else(|| of(CheckpointType::Skipped, self.skip_checkpoint()))
     }
 
     /// The checkpoints of the codon, that of the rig first.
@@ -81,33 +53,6 @@ impl CodonExecution {
             .rig_setup_checkpoint()
             .map(|sha| (CheckpointType::RigSetup, sha));
         rig.into_iter().chain(self.end_checkpoint())
-    }
-
-    /// The agent's session, once it is known.
-    #[must_use]
-    pub fn session_id(&self) -> Option<&SessionId> {
-        match self {
-            Self::Preparing(_) | Self::Starting(_) | Self::Initializing(_) => None,
-            Self::Running(codon) => Some(&codon.claude_session_id),
-            Self::CompletingSentinels(codon) => Some(&codon.claude_session_id),
-            Self::Completed(codon) => Some(&codon.claude_session_id),
-            Self::Failed(codon) => codon.claude_session_id.as_ref(),
-            Self::Skipped(codon) => codon.claude_session_id.as_ref(),
-        }
-    }
-
-    /// The session that the agent was asked to resume.
-    #[must_use]
-    pub fn previous_session_id(&self) -> Option<&SessionId> {
-        match self {
-            Self::Preparing(_) | Self::Starting(_) => None,
-            Self::Initializing(codon) => codon.previous_session_id.as_ref(),
-            Self::Running(codon) => codon.previous_session_id.as_ref(),
-            Self::CompletingSentinels(codon) => codon.previous_session_id.as_ref(),
-            Self::Completed(codon) => codon.previous_session_id.as_ref(),
-            Self::Failed(codon) => codon.previous_session_id.as_ref(),
-            Self::Skipped(codon) => codon.previous_session_id.as_ref(),
-        }
     }
 
     /// Whether the agent ran out of context; recorded under a name of our own, because it decides whether a loop goes on.
@@ -184,44 +129,6 @@ impl CodonExecution {
     /// What interrupted the codon, if something did: nothing is wrong with it, and it can go on.
     #[must_use]
     pub fn interruption(&self) -> Option<InterruptedBy> {
-        match self {
-            Self::Failed(failed) => failed.failure_reason.interruption(),
-            Self::Preparing(_)
-            | Self::Starting(_)
-            | Self::Initializing(_)
-            | Self::Running(_)
-            | Self::CompletingSentinels(_)
-            | Self::Completed(_)
-            | Self::Skipped(_) => None,
-        }
-    }
-
-    /// The fields that this version does not know.
-    pub(crate) fn extra_mut(&mut self) -> &mut Extra {
-        match self {
-            Self::Preparing(codon) => &mut codon.extra,
-            Self::Starting(codon) => &mut codon.extra,
-            Self::Initializing(codon) => &mut codon.extra,
-            Self::Running(codon) => &mut codon.extra,
-            Self::CompletingSentinels(codon) => &mut codon.extra,
-            Self::Completed(codon) => &mut codon.extra,
-            Self::Failed(codon) => &mut codon.extra,
-            Self::Skipped(codon) => &mut codon.extra,
-        }
-    }
-
-    /// When the codon ended, if it has.
-    #[must_use]
-    pub fn end_time(&self) -> Option<Timestamp> {
-        match self {
-            Self::Preparing(_)
-            | Self::Starting(_)
-            | Self::Initializing(_)
-            | Self::Running(_)
-            | Self::CompletingSentinels(_) => None,
-            Self::Completed(codon) => Some(codon.end_time),
-            Self::Failed(codon) => Some(codon.end_time),
-            Self::Skipped(codon) => Some(codon.end_time),
-        }
+        self.failure_reason()?.interruption()
     }
 }

@@ -84,16 +84,11 @@ impl<P> Sentinels<P> {
         self.record.is_none()
     }
 
-    /// The sentinels in the order in which they were loaded.
+    /// The sentinels in the order in which they were loaded, and what they cost together.
     #[must_use]
-    pub fn list(&self) -> &[SentinelState] {
-        self.record.as_ref().map_or(&[], |record| &record.sentinels)
-    }
-
-    /// What the sentinels cost together, as recorded.
-    #[must_use]
-    pub fn total_cost(&self) -> Usd {
-        self.record.as_ref().map_or(Usd::ZERO, |record| record.total_cost)
+    pub fn recorded(&self) -> (&[SentinelState], Usd) {
+        let record = self.record.as_deref();
+        record.map_or((&[], Usd::ZERO), |record| (&record.sentinels, record.total_cost))
     }
 }
 

@@ -93,7 +93,7 @@ impl RunRecord {
     pub(crate) fn end(&mut self, transition: RunTransition) -> Result<(), InvalidTransition> {
         let ended = self.life().apply(transition)?;
         self.status = ended.status();
-        self.end_time = ended.end_time();
+        self.end_time = ended.end_time().copied();
         Ok(())
     }
 }

@@ -43,16 +43,3 @@ pub enum RunLife {
         end_time: Timestamp,
     },
 }
-
-impl RunLife {
-    /// When the run ended; `None` while it goes on.
-    #[must_use]
-    pub const fn end_time(&self) -> Option<Timestamp> {
-        match self {
-            Self::Running(_) => None,
-            Self::Completed(run) => Some(run.end_time),
-            Self::Failed(run) => Some(run.end_time),
-            Self::Crashed(run) => Some(run.end_time),
-        }
-    }
-}

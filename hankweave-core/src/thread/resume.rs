@@ -61,7 +61,8 @@ impl ExecutionThread {
         let newest = self.codons.first()?;
         let is_lost = newest.codon.interruption() == Some(InterruptedBy::LostSession);
         let was_cut_off = newest.codon.interruption().is_some() || newest.was_cut_off();
-        newest.codon.session_id().filter(|_| was_cut_off && !is_lost)
+        let session = newest.codon.claude_session_id();
+        session.filter(|_| was_cut_off && !is_lost)
     }
 
     /// Where a run goes on that nobody told where: in the session after a pause, else where nothing half done is left.
@@ -161,7 +162,7 @@ impl ThreadCodon {
     #[must_use]
     pub fn was_cut_off(&self) -> bool {
         let crashed = self.run_status == RunStatus::Crashed;
-        crashed && self.run_end_time.is_some() && self.codon.end_time() == self.run_end_time
+        crashed && self.run_end_time.is_some() && self.codon.end_time() == self.run_end_time.as_ref()
     }
 
     /// The confirmed checkpoint of this type.

@@ -103,7 +103,7 @@ fn listed<'c>(codon: &'c CodonExecution, hank: &Hank) -> impl Iterator<Item = Li
             checkpoint_type,
             sha: sha.clone(),
             status: codon.status(),
-            timestamp: end.unwrap_or(*codon.start_time()),
+            timestamp: *end.unwrap_or(codon.start_time()),
         }
     })
 }

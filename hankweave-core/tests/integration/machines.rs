@@ -39,7 +39,7 @@ fn a_run_that_has_ended_takes_no_second_end_from_an_event() {
     ];
     for first in &ends {
         let ended = started_run().into_life().apply(first.clone()).unwrap();
-        assert_eq!(ended.end_time(), Some(at(1)));
+        assert_eq!(ended.end_time(), Some(&at(1)));
         for second in &ends {
             let refused = ended.clone().apply(second.clone()).unwrap_err();
             assert_eq!(

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use proc_macro2::Ident;
 use quote::ToTokens;
-use syn::{GenericArgument, PathArguments, Type};
+use syn::Type;
 
 use crate::ast::{self, Ast, Mark};
 use crate::case::{Case, text};
 use crate::error::{Errors, did_you_mean};
-use crate::model::{Entry, Field, Setters};
+use crate::model::{Entry, Field, Setters, inside_option};
 
 use super::edges::Edges;
 use super::stored_name;
@@ -346,19 +346,6 @@ fn field_of(ast: &Ast, field: &ast::Field, entry: Entry, live: Option<Setters>) 
         serde,
         entry,
         live,
-    }
-}
-
-/// What stands inside a type that is written `Option<..>`. Names are all that a macro sees.
-fn inside_option(ty: &Type) -> Option<&Type> {
-    let Type::Path(path) = ty else { return None };
-    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
-    match &last.arguments {
-        PathArguments::AngleBracketed(arguments) => match arguments.args.first()? {
-            GenericArgument::Type(inside) => Some(inside),
-            _ => None,
-        },
-        _ => None,
     }
 }
 

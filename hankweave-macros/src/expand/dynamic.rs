@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::case::text;
-use crate::model::{Entry, Field, Machine, Method, STORED_METHODS};
+use crate::model::{Machine, Method};
 
 use super::{Names, if_stored};
 
@@ -39,13 +39,6 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         quote!(#(#docs)* #summary #rename #ident(#ident),)
     });
     let idents: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
-    // A name that is taken was reported.
-    let free = |field: &&Field| !STORED_METHODS.contains(&text(&field.ident).as_str());
-    let accessors = machine
-        .shared
-        .iter()
-        .filter(free)
-        .map(|field| accessor(field, &idents, out));
     let arms = machine
         .methods
         .iter()
@@ -88,8 +81,6 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
                 self.status().is_terminal()
             }
 
-            #(#accessors)*
-
             #[doc = #apply_docs]
             ///
             /// # Errors
@@ -119,25 +110,6 @@ fn step_arm(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
             #(Self::#sources(state) => ::core::result::Result::Ok(Self::#to(Edge::advance(#key, state))),)*
             value => ::core::result::Result::Err(value.refuse(#status::#to)),
         },
-    }
-}
-
-fn accessor(field: &Field, states: &[&proc_macro2::Ident], out: &Names) -> TokenStream {
-    let (vis, Field { ident, ty, attrs, .. }) = (&out.vis, field);
-    let docs: Vec<_> = attrs.iter().filter(|attr| attr.path().is_ident("doc")).collect();
-    let summary = docs
-        .is_empty()
-        .then(|| format!("The `{}` of every state.", field.stored_name));
-    let summary = summary.map(|text| quote!(#[doc = #text]));
-    debug_assert!(matches!(field.entry, Entry::Shared | Entry::Extra));
-    quote! {
-        #(#docs)*
-        #summary
-        #vis const fn #ident(&self) -> &#ty {
-            match self {
-                #(Self::#states(state) => &state.#ident,)*
-            }
-        }
     }
 }
 

@@ -212,7 +212,7 @@ impl Look<'_> {
         let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
         if let Some(cut_off) = run.open_codon() {
             let id = cut_off.codon_id();
-            if cut_off.session_id().is_some() {
+            if cut_off.claude_session_id().is_some() {
                 let goes_on = format!("keeps the files and lets {id} go on in its session");
                 offer(typed.run_with(&[Change::Set("recover", "session")]), &goes_on);
             }

@@ -106,7 +106,8 @@ impl Trouble {
 fn carried(codon: &CodonRun<'_>, session: &SessionId) -> Usd {
     let state = codon.run.manager.snapshot();
     let codons = state.runs.iter().flat_map(|run| &run.codons);
-    let same = codons.filter(|record| record.end_time().is_some() && record.session_id() == Some(session));
+    let same =
+        codons.filter(|record| record.end_time().is_some() && record.claude_session_id() == Some(session));
     same.map(|record| record.agent_cost()).sum()
 }
 

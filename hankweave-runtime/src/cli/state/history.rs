@@ -96,7 +96,7 @@ impl<'a> CodonHistory<'a> {
             codon_id: codon.codon_id(),
             status: codon.status(),
             start_time: *codon.start_time(),
-            end_time: codon.end_time(),
+            end_time: codon.end_time().copied(),
             codon_cost: codon.codon_cost(),
             checkpoints: codon.checkpoints().map(made).collect(),
         }

@@ -1,0 +1,121 @@
+//! What a stored value can be asked, whatever its state.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+
+use crate::case::text;
+use crate::model::{Entry, Field, Machine, STORED_METHODS, State, inside_option};
+
+use super::{Names, if_stored};
+
+/// What generated code calls on a stored value besides; fields of these names have no accessor.
+const IN_USE: [&str; 2] = ["clone", "refuse"];
+
+/// The shared fields; and with the stored form those of single states that have one type wherever they stand.
+pub(super) fn accessors(machine: &Machine, out: &Names) -> TokenStream {
+    let stored = &out.stored;
+    // A name that is taken was reported.
+    let shared = machine.shared.iter().filter(|field| is_free(&field.ident));
+    let shared = shared.map(|field| shared_accessor(field, machine, out));
+    let own = fields(machine).map(|(field, states)| accessor(field, &states, machine, out));
+    let own = if_stored(quote!(#(#own)*));
+    quote! {
+        impl #stored {
+            #(#shared)*
+            #own
+        }
+    }
+}
+
+fn is_free(field: &Ident) -> bool {
+    !STORED_METHODS.contains(&text(field).as_str())
+}
+
+fn shared_accessor(field: &Field, machine: &Machine, out: &Names) -> TokenStream {
+    let (vis, Field { ident, ty, .. }) = (&out.vis, field);
+    let docs = docs(field, &format!("The `{}` of every state.", field.stored_name));
+    let states: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
+    let for_change = matches!(field.entry, Entry::Extra).then(|| {
+        let name = format_ident!("{}_mut", text(ident), span = Span::call_site());
+        quote! {
+            /// The same, to be changed.
+            #vis const fn #name(&mut self) -> &mut #ty {
+                match self {
+                    #(Self::#states(state) => &mut state.#ident,)*
+                }
+            }
+        }
+    });
+    quote! {
+        #docs
+        #vis const fn #ident(&self) -> &#ty {
+            match self {
+                #(Self::#states(state) => &state.#ident,)*
+            }
+        }
+        #for_change
+    }
+}
+
+/// The fields of single states that have one type, but for `Option`, in all states that have them; each with those states.
+fn fields(machine: &Machine) -> impl Iterator<Item = (&Field, Vec<(&State, &Field)>)> {
+    let of_states = |name: &Ident| -> Vec<(&State, &Field)> {
+        let holders = machine.states.iter().filter_map(|state| {
+            let field = state.fields.iter().find(|field| field.ident == *name)?;
+            Some((state, field))
+        });
+        holders.collect()
+    };
+    let mut seen: Vec<&Ident> = machine.shared.iter().map(|field| &field.ident).collect();
+    let all = machine.states.iter().flat_map(|state| &state.fields);
+    let first = all.filter(move |field| {
+        let new = !seen.contains(&&field.ident);
+        seen.push(&field.ident);
+        new && is_free(&field.ident) && !IN_USE.contains(&text(&field.ident).as_str())
+    });
+    let with_states = first.map(move |field| (field, of_states(&field.ident)));
+    with_states.filter(|(first, states)| {
+        let written = |field: &Field| field.value_type().to_token_stream().to_string();
+        states.iter().all(|(_, field)| written(field) == written(first))
+    })
+}
+
+fn accessor(field: &Field, states: &[(&State, &Field)], machine: &Machine, out: &Names) -> TokenStream {
+    let (vis, ty) = (&out.vis, field.value_type());
+    let docs = docs(field, "");
+    // Nobody has to use what nobody has written.
+    let mut name = field.ident.clone();
+    name.set_span(Span::call_site());
+    let arms = states.iter().map(|(state, field)| {
+        let (state, ident) = (&state.ident, &field.ident);
+        match inside_option(&field.ty) {
+            Some(_) => quote!(Self::#state(state) => state.#ident.as_ref(),),
+            None => quote!(Self::#state(state) => ::core::option::Option::Some(&state.#ident),),
+        }
+    });
+    let others = (states.len() < machine.states.len()).then(|| quote!(_ => ::core::option::Option::None,));
+    quote! {
+        #docs
+        ///
+        /// `None` in a state that has none.
+        #vis const fn #name(&self) -> ::core::option::Option<&#ty> {
+            match self {
+                #(#arms)*
+                #others
+            }
+        }
+    }
+}
+
+/// What the declaration says about a field, or `otherwise`.
+fn docs(field: &Field, otherwise: &str) -> TokenStream {
+    let docs: Vec<_> = field
+        .attrs
+        .iter()
+        .filter(|attr| attr.path().is_ident("doc"))
+        .collect();
+    match docs.is_empty() {
+        true => quote!(#[doc = #otherwise]),
+        false => quote!(#(#docs)*),
+    }
+}
