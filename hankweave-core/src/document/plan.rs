@@ -4,6 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::codon::LoopContext;
+use crate::hank::OnFailure;
 use crate::id::CodonId;
 
 /// One step of the plan.
@@ -65,6 +66,16 @@ impl PlannedCodon {
     #[must_use]
     pub fn continues_previous(&self) -> bool {
         self.text("continuationMode") == Some("continue-previous")
+    }
+
+    /// What follows when it fails.
+    #[must_use]
+    pub fn on_failure(&self) -> OnFailure {
+        match self.text("onFailure") {
+            Some("retry") => OnFailure::Retry,
+            Some("ignore") => OnFailure::Ignore,
+            _ => OnFailure::Abort,
+        }
     }
 
     /// The globs of `checkpointedFiles`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::next::{next_codon_id, taken_up};
+use super::next::{next_codon_id, passed_over, taken_up};
 use super::walk::{WalkedCodon, walk};
 use crate::codon::{CheckpointType, CodonExecution, CodonStatus};
 use crate::document::{
@@ -26,7 +26,8 @@ pub struct ExecutionThread {
     pub total_runs: usize,
     /// Whether some codon of the thread has not ended, in whatever run.
     pub has_running_codon: bool,
-    /// Whether the newest codon failed, or was open when its run ended. One that was interrupted has not failed.
+    /// Whether the newest codon failed, or was open when its run ended. One that was interrupted has not failed, nor does a failure count behind
+    /// which its run had gone on until it was interrupted.
     pub failed: bool,
     /// What runs next; `None` when everything is done, something failed or something runs. After an interruption the codon that it cut off.
     pub next_codon_id: Option<CodonId>,
@@ -97,10 +98,12 @@ pub fn build(
         Some(id) => state.run(id),
         None => state.runs.front().map(Arc::as_ref),
     };
+    let goes_on =
+        |start: &RunRecord| taken_up(start).is_some() || passed_over(state, start, &codons).is_some();
     let mut thread = ExecutionThread {
         total_runs: walk.runs_visited() - usize::from(matches!(ahead, Cow::Owned(_))),
         has_running_codon: codons.iter().any(|entry| !entry.codon.is_terminal()),
-        failed: codons.first().is_some_and(is_failed) && start.and_then(taken_up).is_none(),
+        failed: codons.first().is_some_and(is_failed) && !start.is_some_and(goes_on),
         next_codon_id: None,
         codons,
     };

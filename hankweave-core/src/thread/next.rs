@@ -1,8 +1,10 @@
 //! What runs next (STATE-54).
 
-use super::ExecutionThread;
 use super::walk::rig_setup_target;
-use crate::document::{HankweaveState, RunRecord, RunStatus};
+use super::{ExecutionThread, ThreadCodon};
+use crate::codon::CodonStatus;
+use crate::document::{HankweaveState, PlanEntry, RunRecord, RunStatus};
+use crate::hank::OnFailure;
 use crate::id::CodonId;
 
 /// The eight rules in their order; the first that applies decides. They are about runs that came to an end of their own: one that was
@@ -30,10 +32,12 @@ pub(super) fn next_codon_id(
     if let Some(newest) = thread.codons.first() {
         let id = newest.codon.codon_id();
         if newest.codon.interruption().is_some() {
-            let is_planned = state.execution_plan.iter().any(|entry| entry.codon_id == *id);
-            return is_planned.then(|| id.clone());
+            return planned(state, id).map(|_| id.clone());
         }
-        return successor(state, id);
+        return match passed_over(state, start, &thread.codons) {
+            Some(OnFailure::Retry) => Some(id.clone()),
+            _ => successor(state, id),
+        };
     }
     match source.and_then(|source| source.after_codon.as_ref()) {
         None => state.execution_plan.first().map(|entry| entry.codon_id.clone()),
@@ -46,6 +50,24 @@ pub(super) fn next_codon_id(
 pub(super) fn was_interrupted(run: &RunRecord) -> bool {
     let newest = run.codons.last();
     run.interrupted_by.is_some() || newest.is_some_and(|codon| codon.interruption().is_some())
+}
+
+/// The policy because of which the failure of the newest codon blocks nothing: its run was interrupted while it went on from there, and only one
+/// that goes on is.
+pub(super) fn passed_over(
+    state: &HankweaveState,
+    start: &RunRecord,
+    codons: &[ThreadCodon],
+) -> Option<OnFailure> {
+    start.interrupted_by?;
+    let newest = codons.first()?.codon.as_ref();
+    let failed = newest.status() == CodonStatus::Failed && newest.interruption().is_none();
+    let policy = planned(state, newest.codon_id())?.codon.on_failure();
+    (failed && policy != OnFailure::Abort).then_some(policy)
+}
+
+fn planned<'s>(state: &'s HankweaveState, id: &CodonId) -> Option<&'s PlanEntry> {
+    state.execution_plan.iter().find(|entry| entry.codon_id == *id)
 }
 
 /// The codon that the run was opened to go on with, in the session of its agent, as long as it has not begun.

@@ -390,3 +390,24 @@ fn a_run_that_was_opened_for_a_session_goes_on_with_that_codon_until_it_has_begu
         None
     );
 }
+
+// A run is only interrupted while it goes on, so a failure that it went on behind counts no more.
+// covers: STATE-53, STATE-54
+#[test]
+fn a_run_that_was_interrupted_behind_a_failure_goes_on_where_its_policy_says() {
+    for (policy, expected) in [("ignore", Some("c")), ("retry", Some("b")), ("abort", None)] {
+        let codon = |id: &str, policy: &str| json!({"id": id, "name": id, "model": "sonnet", "continuationMode": "fresh", "promptText": "x", "onFailure": policy});
+        let codons = [codon("a", "abort"), codon("b", policy), codon("c", "abort")];
+        let hank = parse(&json!({ "hank": codons }).to_string()).hank.unwrap();
+        let failed = fails(begun(&hank), &overloaded());
+        assert_eq!(threaded(&failed.clone().run_fails()).next_codon_id, None);
+        let paused = failed.run_pauses(InterruptedBy::Ceiling);
+        // Another run that pauses before it has a codon changes nothing.
+        let again = paused.clone().continues("r2", "r1", Some("b"), "b-end");
+        for story in [paused, again.run_pauses(InterruptedBy::Stop)] {
+            let thread = threaded(&story);
+            let next = thread.next_codon_id.as_ref().map(CodonId::as_str);
+            assert_eq!((next, thread.failed), (expected, expected.is_none()), "{policy}");
+        }
+    }
+}

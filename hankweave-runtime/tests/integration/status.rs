@@ -1,0 +1,169 @@
+//! What `status` says of a run in every way that one can be found: before it begins, at work, waiting, paused, stopped, killed.
+
+use hankweave_testing::TestProject;
+use serde_json::{Value, json};
+
+use crate::support::{project, shell_agent};
+
+/// One codon for each prompt, the first of them with more keys.
+fn write_hank(project: &TestProject, prompts: &[&str], more: &Value) {
+    let agent = shell_agent(project);
+    let codon = |(number, prompt): (usize, &&str)| {
+        let mut codon = json!({"id": format!("c{number}"), "name": "n", "agent": agent, "model": "claude-sonnet-4-5",
+            "continuationMode": "fresh", "promptText": prompt, "checkpointedFiles": ["*.txt"]});
+        let more = more.as_object().filter(|_| number == 0);
+        codon
+            .as_object_mut()
+            .unwrap()
+            .extend(more.cloned().unwrap_or_default());
+        codon
+    };
+    let codons: Vec<Value> = prompts.iter().enumerate().map(codon).collect();
+    project.write_hank(&json!({ "hank": codons }));
+}
+
+/// The text for people and the document for programs, which say the same.
+#[track_caller]
+fn status(project: &TestProject) -> (String, Value) {
+    let text = project.run(["status"]).expect_code(0).stdout.clone();
+    let document = project.run(["status", "--json"]).expect_code(0).json_document();
+    assert!(text.contains(document["outlook"].as_str().unwrap()), "{text}");
+    (text, document)
+}
+
+/// The commands that are offered, without the options of the run.
+fn offered(document: &Value) -> Vec<String> {
+    serde_json::from_value(document["commands"].clone()).unwrap()
+}
+
+#[test]
+fn a_run_that_waits_for_commands_says_what_is_next_and_then_what_runs() {
+    let project = project();
+    write_hank(&project, &["wait for go", "two"], &Value::Null);
+    let mut run = project.start(["run", "--headless", "--json", "--no-autostart"]);
+    run.wait_for_line(|line| line.contains("\"server.idle\""));
+    let (text, before) = status(&project);
+    assert_eq!(before["outlook"], "no codon runs at the moment; next: c0");
+    assert_eq!(
+        (&before["nextCodonId"], &before["hasRunningCodon"]),
+        (&json!("c0"), &json!(false))
+    );
+    assert_eq!(offered(&before)[1..], ["hankweave next", "hankweave stop"]);
+    assert!(text.contains(" is running (since "), "{text}");
+
+    project.run(["next"]).expect_code(0);
+    run.wait_for_line(|line| line.contains("\"codon.started\""));
+    let (_, during) = status(&project);
+    assert_eq!(during["outlook"], "c0 is running");
+    assert_eq!(
+        (&during["nextCodonId"], &during["hasRunningCodon"]),
+        (&Value::Null, &json!(true))
+    );
+    assert_eq!(offered(&during), ["hankweave attach", "hankweave stop"]);
+    project.run(["stop"]).expect_code(0);
+    run.finish_within(std::time::Duration::from_secs(60))
+        .expect_code(3);
+
+    let (text, after) = status(&project);
+    assert_eq!(
+        (&after["outlook"], &after["nextCodonId"]),
+        (&json!("next: c0"), &json!("c0"))
+    );
+    assert!(text.contains(" was stopped (since "), "{text}");
+    let commands = offered(&after);
+    assert!(commands[0].ends_with(" --recover session"), "{commands:?}");
+}
+
+#[test]
+fn a_run_that_waits_to_try_again_says_which_codon_and_when() {
+    let project = project();
+    let failing = r#"{"turns":[{"text":"oops"}],"result":{"message":"overloaded","status":529}}"#;
+    project.write("failing.json", failing);
+    let policy = json!({"agent": {"script": "failing.json"}, "onFailure": "retry",
+        "retryConfig": {"maxAttempts": 2, "delayMs": 60_000}});
+    write_hank(&project, &["one", "two"], &policy);
+    let mut run = project.start(["run", "--headless"]);
+    run.wait_for_line(|line| line.contains("retry 1 of 2"));
+    let (text, waiting) = status(&project);
+    assert!(
+        text.contains("c0 failed and is tried again (retry 1 of 2) in "),
+        "{text}"
+    );
+    let retry = &waiting["retry"];
+    assert_eq!((&retry["codonId"], &retry["number"]), (&json!("c0"), &json!(1)));
+    let seconds = retry["inSeconds"].as_f64().unwrap();
+    assert!((0.0..=60.0).contains(&seconds), "{seconds}");
+    assert!(
+        !text.contains("blocked") && !text.contains("nothing is left"),
+        "{text}"
+    );
+
+    // Stopped while it waits, it is the failed codon that is next.
+    project.run(["stop"]).expect_code(0);
+    run.finish_within(std::time::Duration::from_secs(60))
+        .expect_code(3);
+    let (text, stopped) = status(&project);
+    assert_eq!(
+        (&stopped["outlook"], &stopped["nextCodonId"], &stopped["failed"]),
+        (&json!("next: c0"), &json!("c0"), &json!(false)),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_run_that_was_killed_says_what_was_cut_off_and_how_to_go_on() {
+    let project = project();
+    write_hank(&project, &["one", "wait for go", "three"], &Value::Null);
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"assistant.action\"") && line.contains("\"c1\""));
+    run.kill();
+    let (text, killed) = status(&project);
+    assert!(text.contains(" was cut off: its process is gone"), "{text}");
+    assert_eq!(
+        killed["outlook"],
+        "c1 was cut off; the next run goes on with it or before it"
+    );
+    assert_eq!(killed["live"], false);
+    let commands = offered(&killed);
+    assert_eq!(
+        commands[..3],
+        [
+            "hankweave run --recover session",
+            "hankweave run",
+            "hankweave run --recover crash-point"
+        ]
+    );
+}
+
+// A run that paused behind an ignored failure is neither complete nor failed.
+// covers: STATE-54
+#[test]
+fn a_run_that_pauses_behind_an_ignored_failure_says_what_is_next() {
+    let project = project();
+    let failing =
+        r#"{"turns":[{"text":"oops","usage":{"input":100000,"output":0}}],"result":{"message":"no credit"}}"#;
+    project.write("failing.json", failing);
+    let ignored = json!({"agent": {"script": "failing.json"}, "onFailure": "ignore",
+        "budget": {"maxDollars": 0.3, "onExceeded": "fail"}});
+    write_hank(&project, &["one", "two"], &ignored);
+    for _ in 0..2 {
+        // The second time the run pauses before it has a codon of its own.
+        project
+            .run(["run", "--headless", "--max-cost", "0.3"])
+            .expect_code(3);
+        let (text, paused) = status(&project);
+        assert_eq!(
+            (&paused["outlook"], &paused["nextCodonId"], &paused["failed"]),
+            (&json!("next: c1"), &json!("c1"), &json!(false)),
+            "{text}"
+        );
+        assert!(
+            text.contains(" is paused (since ") && text.contains("goes on with c1"),
+            "{text}"
+        );
+    }
+    let more = project.run(["run", "--headless", "--max-cost", "9"]);
+    more.expect_code(0);
+    let (_, done) = status(&project);
+    assert_eq!(done["nextCodonId"], Value::Null);
+}
