@@ -42,7 +42,16 @@ pub struct UsageLimit {
 }
 
 impl Retry {
-    /// How much of the wait is left at `now`. A clock that was set back does not make it longer.
+    /// How long the wait is, counted from the failure.
+    #[must_use]
+    pub fn wait(&self) -> Duration {
+        match self.limit {
+            Some(limit) => limit.ends_at.since(self.failed_at),
+            None => self.after,
+        }
+    }
+
+    /// How much of the wait is left at `now`, for whoever was not there when it began. A clock that was set back does not make it longer.
     #[must_use]
     pub fn remaining(&self, now: Timestamp) -> Duration {
         if let Some(limit) = self.limit {

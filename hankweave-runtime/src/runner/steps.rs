@@ -75,12 +75,14 @@ enum Next {
     Nothing,
 }
 
-/// Runs codons, the chosen one first, until nothing is left, something fails, the run is asked to stop, or a command asks for another run.
+/// Runs codons, the chosen one first, until nothing is left, something fails, the run is asked to stop, or a command asks for another run. When the
+/// newest codon of the run has ended is in `ended`.
 pub(super) async fn walk(
     context: &RunContext,
     inbox: &mut Inbox,
     go: &mut Go,
     mut chosen: Option<Choice>,
+    ended: &mut Option<Instant>,
 ) -> Result<WalkEnd, RunError> {
     // The newest codon, when the disk did not take its checkpoint.
     let mut unsaved = None;
@@ -109,7 +111,7 @@ pub(super) async fn walk(
         };
         let turn = match (&next, *go) {
             (Next::Chosen(..), _) | (Next::Codon(..), Go::On) => Turn::Run,
-            (Next::Try(retry, _), Go::On) => be_patient(context, inbox, &state, retry).await,
+            (Next::Try(retry, _), Go::On) => be_patient(context, inbox, &state, retry, *ended).await,
             (Next::Codon(..) | Next::Try(..), Go::Wait(reason)) => {
                 idle(context, inbox, &state, &thread, &next, reason).await
             }
@@ -142,6 +144,7 @@ pub(super) async fn walk(
             Next::Blocked(_) | Next::Nothing => continue,
         };
         let ran = run_codon(context, inbox, &state, &thread, &entry, rig).await?;
+        *ended = Some(Instant::now());
         unsaved = matches!(ran, Ran::Unsaved).then(|| entry.codon_id.clone());
         let forced = match ran {
             Ran::Unpublished(_) if context.shutdown.cause().is_some() => continue,
@@ -340,9 +343,15 @@ fn take(state: &HankweaveState, choice: Choice, reply: Reply) -> Option<Turn> {
 }
 
 /// Waits until another try is due.
-async fn be_patient(context: &RunContext, inbox: &mut Inbox, state: &HankweaveState, retry: &Retry) -> Turn {
+async fn be_patient(
+    context: &RunContext,
+    inbox: &mut Inbox,
+    state: &HankweaveState,
+    retry: &Retry,
+    failed: Option<Instant>,
+) -> Turn {
     let id = &retry.entry.codon_id;
-    let mut wait = match Wait::begin(context, retry) {
+    let mut wait = match Wait::begin(context, retry, failed) {
         Ok(wait) => wait,
         Err(why) => {
             return Turn::Leave(WalkEnd::Over(RunResult::Paused(Pause {
@@ -519,10 +528,7 @@ fn has_notes(codon: &CodonExecution) -> bool {
 
 /// The end of a codon with which the run pauses.
 fn paused(walked: &CodonExecution) -> Ran {
-    let reason = match walked {
-        CodonExecution::Failed(failed) => failed.failure_reason.message.clone(),
-        _ => None,
-    };
+    let reason = walked.failure_reason().and_then(|reason| reason.message.clone());
     let by = walked.interruption().unwrap_or(InterruptedBy::Stop);
     Ran::Paused(by, reason.unwrap_or_default())
 }

@@ -10,8 +10,11 @@ use crate::codon::RunContext;
 /// `maxDelayMs` cannot ask for more (HANK-47).
 const LONGEST_DELAY: Duration = Duration::from_millis(600_000);
 
-/// How often the clock is looked at on which a limit ends: a machine that slept has not counted its sleep.
+/// How often it is looked whether the machine has slept: tokio's clock has not counted that.
 const LOOK: Duration = Duration::from_secs(30);
+
+/// How far the time that a machine is up may be wrong.
+const UPTIME_STEP: Duration = Duration::from_secs(1);
 
 /// What is left when it is told again how long a wait goes on: every hour, then ever more often.
 const MARKS: [Duration; 6] = [
@@ -28,16 +31,27 @@ const MARKS: [Duration; 6] = [
 pub(super) struct Wait<'a> {
     context: &'a RunContext,
     retry: &'a Retry,
-    /// When it ends at the latest: no clock that is set back makes it longer.
-    end: Instant,
+    begun: Instant,
+    /// How long the machine had been up when it began.
+    up: Option<Duration>,
+    /// How long it is, unless the machine sleeps.
+    length: Duration,
     /// What is left when it is told of next.
     mark: Option<Duration>,
 }
 
 impl<'a> Wait<'a> {
-    /// Begins the wait, or says why it is too long.
-    pub(super) fn begin(context: &'a RunContext, retry: &'a Retry) -> Result<Self, String> {
-        let left = retry.remaining(context.world.clock.now());
+    /// Begins the wait, or says why it is too long. Whoever saw the failure says when that was: no clock that is set makes the wait another one.
+    pub(super) fn begin(
+        context: &'a RunContext,
+        retry: &'a Retry,
+        failed: Option<Instant>,
+    ) -> Result<Self, String> {
+        let clock = &context.world.clock;
+        let left = match failed {
+            Some(failed) => retry.wait().saturating_sub(failed.elapsed()),
+            None => retry.remaining(clock.now()),
+        };
         let left = match retry.limit {
             Some(limit) if !is_short_enough(limit, left, context.options.max_wait) => {
                 return Err(too_long(limit, left, context.options.max_wait));
@@ -48,7 +62,9 @@ impl<'a> Wait<'a> {
         Ok(Self {
             context,
             retry,
-            end: Instant::now() + left,
+            begun: Instant::now(),
+            up: clock.uptime(),
+            length: left,
             mark: retry.limit.and_then(|_| mark_below(left)),
         })
     }
@@ -95,13 +111,20 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// What is left by the monotonic clock, or by that on which the limit ends if that has gone further.
+    /// What is left. A limit ends while the machine sleeps as well.
     fn left(&self) -> Duration {
-        let left = self.end.saturating_duration_since(Instant::now());
+        let left = self.length.saturating_sub(self.begun.elapsed());
         match self.retry.limit {
-            Some(limit) => left.min(limit.ends_at.since(self.context.world.clock.now())),
+            Some(_) => left.saturating_sub(self.slept()),
             None => left,
         }
+    }
+
+    /// How long the machine has slept since.
+    fn slept(&self) -> Duration {
+        let up = self.context.world.clock.uptime().zip(self.up);
+        let up = up.map_or(Duration::ZERO, |(now, then)| now.saturating_sub(then));
+        up.saturating_sub(self.begun.elapsed() + UPTIME_STEP)
     }
 }
 

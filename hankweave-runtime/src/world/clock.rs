@@ -1,7 +1,7 @@
 //! Wall time for records, which people and the network set. What takes how long, deadlines and budgets follow tokio's clock, which nobody sets and
 //! which tests pause.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hankweave_core::time::Timestamp;
 
@@ -9,6 +9,12 @@ use hankweave_core::time::Timestamp;
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The current time.
     fn now(&self) -> Timestamp;
+
+    /// How long the machine has been up, in whole seconds and with its sleep, which tokio's clock does not count. Nobody sets it. `None` where
+    /// nobody knows.
+    fn uptime(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// The clock of the operating system.
@@ -22,5 +28,10 @@ impl Clock for SystemClock {
             Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
         };
         Timestamp::from_millis(millis)
+    }
+
+    fn uptime(&self) -> Option<Duration> {
+        let seconds = rustix::system::sysinfo().uptime;
+        u64::try_from(seconds).ok().map(Duration::from_secs)
     }
 }

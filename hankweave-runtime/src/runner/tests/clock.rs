@@ -9,6 +9,7 @@ use hankweave_core::time::Timestamp;
 use super::*;
 use crate::runner::RunOutcome;
 use crate::shutdown::Shutdown;
+use tokio::time::Instant;
 
 const MONTH: i64 = 30 * 24 * 3_600_000;
 
@@ -24,6 +25,51 @@ impl Clock for Jumping {
         let looks = self.looks.fetch_add(1, Ordering::Relaxed);
         Timestamp::from_millis(1_736_000_000_000 + self.step * looks)
     }
+}
+
+/// Is set by a month, forward or back, ten seconds after the beginning of everything, and tells what a machine that sleeps would.
+#[derive(Debug)]
+struct SetOnce {
+    step: i64,
+    begun: Instant,
+    /// How long the machine sleeps in these ten seconds.
+    sleep: Duration,
+}
+
+impl SetOnce {
+    fn is_late(&self) -> bool {
+        self.begun.elapsed() >= Duration::from_secs(10)
+    }
+}
+
+impl Clock for SetOnce {
+    fn now(&self) -> Timestamp {
+        let now = Timestamp::from_millis(1_736_000_000_000).after(self.begun.elapsed());
+        match self.is_late() {
+            true => Timestamp::from_millis(now.as_millis() + self.step),
+            false => now,
+        }
+    }
+
+    fn uptime(&self) -> Option<Duration> {
+        let slept = if self.is_late() {
+            self.sleep
+        } else {
+            Duration::ZERO
+        };
+        Some(self.begun.elapsed() + slept)
+    }
+}
+
+/// How long a run waits before it tries its only codon again.
+async fn waited(prompt: &str, extra: &Value, clock: impl Clock + 'static) -> Duration {
+    let mut stage = Stage::new(&[prompt]);
+    stage.write(&[prompt], extra);
+    stage.clock = Arc::new(clock);
+    let begun = Instant::now();
+    let outcome = run(&stage).await;
+    assert_eq!(statuses(&outcome), [CodonStatus::Failed, CodonStatus::Completed]);
+    begun.elapsed()
 }
 
 /// A stage with a clock that jumps forward or back, and what everything together may take.
@@ -81,6 +127,43 @@ async fn a_clock_that_is_set_gives_no_time_back() {
         assert!(
             left.contains(&waited),
             "{waited:?} of the one second that was left"
+        );
+    }
+}
+
+// covers: D9
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_changes_no_wait_before_another_try() {
+    let retry = json!({"onFailure": "retry", "retryConfig": {"delayMs": 60_000}});
+    for step in [MONTH, -MONTH] {
+        let clock = Jumping {
+            step,
+            looks: AtomicI64::new(0),
+        };
+        let waited = waited("fail once", &retry, clock).await;
+        let expected = Duration::from_secs(60)..Duration::from_secs(61);
+        assert!(expected.contains(&waited), "{step}: {waited:?}");
+    }
+}
+
+// covers: D9
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_changes_no_wait_for_a_limit_but_sleep_counts() {
+    for (step, sleep, expected) in [
+        (MONTH, 0, 99..101),
+        (-MONTH, 0, 99..101),
+        // It is looked twice a minute whether the machine has slept.
+        (0, 60, 38..62),
+    ] {
+        let clock = SetOnce {
+            step,
+            begun: Instant::now(),
+            sleep: Duration::from_secs(sleep),
+        };
+        let waited = waited("fail once limit", &json!({}), clock).await;
+        assert!(
+            expected.contains(&waited.as_secs()),
+            "{step}, {sleep}: {waited:?}"
         );
     }
 }

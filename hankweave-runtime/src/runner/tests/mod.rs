@@ -12,6 +12,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureReason, Launch, ProcessExit, Verdict};
 use hankweave_core::id::SessionId;
+use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -93,8 +94,11 @@ impl Stage {
     }
 }
 
-/// An agent that appends its prompt to `done.txt`. A prompt with "fail" in it makes it fail, one with "slow" takes it two seconds, one
-/// with "wait" makes it wait until it is stopped.
+/// When the limit of the provider ends.
+const LIMIT_ENDS: i64 = 1_736_000_100_000;
+
+/// An agent that appends its prompt to `done.txt`. A prompt with "fail" in it makes it fail, one with "once" at its first try only, one with "slow"
+/// takes it two seconds, one with "wait" makes it wait until it is stopped. With "limit" in it, it fails for a limit that ends at [`LIMIT_ENDS`].
 struct Actor;
 
 impl AgentDriver for Actor {
@@ -126,6 +130,7 @@ impl AgentDriver for Actor {
 
 async fn act(prompt: String, work: PathBuf, stop: CancellationToken, sender: EventSender) {
     let mut done = std::fs::read_to_string(work.join("done.txt")).unwrap_or_default();
+    let fails = prompt.contains("fail") && !(prompt.contains("once") && done.contains(&prompt));
     done.push_str(&prompt);
     done.push('\n');
     std::fs::write(work.join("done.txt"), done).unwrap();
@@ -139,8 +144,13 @@ async fn act(prompt: String, work: PathBuf, stop: CancellationToken, sender: Eve
         reason: FailureReason::unknown(true, message),
         context_exceeded: false,
     };
-    let (exit, verdict) = match (stop.is_cancelled(), prompt.contains("fail")) {
+    let limited = || Verdict::Failure {
+        reason: FailureReason::unknown(true, "used up").limited_until(Timestamp::from_millis(LIMIT_ENDS)),
+        context_exceeded: false,
+    };
+    let (exit, verdict) = match (stop.is_cancelled(), fails) {
         (true, _) => (ProcessExit::Exited(143), failure("stopped")),
+        (false, true) if prompt.contains("limit") => (ProcessExit::Exited(1), limited()),
         (false, true) => (ProcessExit::Exited(1), failure("as the prompt says")),
         (false, false) => (ProcessExit::Exited(0), Verdict::Success),
     };
