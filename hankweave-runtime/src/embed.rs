@@ -20,7 +20,7 @@ use crate::runner::{
     self, Commander, Inbox, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome, Surroundings,
     Trouble,
 };
-use crate::server::{Bound, ServeError, Server, ServerOptions, Stage};
+use crate::server::{Bound, ServeError, ServerOptions, Stage};
 use crate::shutdown::Shutdown;
 use crate::state_manager::{CostFigures, PersistenceError, Subscription};
 use crate::world::World;
@@ -226,6 +226,21 @@ impl Hankweave {
         runner::trouble(&self.opened).await
     }
 
+    /// Whether a run would end at once, because every codon of the plan has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        runner::has_nothing_to_do(&self.opened)
+    }
+
+    /// How long a used-up limit of a provider still holds that the next run waits for, as far as the records tell.
+    pub(crate) fn limit_ends_in(&self) -> Option<Duration> {
+        let possession = &self.opened.possession;
+        let thread = possession.manager.execution_thread(None, None);
+        let ends_at = thread.codons.first()?.codon.failure_reason()?.retry_at?;
+        let left = ends_at.since(possession.world.clock.now());
+        Some(left).filter(|left| !left.is_zero())
+    }
+
     /// Chooses where to go on after a failure or a crash, as [`RunOptions::recovery`] does.
     pub fn recover(&mut self, recovery: Recovery) {
         self.opened.options.recovery = Some(recovery);
@@ -280,9 +295,10 @@ impl Hankweave {
                 shutdown: shutdown.clone(),
             })
         };
+        let address = self.address();
         let server = self.bound.map(start);
         let surroundings = Surroundings {
-            port: server.as_ref().map(Server::port),
+            server: address,
             attendance: attendance.clone(),
             shutdown: shutdown.clone(),
         };

@@ -24,8 +24,7 @@ impl StopCause {
         match self {
             Self::Interrupt => 130,
             Self::Terminate => 143,
-            Self::Request => 3,
-            Self::ForcedRequest => 1,
+            Self::Request | Self::ForcedRequest => 3,
         }
     }
 

@@ -115,7 +115,7 @@ async fn serve(
     builder: Builder,
     log: &ServerLog,
 ) -> Result<ExitCode, Failure> {
-    let report = choose_report(global, args);
+    let mut report = choose_report(global, args);
     let typed = Typed::by(&args.invocation);
     for warning in &configuration.warnings {
         report.notice(warning);
@@ -180,7 +180,10 @@ async fn serve(
             .unwrap_or_default(),
         ..ServerOptions::default()
     };
-    if let Err(error) = hankweave.serve(options).await {
+    // Where nothing is left to do, the page would be gone before anybody could open it.
+    if !hankweave.is_finished()
+        && let Err(error) = hankweave.serve(options).await
+    {
         leave(hankweave, ExitCode::SUCCESS).await?;
         return Err(serve_failure(&error, &typed));
     }
@@ -199,6 +202,9 @@ async fn serve(
         ));
     }
     let commander = waits.then(|| hankweave.commander());
+    if let Some(left) = hankweave.limit_ends_in() {
+        report.limit_ends_in(left);
+    }
     let execution = hankweave.directory().root().to_owned();
     let events = hankweave.subscribe();
     let manager = hankweave.opened.possession.manager.clone();
@@ -290,7 +296,7 @@ fn exit_code(outcome: &RunOutcome) -> u8 {
         RunResult::Failed(_) | RunResult::OutputFailed(..) => FailureKind::Failed.code(),
         RunResult::Unsaved(_) => FailureKind::Io.code(),
         RunResult::Paused(_) => PAUSED,
-        RunResult::Stopped(StopCause::Request) if outcome.done => 0,
+        RunResult::Stopped(StopCause::Request | StopCause::ForcedRequest) if outcome.done => 0,
         RunResult::Stopped(cause) => cause.exit_code(),
     }
 }

@@ -183,10 +183,8 @@ impl Look<'_> {
 
     /// The codon whose provider has a limit, and when that ends.
     fn limit(&self) -> Option<(&CodonId, Timestamp)> {
-        match self.thread.codons.first()?.codon.as_ref() {
-            CodonExecution::Failed(failed) => Some((&failed.codon_id, failed.failure_reason.retry_at?)),
-            _ => None,
-        }
+        let newest = &self.thread.codons.first()?.codon;
+        Some((newest.codon_id(), newest.failure_reason()?.retry_at?))
     }
 
     /// What one can type here, with what it does.

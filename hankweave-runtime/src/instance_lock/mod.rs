@@ -7,6 +7,7 @@ mod foreign;
 mod record;
 
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -163,7 +164,7 @@ impl InstanceLock {
     /// # Errors
     ///
     /// [`LockError::TakenOver`] when another server wrote the file; [`LockError::Io`] when the disk refuses.
-    pub fn heartbeat(&self, port: Option<u16>, run_id: Option<&RunId>) -> Result<(), LockError> {
+    pub fn heartbeat(&self, server: Option<SocketAddr>, run_id: Option<&RunId>) -> Result<(), LockError> {
         let mut record = self.locked_record();
         if self
             .named_lock_id()
@@ -171,7 +172,10 @@ impl InstanceLock {
         {
             return Err(LockError::TakenOver { path: self.path() });
         }
-        record.port = port;
+        record.port = server.map(|server| server.port());
+        record.address = server
+            .map(|server| server.ip())
+            .filter(|address| *address != Ipv4Addr::LOCALHOST);
         record.run_id = run_id.cloned();
         record.last_heartbeat = self.world.clock.now();
         self.write(&record)

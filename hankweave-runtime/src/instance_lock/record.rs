@@ -1,5 +1,6 @@
 //! The information file about the holder of the lock.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use hankweave_core::id::RunId;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{LOCK_FILE, LockWorld};
 use crate::world::disk::Disk;
 use crate::world::identity::Identity;
+use crate::world::net::from_here;
 
 /// Largest information file that is read, in bytes.
 pub(super) const MAX_BYTES: u64 = 64 * 1024;
@@ -30,6 +32,9 @@ pub struct LockRecord {
     /// The port of the server, once it listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
+    /// Where it listens, unless that is the loopback.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
     /// The run in progress, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
@@ -48,10 +53,18 @@ impl LockRecord {
             boot_id: world.identity.boot_id(),
             lock_id: world.ids.nonce(),
             port: None,
+            address: None,
             run_id: None,
             start_time: now,
             last_heartbeat: now,
         }
+    }
+
+    /// Where a client on this machine reaches the server.
+    #[must_use]
+    pub fn reachable(&self) -> Option<SocketAddr> {
+        let address = self.address.unwrap_or(Ipv4Addr::LOCALHOST.into());
+        Some(from_here(SocketAddr::new(address, self.port?)))
     }
 
     fn is_live(&self, identity: &dyn Identity) -> bool {

@@ -72,7 +72,7 @@ fn the_first_start_makes_a_private_directory_and_tells_who_holds_it() {
 fn the_second_start_is_refused_with_the_holder_and_changes_nothing() {
     let folder = folder();
     let lock = acquire(&folder.state_dir).unwrap();
-    lock.heartbeat(Some(4000), None).unwrap();
+    lock.heartbeat(Some(([127, 0, 0, 1], 4000).into()), None).unwrap();
     let before = fs::read(folder.state_dir.join(LOCK_FILE)).unwrap();
     let error = acquire(&folder.state_dir).unwrap_err();
     assert!(matches!(
@@ -101,7 +101,7 @@ fn deleting_the_information_file_admits_nobody() {
         acquire(&folder.state_dir),
         Err(LockError::Held { pid: None, .. })
     ));
-    lock.heartbeat(Some(1), None).unwrap();
+    lock.heartbeat(Some(([127, 0, 0, 1], 1).into()), None).unwrap();
     assert_eq!(read_record(&RealDisk, &folder.state_dir).unwrap().port, Some(1));
 }
 

@@ -115,9 +115,7 @@ impl LiveView {
                     line.end(codon_id);
                     self.action.set_message("");
                     if let Some(ends_at) = reason.and_then(|reason| reason.retry_at) {
-                        let left = "    the usage limit ends in {left:.dim}";
-                        self.action.count_down(left, ends_at.since(at), duration);
-                        self.action.tick_every(Duration::from_secs(1));
+                        self.count_down(ends_at.since(at));
                     }
                 }
             }
@@ -144,6 +142,13 @@ impl LiveView {
             }
             _ => {}
         }
+    }
+
+    /// Shows how much is left of a usage limit, until the next codon starts.
+    pub(super) fn count_down(&self, left: Duration) {
+        let template = "    the usage limit ends in {left:.dim}";
+        self.action.count_down(template, left, duration);
+        self.action.tick_every(Duration::from_secs(1));
     }
 
     /// Takes the moving parts away; the lines of ended codons stay.

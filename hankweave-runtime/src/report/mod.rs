@@ -7,6 +7,8 @@ mod plain;
 mod summary;
 mod words;
 
+use std::time::Duration;
+
 use hankweave_core::wire::JournalEntry;
 
 use crate::runner::RunOutcome;
@@ -100,6 +102,13 @@ impl Report {
             tell(format!(
                 "page: {address} (`{whole}` prints the address that opens it)\n"
             ));
+        }
+    }
+
+    /// Counts down to the end of a limit that an earlier run has met.
+    pub(crate) fn limit_ends_in(&mut self, left: Duration) {
+        if let Self::Live(view) = self {
+            view.count_down(left);
         }
     }
 

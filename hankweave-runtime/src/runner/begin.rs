@@ -168,10 +168,7 @@ pub(crate) async fn trouble(opened: &Opened) -> Result<Option<Trouble>, RunError
         return Ok(None);
     };
     let newest = thread.codons.first();
-    let reason = newest.and_then(|entry| match entry.codon.as_ref() {
-        CodonExecution::Failed(failed) => failed.failure_reason.message.clone(),
-        _ => None,
-    });
+    let reason = newest.and_then(|entry| entry.codon.failure_reason()?.message.clone());
     Ok(Some(Trouble {
         codon,
         reason,
@@ -278,6 +275,13 @@ async fn no_session(opened: &Opened, thread: &ExecutionThread) {
 }
 
 /// Whether the plan has ended with the newest codon, as if a new run were open already.
+/// Whether the next run would end at once, because nothing is left to do.
+pub(crate) fn has_nothing_to_do(opened: &Opened) -> bool {
+    let state = opened.possession.manager.snapshot();
+    let goes_on = opened.options.autostart && !opened.options.fresh && !state.runs.is_empty();
+    goes_on && state.pending_rollback.is_none() && is_finished(&state, &opened.hank)
+}
+
 fn is_finished(state: &HankweaveState, hank: &Hank) -> bool {
     let thread = thread::build(state, None, None);
     decide(state, &thread, hank) == Decision::Done

@@ -13,8 +13,8 @@ pub(crate) mod tests;
 mod wait;
 
 pub(crate) use aftermath::is_unfinished;
-pub(crate) use begin::trouble;
 pub use begin::{Trouble, WayBack};
+pub(crate) use begin::{has_nothing_to_do, trouble};
 pub use command::{Accepted, Command, Commander, Refusal};
 pub(crate) use command::{Inbox, channel};
 pub use outcome::{CodonSummary, Pause, RunOutcome, RunResult};

@@ -150,16 +150,6 @@ impl CodonSummary {
     /// Sums up one record.
     #[must_use]
     pub fn of(codon: &CodonExecution) -> Self {
-        let failure = match codon {
-            CodonExecution::Failed(failed) => Some(failed.failure_reason.clone()),
-            CodonExecution::Preparing(_)
-            | CodonExecution::Starting(_)
-            | CodonExecution::Initializing(_)
-            | CodonExecution::Running(_)
-            | CodonExecution::CompletingSentinels(_)
-            | CodonExecution::Completed(_)
-            | CodonExecution::Skipped(_) => None,
-        };
         Self {
             codon_id: codon.codon_id().clone(),
             status: codon.status(),
@@ -168,7 +158,7 @@ impl CodonSummary {
             cost_is_lower_bound: codon.cost_is_lower_bound(),
             tokens: codon.agent_tokens(),
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
-            failure,
+            failure: codon.failure_reason().cloned(),
             budget_exceeded: codon.budget_exceeded(),
             interrupted_by: codon.interruption(),
         }

@@ -1,6 +1,7 @@
 //! A run from its first record to its last.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -71,7 +72,7 @@ pub(crate) struct Surroundings {
     pub(crate) shutdown: Shutdown,
     pub(crate) attendance: Attendance,
     /// Where clients connect, for the lock file.
-    pub(crate) port: Option<u16>,
+    pub(crate) server: Option<SocketAddr>,
 }
 
 /// Begins, walks and closes one run, or several when commands ask for it, then waits for `last` and releases the directory.
@@ -86,13 +87,13 @@ pub(crate) async fn run(
     let Surroundings {
         shutdown,
         attendance,
-        port,
+        server,
     } = surroundings;
     let pulse = Pulse {
         lock: &lock,
         possession: &opened.possession,
         shutdown: &shutdown,
-        port,
+        server,
     };
     // The heart beats as long as the run lives and has nothing to lose when it stops.
     let result = tokio::select! {
@@ -164,8 +165,10 @@ async fn walk_on(
     mut chosen: Option<Choice>,
 ) -> Result<RunEnd, RunError> {
     let possession = &opened.possession;
+    let mut ended = None;
     loop {
-        let (reply, target, restart) = match walk(context, inbox, go, chosen.take()).await? {
+        let walked = walk(context, inbox, go, chosen.take(), &mut ended).await?;
+        let (reply, target, restart) = match walked {
             WalkEnd::Over(result) => return Ok(RunEnd::Over(result)),
             WalkEnd::Again(how, reply, choice) => return Ok(RunEnd::Again(how, reply, choice)),
             WalkEnd::RollBack(reply, target, restart) => (reply, target, restart),
@@ -209,7 +212,7 @@ struct Pulse<'a> {
     lock: &'a Arc<InstanceLock>,
     possession: &'a Possession,
     shutdown: &'a Shutdown,
-    port: Option<u16>,
+    server: Option<SocketAddr>,
 }
 
 impl Pulse<'_> {
@@ -224,8 +227,8 @@ impl Pulse<'_> {
     /// A file that another server wrote means that the directory is no longer ours: the run is stopped.
     async fn show(&self) {
         let run = self.possession.manager.snapshot().current_run_id.clone();
-        let (lock, port) = (Arc::clone(self.lock), self.port);
-        let beat = move || lock.heartbeat(port, run.as_ref());
+        let (lock, server) = (Arc::clone(self.lock), self.server);
+        let beat = move || lock.heartbeat(server, run.as_ref());
         match self.possession.world.blocking.run(beat).await {
             Ok(()) => {}
             Err(error @ LockError::TakenOver { .. }) => {

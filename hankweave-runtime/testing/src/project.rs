@@ -175,7 +175,9 @@ impl TestProject {
         marked(MARKER, &self.marker)
     }
 
-    fn command(&self, program: &Path) -> Command {
+    /// A program as the project starts all of its own: in its directory, with its variables and no others.
+    #[must_use]
+    pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(self.directory())

@@ -1,7 +1,5 @@
 //! Commands from another terminal to a live run: `attach`, `next`, `skip`, `stop`, `rollback` (CLI-15).
 
-use std::io::{Read, Write};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use hankweave_testing::{Running, TestProject};
@@ -9,6 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{project, shell_agent};
+use crate::terminal::Terminal;
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -155,69 +154,37 @@ fn an_address_that_is_none_is_told_without_its_token() {
     assert!(!nobody.stderr.contains("secret-of-mine"), "{nobody}");
 }
 
-/// Keys on a terminal, which `script` makes.
+/// Keys on a terminal; what takes files back is asked once more.
 // covers: CLI-15
 #[test]
 fn keys_on_a_terminal_command_a_run() {
-    if Command::new("script").arg("--version").output().is_err() {
-        return println!("skipped: there is no `script`, which makes terminals");
-    }
     let project = with_prompts(&["one", "two"]);
     let mut run = waiting_run(&project);
-    let attach = format!(
-        "'{}' attach --control -e '{}'",
-        env!("CARGO_BIN_EXE_hankweave"),
-        project.directory().display()
-    );
-    let mut terminal = Command::new("script")
-        .args([
-            "--quiet",
-            "--return",
-            "--flush",
-            "--command",
-            &attach,
-            "/dev/null",
-        ])
-        .env("HOME", project.home())
-        .env("TERM", "xterm")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
-    let (mut screen, mut chunk) = (String::new(), [0; 4_096]);
-    let mut until = |wanted: &str| {
-        while !screen.contains(wanted) {
-            let length = shown.read(&mut chunk).unwrap();
-            assert!(length > 0, "the terminal ended before {wanted:?}: {screen}");
-            screen.push_str(&String::from_utf8_lossy(&chunk[..length]));
-        }
-        screen.clear();
+    let Some(mut terminal) = Terminal::open(&project, "attach --control") else {
+        return;
     };
-    until("n next");
-    keys.write_all(b"n").unwrap();
-    until("starting c0");
+    terminal.until("n next");
+    terminal.press("n");
+    terminal.until("starting c0");
     run.wait_for_line(completed);
-    keys.write_all(b"n").unwrap();
-    until("starting c1");
+    terminal.press("n");
+    terminal.until("starting c1");
     run.wait_for_line(completed);
-    keys.write_all(b"r").unwrap();
-    until("2  c0 completed");
-    keys.write_all(b"2").unwrap();
-    until("y means it");
-    keys.write_all(b"y").unwrap();
-    until("went back to c0");
+    terminal.press("r");
+    terminal.until("2  c0 completed");
+    terminal.press("2");
+    terminal.until("y means it");
+    terminal.press("y");
+    terminal.until("went back to c0");
     assert_eq!(
         std::fs::read_to_string(project.directory().join("done.txt")).unwrap(),
         "one\n"
     );
-    keys.write_all(b"q").unwrap();
-    until("y means it");
-    keys.write_all(b"y").unwrap();
-    until("the run is being stopped");
+    terminal.press("q");
+    terminal.until("y means it");
+    terminal.press("y");
+    terminal.until("the run is being stopped");
     run.finish_within(SOON);
     // Whoever follows a run ends with it.
-    drop(keys);
-    assert!(terminal.wait().unwrap().success());
+    assert_eq!(terminal.close(), Some(0));
 }

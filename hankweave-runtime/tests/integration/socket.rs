@@ -78,10 +78,10 @@ fn a_client_takes_a_run_through_its_codons() {
     }
 }
 
-// A second stop forces: exit code 1, and nothing is left behind.
+// A second stop forces: exit code 3 as after the first one, and nothing is left behind.
 // covers: CLI-1, P9
 #[test]
-fn a_forced_end_has_its_own_exit_code() {
+fn a_forced_end_is_unfinished_on_purpose_as_well() {
     for names in [
         &["server.force_shutdown"][..],
         &["server.shutdown", "server.shutdown"],
@@ -101,7 +101,7 @@ fn a_forced_end_has_its_own_exit_code() {
             guest.command(&id.to_string(), name);
         }
         let finished = running.finish_within(Duration::from_secs(60));
-        finished.expect_code(1);
+        finished.expect_code(3);
         assert!(project.left_behind().is_empty(), "{names:?}");
     }
 }

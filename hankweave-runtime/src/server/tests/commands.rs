@@ -262,7 +262,7 @@ async fn the_server_is_stopped_in_order_and_says_good_bye() {
     assert_eq!(outcome.result, RunResult::Stopped(StopCause::Request));
 }
 
-// Exit code 1.
+// It is unfinished on purpose all the same.
 // covers: WIRE-13
 #[tokio::test]
 async fn the_server_is_stopped_by_force() {
@@ -273,7 +273,7 @@ async fn the_server_is_stopped_by_force() {
     assert_eq!(guest.closed().await, Some(1001));
     let outcome = soon(live.task).await.unwrap().unwrap();
     assert_eq!(outcome.result, RunResult::Stopped(StopCause::ForcedRequest));
-    assert_eq!(StopCause::ForcedRequest.exit_code(), 1);
+    assert_eq!(StopCause::ForcedRequest.exit_code(), 3);
 }
 
 // covers: WIRE-8
