@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use crate::instance_lock::live_record;
@@ -185,12 +184,8 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<Endpoint, FindError> {
         return Err(FindError::NotLive { path });
     };
     let pid = record.pid;
-    let port = record.port.ok_or(FindError::NoPort { path, pid })?;
-    let token = token(&state_dir, wanted)?;
-    Ok(Endpoint::new(
-        SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string(),
-        token,
-    ))
+    let server = record.reachable().ok_or(FindError::NoPort { path, pid })?;
+    Ok(Endpoint::new(server.to_string(), token(&state_dir, wanted)?))
 }
 
 /// The first of the tokens that is there, those of the environment before those of the directory.

@@ -57,7 +57,7 @@ use crate::runner::Commander;
 use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
 use crate::world::World;
-use crate::world::net::Listener;
+use crate::world::net::{Listener, from_here};
 
 pub use limits::Limits;
 pub use origin::Origin;
@@ -222,13 +222,7 @@ impl Bound {
 
     /// The address of the page, which shows nothing without a token.
     pub(crate) fn page_address(&self) -> String {
-        let address = self.address();
-        let host = match address.ip().is_unspecified() {
-            true => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            false => address.ip(),
-        };
-        let authority = SocketAddr::new(host, address.port());
-        format!("http://{authority}/")
+        format!("http://{}/", from_here(self.address()))
     }
 
     /// The address of the page with the token for reading, where browsers keep it to themselves.
@@ -314,11 +308,6 @@ impl Bound {
 }
 
 impl Server {
-    /// Where it listens.
-    pub(crate) fn port(&self) -> u16 {
-        self.shared.gate.port
-    }
-
     /// Lets clients see the end of the run, then leaves them. The manager must have stopped. `by_itself`: nobody asked the run to stop.
     pub(crate) async fn close(mut self, by_itself: bool) {
         let _ = tokio::time::timeout(DELIVERY, self.told.wait_for(|told| *told)).await;

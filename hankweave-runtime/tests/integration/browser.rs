@@ -100,3 +100,23 @@ fn a_page_that_does_not_open_keeps_no_run() {
     assert!(finished.stderr.contains(told), "{finished}");
     assert!(!project.directory().join(".hankweave/page.html").exists());
 }
+
+#[test]
+fn the_address_of_the_page_answers_wherever_the_run_listens() {
+    for (listen, host) in [("127.0.0.2", "127.0.0.2"), ("0.0.0.0", "127.0.0.1")] {
+        let project = project();
+        project.write_hank(
+            &json!({"hank": [{"id": "a", "name": "a", "agent": "scripted", "continuationMode": "fresh", "promptText": "one"}]}),
+        );
+        let running = project.start(["run", "--headless", "--no-autostart", "--listen", listen]);
+        let expected = format!(
+            "http://{host}:{}/#token=",
+            crate::support::port(&project.directory())
+        );
+        // The command itself connects to the address before it prints it.
+        let page = project.run(["page"]);
+        assert!(page.expect_code(0).stdout.starts_with(&expected), "{page}");
+        project.run(["stop"]).expect_code(0);
+        running.finish_within(Duration::from_secs(60)).expect_code(3);
+    }
+}

@@ -11,6 +11,11 @@ fn the_first_hank_runs_to_its_end_and_a_second_call_finds_nothing_to_do() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/first-hank");
     let project = project();
     let execution = project.directory();
+    let checked = project.run([Path::new("validate"), &example]);
+    assert!(
+        checked.expect_code(0).stdout.contains("valid (0 warnings)"),
+        "{checked}"
+    );
     let run = || project.run([Path::new("run"), &example, Path::new("-e"), &execution]);
 
     let finished = run();
@@ -52,6 +57,10 @@ fn the_first_hank_runs_to_its_end_and_a_second_call_finds_nothing_to_do() {
     assert!(
         format!("{}{}", again.stdout, again.stderr).contains("left to do"),
         "{again}"
+    );
+    assert!(
+        !again.stderr.contains("page: "),
+        "it would be gone at once: {again}"
     );
     assert_eq!(
         project.state(&execution)["runs"].as_array().map(Vec::len),

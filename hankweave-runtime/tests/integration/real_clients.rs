@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use hankweave_testing::{Running, Skip, TestProject, clients};
 use serde_json::json;
 
+use crate::guest::Guest;
 use crate::support::{port, project, shell_agent};
 
 /// A run that waits for commands: one codon that ends by itself and one that does not.
@@ -143,6 +144,18 @@ fn a_browser_keeps_foreign_pages_out_and_follows_the_run_on_our_own() {
     shows(&browser, &rebound, &["the Host header does not name this server"]);
     let own = format!("http://127.0.0.1:{port}/#token={token}");
     shows(&browser, &own, &["idle: a is next", "RunStarted"]);
+    let mut guest = Guest::enter(&directory, "readandwrite");
+    guest.command("n", "codon.next");
+    shows(
+        &browser,
+        &own,
+        &["<td>a</td><td>completed</td>", "idle: b is next"],
+    );
+    let initial = project.state(&directory)["initialCheckpoint"].clone();
+    project
+        .run(["rollback", "--to", &initial.as_str().unwrap()[..7]])
+        .expect_code(0);
+    shows(&browser, &own, &["<td>a</td><td>planned</td><td></td><td></td>"]);
     let without = format!("http://127.0.0.1:{port}/");
     shows(&browser, &without, &["the address lacks the token"]);
 

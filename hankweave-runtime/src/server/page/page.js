@@ -8,6 +8,8 @@ const token = new URLSearchParams(location.hash.slice(1)).get("token");
 const codons = new Map();
 // Codons that cost more than is known.
 const uncertain = new Set();
+// The files were taken back, and the snapshot that tells what counts now has not come yet.
+let isBack = false;
 let lastSeq = null;
 let delay = 500;
 
@@ -46,8 +48,24 @@ function transition(data) {
   }
 }
 
+// Whatever stands behind the newest codon that counts runs anew.
+function wentBack(snapshot) {
+  const newest = snapshot.currentCodon || snapshot.completedCodons[0];
+  const ids = [...codons.keys()];
+  const gone = newest ? ids.slice(ids.indexOf(newest.codonId) + 1) : ids;
+  for (const id of gone) {
+    const [, state, cost, time] = row(id);
+    [state.textContent, cost.textContent, time.textContent] = ["planned", "", ""];
+  }
+}
+
 const SHOW = {
   "state.transition": transition,
+  "rollback.completed": () => { isBack = true; },
+  "state.snapshot": (data) => {
+    if (isBack) wentBack(data);
+    isBack = false;
+  },
   "codon.completed": (data) => {
     const [, , cost, time] = row(data.codonId);
     cost.textContent = told(data.cost, data.costIsLowerBound);
