@@ -80,6 +80,14 @@ fn beside_execution(matches: &ArgMatches) -> Option<&'static str> {
     other.filter(|_| is_typed("execution"))
 }
 
+/// Whether `validate` has this option of `run` as well.
+pub(super) fn counts_for_validate(name: &str) -> bool {
+    let command = Cli::command();
+    let validate = command.find_subcommand("validate");
+    let mut options = validate.into_iter().flat_map(clap::Command::get_arguments);
+    options.any(|option| option.get_long() == Some(name))
+}
+
 /// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
 const NOT_REPEATED: [&str; 6] = ["hank", "execution", "new", "recover", "open", "headless"];
 
@@ -409,6 +417,12 @@ pub(crate) struct ValidateArgs {
     /// A hank.json, or the folder that holds one.
     #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
     pub(crate) hank: PathBuf,
+    /// The directory in which agents would work [default: the folder of the hank].
+    #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) execution: Option<PathBuf>,
+    /// The file or folder that agents would read as read_only_data_source.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) data: Option<PathBuf>,
     /// Look at it as if every codon ran with this agent.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,

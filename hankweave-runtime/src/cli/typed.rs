@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use hankweave_core::budget::Ceiling;
 
+use super::args::counts_for_validate;
 use crate::invocation::{GivenOption, Invocation};
 use crate::recovery;
 use crate::screen::one_line;
@@ -89,6 +90,16 @@ impl Typed {
 
     /// The same with changes.
     pub(super) fn run_with(&self, changes: &[Change<'_>]) -> String {
+        self.whole("run", changes, |_| true)
+    }
+
+    /// The command that checks the hank as the run would start with it.
+    pub(super) fn validate(&self) -> String {
+        self.whole("validate", &[], counts_for_validate)
+    }
+
+    /// A command about the hank, with what the run had as far as the command takes it.
+    fn whole(&self, subcommand: &str, changes: &[Change<'_>], takes: fn(&str) -> bool) -> String {
         let run = &self.run;
         // Settings of a file count where it is, so that is where the command has to be typed.
         let has_settings = |folder: &Path| RealDisk.metadata_followed(&folder.join(SETTINGS_FILE)).is_ok();
@@ -97,7 +108,7 @@ impl Typed {
             true => path.to_owned(),
             false => self.seen(path),
         };
-        let mut words = vec!["hankweave".to_owned(), "run".to_owned()];
+        let mut words = vec!["hankweave".to_owned(), subcommand.to_owned()];
         let hank = place(&run.hank);
         if !matches!(hank.to_str(), Some("." | "./" | "")) {
             words.push(path_word(&hank));
@@ -115,7 +126,7 @@ impl Typed {
                 Change::Flag(name) | Change::Set(name, _) | Change::Without(name) => option.name == *name,
                 Change::ThrownAway => false,
             };
-            !changes.iter().any(is_it)
+            takes(&option.name) && !changes.iter().any(is_it)
         };
         let kept = run.options.iter().filter(changed);
         words.extend(kept.map(|option| match &option.value {
@@ -155,11 +166,6 @@ impl Typed {
             true => path.to_owned(),
             false => seen_from(&self.here, &self.run.folder.join(path)),
         }
-    }
-
-    /// The command that checks the hank.
-    pub(super) fn validate(&self) -> String {
-        in_folder("validate", &self.seen(&self.run.hank))
     }
 
     /// The command that plays the hank through without its agents, and touches nothing of what the run has.
@@ -406,6 +412,10 @@ mod tests {
         assert_eq!(
             typed.dry_run(),
             "hankweave run hank -e \"$(mktemp -d)\" --data 'my data' --max-cost 2.50 --agent scripted"
+        );
+        assert_eq!(
+            typed.validate(),
+            "hankweave validate hank -e work --data 'my data' --max-cost 2.50 --no-autostart"
         );
         assert_eq!(typed.command("thread"), "hankweave thread -e work");
     }

@@ -321,7 +321,18 @@ fn a_hint_before_anything_ran_works_too() {
 
     write_codon(&project, &json!({"continuationMode": "sideways"}));
     let wrong = run(&project, &RUN);
-    let validate = paste(&project, &hint(&wrong, 65));
+    let check = hint(&wrong, 65);
+    for option in [
+        " -e ",
+        " --data ",
+        " --prices ",
+        " --output",
+        " --max-cost 9.5",
+        " --max-time 900",
+    ] {
+        assert!(check.contains(option), "{option} is missing: {check}");
+    }
+    let validate = paste(&project, &check);
     validate.expect_code(1);
     assert!(validate.stdout.contains("continuationMode"), "{validate}");
 }

@@ -15,6 +15,7 @@ use self::view::CodonView;
 use super::args::{Global, ValidateArgs};
 use super::exit::Failure;
 use super::{config, prices};
+use crate::data::Data;
 use crate::driver::{DriverSet, ProcessHost};
 use crate::hank_files::{self, LoadedHank, missing_requirements};
 use crate::options::RunOptions;
@@ -28,8 +29,14 @@ use crate::world::environment::Environment;
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
     let mut loaded = hank_files::load(&args.hank).map_err(|error| super::run::hank_failure(&error))?;
     plan(&mut loaded, args)?;
-    let replaced = loaded.hank.as_ref().map(|hank| replaced(hank, &loaded.root));
-    loaded.problems.extend(replaced.into_iter().flatten());
+    let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
+    if let Some(hank) = &loaded.hank {
+        loaded.problems.extend(replaced(hank, &work));
+        let data = args.data.as_deref();
+        loaded
+            .problems
+            .extend(data.and_then(|data| unusable(hank, data, &work)));
+    }
     let missing = loaded.hank.as_ref().map(missing);
     loaded.problems.extend(missing.into_iter().flatten());
     let later = loaded.hank.as_ref().map(unsupported).unwrap_or_default();
@@ -70,16 +77,25 @@ fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a run in the folder of the hank would replace (HANK-13).
-fn replaced(hank: &Hank, root: &Path) -> Vec<Problem> {
-    let existing = copy_targets(hank).filter(|(_, to)| RealDisk.metadata(&root.join(to)).is_ok());
+/// What a run that works there would replace (HANK-13).
+fn replaced(hank: &Hank, work: &Path) -> Vec<Problem> {
+    let existing = copy_targets(hank).filter(|(_, to)| RealDisk.metadata(&work.join(to)).is_ok());
     existing
         .map(|(place, to)| {
-            let message =
-                format!("`{to}` exists in the folder of the hank; a run that works there replaces it");
+            let message = format!(
+                "`{to}` exists in `{}`; a run that works there replaces it",
+                work.display()
+            );
             Problem::warning(&hank.places, place, message)
         })
         .collect()
+}
+
+/// Why agents that work there could not be given the data.
+fn unusable(hank: &Hank, data: &Path, work: &Path) -> Option<Problem> {
+    let error = Data::find(&RealDisk, data, work).err()?;
+    let message = format!("--data: {}", crate::error::chain(&error));
+    Some(Problem::error(&hank.places, "", message))
 }
 
 /// What a run here would refuse to start without; the hank itself may be sound (HANK-4).
