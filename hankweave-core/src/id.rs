@@ -195,7 +195,7 @@ impl CheckpointSha {
     /// The first digits, enough for a person to recognise the checkpoint.
     #[must_use]
     pub fn short(&self) -> &str {
-        self.0.get(..10).unwrap_or(&self.0)
+        self.0.get(..12).unwrap_or(&self.0)
     }
 
     /// Whether there is nothing but white space, so that it cannot name a commit.

@@ -11,7 +11,8 @@ use super::keys::{self, Keys, Pressed};
 use super::words::{self, Typed};
 use super::{command_failure, connect_failure, ended_failure, is_interactive, runtime};
 use crate::cli::args::{AttachArgs, Global};
-use crate::cli::exit::Failure;
+use crate::cli::checkpoints;
+use crate::cli::exit::{Failure, FailureKind};
 use crate::cli::typed::Typed as About;
 use crate::client::{Client, Commands, Endpoint, Message, Options, Target};
 use crate::report::Report;
@@ -165,9 +166,19 @@ async fn list(
 async fn obey(commands: &Commands, typed: Option<&About>) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        match words::read(&line) {
+        let read = match words::read(&line) {
+            Typed::BackTo(prefix) => match full_name(typed, prefix).await {
+                Ok(sha) => words::back_to(sha),
+                Err(failure) => {
+                    tell(failure.text());
+                    continue;
+                }
+            },
+            read => read,
+        };
+        match read {
             Typed::Nothing => {}
-            Typed::Unknown => tell(format!("commands: {}\n", words::HELP)),
+            Typed::Unknown | Typed::BackTo(_) => tell(format!("commands: {}\n", words::HELP)),
             Typed::Detach => return,
             Typed::Command(command) => send(commands, command, typed).await,
             Typed::Careful(command) => {
@@ -178,6 +189,17 @@ async fn obey(commands: &Commands, typed: Option<&About>) {
         }
     }
     std::future::pending().await
+}
+
+/// The whole name of a checkpoint of a run whose directory is known.
+async fn full_name(typed: Option<&About>, prefix: String) -> Result<String, Failure> {
+    let Some(typed) = typed else {
+        let message = format!("`{prefix}` is too short to name a checkpoint to a run elsewhere");
+        return Err(Failure::new(FailureKind::Input, message).hint("12 digits are enough"));
+    };
+    let execution = typed.execution().to_owned();
+    let find = move || checkpoints::full_name(&execution, &prefix).map(|sha| sha.to_string());
+    Blocking::Threads.run(find).await
 }
 
 /// Asks once more before files change.

@@ -6,6 +6,9 @@ use hankweave_core::wire::{Answer, Command, Outcome, Point, ShaPrefix};
 pub(super) const HELP: &str = "next | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
                                rollback codon ID | quit (ends the run) | detach";
 
+/// Digits of a whole SHA.
+const LONGEST_SHA: usize = 64;
+
 /// A line that was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Typed {
@@ -13,6 +16,8 @@ pub(super) enum Typed {
     Command(Command),
     /// A command that changes the files: it is asked once more.
     Careful(Command),
+    /// Back to the checkpoint that begins like this; for the run that is too short.
+    BackTo(String),
     Detach,
     Unknown,
 }
@@ -39,16 +44,23 @@ pub(super) fn read(line: &str) -> Typed {
             }),
             Err(_) => Typed::Unknown,
         },
-        ["rollback", sha] => match ShaPrefix::new(sha.to_ascii_lowercase()) {
-            Some(checkpoint_sha) => Typed::Careful(Command::RollbackToCheckpoint {
-                checkpoint_sha,
-                auto_restart,
-            }),
-            None => Typed::Unknown,
-        },
+        ["rollback", sha] if sha.len() <= LONGEST_SHA && sha.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            back_to(sha.to_ascii_lowercase())
+        }
         ["quit"] => Typed::Command(Command::ServerShutdown { reason: None }),
         ["detach"] => Typed::Detach,
         _ => Typed::Unknown,
+    }
+}
+
+/// Back to a checkpoint.
+pub(super) fn back_to(sha: String) -> Typed {
+    match ShaPrefix::new(sha.clone()) {
+        Some(checkpoint_sha) => Typed::Careful(Command::RollbackToCheckpoint {
+            checkpoint_sha,
+            auto_restart: false,
+        }),
+        None => Typed::BackTo(sha),
     }
 }
 
@@ -126,6 +138,7 @@ mod tests {
             assert!(matches!(read(careful), Typed::Careful(_)), "{careful}");
         }
         assert_eq!(read("start a --skip-rig"), start("a", true));
+        assert_eq!(read("rollback 01AB"), Typed::BackTo("01ab".to_owned()));
         assert_eq!((read(""), read("detach")), (Typed::Nothing, Typed::Detach));
         for unknown in [
             "start ../x",
@@ -133,7 +146,7 @@ mod tests {
             "help",
             "nexte",
             "rollback",
-            "rollback 0123",
+            "rollback main",
             "rollback codon ../x",
         ] {
             assert_eq!(read(unknown), Typed::Unknown, "{unknown}");
