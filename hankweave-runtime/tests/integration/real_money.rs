@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hankweave_testing::{Finished, ModelServer, Served, TestProject};
+use hankweave_testing::{Finished, ModelServer, Running, Served, TestProject};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -250,4 +250,70 @@ fn a_skipped_codon_keeps_what_it_cost() {
     let told: Vec<Value> = told.map(|line| serde_json::from_str(line).unwrap()).collect();
     // 300 and 400 tokens in, 4,000 and 70 out.
     assert_eq!(told[0]["data"]["cost"], 0.06315, "{finished}");
+}
+
+/// An answer that does one step of the work, and is cheap.
+fn step(number: usize) -> Value {
+    json!({"text": format!("Step {number}."), "usage": {"input": 100, "output": 50},
+        "tools": [{"op": "bash", "command": format!("echo {number} >> steps.txt"), "description": "Step"}]})
+}
+
+/// An answer of so many tokens, and then a tool that never ends. The file tells that it has begun.
+fn hold(file: &str, output: u64) -> Value {
+    json!({"text": "I wait.", "usage": {"input": 100, "output": output},
+        "tools": [{"op": "bash", "command": format!("touch {file}; tail -f /dev/null"), "description": "Wait", "timeout": 300_000}]})
+}
+
+/// Starts a run and waits until its agent holds.
+#[track_caller]
+fn until(project: &TestProject, arguments: &[&str], file: &str) -> Running {
+    let running = project.start(["run", "--headless"].iter().chain(arguments));
+    let deadline = Instant::now() + DEADLINE;
+    while !project.directory().join(file).exists() {
+        assert!(Instant::now() < deadline, "{file} did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    running
+}
+
+// Every way to end before the work is done, one after the other: a ceiling, a signal, `stop`, a crash.
+#[test]
+fn a_codon_that_is_paused_stopped_and_killed_goes_on_in_one_session_and_costs_what_was_served() {
+    let holds = [("ceiling", 4_000), ("signal", 50), ("stop", 50), ("crash", 50)];
+    let turns = holds.iter().enumerate();
+    let turns = turns.flat_map(|(number, (file, output))| [step(number), hold(file, *output)]);
+    let turns: Vec<Value> = turns.chain([step(holds.len()), end()]).collect();
+    let Some((project, server)) = stage("", json!({"turns": turns})) else {
+        return;
+    };
+    project.write_hank(&hank(&server, &json!({})));
+
+    let paused = project.run(["run", "--headless", "--max-cost", "0.03"]);
+    paused.expect_code(3);
+    let running = until(&project, &["--max-cost", "5"], "signal");
+    running.signal(Signal::TERM);
+    running.finish_within(DEADLINE).expect_code(143);
+    let running = until(&project, &["--recover", "session"], "stop");
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(DEADLINE).expect_code(3);
+    until(&project, &["--recover", "session"], "crash").kill();
+    let done = project.run(["run", "--headless", "--recover", "session"]);
+    done.expect_code(0);
+    assert_eq!(project.left_behind(), []);
+
+    let steps = std::fs::read_to_string(project.directory().join("steps.txt")).unwrap();
+    assert_eq!(steps, "0\n1\n2\n3\n4\n", "every step is done once");
+    let state = project.state(&project.directory());
+    let runs = state["runs"].as_array().unwrap();
+    let mut sessions: Vec<&Value> = runs
+        .iter()
+        .flat_map(|run| run["codons"].as_array().unwrap())
+        .map(|record| &record["claudeSessionId"])
+        .collect();
+    assert_eq!(sessions.len(), 5, "{state:#}");
+    sessions.dedup();
+    assert!(sessions.len() == 1 && sessions[0].is_string(), "{sessions:?}");
+    // Every answer was whole; after the crash nobody can be sure of that, which is why that part is told as a lower bound.
+    let served = server.served();
+    assert_eq!(recorded(&project), (sum(served.iter()), true), "{served:#?}");
 }
