@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hankweave_core::document::{HankweaveState, KnownCheckpoints};
 use hankweave_core::id::RunId;
@@ -295,7 +296,7 @@ impl Hankweave {
                 shutdown: shutdown.clone(),
             })
         };
-        let address = self.address();
+        let address = self.bound.as_ref().map(Bound::from_here);
         let server = self.bound.map(start);
         let surroundings = Surroundings {
             server: address,
@@ -313,7 +314,6 @@ impl Hankweave {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use futures_util::FutureExt;
     use futures_util::future::{BoxFuture, ready};

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use super::{LOCK_FILE, LockWorld};
 use crate::world::disk::Disk;
 use crate::world::identity::Identity;
-use crate::world::net::from_here;
 
 /// Largest information file that is read, in bytes.
 pub(super) const MAX_BYTES: u64 = 64 * 1024;
@@ -32,7 +31,7 @@ pub struct LockRecord {
     /// The port of the server, once it listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Where it listens, unless that is the loopback.
+    /// Where clients on this machine reach it, unless that is 127.0.0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
     /// The run in progress, if there is one.
@@ -64,7 +63,7 @@ impl LockRecord {
     #[must_use]
     pub fn reachable(&self) -> Option<SocketAddr> {
         let address = self.address.unwrap_or(Ipv4Addr::LOCALHOST.into());
-        Some(from_here(SocketAddr::new(address, self.port?)))
+        Some(SocketAddr::new(address, self.port?))
     }
 
     fn is_live(&self, identity: &dyn Identity) -> bool {

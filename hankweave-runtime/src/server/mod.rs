@@ -33,7 +33,7 @@ mod token;
 mod wire;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +57,7 @@ use crate::runner::Commander;
 use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
 use crate::world::World;
-use crate::world::net::{Listener, from_here};
+use crate::world::net::Listener;
 
 pub use limits::Limits;
 pub use origin::Origin;
@@ -220,9 +220,20 @@ impl Bound {
         self.listener.address()
     }
 
+    /// Where clients on this machine reach it: what listens everywhere is on the loopback as well.
+    pub(crate) fn from_here(&self) -> SocketAddr {
+        let address = self.address();
+        let host = match address.ip() {
+            IpAddr::V4(host) if host.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(host) if host.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            host => host,
+        };
+        SocketAddr::new(host, address.port())
+    }
+
     /// The address of the page, which shows nothing without a token.
     pub(crate) fn page_address(&self) -> String {
-        format!("http://{}/", from_here(self.address()))
+        format!("http://{}/", self.from_here())
     }
 
     /// The address of the page with the token for reading, where browsers keep it to themselves.

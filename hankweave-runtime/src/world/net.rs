@@ -5,7 +5,7 @@ mod memory;
 
 use std::fmt::Debug;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -44,17 +44,6 @@ pub trait Listener: Send + Debug {
 pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin + Debug {
     /// The address of ours that the client has reached.
     fn local_address(&self) -> IpAddr;
-}
-
-/// Where a server is reached from this machine: one that listens everywhere is on the loopback as well.
-#[must_use]
-pub fn from_here(address: SocketAddr) -> SocketAddr {
-    let here = match address.ip() {
-        IpAddr::V4(host) if host.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(host) if host.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        host => host,
-    };
-    SocketAddr::new(here, address.port())
 }
 
 /// The network of the operating system.
