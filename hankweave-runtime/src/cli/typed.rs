@@ -181,6 +181,7 @@ impl Typed {
     }
 
     /// The execution directory.
+    #[cfg(feature = "client")]
     pub(super) fn execution(&self) -> &Path {
         &self.execution
     }
