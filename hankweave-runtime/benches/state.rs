@@ -264,6 +264,7 @@ fn journal_lines(waiting: usize, event: &StateEvent) -> Batch {
         run_count: 2,
         total_cost: Usd::from_micros(1_000_001),
         current_run_cost: Usd::from_micros(1_000_001),
+        total_spend: Some(Usd::from_micros(1_000_001)),
     };
     let entries = numbers(waiting).map(|seq| JournalEntry {
         seq,

@@ -109,6 +109,7 @@ mod tests {
             cache_creation_tokens: 0,
             cache_read_tokens: 0,
             total_cost: Usd::from_micros(cost),
+            cost_is_lower_bound: None,
             model_id: None,
         };
         let mut costs = Costs::default();

@@ -47,7 +47,7 @@ pub struct ClaudeDecoder {
     written: HashMap<Option<String>, (String, String)>,
     /// A request was sent, and its answer has not begun.
     asking: bool,
-    /// A request was given up before its answer had begun; what it cost nobody tells.
+    /// The connection of a request was lost, or the request was broken off, before the beginning of its answer was told; what it cost nobody tells.
     given_up: bool,
     /// A conversation was summed up, which costs and is told by a result only.
     summed_up: bool,
@@ -192,8 +192,12 @@ impl ClaudeDecoder {
 
     fn totals(&self) -> UsageTotals {
         let mut totals = self.usage.totals();
-        totals.lower_bound |= self.asking || self.given_up || self.summed_up;
+        totals.lower_bound = self.is_lower_bound();
         totals
+    }
+
+    fn is_lower_bound(&self) -> bool {
+        self.asking || self.given_up || self.summed_up || self.usage.is_lower_bound()
     }
 
     /// Neither the exit code nor the result decides alone (AGENT-3).
@@ -265,13 +269,18 @@ impl ClaudeDecoder {
                 None
             }
             "compact_boundary" => Some(AgentEvent::Compacted),
-            "api_retry" => Some(AgentEvent::Retrying {
-                attempt: count(line, "attempt"),
-                max_retries: line.field("max_retries").and_then(whole_number),
-                delay_ms: line.field("retry_delay_ms").and_then(whole_number),
-                status: status(line, "error_status"),
-                error: text(line, "error").map(Cow::into_owned),
-            }),
+            "api_retry" => {
+                let status = status(line, "error_status");
+                // Whoever answers with a status serves nothing; a connection that is lost may have carried half an answer.
+                self.given_up |= status.is_none();
+                Some(AgentEvent::Retrying {
+                    attempt: count(line, "attempt"),
+                    max_retries: line.field("max_retries").and_then(whole_number),
+                    delay_ms: line.field("retry_delay_ms").and_then(whole_number),
+                    status,
+                    error: text(line, "error").map(Cow::into_owned),
+                })
+            }
             _ => None,
         }
     }
@@ -301,7 +310,12 @@ impl ClaudeDecoder {
                 Statement::Rough
             };
             if let (Some(id), Some(model)) = (id.as_str(), model.as_str()) {
-                events.extend(self.message_usage(&id, &model, billed(usage), word, parent));
+                let billed = billed(usage);
+                // An answer that comes whole is asked for when the one that was to come in pieces has broken off.
+                let whole = parent.is_none() && word == Statement::Final && !billed.is_nothing();
+                self.given_up |= self.asking && whole;
+                self.asking &= !whole;
+                events.extend(self.message_usage(&id, &model, billed, word, parent));
             }
         }
     }
@@ -396,6 +410,7 @@ impl ClaudeDecoder {
             usage: counted.usage,
             added: counted.added,
             is_new: counted.is_new,
+            is_lower_bound: self.is_lower_bound(),
             parent_tool_use_id: parent.map(str::to_owned),
         }))
     }
@@ -429,13 +444,16 @@ impl ClaudeDecoder {
 
     fn result(&mut self, line: Json<'_>) -> AgentResult {
         self.usage.result(self.reported_usage(line));
-        let aborted = text(line, "terminal_reason").is_some_and(|reason| reason.starts_with("aborted"));
-        self.given_up |= self.asking && aborted;
+        let terminal_reason = text(line, "terminal_reason").map(Cow::into_owned);
+        let error_status = status(line, "api_error_status");
+        let lost = terminal_reason.as_deref().is_some_and(|reason| {
+            reason.starts_with("aborted") || (reason == "api_error" && error_status.is_none())
+        });
+        self.given_up |= self.asking && lost;
         (self.asking, self.summed_up, self.helped) = (false, false, false);
         self.written.clear();
         let said = result_text(line);
         let success = !flag(line, "is_error");
-        let terminal_reason = text(line, "terminal_reason").map(Cow::into_owned);
         let result = AgentResult {
             success,
             context_exceeded: !success
@@ -445,7 +463,7 @@ impl ClaudeDecoder {
             budget_exhausted: !success
                 && (terminal_reason.as_deref() == Some("budget_exhausted")
                     || text(line, "subtype").as_deref() == Some("error_max_budget_usd")),
-            error_status: status(line, "api_error_status"),
+            error_status,
             terminal_reason,
             usage: self.totals(),
             permission_denials: objects(line.field("permission_denials"))
@@ -872,12 +890,14 @@ mod tests {
     fn a_message_that_is_told_in_pieces_is_known_when_it_has_ended() {
         let mut decoder = ClaudeDecoder::new(false);
         decoder.line(INIT);
-        decoder.line(BEGIN);
+        let begun = decoder.line(BEGIN);
+        assert!(matches!(&begun[..], [AgentEvent::Usage(begun)] if begun.is_lower_bound));
         assert_eq!(decoder.line(BLOCK), []);
         let [AgentEvent::Usage(end)] = &decoder.line(END)[..] else {
             panic!("the end of the message is told");
         };
         assert_eq!((end.is_new, end.added.tokens.output_tokens), (false, 3_999));
+        assert!(!end.is_lower_bound);
         let outcome = decoder.finish(ProcessExit::Signaled(9), EndedBy::Itself, String::new(), 0);
         let usage = outcome.usage;
         assert_eq!(
@@ -937,11 +957,32 @@ mod tests {
             END,
             &result("aborted_tools")
         ]));
-        assert!(!lower_bound(&[INIT, asking, &result("api_error")]));
+        assert!(lower_bound(&[INIT, asking, &result("api_error")]));
+        assert!(!lower_bound(&[INIT, asking, &result("blocking_limit")]));
+        let refused = result("api_error").replace("is_error", r#"api_error_status":500,"is_error"#);
+        assert!(!lower_bound(&[INIT, asking, &refused]));
         // A program that tells no pieces never tells the output of a message.
         assert!(lower_bound(&[INIT, BLOCK]));
         let ended = BLOCK.replace(r#""stop_reason":null"#, r#""stop_reason":"end_turn""#);
         assert!(!lower_bound(&[INIT, &ended]));
+    }
+
+    /// As claude 2.1.329 and 2.1.330 print it when a connection breaks off in the middle of an answer.
+    // covers: AGENT-8
+    #[test]
+    fn an_answer_that_was_asked_for_again_may_have_cost_twice() {
+        let asking = r#"{"type":"system","subtype":"status","status":"requesting"}"#;
+        let retry = |status: &str| {
+            format!(
+                r#"{{"type":"system","subtype":"api_retry","attempt":1,"error_status":{status},"error":"unknown"}}"#
+            )
+        };
+        let whole = BLOCK.replace(r#""stop_reason":null"#, r#""stop_reason":"end_turn""#);
+        let lower_bound = |lines: &[&str]| run(lines, ProcessExit::Exited(0)).usage.lower_bound;
+        assert!(lower_bound(&[INIT, asking, &retry("null"), BEGIN, END, OK]));
+        assert!(!lower_bound(&[INIT, asking, &retry("529"), BEGIN, END, OK]));
+        assert!(lower_bound(&[INIT, asking, &whole, OK]));
+        assert!(!lower_bound(&[INIT, asking, BEGIN, &whole, END, OK]));
     }
 
     // covers: AGENT-5

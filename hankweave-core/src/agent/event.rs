@@ -118,6 +118,8 @@ pub struct MessageUsage {
     pub added: ModelUsage,
     /// Whether the message is told for the first time.
     pub is_new: bool,
+    /// Whether the process has used more until now than it has told: this message is being written, or another was cut off.
+    pub is_lower_bound: bool,
     /// See [`AgentEvent`].
     pub parent_tool_use_id: Option<String>,
 }

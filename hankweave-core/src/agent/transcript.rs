@@ -4,6 +4,7 @@
 //! killed (AGENT-8). It holds the whole session, so a process that resumed one counts what is younger than itself.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::claude::{billed, model_usages};
 use super::json::{Json, Tape};
@@ -19,6 +20,7 @@ const MOST_REQUESTS: usize = 1 << 16;
 pub struct Transcript {
     /// Nothing older counts.
     since: Option<Timestamp>,
+    prices: Arc<Prices>,
     tape: Tape,
     answers: Vec<Answer>,
     /// Requests whose answer was not found yet.
@@ -44,12 +46,20 @@ impl Transcript {
     pub fn new(since: Option<Timestamp>) -> Self {
         Self {
             since,
+            prices: Prices::listed(),
             tape: Tape::default(),
             answers: Vec::new(),
             asked: HashSet::new(),
             stated: None,
             cut_short: false,
         }
+    }
+
+    /// The same with other prices than those of the list.
+    #[must_use]
+    pub fn priced_by(mut self, prices: Arc<Prices>) -> Self {
+        self.prices = prices;
+        self
     }
 
     /// Notes that there is more, which is not read.
@@ -86,7 +96,7 @@ impl Transcript {
             }
             // It has no time, and counts the whole session.
             Some("cost-state") if self.since.is_none() => {
-                self.stated = models.map(|models| model_usages(models, &Prices::listed()))
+                self.stated = models.map(|models| model_usages(models, &self.prices))
             }
             Some("assistant") => {
                 if let Some(answer) = message.and_then(answer) {

@@ -9,6 +9,8 @@ use crate::codon::BudgetExceeded;
 use crate::cost::Usd;
 use crate::document::{HankweaveState, PlanEntry};
 use crate::hank::{CodonConfig, ContainerBudget, Hank, HankItem, LoopConfig, OnExceeded};
+use crate::id::{CodonId, SessionId};
+use crate::thread::ExecutionThread;
 
 /// The limits of one execution of a codon; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,6 +39,19 @@ pub struct OfTheWhole {
 }
 
 impl Limits {
+    /// What is left of them for the codon `id` of `thread` that goes on in `session`: what it has written there counts. One that begins anew has
+    /// all its tokens again.
+    #[must_use]
+    pub fn going_on(mut self, thread: &ExecutionThread, id: &CodonId, session: &SessionId) -> Self {
+        let codons = thread.codons.iter().map(|entry| &entry.codon);
+        let written = codons
+            .filter(|codon| codon.codon_id() == id && codon.claude_session_id() == Some(session))
+            .map(|codon| codon.agent_tokens().output_tokens)
+            .fold(0, u64::saturating_add);
+        self.output_tokens = self.output_tokens.map(|most| most.saturating_sub(written));
+        self
+    }
+
     /// Whether this limit is what the whole had left.
     #[must_use]
     pub fn is_of_the_whole(&self, exceeded: &BudgetExceeded) -> bool {

@@ -232,8 +232,14 @@ impl ProcessUsage {
     pub fn totals(&self) -> UsageTotals {
         let mut totals = self.settled.clone();
         totals.merge(&self.unsettled);
-        totals.lower_bound |= !self.open.is_empty();
+        totals.lower_bound = self.is_lower_bound();
         totals
+    }
+
+    /// Whether more was used than the totals hold.
+    #[must_use]
+    pub fn is_lower_bound(&self) -> bool {
+        self.settled.lower_bound || self.unsettled.lower_bound || !self.open.is_empty()
     }
 }
 

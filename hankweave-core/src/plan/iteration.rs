@@ -67,8 +67,8 @@ pub fn iteration_end(
         });
     let (mut cost, mut tokens, mut duration) = (Usd::ZERO, TokenUsage::ZERO, Duration::ZERO);
     for codon in codons {
-        cost += codon.codon_cost();
-        tokens += codon.codon_tokens();
+        cost += codon.agent_cost();
+        tokens += codon.agent_tokens();
         duration += codon.duration().unwrap_or_default();
     }
     Some(IterationEnd {

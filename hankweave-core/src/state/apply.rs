@@ -79,6 +79,10 @@ pub struct Applied {
     pub cost_before: Usd,
     /// Their cost after it.
     pub cost_after: Usd,
+    /// What was spent for them before the event.
+    pub spend_before: Usd,
+    /// What was spent for them after it.
+    pub spend_after: Usd,
     /// Whether those codons belong to the run that was current before the event.
     pub in_current_run: bool,
     /// Whether a run or a codon changed its state, so that the snapshot on disk is due.
@@ -89,6 +93,8 @@ impl Applied {
     const NOTHING: Self = Self {
         cost_before: Usd::ZERO,
         cost_after: Usd::ZERO,
+        spend_before: Usd::ZERO,
+        spend_after: Usd::ZERO,
         in_current_run: false,
         transition: false,
     };
@@ -380,6 +386,8 @@ impl Reducer<'_> {
         let applied = Applied {
             cost_before: codon.codon_cost(),
             cost_after: changed.codon_cost(),
+            spend_before: codon.spend(),
+            spend_after: changed.spend(),
             in_current_run: self.is_current(place.run),
             transition: true,
         };
@@ -404,6 +412,7 @@ impl Reducer<'_> {
     ) -> Result<Applied, Rejected> {
         self.must_work(place, "costs")?;
         let in_current_run = self.is_current(place.run);
+        let spend_before = self.codon(place).spend();
         let (cost, tokens) = match self.codon_mut(place) {
             CodonExecution::Running(codon) => (&mut codon.current_cost, &mut codon.current_tokens.usage),
             CodonExecution::CompletingSentinels(codon) => {
@@ -413,9 +422,12 @@ impl Reducer<'_> {
         };
         let cost_before = *cost;
         (*cost, *tokens) = change(*cost, *tokens);
+        let cost_after = *cost;
         Ok(Applied {
             cost_before,
-            cost_after: *cost,
+            cost_after,
+            spend_before,
+            spend_after: self.codon(place).spend(),
             in_current_run,
             transition: false,
         })
@@ -448,6 +460,7 @@ impl Reducer<'_> {
         if matches!(self.codon(place), CodonExecution::Preparing(_)) || self.codon(place).is_terminal() {
             return Err(not_working(self.codon(place), "sentinels"));
         }
+        let spend_before = self.codon(place).spend();
         let sentinels = match self.codon_mut(place) {
             CodonExecution::Starting(codon) => &mut codon.sentinels,
             CodonExecution::Initializing(codon) => &mut codon.sentinels,
@@ -456,7 +469,11 @@ impl Reducer<'_> {
             other => return Err(not_working(other, "sentinels")),
         };
         sentinels.replace(states.to_vec(), total_cost);
-        Ok(Applied::NOTHING)
+        Ok(Applied {
+            spend_before,
+            spend_after: self.codon(place).spend(),
+            ..Applied::NOTHING
+        })
     }
 
     /// A checkpoint of a codon that has ended is in its record already, or comes with the transition that ends it; its event then changes nothing (STATE-30).

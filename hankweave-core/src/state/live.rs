@@ -20,10 +20,12 @@ pub struct LiveState {
 /// The cost figures that go out with every state event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// All codons of all runs.
+    /// All codons of all runs; skipped ones count nothing.
     pub total: Usd,
     /// The codons of the current run; zero when there is none.
     pub current_run: Usd,
+    /// What was spent in all runs, skipped codons and sentinels included.
+    pub spend: Usd,
 }
 
 impl LiveState {
@@ -33,6 +35,7 @@ impl LiveState {
         let totals = Totals {
             total: document.total_cost(),
             current_run: document.current_run().map_or(Usd::ZERO, RunRecord::codon_cost),
+            spend: document.total_spend(),
         };
         let index = Index::of(&document);
         Self {
@@ -84,6 +87,7 @@ impl LiveState {
     pub fn apply_event(&mut self, event: &StateEvent, at: Timestamp) -> Result<Applied, Rejected> {
         let applied = apply_event(&mut self.document, &mut self.index, event, at)?;
         self.totals.total = self.totals.total.saturating_sub(applied.cost_before) + applied.cost_after;
+        self.totals.spend = self.totals.spend.saturating_sub(applied.spend_before) + applied.spend_after;
         if event.tells_costs() || applied.cost_before != applied.cost_after {
             self.costs_updated = Some(at);
         }

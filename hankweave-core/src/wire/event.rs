@@ -180,8 +180,11 @@ pub enum Event {
         cache_creation_tokens: u64,
         /// Tokens read from the cache.
         cache_read_tokens: u64,
-        /// In US dollars.
+        /// What the codon has cost so far, in US dollars.
         total_cost: Usd,
+        /// It has cost more, and nobody knows yet how much.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_is_lower_bound: Option<bool>,
         /// The model, when it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model_id: Option<String>,
@@ -340,8 +343,11 @@ pub enum Event {
         completed_codons: Vec<Arc<CodonExecution>>,
         /// The files that checkpoints hold.
         file_tree: Vec<FileNode>,
-        /// All codons of all runs, in US dollars.
+        /// All codons of all runs, in US dollars; skipped ones count nothing.
         total_cost: Usd,
+        /// What was spent in all runs, in US dollars, skipped codons and sentinels included; older journals do not tell it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total_spend: Option<Usd>,
         /// How long the codons of the thread took, in milliseconds.
         total_time: u64,
         /// Whether the files have been taken back and no run has taken that up yet.
@@ -485,10 +491,13 @@ pub struct CurrentFigures {
     pub current_run_id: Option<RunId>,
     /// How many runs are recorded.
     pub run_count: usize,
-    /// All codons of all runs, in US dollars.
+    /// All codons of all runs, in US dollars; skipped ones count nothing.
     pub total_cost: Usd,
-    /// The codons of the current run, in US dollars.
+    /// The codons of the current run, in US dollars; skipped ones count nothing.
     pub current_run_cost: Usd,
+    /// What was spent in all runs, in US dollars, skipped codons and sentinels included; older journals do not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_spend: Option<Usd>,
 }
 
 /// What the agent did.
@@ -681,6 +690,7 @@ impl CurrentFigures {
             run_count: document.runs.len(),
             total_cost: totals.total,
             current_run_cost: totals.current_run,
+            total_spend: Some(totals.spend),
         }
     }
 }

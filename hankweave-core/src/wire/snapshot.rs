@@ -25,6 +25,7 @@ impl Event {
             completed_codons: ended.clone().take(MAX_SNAPSHOT_CODONS).cloned().collect(),
             file_tree,
             total_cost: state.total_cost(),
+            total_spend: Some(state.total_spend()),
             total_time: ended.filter_map(duration).sum(),
             is_rolling_back: state.pending_rollback.is_some(),
         }

@@ -7,7 +7,7 @@ use hankweave_core::codon::{BudgetExceeded, CodonStatus};
 use hankweave_core::cost::{ModelUsage, TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{Hank, OnExceeded, parse};
-use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::id::{CodonId, RunId, SessionId};
 use hankweave_core::plan::{Decision, decide, initial_plan};
 use hankweave_core::testing::{Ending, Story};
 use hankweave_core::thread;
@@ -373,6 +373,33 @@ fn token_limits_are_those_of_the_codon_for_every_execution() {
     let story = spends(begun(&hank), "a", 1.0, CodonStatus::Failed);
     let found = ask(&story, &hank, "a");
     assert_eq!((found.output_tokens, found.context_tokens), (Some(7), Some(9)));
+}
+
+// What goes on in its session is the same execution.
+// covers: HANK-36
+#[test]
+fn what_was_written_in_a_session_counts_when_the_codon_goes_on_there() {
+    let hank = hank(&Value::Null, &[codon("a", &json!({"maxOutputTokens": 7}))]);
+    let story = begun(&hank).codon("a", Ending::Open(CodonStatus::Running));
+    let costs = StateEvent::CostsUpdated {
+        run_id: story.state().current_run_id.clone().unwrap(),
+        codon_id: CodonId::new("a").unwrap(),
+        cost: usd(1.0),
+        tokens: TokenUsage {
+            output_tokens: 5,
+            ..TokenUsage::ZERO
+        },
+    };
+    let story = story.tell(costs);
+    let told = thread::build(story.state(), None, None);
+    let left = |id: &str, session: &SessionId| {
+        let found = ask(&story, &hank, "a").going_on(&told, &CodonId::new(id).unwrap(), session);
+        found.output_tokens
+    };
+    let session = told.codons[0].codon.claude_session_id().unwrap();
+    assert_eq!(left("a", session), Some(2));
+    assert_eq!(left("another", session), Some(7));
+    assert_eq!(left("a", &SessionId::new("another").unwrap()), Some(7));
 }
 
 // covers: HANK-38

@@ -51,6 +51,7 @@ impl Stage {
         self.try_play(event).unwrap();
         let document = self.live.document();
         assert_eq!(self.live.totals().total, document.total_cost());
+        assert_eq!(self.live.totals().spend, document.total_spend());
         let current = document
             .current_run()
             .map(|run| run.codon_cost())

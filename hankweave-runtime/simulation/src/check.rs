@@ -225,15 +225,15 @@ impl Records {
             .rev()
             .find_map(|line| match &line.entry.event {
                 Event::StateTransition { resulting_state, .. } => {
-                    Some((line.entry.seq, resulting_state.total_cost))
+                    Some((line.entry.seq, resulting_state.total_spend?))
                 }
                 _ => None,
             });
         let behind = |seq: u64| self.log.iter().any(|logged| logged.seq > seq);
         match newest {
-            Some((seq, told)) if told != self.state.total_cost() && !behind(seq) => Err(format!(
+            Some((seq, told)) if told != self.state.total_spend() && !behind(seq) => Err(format!(
                 "P7: number {seq} told of {told}, and {} are recorded",
-                self.state.total_cost()
+                self.state.total_spend()
             )),
             _ => Ok(()),
         }

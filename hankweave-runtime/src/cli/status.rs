@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, Whole};
-use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide};
@@ -214,7 +214,10 @@ impl Look<'_> {
                 let goes_on = format!("keeps the files and lets {id} go on in its session");
                 offer(typed.run_with(&[Change::Set("recover", "session")]), &goes_on);
             }
-            offer(typed.run(), self.way_back());
+            offer(
+                typed.run(),
+                &format!("goes back to the last success and runs {id} again"),
+            );
             let again = format!("keeps the files and runs {id} again from its beginning");
             offer(typed.run_with(&[Change::Set("recover", "crash-point")]), &again);
         } else if let Some(next) = thread.next_codon_id.as_ref().filter(|_| self.is_stopped()) {
@@ -224,7 +227,7 @@ impl Look<'_> {
             }
             offer(
                 typed.run(),
-                &format!("{}, unless `onFailure` says otherwise", self.way_back()),
+                "goes back to the last success and on from there, unless `onFailure` says otherwise",
             );
             let again = format!("keeps the files and runs {next} again from its beginning");
             offer(typed.run_with(&[Change::Set("recover", "crash-point")]), &again);
@@ -234,7 +237,7 @@ impl Look<'_> {
             let id = failed.codon_id();
             offer(
                 typed.run(),
-                &format!("{}, unless `onFailure` says otherwise", self.way_back()),
+                "goes back to the last success and on from there, unless `onFailure` says otherwise",
             );
             offer(
                 typed.run_with(&[Change::Set("recover", "crash-point")]),
@@ -271,15 +274,6 @@ impl Look<'_> {
     /// Whether the newest codon was stopped with its run, so that somebody may choose where it goes on.
     fn is_stopped(&self) -> bool {
         self.thread.interruption().is_some_and(|by| !by.is_pause())
-    }
-
-    /// What a run does that nobody told where to go on, in words that promise no success where there was none.
-    fn way_back(&self) -> &'static str {
-        let mut codons = self.thread.codons.iter();
-        match codons.any(|entry| entry.codon.status() == CodonStatus::Completed) {
-            true => "goes back to the last success and on from there",
-            false => "takes the files back and begins again, for nothing has completed yet",
-        }
     }
 
     /// The retry that a live run waits for.

@@ -19,12 +19,9 @@ pub(super) async fn answer(
     grace: Duration,
 ) -> Infallible {
     shutdown.requested().await;
-    // Who forces from the start leaves nothing any time.
-    if !shutdown.force_token().is_cancelled() {
-        let (first, voice) = (heard(shutdown.cause(), &manager.snapshot(), grace), aside.clone());
-        // Whoever does not read it must keep nothing waiting.
-        Blocking::Threads.run(move || voice.say(&first)).await;
-    }
+    let (first, voice) = (heard(shutdown.cause(), &manager.snapshot(), grace), aside.clone());
+    // Whoever does not read it must keep nothing waiting.
+    Blocking::Threads.run(move || voice.say(&first)).await;
     shutdown.force_token().cancelled().await;
     Blocking::Threads
         .run(move || aside.say("stopping: what still runs is ended now"))

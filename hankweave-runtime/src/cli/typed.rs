@@ -181,7 +181,6 @@ impl Typed {
     }
 
     /// The execution directory.
-    #[cfg(feature = "client")]
     pub(super) fn execution(&self) -> &Path {
         &self.execution
     }

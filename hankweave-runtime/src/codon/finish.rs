@@ -132,19 +132,20 @@ pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Runni
         lower_bound,
         ..
     } = exit.usage;
-    codon.cost_is_lower_bound.store(lower_bound, Ordering::Relaxed);
-    if (running.current_cost, running.current_tokens.usage) == (cost, tokens) {
+    let told_as_lower_bound = codon.cost_is_lower_bound.swap(lower_bound, Ordering::Relaxed);
+    if (running.current_cost, running.current_tokens.usage) != (cost, tokens) {
+        running.set_current_cost(cost);
+        running.set_current_tokens(tokens.into());
+        let final_cost = StateEvent::CodonFinalCostSet {
+            run_id: codon.run.run_id.clone(),
+            codon_id: codon.entry.codon_id.clone(),
+            final_cost: cost,
+            final_tokens: tokens,
+        };
+        drop(codon.run.transition(final_cost).await);
+    } else if told_as_lower_bound == lower_bound {
         return;
     }
-    running.set_current_cost(cost);
-    running.set_current_tokens(tokens.into());
-    let final_cost = StateEvent::CodonFinalCostSet {
-        run_id: codon.run.run_id.clone(),
-        codon_id: codon.entry.codon_id.clone(),
-        final_cost: cost,
-        final_tokens: tokens,
-    };
-    drop(codon.run.transition(final_cost).await);
     let event = wire::Event::TokenUsage {
         codon_id: codon.entry.codon_id.clone(),
         input_tokens: tokens.input_tokens,
@@ -152,6 +153,7 @@ pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Runni
         cache_creation_tokens: tokens.cache_creation_tokens,
         cache_read_tokens: tokens.cache_read_tokens,
         total_cost: cost,
+        cost_is_lower_bound: codon.told_as_lower_bound(),
         model_id: None,
     };
     codon.run.tell(event).await;

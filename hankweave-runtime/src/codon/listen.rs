@@ -1,6 +1,7 @@
 //! What an agent says becomes costs, counts and events.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hankweave_core::agent::{AgentEvent, ExitOutcome, MessageUsage, ToolResult};
@@ -206,6 +207,10 @@ impl<'a> Listener<'a> {
         let run_id = self.codon.run.run_id.clone();
         let from_sub_agent = usage.parent_tool_use_id.is_some();
         let added = usage.added;
+        let is_lower_bound = usage.is_lower_bound || self.before.lower_bound;
+        self.codon
+            .cost_is_lower_bound
+            .store(is_lower_bound, Ordering::Relaxed);
         self.meter.message(usage.usage, added, from_sub_agent);
         self.running.add_current_cost(added.cost);
         self.running.add_current_tokens(added.tokens.into());
@@ -233,6 +238,7 @@ impl<'a> Listener<'a> {
             cache_creation_tokens: added.tokens.cache_creation_tokens,
             cache_read_tokens: added.tokens.cache_read_tokens,
             total_cost: self.running.current_cost,
+            cost_is_lower_bound: is_lower_bound.then_some(true),
             model_id: Some(usage.model),
         };
         self.tell(event);

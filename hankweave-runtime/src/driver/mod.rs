@@ -18,6 +18,7 @@ pub use agent::{AgentControl, AgentDriver, RunningAgent, StartError};
 pub use claude::ClaudeDriver;
 pub use command::CommandDriver;
 pub use events::{EventReceiver, EventSender, NotSent, event_channel};
+pub(crate) use process::CutOff;
 pub use process::{ProcessHost, ProcessLimits};
 pub use scripted::{ScriptedDriver, play};
 pub use set::DriverSet;

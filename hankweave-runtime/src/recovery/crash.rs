@@ -1,16 +1,19 @@
 //! Closing what an earlier server left open (L4, STATE-36).
 
+use std::collections::BTreeMap;
 use std::path::Component;
 use std::sync::Arc;
 
 use hankweave_core::codon::{Active, CodonExecution, CodonPhase, CodonTransition, Fail, Running};
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::event::StateEvent;
+use hankweave_core::hank::Hank;
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::run::{self, Crash};
 use hankweave_core::time::Timestamp;
 
-use crate::driver::ProcessHost;
+use crate::driver::{CutOff, ProcessHost};
 use crate::paths::ExecutionDir;
 use crate::world::World;
 use crate::world::process::marker;
@@ -63,44 +66,52 @@ pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEve
     ended_runs(state).filter_map(close).collect()
 }
 
+/// What the costs of codons that a crash cut off are found out from.
+pub(super) struct Sources<'a> {
+    pub(super) world: &'a World,
+    pub(super) dir: &'a ExecutionDir,
+    /// Knows where agents were told to keep what they write down; the record has no values of variables.
+    pub(super) hank: Option<&'a Hank>,
+    pub(super) prices: &'a Arc<Prices>,
+}
+
 /// What is known now of the costs of codons that a crash cut off: nobody heard their agents to the end. Blocks.
 ///
 /// A codon that cost more than is known is closed here, because its crash cannot tell that.
-pub(super) fn costs(
-    world: &World,
-    dir: &ExecutionDir,
-    state: &HankweaveState,
-    now: Timestamp,
-) -> Vec<StateEvent> {
+pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
     let mut events = Vec::new();
     for run in state.running_runs() {
         if let Some(open) = run.open_codon()
             && let CodonExecution::Running(codon) = open
         {
             let what = (&run.run_id, open.codon_id(), *open.start_time());
-            events.extend(costs_of(world, dir, what, codon, now));
+            events.extend(costs_of(sources, what, codon, now));
         }
     }
     events
 }
 
 fn costs_of(
-    world: &World,
-    dir: &ExecutionDir,
+    sources: &Sources<'_>,
     (run_id, codon_id, begun): (&RunId, &CodonId, Timestamp),
     codon: &Running,
     now: Timestamp,
 ) -> Vec<StateEvent> {
     let mut events = Vec::new();
     let log = &codon.claude_log_path;
+    let config = sources.hank.and_then(|hank| hank.codon(codon_id.configured()));
+    let nothing = BTreeMap::new();
     let is_ours = log.components().all(|part| matches!(part, Component::Normal(_)));
     let reckoned = is_ours.then(|| {
-        ProcessHost::new(world).reckon(
-            &dir.state_dir().join(log),
-            &codon.claude_session_id,
-            codon.previous_session_id.is_some(),
-            begun,
-        )
+        ProcessHost::new(sources.world).reckon(&CutOff {
+            log: &sources.dir.state_dir().join(log),
+            session: &codon.claude_session_id,
+            resumed: codon.previous_session_id.is_some(),
+            since: begun,
+            work_dir: sources.dir.root(),
+            env: config.map_or(&nothing, |config| &config.env),
+            prices: sources.prices,
+        })
     });
     let (cost, tokens) = (codon.current_cost, codon.current_tokens.usage);
     let lower_bound = match reckoned {

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::own_files::{exclusion, own_files};
-use super::rigs::{remember, remembered, rig_copies};
+use super::rigs::{remember, remembered, remembered_hank, rig_copies};
 use super::set_aside::{self, describe as describe_aside};
 use super::{PreflightError, checkpoints, crash, preflight};
 use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, HistoryError, KnownCheckpoints, OpenReport};
@@ -186,7 +186,7 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
     let hank = preflight::check(&loaded, &options, &drivers, &world).map_err(OpenError::Preflight)?;
     let find = |named: &PathBuf| Data::find(&*world.disk, named, &dir).map_err(OpenError::Data);
     let data = options.data.as_ref().map(find).transpose()?;
-    let (mut possession, lock) = possess(world, &dir, &options, checkpoints).await?;
+    let (mut possession, lock) = possess(world, &dir, &options, checkpoints, Some(&hank)).await?;
     possession.notices.extend(redirections(&hank));
     possession.restorable = None;
     possession.rig_copies = Arc::new(rig_copies(&loaded, &hank, possession.dir.root()));
@@ -313,7 +313,7 @@ pub(crate) async fn possess_without_hank(
     dir: &Path,
     options: &RunOptions,
 ) -> Result<(Possession, InstanceLock), OpenError> {
-    let (mut possession, lock) = possess(world, dir, options, None).await?;
+    let (mut possession, lock) = possess(world, dir, options, None, None).await?;
     let (disk, dir) = (Arc::clone(&possession.world.disk), possession.dir.clone());
     let remembered = possession.world.blocking.run(move || remembered(&*disk, &dir));
     possession.rig_copies = Arc::new(remembered.await);
@@ -326,6 +326,7 @@ async fn possess(
     dir: &Path,
     options: &RunOptions,
     checkpoints: Option<Arc<dyn CheckpointStore>>,
+    hank: Option<&Hank>,
 ) -> Result<(Possession, InstanceLock), OpenError> {
     let dir = ExecutionDir::new(prepare_directory(&*world.disk, dir)?);
     let blocking = world.blocking;
@@ -374,9 +375,19 @@ async fn possess(
     let now = world.clock.now();
     let costs = {
         let (world, dir, state) = (world.clone(), dir.clone(), Arc::clone(&state));
-        blocking
-            .run(move || crash::costs(&world, &dir, &state, now))
-            .await
+        let (hank, prices) = (hank.cloned(), options.prices.clone());
+        let reckon = move || {
+            let loaded = || remembered_hank(&*world.disk, &dir).ok().flatten()?.hank;
+            let hank = hank.or_else(loaded);
+            let sources = crash::Sources {
+                world: &world,
+                dir: &dir,
+                hank: hank.as_ref(),
+                prices: &prices,
+            };
+            crash::costs(&sources, &state, now)
+        };
+        blocking.run(reckon).await
     };
     for event in costs {
         manager.transition(event).await.await.map_err(OpenError::Crash)?;

@@ -37,6 +37,8 @@ struct Line {
     /// What interrupted it, which is no failure.
     interrupted_by: Option<InterruptedBy>,
     cost: Usd,
+    /// It has cost more than is known.
+    is_lower_bound: bool,
     usage: TokenUsage,
 }
 
@@ -59,10 +61,13 @@ impl LiveView {
         match &entry.event {
             Event::StateTransition { transition, .. } => self.transition(transition, entry.timestamp),
             Event::TokenUsage {
-                codon_id, total_cost, ..
+                codon_id,
+                total_cost,
+                cost_is_lower_bound,
+                ..
             } => {
                 if let Some(line) = self.codons.get_mut(codon_id) {
-                    line.cost = *total_cost;
+                    (line.cost, line.is_lower_bound) = (*total_cost, *cost_is_lower_bound == Some(true));
                     line.draw();
                 }
             }
@@ -93,6 +98,7 @@ impl LiveView {
                     status: CodonStatus::Preparing,
                     interrupted_by: None,
                     cost: Usd::ZERO,
+                    is_lower_bound: false,
                     usage: TokenUsage::ZERO,
                 };
                 line.draw();
@@ -166,7 +172,7 @@ impl Line {
         self.bar.set_message(format!(
             "{:<13} {used:>8} tokens {:>10}",
             standing(self.status, self.interrupted_by),
-            self.cost.to_string()
+            self.cost.told(self.is_lower_bound)
         ));
     }
 

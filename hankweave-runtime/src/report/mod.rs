@@ -73,7 +73,6 @@ impl Report {
     }
 
     /// The same for an event of a kind that we do not know, which only a program can.
-    #[cfg(feature = "client")]
     pub(crate) fn unknown(&mut self, event: &serde_json::Value) -> std::io::Result<()> {
         match self {
             Self::Json(lines) => lines.print(event),

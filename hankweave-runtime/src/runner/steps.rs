@@ -453,13 +453,12 @@ async fn run_codon(
     let unknown = || RunError::ChangedHank(ExpandError::UnknownCodon(id.clone()));
     let config = context.hank.codon(id.configured()).ok_or_else(unknown)?;
     let orders = Orders::new(&context.shutdown);
-    let limits = budget::limits(
-        &context.hank,
-        context.ceiling(),
-        state,
-        entry,
-        context.begun.elapsed(),
-    );
+    let own_session = thread::resumed_session(state, id).or_else(|| limited_session(thread, id));
+    let lived = context.begun.elapsed();
+    let mut limits = budget::limits(&context.hank, context.ceiling(), state, entry, lived);
+    if let Some(session) = own_session {
+        limits = limits.going_on(thread, id, session);
+    }
     if let Some(exceeded) = Meter::new(limits).exceeded(Duration::ZERO)
         && limits.consequence(&exceeded) == OnExceeded::Pause
     {
@@ -467,7 +466,6 @@ async fn run_codon(
         let why = codon::why_paused(&limits, exceeded);
         return Ok(Ran::Paused(InterruptedBy::Ceiling, why));
     }
-    let own_session = thread::resumed_session(state, id).or_else(|| limited_session(thread, id));
     let own_session = own_session.cloned();
     let codon = CodonRun {
         cost_is_lower_bound: AtomicBool::new(false),

@@ -59,7 +59,9 @@ pub struct CostFigures {
 
 impl CostFigures {
     pub(super) fn of(live: &LiveState) -> Self {
-        let Totals { total, current_run } = live.totals();
+        let Totals {
+            total, current_run, ..
+        } = live.totals();
         Self {
             total,
             current_run,

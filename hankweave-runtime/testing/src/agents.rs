@@ -33,6 +33,30 @@ pub fn claude() -> Result<PathBuf, Skip> {
         .clone()
 }
 
+/// Names another `claude` program that the tests of money run as well, as a rule the newest.
+const OTHER_CLAUDE: &str = "HANKWEAVE_TEST_CLAUDE";
+
+/// Returns the `claude` program that `HANKWEAVE_TEST_CLAUDE` names, or else the one that `PATH` leads to.
+///
+/// # Errors
+///
+/// Returns [`Skip`] when there is none, it does not start, or it is of the version that [`claude`] has.
+pub fn other_claude() -> Result<PathBuf, Skip> {
+    let named = std::env::var_os(OTHER_CLAUDE).map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = || {
+        std::env::split_paths(&path)
+            .map(|folder| folder.join("claude"))
+            .find(|file| file.is_file())
+    };
+    let missing = || Skip(format!("neither {OTHER_CLAUDE} nor PATH names another claude"));
+    let program = named.or_else(found).ok_or_else(missing)?;
+    match starts(&program)?.split_whitespace().next() {
+        Some(CLAUDE_VERSION) => Err(missing()),
+        Some(_) | None => Ok(program),
+    }
+}
+
 /// Several test programs may ask at the same time: a lock file makes one of them install and the others wait.
 fn install(package: &str, version: &str, program: &str) -> Result<PathBuf, Skip> {
     let folder = folder().join(program);
@@ -101,13 +125,14 @@ fn npm_install(folder: &Path, package: &str) -> Result<(), Skip> {
     Err(Skip(format!("npm could not install {package}: {first}")))
 }
 
-fn starts(executable: &Path) -> Result<(), Skip> {
+/// What the program says of its version.
+fn starts(executable: &Path) -> Result<String, Skip> {
     let output = Command::new(executable)
         .arg("--version")
         .stdin(Stdio::null())
         .output();
     match output {
-        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(output) => Err(Skip(format!(
             "{} --version: {}",
             executable.display(),

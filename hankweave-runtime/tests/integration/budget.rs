@@ -266,6 +266,44 @@ fn a_used_up_ceiling_pauses_and_more_money_lets_the_agent_go_on_in_its_session()
     assert_usd(&status["budget"]["totals"]["actualDollars"], 1.2);
 }
 
+// What goes on in its session is the same execution: what it had written before it was stopped counts.
+// covers: HANK-36
+#[test]
+fn output_tokens_are_counted_on_when_a_codon_goes_on_in_its_session() {
+    let project = project();
+    let writes = |hangs: bool| {
+        let mut turn = json!({"text": "working", "usage": {"input": 10, "output": 30},
+            "tools": [{"append": {"path": "a.txt", "content": "turn\n"}}]});
+        let mut turns = vec![turn.clone(); 4];
+        turn["hang"] = json!(hangs);
+        turns[1] = turn;
+        json!({"turns": turns}).to_string()
+    };
+    project.write("a.json", writes(true));
+    let agent = json!({"script": "a.json"});
+    let codon_a = with_script("a", &agent, &json!({"budget": {"maxOutputTokens": 20}}));
+    write_hank(&project, &Value::Null, &[codon_a]);
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains("\"tool.result\""));
+    running.signal(rustix::process::Signal::INT);
+    running
+        .finish_within(std::time::Duration::from_secs(30))
+        .expect_code(130);
+    project.write("a.json", writes(false));
+    project
+        .run(["run", "--headless", "--recover", "session"])
+        .expect_code(0);
+    let state = state(&project);
+    let [second, first] = [0, 1].map(|run| codon(&state["runs"][run], "a"));
+    assert_eq!(second["claudeSessionId"], first["claudeSessionId"]);
+    // Cut off, the scripted agent has told of one token for each message.
+    let written = first["partialTokens"]["outputTokens"].as_u64().unwrap();
+    assert!((1..20).contains(&written), "{first:#}");
+    let exceeded = &second["budgetExceeded"];
+    assert_eq!(exceeded["currency"], "outputTokens", "{second:#}");
+    assert_eq!(exceeded["limit"], 20 - written, "{second:#}");
+}
+
 // Only its own limit ends a codon and lets the plan go on; `pause` and `fail` are for who asks.
 // covers: HANK-38
 #[test]

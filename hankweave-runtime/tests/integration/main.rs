@@ -36,6 +36,7 @@ mod public_hank;
 mod real_claude;
 mod real_clients;
 mod real_money;
+mod real_scenarios;
 mod real_stories;
 mod reference;
 mod refusals;

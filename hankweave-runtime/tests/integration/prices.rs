@@ -137,3 +137,41 @@ fn a_price_that_is_given_counts_and_holds_the_limit() {
     // 100 tokens at $1000 and 10 at $5000 a million.
     assert_eq!(state["runs"][0]["codons"][0]["finalCost"], json!(0.15));
 }
+
+// Nobody heard the agent to its end: where it keeps what it writes down stands in its hank, and what its model costs on the command line.
+// covers: AGENT-8
+#[test]
+fn what_a_crash_cut_off_is_counted_with_the_folder_of_its_codon_and_the_prices_of_the_run() {
+    let project = project();
+    project.write("mine.json", HOUSE);
+    let hank = |agent: &str| {
+        let script = project.write("agent.sh", agent);
+        project.write_hank(
+            &json!({"hank": [{"id": "a", "name": "A", "model": "house-model", "continuationMode": "fresh",
+            "promptText": "go", "agent": {"command": ["sh", script], "stream": "claude"}, "checkpointedFiles": ["*.txt"],
+            "env": {"CLAUDE_CONFIG_DIR": "own"}}]}),
+        );
+    };
+    let begin = r#"cat > /dev/null
+printf '%s\n' '{"type":"system","subtype":"init","session_id":"s-1","model":"house-model"}'
+printf '%s\n' '{"type":"assistant","message":{"id":"m1","model":"house-model","stop_reason":null,"usage":{"input_tokens":100,"output_tokens":1},"content":[]}}'
+"#;
+    hank(&format!("{begin}exec tail -f /dev/null\n"));
+    let transcript = r#"{"type":"assistant","message":{"id":"m1","model":"house-model","stop_reason":"end_turn","usage":{"input_tokens":100,"output_tokens":10}}}"#;
+    project.write("own/projects/-here/s-1.jsonl", format!("{transcript}\n"));
+    let run = ["run", "--headless", "--json", "--prices", "mine.json"];
+    let mut running = project.start(run);
+    running.wait_for_line(|line| line.contains("\"token.usage\""));
+    running.kill();
+    hank(&format!(
+        "{begin}printf '%s\\n' '{}'\n",
+        r#"{"type":"result","subtype":"success","result":"done","is_error":false,"usage":{"input_tokens":100,"output_tokens":1}}"#
+    ));
+    project.run(run).expect_code(0);
+    let state = project.state(&project.directory());
+    let cut_off = &state["runs"][1]["codons"][0];
+    assert_eq!(cut_off["partialTokens"]["outputTokens"], 10, "{cut_off:#}");
+    // 100 tokens at 1000 and 10 at 5000 dollars for a million.
+    assert_eq!(cut_off["partialCost"], 0.15, "{cut_off:#}");
+    assert_eq!(cut_off["costIsLowerBound"], true);
+}

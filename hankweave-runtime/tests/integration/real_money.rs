@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::real_stories::{real, stage, type_commands};
 
-const DEADLINE: Duration = Duration::from_secs(100);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(100);
 
 /// An answer that costs $0.0609 and has a file written.
 fn long_answer(number: usize) -> Value {
@@ -29,11 +29,8 @@ fn end() -> Value {
 /// Waits until this many answers have begun.
 #[track_caller]
 fn begun(server: &ModelServer, count: usize) {
-    let deadline = Instant::now() + DEADLINE;
-    while server.served().iter().filter(|served| served.begun).count() < count {
-        assert!(Instant::now() < deadline, "{:#?}", server.served());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let enough = |served: &[Served]| served.iter().filter(|served| served.begun).count() >= count;
+    assert!(server.wait_until(DEADLINE, enough), "{:#?}", server.served());
 }
 
 /// Input, output, cache writes, cache reads and billionths of a dollar.
@@ -83,7 +80,7 @@ fn recorded(project: &TestProject) -> (Sum, bool) {
 
 /// Everything that was served is recorded, and what of it was cut off at most once too often.
 #[track_caller]
-fn assert_true(project: &TestProject, server: &ModelServer) {
+pub(crate) fn assert_true(project: &TestProject, server: &ModelServer) {
     let served = server.served();
     let served: Vec<&Served> = served.iter().filter(|served| served.begun).collect();
     let least = sum(served.iter().copied().filter(|served| served.whole));
@@ -250,6 +247,19 @@ fn a_skipped_codon_keeps_what_it_cost() {
     let told: Vec<Value> = told.map(|line| serde_json::from_str(line).unwrap()).collect();
     // 300 and 400 tokens in, 4,000 and 70 out.
     assert_eq!(told[0]["data"]["cost"], 0.06315, "{finished}");
+    // Whoever tells what was spent tells the same.
+    let (used, _) = recorded(&project);
+    let spent = |event: &Value| event["data"]["resultingState"]["totalSpend"].as_f64();
+    let spent = finished.json_lines().iter().rev().find_map(spent);
+    let status = format!("'{}' status --json", env!("CARGO_BIN_EXE_hankweave"));
+    let status = project.run(["-c", &status]).json_document();
+    for told in [
+        spent,
+        status["totalSpend"].as_f64(),
+        status["budget"]["totals"]["actualDollars"].as_f64(),
+    ] {
+        assert_eq!((told.unwrap() * 1e9).round() as u64, used[4], "{status}");
+    }
 }
 
 /// An answer that does one step of the work, and is cheap.

@@ -72,7 +72,6 @@ fn a_run_that_waits_for_commands_says_what_is_next_and_then_what_runs() {
     assert!(text.contains(" was stopped (since "), "{text}");
     let commands = offered(&after);
     assert!(commands[0].ends_with(" --recover session"), "{commands:?}");
-    assert!(!text.contains("last success"), "there is none: {text}");
 }
 
 #[test]

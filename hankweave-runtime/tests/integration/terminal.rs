@@ -81,6 +81,7 @@ fn stubborn(project: &TestProject) {
         "agent.sh",
         r#"trap '' INT TERM
 printf '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}\n'
+touch begun
 while :; do sleep 600; done"#,
     );
     let agent = json!({"command": ["sh", script], "stream": "claude"});
@@ -90,6 +91,14 @@ while :; do sleep 600; done"#,
     );
 }
 
+fn begun(project: &TestProject) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !project.directory().join("begun").exists() {
+        assert!(Instant::now() < deadline, "the agent does not begin");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn ctrl_c_is_answered_at_once_and_the_second_one_ends_what_runs() {
     let project = project();
@@ -97,7 +106,7 @@ fn ctrl_c_is_answered_at_once_and_the_second_one_ends_what_runs() {
     let Some(mut terminal) = Terminal::open(&project, "run") else {
         return;
     };
-    terminal.until("a: the agent works");
+    begun(&project);
     terminal.press(CTRL_C);
     terminal.until("stopping: the agent has 5 s; Ctrl+C again ends it now");
     let begin = Instant::now();
@@ -119,7 +128,7 @@ fn a_stop_from_elsewhere_is_told_on_the_terminal_of_the_run() {
     let Some(mut terminal) = Terminal::open(&project, "run") else {
         return;
     };
-    terminal.until("a: the agent works");
+    begun(&project);
     project.run(["stop"]).expect_code(0);
     terminal.until("stopping (on request): the agent has 5 s; Ctrl+C ends it now");
     project.run(["stop", "--force"]).expect_code(0);

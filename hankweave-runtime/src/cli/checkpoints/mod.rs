@@ -5,7 +5,6 @@ mod list;
 mod show;
 mod verify;
 
-#[cfg(feature = "client")]
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -27,7 +26,6 @@ pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<Exi
 }
 
 /// The whole name of the checkpoint that begins with `prefix`, which people see shorter than programs may write it.
-#[cfg(feature = "client")]
 pub(super) fn full_name(execution: &Path, prefix: &str) -> Result<CheckpointSha, Failure> {
     Ok(Catalogue::of(execution)?.find(prefix)?.sha.clone())
 }

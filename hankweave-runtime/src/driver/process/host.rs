@@ -152,13 +152,15 @@ impl ProcessHost {
         }
         let interrupt_first = invocation.is_claude;
         let since = launch.resume.as_ref().map(|_| self.world.clock.now());
+        let prices = launch.prices.clone();
         let program = invocation.program.clone();
         let grace = launch.grace;
         let spec = self.command(launch, invocation);
         let variable = |name: &str| spec.env.get(OsStr::new(name)).map(OsString::as_os_str);
         let transcripts = interrupt_first
-            .then(|| Transcripts::of(disk.clone(), *blocking, variable, since, self.limits.line_bytes))
-            .flatten();
+            .then(|| Transcripts::of(self, &spec.work_dir, variable, since))
+            .flatten()
+            .map(|transcripts| transcripts.priced_by(&prices));
         let process = self
             .world
             .spawner

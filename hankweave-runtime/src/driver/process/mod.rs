@@ -16,3 +16,4 @@ mod transcripts;
 pub(super) use host::Invocation;
 pub use host::{ProcessHost, ProcessLimits};
 pub(super) use reader::OutputReader;
+pub(crate) use reckon::CutOff;

@@ -1,10 +1,14 @@
 //! What an agent had used that nobody heard to its end: its log tells, and what claude has written down itself.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use hankweave_core::agent::{AgentLines, ClaudeDecoder};
 use hankweave_core::cost::UsageTotals;
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
@@ -14,30 +18,41 @@ use super::transcripts::{Part, Transcripts};
 
 const CHUNK_BYTES: usize = 1 << 20;
 
+/// An agent that nobody heard to its end.
+#[derive(Debug)]
+pub(crate) struct CutOff<'a> {
+    /// What it printed.
+    pub(crate) log: &'a Path,
+    /// The session in which it worked.
+    pub(crate) session: &'a SessionId,
+    /// It went on with that session.
+    pub(crate) resumed: bool,
+    /// When its codon began.
+    pub(crate) since: Timestamp,
+    /// Where it worked.
+    pub(crate) work_dir: &'a Path,
+    /// The variables that its codon gave it.
+    pub(crate) env: &'a BTreeMap<String, String>,
+    /// What models cost.
+    pub(crate) prices: &'a Arc<Prices>,
+}
+
 impl ProcessHost {
-    /// What an agent had used whose output is in `log`: in the session `session`, which it `resumed` or began, after `since`. Blocks.
+    /// What an agent had used. Blocks.
     ///
     /// # Errors
     ///
     /// What the system says when the log cannot be read.
-    pub(crate) fn reckon(
-        &self,
-        log: &Path,
-        session: &SessionId,
-        resumed: bool,
-        since: Timestamp,
-    ) -> io::Result<UsageTotals> {
-        let mut decoder = ClaudeDecoder::new(resumed);
-        self.hear_log(log, &mut decoder)?;
-        let transcripts = Transcripts::of(
-            self.world().disk.clone(),
-            self.world().blocking,
-            |name| self.variable(name),
-            resumed.then_some(since),
-            self.limits().line_bytes,
-        );
-        if decoder.unsettled_session() == Some(session)
-            && let Some(transcript) = transcripts.and_then(|all| all.read_now(session, Part::Whole))
+    pub(crate) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
+        let mut decoder = ClaudeDecoder::new(agent.resumed).priced_by(agent.prices.clone());
+        self.hear_log(agent.log, &mut decoder)?;
+        let own = |name: &str| agent.env.get(name).map(OsStr::new);
+        let variable = |name: &str| own(name).or_else(|| self.variable(name));
+        let since = agent.resumed.then_some(agent.since);
+        let transcripts = Transcripts::of(self, agent.work_dir, variable, since);
+        if decoder.unsettled_session() == Some(agent.session)
+            && let Some(transcript) =
+                transcripts.and_then(|all| all.priced_by(agent.prices).read_now(agent.session, Part::Whole))
         {
             decoder.recall(transcript);
         }

@@ -2,13 +2,15 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hankweave_core::agent::Transcript;
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
+use super::host::ProcessHost;
 use super::lines::{Line, LineFramer};
 use crate::world::blocking::Blocking;
 use crate::world::disk::{Disk, Folder, Found};
@@ -35,6 +37,7 @@ pub(super) struct Transcripts {
     /// Nothing older belongs to the process that is asked about.
     since: Option<Timestamp>,
     line_bytes: usize,
+    prices: Arc<Prices>,
 }
 
 /// What is read of a session.
@@ -45,25 +48,31 @@ pub(super) enum Part {
 }
 
 impl Transcripts {
-    /// The transcripts of a process that finds these variables; `None` where nothing says where they are.
+    /// The transcripts of a process that works in this folder and finds these variables; `None` where nothing says where they are.
     pub(super) fn of<'e>(
-        disk: Arc<dyn Disk>,
-        blocking: Blocking,
+        host: &ProcessHost,
+        work_dir: &Path,
         variable: impl Fn(&str) -> Option<&'e OsStr>,
         since: Option<Timestamp>,
-        line_bytes: usize,
     ) -> Option<Self> {
         let config = match variable(CONFIG_VARIABLE).filter(|folder| !folder.is_empty()) {
-            Some(folder) => PathBuf::from(folder),
+            Some(folder) => work_dir.join(folder),
             None => PathBuf::from(variable("HOME")?).join(USUAL_CONFIG),
         };
         Some(Self {
-            disk,
-            blocking,
+            disk: host.world().disk.clone(),
+            blocking: host.world().blocking,
             projects: config.join("projects"),
             since,
-            line_bytes,
+            line_bytes: host.limits().line_bytes,
+            prices: Prices::listed(),
         })
+    }
+
+    /// The same with these prices for what claude itself has put no price on.
+    pub(super) fn priced_by(mut self, prices: &Arc<Prices>) -> Self {
+        self.prices = prices.clone();
+        self
     }
 
     /// What is written of a session; `None` when nothing is.
@@ -89,7 +98,7 @@ impl Transcripts {
         }
         let projects = self.disk.open_folder(&self.projects)?;
         let mut reading = Reading {
-            transcript: Transcript::new(self.since),
+            transcript: Transcript::new(self.since).priced_by(self.prices.clone()),
             left: MOST_BYTES,
             line_bytes: self.line_bytes,
         };
@@ -174,7 +183,7 @@ mod tests {
     use hankweave_core::agent::{ClaudeDecoder, EndedBy, ProcessExit};
 
     use super::*;
-    use crate::world::disk::RealDisk;
+    use crate::world::World;
 
     const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5"}"#;
 
@@ -185,16 +194,14 @@ mod tests {
         )
     }
 
-    fn output_of(config: &std::path::Path) -> u64 {
+    fn output_of(config: &Path) -> u64 {
         let home = config.as_os_str().to_owned();
-        let transcripts = Transcripts::of(
-            Arc::new(RealDisk),
-            Blocking::Inline,
-            |name| (name == CONFIG_VARIABLE).then_some(&*home),
-            None,
-            1 << 20,
-        )
-        .unwrap();
+        let world = World {
+            blocking: Blocking::Inline,
+            ..World::real()
+        };
+        let variable = |name: &str| (name == CONFIG_VARIABLE).then_some(&*home);
+        let transcripts = Transcripts::of(&ProcessHost::new(&world), config, variable, None).unwrap();
         let mut decoder = ClaudeDecoder::new(false);
         decoder.line(INIT);
         let session = decoder.unsettled_session().unwrap().clone();

@@ -6,8 +6,10 @@ const SHOWN_EVENTS = 500;
 const element = (id) => document.getElementById(id);
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 const codons = new Map();
-// Codons that cost more than is known.
+// Codons that cost more than is known, and those of which more will be known when their answer has ended.
 const uncertain = new Set();
+const writing = new Set();
+let spent = 0;
 // The files were taken back, and the snapshot that tells what counts now has not come yet.
 let isBack = false;
 let lastSeq = null;
@@ -38,14 +40,19 @@ function row(id) {
   return codons.get(id);
 }
 
+function total() {
+  element("cost").textContent = told(spent, uncertain.size + writing.size > 0);
+}
+
 function transition(data) {
-  element("cost").textContent = told(data.resultingState.totalCost, uncertain.size > 0);
+  spent = data.resultingState.totalSpend;
   const change = data.transition;
   if (data.transitionType === "CodonStarted") row(data.codonId)[1].textContent = "preparing";
   if (data.transitionType === "CodonTransitioned") {
     row(data.codonId)[1].textContent = change.data.to;
     if ((change.data.metadata || {}).costIsLowerBound) uncertain.add(data.codonId);
   }
+  total();
 }
 
 // Whatever stands behind the newest codon that counts runs anew.
@@ -67,11 +74,18 @@ const SHOW = {
     isBack = false;
   },
   "codon.completed": (data) => {
+    writing.delete(data.codonId);
+    total();
     const [, , cost, time] = row(data.codonId);
     cost.textContent = told(data.cost, data.costIsLowerBound);
     time.textContent = (data.duration / 1000).toFixed(1) + " s";
   },
-  "token.usage": (data) => { row(data.codonId)[2].textContent = dollars(data.totalCost); },
+  "token.usage": (data) => {
+    row(data.codonId)[2].textContent = told(data.totalCost, data.costIsLowerBound);
+    if (data.costIsLowerBound) writing.add(data.codonId);
+    else writing.delete(data.codonId);
+    total();
+  },
   "server.ready": (data) => { element("place").textContent = data.executionPath; },
   "server.idle": (data) => say("idle: " + data.message),
 };

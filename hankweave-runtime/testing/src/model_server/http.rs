@@ -1,7 +1,7 @@
 //! HTTP in front of the script: paths, bodies, and the steps of a stream played in time.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -26,7 +26,7 @@ use super::steps::{Step, stream_steps};
 pub(super) struct Shared {
     pub(super) script: Mutex<Script>,
     pub(super) asked: Mutex<Vec<Asked>>,
-    pub(super) served: Arc<Mutex<Vec<Served>>>,
+    pub(super) served: Arc<Ledger>,
     pub(super) variables: Variables,
     pub(super) on_request: Box<dyn Fn(&Asked) + Send + Sync>,
     pub(super) ids: Ids,
@@ -187,9 +187,16 @@ fn prepare(
     Ok(event_stream(steps, meter))
 }
 
+/// What was served, and who waits for more of it.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    pub(super) served: Mutex<Vec<Served>>,
+    pub(super) changed: Condvar,
+}
+
 /// Notes how much of one answer was sent.
 struct Meter {
-    served: Arc<Mutex<Vec<Served>>>,
+    served: Arc<Ledger>,
     index: usize,
     whole_after: usize,
 }
@@ -197,7 +204,7 @@ struct Meter {
 impl Meter {
     fn new(shared: &Shared, lane: &str, reply: &Reply<'_>) -> Self {
         let usage = reply.usage;
-        let mut served = lock(&shared.served);
+        let mut served = lock(&shared.served.served);
         served.push(Served {
             lane: lane.to_owned(),
             input: usage.input,
@@ -217,9 +224,10 @@ impl Meter {
     }
 
     fn sent(&self, frames: usize) {
-        let mut served = lock(&self.served);
+        let mut served = lock(&self.served.served);
         served[self.index].begun = true;
         served[self.index].whole |= frames >= self.whole_after;
+        self.served.changed.notify_all();
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -137,7 +137,19 @@ impl ModelServer {
     /// Returns what was served so far, oldest first, refusals left out.
     #[must_use]
     pub fn served(&self) -> Vec<Served> {
-        lock(&self.shared.served).clone()
+        lock(&self.shared.served.served).clone()
+    }
+
+    /// Waits until what was served fulfils `reached`, as long as `limit`; tells whether it did.
+    #[must_use]
+    pub fn wait_until(&self, limit: Duration, reached: impl Fn(&[Served]) -> bool) -> bool {
+        let ledger = &self.shared.served;
+        let served = lock(&ledger.served);
+        let waited = ledger
+            .changed
+            .wait_timeout_while(served, limit, |served| !reached(served));
+        let (served, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        reached(&served)
     }
 
     /// Waits until the server ends by itself, which it does only when listening fails.
