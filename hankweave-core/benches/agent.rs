@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use hankweave_core::agent::{AgentLines, ClaudeDecoder};
+use hankweave_core::agent::{AgentDecoder, AgentLine, ClaudeDecoder};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -52,12 +52,10 @@ fn measure(criterion: &mut Criterion, name: &str, streams: &[&str]) {
 }
 
 fn decode(stream: &str) {
-    let mut lines = AgentLines::default();
-    stream.lines().for_each(|line| lines.push(line));
     let mut decoder = ClaudeDecoder::new(false);
     let mut events = Vec::new();
-    for index in 0..lines.len() {
-        decoder.hear(&lines, index, &mut events);
+    for line in stream.lines() {
+        decoder.hear(AgentLine::Text(line), &mut events);
         black_box(events.drain(..).count());
     }
 }

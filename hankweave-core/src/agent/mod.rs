@@ -5,20 +5,18 @@
 
 pub mod classify;
 pub mod claude;
+mod decoder;
 mod event;
 mod failure;
-mod json;
 mod launch;
-mod lines;
+mod lenient;
 mod outcome;
 mod resets;
-mod transcript;
 
-pub use claude::ClaudeDecoder;
+pub use claude::{ClaudeDecoder, Transcript};
+pub use decoder::{AgentDecoder, AgentLine, ProcessEnd, Records};
 pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 pub use failure::{FailureKind, FailureReason, InterruptedBy};
 pub use launch::Launch;
-pub use lines::AgentLines;
 pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 pub use resets::{ZoneData, limit_ends_at};
-pub use transcript::Transcript;

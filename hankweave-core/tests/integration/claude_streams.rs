@@ -1,7 +1,8 @@
 //! The claude decoder on recordings of the real program; the expected numbers are those of the model scripts.
 
 use hankweave_core::agent::{
-    AgentEvent, ClaudeDecoder, EndedBy, ExitOutcome, FailureKind, ProcessExit, Verdict,
+    AgentDecoder, AgentEvent, ClaudeDecoder, EndedBy, ExitOutcome, FailureKind, ProcessEnd, ProcessExit,
+    Verdict,
 };
 use hankweave_core::cost::{TokenUsage, Usd};
 use serde_json::Value;
@@ -26,7 +27,10 @@ fn play(name: &str) -> Played {
     let events = stream.split('\n').flat_map(|line| decoder.line(line)).collect();
     Played {
         events,
-        outcome: decoder.finish(exit, EndedBy::Itself, stderr, 0),
+        outcome: decoder.finish(ProcessEnd {
+            stderr_tail: stderr,
+            ..ProcessEnd::of(exit, EndedBy::Itself)
+        }),
     }
 }
 

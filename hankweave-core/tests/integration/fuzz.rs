@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use hankweave_core::agent::{ClaudeDecoder, EndedBy, ProcessExit};
+use hankweave_core::agent::{AgentDecoder, ClaudeDecoder, EndedBy, ProcessEnd, ProcessExit};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{parse, render};
 use hankweave_core::event::{Recorded, StateEvent};
@@ -126,7 +126,7 @@ fn no_damage_to_an_agents_stream_panics() {
         for line in text.split('\n') {
             let _ = decoder.line(line);
         }
-        let _ = decoder.finish(ProcessExit::Exited(0), EndedBy::Itself, String::new(), 0);
+        let _ = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
     });
 }
 

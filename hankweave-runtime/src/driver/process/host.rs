@@ -166,12 +166,12 @@ impl ProcessHost {
             .spawner
             .spawn(spec)
             .map_err(|source| StartError::Spawn { program, source })?;
-        let (listener, reader) = OutputReader::new(decoder, transcripts, WAITING);
+        let (output, reader) = OutputReader::new(Box::new(decoder), transcripts, WAITING);
         let pid = process.pid;
         let control = supervise(Supervisor {
             process,
             log,
-            listener,
+            output,
             limits: self.limits,
             blocking: *blocking,
             grace,

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::ops::Range;
 
+use hankweave_core::agent::AgentLine;
 use sha2::{Digest, Sha256};
 
 /// One line of output, borrowed from what was read when it came in one piece.
@@ -17,6 +19,54 @@ pub(super) enum Line<'c> {
         /// Its SHA-256 in hexadecimal digits.
         sha256: String,
     },
+}
+
+/// Lines that came together, one behind the other in one text.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    text: String,
+    lines: Vec<Place>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Text(Range<usize>),
+    TooLong { bytes: u64, sha256: String },
+}
+
+/// After so many lines they are handed on, however short they are.
+const FULL: usize = 4_096;
+
+impl Lines {
+    pub(super) fn push(&mut self, line: Line<'_>) {
+        let begin = self.text.len();
+        self.lines.push(match line {
+            Line::Text(text) => {
+                self.text.push_str(&text);
+                Place::Text(begin..self.text.len())
+            }
+            Line::TooLong { bytes, sha256 } => Place::TooLong { bytes, sha256 },
+        });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.lines.len() >= FULL
+    }
+
+    /// Line number `index`, counted from 0.
+    pub(super) fn get(&self, index: usize) -> Option<AgentLine<'_>> {
+        Some(match self.lines.get(index)? {
+            Place::Text(place) => AgentLine::Text(&self.text[place.clone()]),
+            Place::TooLong { bytes, sha256 } => AgentLine::TooLong {
+                bytes: *bytes,
+                sha256,
+            },
+        })
+    }
 }
 
 /// Collects chunks into lines. Holds at most `limit` bytes of an unfinished line, whatever arrives.

@@ -1,73 +1,51 @@
-//! From the lines that an agent printed to what it said, on the thread of whoever listens: what a line says is used up there, and its parts
-//! need not go from one thread to another.
+//! From the lines that an agent printed to what it said, on the thread of whoever listens.
 
-use hankweave_core::agent::{AgentEvent, AgentLines, ClaudeDecoder, EndedBy, ProcessExit};
+use hankweave_core::agent::{AgentDecoder, AgentEvent, ProcessEnd, Records};
 use tokio::sync::mpsc;
 
-use super::transcripts::{Part, Transcripts};
+use super::lines::Lines;
+use super::transcripts::Transcripts;
 
 /// What the task of a process hands on.
 #[derive(Debug)]
 pub(super) enum Output {
     /// What it printed.
-    Lines(AgentLines),
+    Lines(Lines),
     /// Its end, behind everything that it printed.
-    End {
-        exit: ProcessExit,
-        ended_by: EndedBy,
-        stderr_tail: String,
-        /// How many descendants had to be killed.
-        leftovers: usize,
-    },
-}
-
-/// The other end of an [`OutputReader`].
-#[derive(Debug)]
-pub(super) struct Listener {
-    /// Where output goes; it waits while as many pieces wait as there is room for.
-    pub(super) output: mpsc::Sender<Output>,
-    /// Lines that were heard, whose memory can be used again.
-    pub(super) used: mpsc::Receiver<AgentLines>,
+    End(ProcessEnd),
 }
 
 /// Says what the lines of one process mean.
 #[derive(Debug)]
 pub(in crate::driver) struct OutputReader {
     output: mpsc::Receiver<Output>,
-    used: mpsc::Sender<AgentLines>,
     /// What arrived last, and how many of these lines were heard.
-    lines: AgentLines,
+    lines: Lines,
     heard: usize,
-    decoder: ClaudeDecoder,
-    /// Where a process that was killed has written what it used.
+    decoder: Box<dyn AgentDecoder>,
+    /// What the agent writes down itself.
     transcripts: Option<Transcripts>,
     /// The end, once it has arrived and until it is told.
-    end: Option<Output>,
+    end: Option<ProcessEnd>,
 }
 
 impl OutputReader {
-    /// A reader for which so many pieces of output may wait, and its other end.
+    /// A reader for which so many pieces of output may wait, and where they go.
     pub(super) fn new(
-        decoder: ClaudeDecoder,
+        decoder: Box<dyn AgentDecoder>,
         transcripts: Option<Transcripts>,
         waiting: usize,
-    ) -> (Listener, Self) {
+    ) -> (mpsc::Sender<Output>, Self) {
         let (sender, output) = mpsc::channel(waiting);
-        let (used, use_again) = mpsc::channel(waiting);
-        let listener = Listener {
-            output: sender,
-            used: use_again,
-        };
         let reader = Self {
             output,
-            used,
-            lines: AgentLines::default(),
+            lines: Lines::default(),
             heard: 0,
             decoder,
             transcripts,
             end: None,
         };
-        (listener, reader)
+        (sender, reader)
     }
 
     /// Waits for more output; what its end says is added to `events`. `None` when nothing more can come.
@@ -78,86 +56,67 @@ impl OutputReader {
     pub(in crate::driver) async fn arrival(&mut self, events: &mut Vec<AgentEvent>) -> Option<()> {
         if self.end.is_none() {
             let before = events.len();
-            self.overhear(events).await;
+            self.recall(Records::SubAgents, events).await;
             if events.len() > before {
                 return Some(());
             }
             match self.output.recv().await? {
                 Output::Lines(lines) => {
-                    let mut heard = std::mem::replace(&mut self.lines, lines);
-                    self.heard = 0;
-                    heard.clear();
-                    // What nobody can take is let go.
-                    let _ = self.used.try_send(heard);
+                    (self.lines, self.heard) = (lines, 0);
                     return Some(());
                 }
-                end @ Output::End { .. } => self.end = Some(end),
+                Output::End(end) => self.end = Some(end),
             }
         }
-        self.recall().await;
-        if let Some(Output::End {
-            exit,
-            ended_by,
-            stderr_tail,
-            leftovers,
-        }) = self.end.take()
-        {
-            let outcome = self.decoder.finish(exit, ended_by, stderr_tail, leftovers);
-            events.push(AgentEvent::Finished(outcome));
+        self.recall(Records::Whole, events).await;
+        if let Some(end) = self.end.take() {
+            events.push(AgentEvent::Finished(self.decoder.finish(end)));
         }
         Some(())
     }
 
-    /// Reads what sub-agents have written down: their lines do not tell what they used.
-    async fn overhear(&mut self, events: &mut Vec<AgentEvent>) {
-        if let (Some(transcripts), Some(session)) = (&self.transcripts, self.decoder.helped_session()) {
-            let transcript = transcripts.read(session, Part::SubAgents).await;
-            self.decoder.overhear(transcript, events);
-        }
-    }
-
-    /// Reads what a process has written down that did not live to say what it had used.
-    async fn recall(&mut self) {
-        if let (Some(transcripts), Some(session)) = (&self.transcripts, self.decoder.unsettled_session())
-            && let Some(transcript) = transcripts.read(session, Part::Whole).await
-        {
-            self.decoder.recall(transcript);
+    /// Reads what the agent has written down itself, where that tells more than its lines.
+    async fn recall(&mut self, records: Records, events: &mut Vec<AgentEvent>) {
+        if let (Some(transcripts), Some(session)) = (&self.transcripts, self.decoder.wants(records)) {
+            let transcript = transcripts.read(session, records).await;
+            self.decoder.recall(records, transcript, events);
         }
     }
 
     /// Adds what the next line says that has arrived; `false` when there is none.
     pub(in crate::driver) fn line(&mut self, events: &mut Vec<AgentEvent>) -> bool {
-        let found = self.heard < self.lines.len();
-        if found {
-            self.decoder.hear(&self.lines, self.heard, events);
+        let line = self.lines.get(self.heard);
+        if let Some(line) = line {
+            self.decoder.hear(line, events);
             self.heard += 1;
         }
-        found
+        line.is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use hankweave_core::agent::{ClaudeDecoder, EndedBy, ProcessExit};
+
+    use super::super::lines::Line;
     use super::*;
 
     #[tokio::test]
     async fn lines_are_heard_one_by_one_and_then_the_end() {
-        let (listener, mut reader) = OutputReader::new(ClaudeDecoder::new(false), None, 4);
-        let end = Output::End {
-            exit: ProcessExit::Exited(0),
-            ended_by: EndedBy::Itself,
-            stderr_tail: String::new(),
-            leftovers: 0,
-        };
+        let decoder = Box::new(ClaudeDecoder::new(false));
+        let (output, mut reader) = OutputReader::new(decoder, None, 4);
         let pieces = [&["one", "{}", "two"][..], &["three"]].map(|words| {
-            let mut lines = AgentLines::default();
-            words.iter().for_each(|line| lines.push(line));
+            let mut lines = Lines::default();
+            words
+                .iter()
+                .for_each(|line| lines.push(Line::Text((*line).into())));
             Output::Lines(lines)
         });
-        for output in pieces.into_iter().chain([end]) {
-            listener.output.send(output).await.unwrap();
+        let end = ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself);
+        for piece in pieces.into_iter().chain([Output::End(end)]) {
+            output.send(piece).await.unwrap();
         }
-        drop(listener);
+        drop(output);
         let (mut told, mut events) = (Vec::new(), Vec::new());
         while reader.arrival(&mut events).await.is_some() {
             while reader.line(&mut events) {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hankweave_core::agent::{AgentLines, ClaudeDecoder};
+use hankweave_core::agent::{AgentDecoder, AgentLine, ClaudeDecoder, Records};
 use hankweave_core::cost::UsageTotals;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
@@ -14,7 +14,7 @@ use hankweave_core::time::Timestamp;
 
 use super::host::ProcessHost;
 use super::lines::{Line, LineFramer};
-use super::transcripts::{Part, Transcripts};
+use super::transcripts::Transcripts;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -50,21 +50,22 @@ impl ProcessHost {
         let variable = |name: &str| own(name).or_else(|| self.variable(name));
         let since = agent.resumed.then_some(agent.since);
         let transcripts = Transcripts::of(self, agent.work_dir, variable, since);
-        if decoder.unsettled_session() == Some(agent.session)
-            && let Some(transcript) =
-                transcripts.and_then(|all| all.priced_by(agent.prices).read_now(agent.session, Part::Whole))
-        {
-            decoder.recall(transcript);
+        if decoder.wants(Records::Whole) == Some(agent.session) {
+            let transcript = transcripts.and_then(|all| {
+                all.priced_by(agent.prices)
+                    .read_now(agent.session, Records::Whole)
+            });
+            decoder.recall(Records::Whole, transcript, &mut Vec::new());
         }
         let mut used = decoder.usage();
         // What it did after the last line that somebody read, nobody knows.
-        used.lower_bound |= decoder.unsettled_session().is_some();
+        used.lower_bound |= decoder.wants(Records::Whole).is_some();
         Ok(used)
     }
 
     fn hear_log(&self, log: &Path, decoder: &mut ClaudeDecoder) -> io::Result<()> {
         let mut framer = LineFramer::new(self.limits().line_bytes);
-        let (mut lines, mut events, mut offset) = (AgentLines::default(), Vec::new(), 0);
+        let (mut events, mut offset) = (Vec::new(), 0);
         let most = self.limits().log_bytes.saturating_add(CHUNK_BYTES as u64);
         while offset < most {
             let chunk = self.world().disk.read_at(log, offset, CHUNK_BYTES)?;
@@ -72,30 +73,15 @@ impl ProcessHost {
             let mut rest = &chunk[..];
             while let Some(line) = framer.next(&mut rest) {
                 if let Line::Text(text) = line {
-                    lines.push(&text);
-                }
-                if lines.is_full() {
-                    hear(decoder, &mut lines, &mut events);
+                    decoder.hear(AgentLine::Text(&text), &mut events);
+                    // Only what follows for the usage counts.
+                    events.clear();
                 }
             }
-            hear(decoder, &mut lines, &mut events);
             if chunk.len() < CHUNK_BYTES {
                 break;
             }
         }
         Ok(())
     }
-}
-
-/// Only what follows for the usage counts.
-fn hear(
-    decoder: &mut ClaudeDecoder,
-    lines: &mut AgentLines,
-    events: &mut Vec<hankweave_core::agent::AgentEvent>,
-) {
-    for index in 0..lines.len() {
-        decoder.hear(lines, index, events);
-        events.clear();
-    }
-    lines.clear();
 }

@@ -1,24 +1,24 @@
 //! The task that owns one agent process.
 //!
-//! Three things happen side by side: the *pump* reads the output; the *scribe*, on a thread of its own, writes it into the log, reads its lines
-//! for whoever listens, and may wait for both, and then the pump waits as well; the *watch* waits for the end or a stop and never waits for a
+//! Three things happen side by side: the *pump* reads the output; the *scribe*, on a thread of its own, writes it into the log, cuts it into
+//! lines for whoever listens, and may wait for both, and then the pump waits as well; the *watch* waits for the end or a stop and never waits for a
 //! listener. The end of the process, not of its output, is the end of the agent (S4).
 
 use std::io;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hankweave_core::agent::{AgentLines, EndedBy, ProcessExit};
+use hankweave_core::agent::{EndedBy, ProcessEnd, ProcessExit};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::host::ProcessLimits;
-use super::lines::{Line, LineFramer};
+use super::lines::{LineFramer, Lines};
 use super::log::Log;
 use super::passed::PassOver;
-use super::reader::{Listener, Output};
+use super::reader::Output;
 use crate::driver::AgentControl;
 use crate::world::blocking::Blocking;
 use crate::world::process::{ProcessControl, SpawnedProcess, Sweep, interrupt, stop};
@@ -38,7 +38,7 @@ const STDERR_TAIL_BYTES: usize = 16 << 10;
 pub(super) struct Supervisor {
     pub(super) process: SpawnedProcess,
     pub(super) log: Log,
-    pub(super) listener: Listener,
+    pub(super) output: mpsc::Sender<Output>,
     pub(super) limits: ProcessLimits,
     pub(super) blocking: Blocking,
     /// Used when the listener goes away without a stop.
@@ -85,21 +85,18 @@ async fn run(
     let Supervisor {
         process,
         log,
-        listener,
+        output,
         limits,
         blocking,
         grace,
         interrupt_first,
     } = supervisor;
     let (chunks, unwritten) = mpsc::channel(UNWRITTEN);
-    let (used, use_again) = mpsc::channel(UNWRITTEN);
-    let output = listener.output.clone();
     let scribe = Scribe {
         log,
         passed: interrupt_first.then(PassOver::default),
         framer: LineFramer::new(limits.line_bytes),
-        listener,
-        used,
+        output: output.clone(),
     };
     let scribe = blocking.spawn(scribe.run(unwritten));
     let stdout = Drain::new(process.stdout, &ended, limits.drain);
@@ -110,7 +107,7 @@ async fn run(
     };
     let watched = watch_process(&mut process, asked, &ended, &output, grace);
     let ((), stderr_tail, (exit, ended_by, sweep)) =
-        tokio::join!(pump(stdout, chunks, use_again), tail(stderr), watched);
+        tokio::join!(pump(stdout, chunks), tail(stderr), watched);
     match scribe.await {
         Ok(()) => {}
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -123,14 +120,14 @@ async fn run(
             "descendants of the agent could not be killed"
         );
     }
-    let end = Output::End {
+    let end = ProcessEnd {
         exit,
         ended_by,
         stderr_tail,
         leftovers: sweep.killed,
     };
     // A listener that went away does not need to be told.
-    let _ = output.send(end).await;
+    let _ = output.send(Output::End(end)).await;
 }
 
 /// Waits for the end of the process, helps it along when asked, and cleans up. Then tells the readers of its pipes.
@@ -210,15 +207,9 @@ async fn asked_to_stop(asked: &mut watch::Receiver<Option<Duration>>) -> Duratio
 }
 
 /// Hands the output over to the scribe.
-async fn pump(
-    mut output: Drain<impl AsyncRead + Unpin>,
-    chunks: mpsc::Sender<Vec<u8>>,
-    mut used: mpsc::Receiver<Vec<u8>>,
-) {
+async fn pump(mut output: Drain<impl AsyncRead + Unpin>, chunks: mpsc::Sender<Vec<u8>>) {
     loop {
-        let mut chunk = used
-            .try_recv()
-            .unwrap_or_else(|_| Vec::with_capacity(CHUNK_BYTES));
+        let mut chunk = Vec::with_capacity(CHUNK_BYTES);
         if output.read(&mut chunk).await == 0 {
             return;
         }
@@ -227,15 +218,13 @@ async fn pump(
     }
 }
 
-/// Copies output into the log and reads its lines.
+/// Copies output into the log and cuts it into lines.
 struct Scribe {
     log: Log,
     /// Takes the pieces of answers out first, where there are some.
     passed: Option<PassOver>,
     framer: LineFramer,
-    listener: Listener,
-    /// Chunks that were written down, whose memory can be used again.
-    used: mpsc::Sender<Vec<u8>>,
+    output: mpsc::Sender<Output>,
 }
 
 impl Scribe {
@@ -245,28 +234,22 @@ impl Scribe {
             if let Some(passed) = &mut self.passed {
                 passed.filter(&mut chunk);
             }
-            self.log.append(&chunk);
-            self.read(&chunk).await;
-            chunk.clear();
-            // One that nobody can take is let go.
-            let _ = self.used.try_send(chunk);
+            self.write(&chunk).await;
         }
         if let Some(passed) = &mut self.passed {
             let last = passed.finish();
-            self.log.append(last);
-            self.read(last).await;
+            self.write(last).await;
         }
-        if let Some(last) = self.framer.finish() {
-            let mut lines = AgentLines::default();
-            add(&mut lines, last);
-            self.tell(lines).await;
-        }
+        let mut lines = Lines::default();
+        self.framer.finish().into_iter().for_each(|line| lines.push(line));
+        self.tell(lines).await;
     }
 
-    async fn read(&mut self, mut chunk: &[u8]) {
-        let mut lines = self.listener.used.try_recv().unwrap_or_default();
+    async fn write(&mut self, mut chunk: &[u8]) {
+        self.log.append(chunk);
+        let mut lines = Lines::default();
         while let Some(line) = self.framer.next(&mut chunk) {
-            add(&mut lines, line);
+            lines.push(line);
             if lines.is_full() {
                 self.tell(std::mem::take(&mut lines)).await;
             }
@@ -274,18 +257,11 @@ impl Scribe {
         self.tell(lines).await;
     }
 
-    async fn tell(&mut self, lines: AgentLines) {
+    async fn tell(&mut self, lines: Lines) {
         if !lines.is_empty() {
             // A listener that went away makes the watch stop the process; until then the output goes on into the log.
-            let _ = self.listener.output.send(Output::Lines(lines)).await;
+            let _ = self.output.send(Output::Lines(lines)).await;
         }
-    }
-}
-
-fn add(lines: &mut AgentLines, line: Line<'_>) {
-    match line {
-        Line::Text(text) => lines.push(&text),
-        Line::TooLong { bytes, sha256 } => lines.push_too_long(bytes, sha256),
     }
 }
 

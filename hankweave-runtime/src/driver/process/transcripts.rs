@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hankweave_core::agent::Transcript;
+use hankweave_core::agent::{Records, Transcript};
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
@@ -40,13 +40,6 @@ pub(super) struct Transcripts {
     prices: Arc<Prices>,
 }
 
-/// What is read of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
-    Whole,
-    SubAgents,
-}
-
 impl Transcripts {
     /// The transcripts of a process that works in this folder and finds these variables; `None` where nothing says where they are.
     pub(super) fn of<'e>(
@@ -76,13 +69,13 @@ impl Transcripts {
     }
 
     /// What is written of a session; `None` when nothing is.
-    pub(super) async fn read(&self, session: &SessionId, part: Part) -> Option<Transcript> {
+    pub(super) async fn read(&self, session: &SessionId, records: Records) -> Option<Transcript> {
         let (this, session) = (self.clone(), session.clone());
-        self.blocking.run(move || this.read_now(&session, part)).await
+        self.blocking.run(move || this.read_now(&session, records)).await
     }
 
-    pub(super) fn read_now(&self, session: &SessionId, part: Part) -> Option<Transcript> {
-        match self.look_through(session.as_str(), part) {
+    pub(super) fn read_now(&self, session: &SessionId, records: Records) -> Option<Transcript> {
+        match self.look_through(session.as_str(), records) {
             Ok(found) => found,
             Err(error) => {
                 tracing::debug!(%error, "no transcript of the agent");
@@ -91,7 +84,7 @@ impl Transcripts {
         }
     }
 
-    fn look_through(&self, session: &str, part: Part) -> io::Result<Option<Transcript>> {
+    fn look_through(&self, session: &str, records: Records) -> io::Result<Option<Transcript>> {
         let plain = |character: char| character.is_ascii_alphanumeric() || character == '-';
         if session.is_empty() || !session.chars().all(plain) {
             return Ok(None);
@@ -111,7 +104,7 @@ impl Transcripts {
                 continue;
             };
             found = true;
-            if part == Part::Whole {
+            if records == Records::Whole {
                 reading.file(main.content)?;
             }
             if let Ok(Found::Folder(own)) = project.open(OsStr::new(session))
@@ -180,7 +173,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use hankweave_core::agent::{ClaudeDecoder, EndedBy, ProcessExit};
+    use hankweave_core::agent::{AgentDecoder, ClaudeDecoder, EndedBy, ProcessEnd, ProcessExit};
 
     use super::*;
     use crate::world::World;
@@ -204,12 +197,10 @@ mod tests {
         let transcripts = Transcripts::of(&ProcessHost::new(&world), config, variable, None).unwrap();
         let mut decoder = ClaudeDecoder::new(false);
         decoder.line(INIT);
-        let session = decoder.unsettled_session().unwrap().clone();
-        if let Some(transcript) = transcripts.read_now(&session, Part::Whole) {
-            decoder.recall(transcript);
-        }
-        let exit = ProcessExit::Signaled(9);
-        let outcome = decoder.finish(exit, EndedBy::Us, String::new(), 0);
+        let session = decoder.wants(Records::Whole).unwrap().clone();
+        let transcript = transcripts.read_now(&session, Records::Whole);
+        decoder.recall(Records::Whole, transcript, &mut Vec::new());
+        let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Signaled(9), EndedBy::Us));
         outcome.usage.tokens.output_tokens
     }
 

@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::claude::{billed, model_usages};
-use super::json::{Json, Tape};
+use super::line::{Message, TranscriptLine};
+use crate::agent::lenient::Object;
 use crate::cost::pricing::Prices;
 use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, UsageTotals};
 use crate::time::Timestamp;
@@ -21,7 +21,6 @@ pub struct Transcript {
     /// Nothing older counts.
     since: Option<Timestamp>,
     prices: Arc<Prices>,
-    tape: Tape,
     answers: Vec<Answer>,
     /// Requests whose answer was not found yet.
     asked: HashSet<String>,
@@ -47,7 +46,6 @@ impl Transcript {
         Self {
             since,
             prices: Prices::listed(),
-            tape: Tape::default(),
             answers: Vec::new(),
             asked: HashSet::new(),
             stated: None,
@@ -69,41 +67,32 @@ impl Transcript {
 
     /// Reads one line; one that is not understood says nothing.
     pub fn line(&mut self, line: &str) {
-        let Some(place) = self.tape.read(line, 0) else {
-            return;
-        };
-        let tape = std::mem::take(&mut self.tape);
-        self.said(tape.value(line, place));
-        self.tape = tape;
-        self.tape.clear(1 << 10);
+        if let Ok(Object(Some(line))) = serde_json::from_str(line) {
+            self.said(line);
+        }
     }
 
-    fn said(&mut self, line: Json<'_>) {
-        let [kind, at, message, id, answered, models] =
-            line.fields(["type", "timestamp", "message", "id", "requestRef", "modelUsage"]);
+    fn said(&mut self, line: TranscriptLine<'_>) {
         if let Some(since) = self.since {
-            let at = at
-                .and_then(Json::as_str)
-                .and_then(|at| Timestamp::parse(&at).ok());
+            let at = line.timestamp.as_deref().and_then(|at| Timestamp::parse(at).ok());
             if at.is_none_or(|at| at < since) {
                 return;
             }
         }
-        match kind.and_then(Json::as_str).as_deref() {
+        match line.kind.as_deref() {
             Some("api-request") if self.asked.len() < MOST_REQUESTS => {
-                self.asked
-                    .extend(id.and_then(Json::as_str).map(|id| id.into_owned()));
+                self.asked.extend(line.id.into_owned())
             }
             // It has no time, and counts the whole session.
             Some("cost-state") if self.since.is_none() => {
-                self.stated = models.map(|models| model_usages(models, &self.prices))
+                self.stated = line.model_usage.totals(&self.prices);
             }
             Some("assistant") => {
-                if let Some(answer) = message.and_then(answer) {
-                    if let Some(request) = answered.and_then(Json::as_str)
+                if let Some(answer) = line.message.0.and_then(answer) {
+                    if let Some(request) = line.request.as_deref()
                         && answer.word == Statement::Final
                     {
-                        self.asked.remove(&*request);
+                        self.asked.remove(request);
                     }
                     self.answers.push(answer);
                 }
@@ -139,16 +128,15 @@ impl Transcript {
     }
 }
 
-fn answer(message: Json<'_>) -> Option<Answer> {
-    let [id, model, usage, stop] = message.fields(["id", "model", "usage", "stop_reason"]);
-    let word = match stop.and_then(Json::as_str) {
+fn answer(message: Message<'_>) -> Option<Answer> {
+    let word = match message.stop_reason.0 {
         Some(_) => Statement::Final,
         None => Statement::Begun,
     };
     Some(Answer {
-        id: id?.as_str()?.into_owned(),
-        model: model?.as_str()?.into_owned(),
-        billed: billed(usage?),
+        id: message.id.into_owned()?,
+        model: message.model.into_owned()?,
+        billed: message.usage.0?.billed(),
         word,
     })
 }

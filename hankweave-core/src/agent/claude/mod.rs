@@ -4,23 +4,27 @@
 //! What each line means, and which of its numbers can be trusted, was measured (AGENT-1 to AGENT-8).
 //! Lines, fields and values that are not known are passed over: the program is newer than this code.
 
-use std::borrow::Cow;
+mod line;
+mod transcript;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::classify::{classify, is_context_exceeded};
+use super::decoder::{AgentDecoder, AgentLine, ProcessEnd, Records};
 use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 use super::failure::{FailureKind, FailureReason};
-use super::json::Json;
-use super::lines::{AgentLines, Said};
+use super::lenient::{Count, Object};
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 use super::resets::moment;
-use super::transcript::Transcript;
 use crate::cost::pricing::Prices;
-use crate::cost::{Billed, ModelUsage, ProcessUsage, ReportedUsage, Statement, TokenUsage, UsageTotals, Usd};
+use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, UsageTotals, Usd};
 use crate::id::SessionId;
 use crate::time::Timestamp;
+
+use line::{Block, Denial, Line, Message, Piece, RateLimit, Usage, content_text};
+pub use transcript::Transcript;
 
 /// How much of a line that is no JSON object is told.
 const UNPARSED_CHARS: usize = 200;
@@ -97,103 +101,27 @@ impl ClaudeDecoder {
 
     /// Translates one line, given without its line break.
     pub fn line(&mut self, line: &str) -> Vec<AgentEvent> {
-        let mut lines = AgentLines::default();
-        lines.push(line);
         let mut events = Vec::new();
-        self.hear(&lines, 0, &mut events);
+        self.hear(AgentLine::Text(line), &mut events);
         events
     }
 
-    /// Adds what line number `index` of `lines`, counted from 0, says; nothing when there is no such line.
-    pub fn hear(&mut self, lines: &AgentLines, index: usize, events: &mut Vec<AgentEvent>) {
-        match lines.get(index) {
-            Some(Said::Object(line)) => self.said(line, events),
-            Some(Said::Unparsed(line)) => events.push(AgentEvent::Unparsed {
-                start: line.chars().take(UNPARSED_CHARS).collect(),
-            }),
-            Some(Said::TooLong { bytes, sha256 }) => events.push(AgentEvent::OutputTruncated {
-                bytes,
-                sha256: sha256.to_owned(),
-            }),
-            None => {}
-        }
-    }
-
-    fn said(&mut self, line: Json<'_>, events: &mut Vec<AgentEvent>) {
-        let [kind, message, event, parent] = line.fields(["type", "message", "event", "parent_tool_use_id"]);
-        let parent = parent.and_then(Json::as_str);
-        match kind.and_then(Json::as_str).as_deref() {
+    fn said(&mut self, mut line: Line<'_>, events: &mut Vec<AgentEvent>) {
+        let message = std::mem::take(&mut line.message).0;
+        let parent = std::mem::take(&mut line.parent_tool_use_id);
+        let parent = parent.as_deref();
+        match line.kind.as_deref() {
             Some("system") => events.extend(self.system(line)),
-            Some("stream_event") => events.extend(self.piece(event, parent.as_deref())),
-            Some("assistant") => self.assistant(message, parent.as_deref(), events),
-            Some("user") => self.user(message, parent.as_deref(), events),
+            Some("stream_event") => events.extend(self.piece(line.event, parent)),
+            Some("assistant") => self.assistant(message, parent, events),
+            Some("user") => {
+                let blocks = message.unwrap_or_default().content.objects();
+                events.extend(blocks.filter_map(|block| self.tool_result(block, parent)));
+            }
             Some("result") => events.push(AgentEvent::Result(self.result(line))),
-            Some("rate_limit_event") => self.limit(line),
+            Some("rate_limit_event") => self.limit(line.rate_limit_info),
             _ => {}
         }
-    }
-
-    /// The session whose transcripts should be read before the end is told: the process has not said itself what it used.
-    #[must_use]
-    pub fn unsettled_session(&self) -> Option<&SessionId> {
-        self.session.as_ref().filter(|_| self.deciding.is_none())
-    }
-
-    /// The session in which sub-agents work whose transcripts tell more than the stream, since they were read last.
-    #[must_use]
-    pub fn helped_session(&self) -> Option<&SessionId> {
-        self.session.as_ref().filter(|_| self.helped)
-    }
-
-    /// Adds what the transcripts of sub-agents say, while they work; `None` when there are none.
-    pub fn overhear(&mut self, transcript: Option<Transcript>, events: &mut Vec<AgentEvent>) {
-        let answers = transcript.into_iter().flat_map(Transcript::into_answers);
-        for answer in answers.filter(|answer| answer.word == Statement::Final) {
-            // Which of them it was does not matter to anybody.
-            let parent = Some("sub-agent");
-            events.extend(self.message_usage(&answer.id, &answer.model, answer.billed, answer.word, parent));
-        }
-        self.helped = false;
-    }
-
-    /// Adds what the transcripts say of the session.
-    pub fn recall(&mut self, transcript: Transcript) {
-        self.asking |= transcript.settle(&mut self.usage);
-    }
-
-    /// What the process has used until now.
-    #[must_use]
-    pub fn usage(&self) -> UsageTotals {
-        self.totals()
-    }
-
-    /// Decides how the process did: success is a successful result together with exit code 0, neither alone. A process that we have ended
-    /// cannot choose its exit code: of it the result alone is asked.
-    ///
-    /// `stderr_tail` is the end of standard error; its words count when there is no result. `leftovers` is how many
-    /// descendants had to be killed.
-    #[must_use]
-    pub fn finish(
-        &self,
-        exit: ProcessExit,
-        ended_by: EndedBy,
-        stderr_tail: String,
-        leftovers: usize,
-    ) -> ExitOutcome {
-        ExitOutcome {
-            exit,
-            verdict: self.verdict(exit, ended_by, &stderr_tail),
-            usage: self.totals(),
-            result_received: self.deciding.is_some(),
-            stderr_tail,
-            leftovers,
-        }
-    }
-
-    fn totals(&self) -> UsageTotals {
-        let mut totals = self.usage.totals();
-        totals.lower_bound = self.is_lower_bound();
-        totals
     }
 
     fn is_lower_bound(&self) -> bool {
@@ -249,36 +177,37 @@ impl ClaudeDecoder {
     }
 
     /// What a provider says of the limits of a subscription; other states than `rejected` let requests through.
-    fn limit(&mut self, line: Json<'_>) {
-        let Some(info) = line.field("rate_limit_info") else {
+    fn limit(&mut self, info: Object<RateLimit<'_>>) {
+        let Some(info) = info.0 else {
             return;
         };
-        let ends_at = info.field("resetsAt").and_then(whole_number);
-        let ends_at = ends_at.and_then(|number| moment(i64::try_from(number).ok()?));
-        let is_rejected = text(info, "status").is_some_and(|status| status == "rejected");
+        let ends_at = info
+            .resets_at
+            .0
+            .and_then(|number| moment(i64::try_from(number).ok()?));
+        let is_rejected = info.status.as_deref() == Some("rejected");
         self.limited_until = ends_at.filter(|_| is_rejected);
     }
 
-    fn system(&mut self, line: Json<'_>) -> Option<AgentEvent> {
-        match &*text(line, "subtype")? {
+    fn system(&mut self, line: Line<'_>) -> Option<AgentEvent> {
+        match line.subtype.as_deref()? {
             "init" => self.init(line),
             "status" => {
-                let status = text(line, "status");
-                self.asking |= status.as_deref() == Some("requesting");
-                self.summed_up |= status.as_deref() == Some("compacting");
+                self.asking |= line.status.as_deref() == Some("requesting");
+                self.summed_up |= line.status.as_deref() == Some("compacting");
                 None
             }
             "compact_boundary" => Some(AgentEvent::Compacted),
             "api_retry" => {
-                let status = status(line, "error_status");
+                let status = status(line.error_status);
                 // Whoever answers with a status serves nothing; a connection that is lost may have carried half an answer.
                 self.given_up |= status.is_none();
                 Some(AgentEvent::Retrying {
-                    attempt: count(line, "attempt"),
-                    max_retries: line.field("max_retries").and_then(whole_number),
-                    delay_ms: line.field("retry_delay_ms").and_then(whole_number),
+                    attempt: line.attempt.or_none(),
+                    max_retries: line.max_retries.0,
+                    delay_ms: line.retry_delay_ms.0,
                     status,
-                    error: text(line, "error").map(Cow::into_owned),
+                    error: line.error.into_owned(),
                 })
             }
             _ => None,
@@ -286,63 +215,65 @@ impl ClaudeDecoder {
     }
 
     /// The only line whose session id counts (AGENT-2): a failed resume echoes the id that was asked for.
-    fn init(&mut self, line: Json<'_>) -> Option<AgentEvent> {
-        let session_id = SessionId::new(text(line, "session_id")?).ok()?;
+    fn init(&mut self, line: Line<'_>) -> Option<AgentEvent> {
+        let session_id = SessionId::new(line.session_id.into_owned()?).ok()?;
         self.session = Some(session_id.clone());
-        self.model = text(line, "model").map(Cow::into_owned);
+        self.model = line.model.into_owned();
         Some(AgentEvent::SessionStarted {
             session_id,
             model: self.model.clone(),
         })
     }
 
-    fn assistant(&mut self, message: Option<Json<'_>>, parent: Option<&str>, events: &mut Vec<AgentEvent>) {
+    fn assistant(
+        &mut self,
+        message: Option<Message<'_>>,
+        parent: Option<&str>,
+        events: &mut Vec<AgentEvent>,
+    ) {
         let Some(message) = message else {
             return;
         };
-        let [id, model, usage, content, stop] =
-            message.fields(["id", "model", "usage", "content", "stop_reason"]);
-        events.extend(objects(content).filter_map(|block| self.block(block, parent)));
-        if let (Some(id), Some(model), Some(usage)) = (id, model, usage) {
-            let word = if stop.and_then(Json::as_str).is_some() {
-                Statement::Final
-            } else {
-                Statement::Rough
-            };
-            if let (Some(id), Some(model)) = (id.as_str(), model.as_str()) {
-                let billed = billed(usage);
-                // An answer that comes whole is asked for when the one that was to come in pieces has broken off.
-                let whole = parent.is_none() && word == Statement::Final && !billed.is_nothing();
-                self.given_up |= self.asking && whole;
-                self.asking &= !whole;
-                events.extend(self.message_usage(&id, &model, billed, word, parent));
-            }
-        }
+        events.extend(
+            message
+                .content
+                .objects()
+                .filter_map(|block| self.block(block, parent)),
+        );
+        let (Some(id), Some(model), Some(usage)) = (message.id.0, message.model.0, message.usage.0) else {
+            return;
+        };
+        let word = match message.stop_reason.0 {
+            Some(_) => Statement::Final,
+            None => Statement::Rough,
+        };
+        let billed = usage.billed();
+        // An answer that comes whole is asked for when the one that was to come in pieces has broken off.
+        let whole = parent.is_none() && word == Statement::Final && !billed.is_nothing();
+        self.given_up |= self.asking && whole;
+        self.asking &= !whole;
+        events.extend(self.message_usage(&id, &model, billed, word, parent));
     }
 
     /// A piece of a message that is being written; only its first and its last piece tell of usage.
-    fn piece(&mut self, event: Option<Json<'_>>, parent: Option<&str>) -> Option<AgentEvent> {
-        let [kind, message, delta, usage] = event?.fields(["type", "message", "delta", "usage"]);
-        match &*kind?.as_str()? {
+    fn piece(&mut self, piece: Object<Piece<'_>>, parent: Option<&str>) -> Option<AgentEvent> {
+        let piece = piece.0?;
+        match piece.kind.as_deref()? {
             "message_start" => {
-                let [id, model, usage] = message?.fields(["id", "model", "usage"]);
-                let (id, model) = (id?.as_str()?, model?.as_str()?);
+                let message = piece.message.0?;
+                let (id, model) = (message.id.0?, message.model.0?);
                 self.asking &= parent.is_some();
                 self.remember_written(parent, &id, &model);
-                self.message_usage(&id, &model, billed(usage?), Statement::Begun, parent)
+                self.message_usage(&id, &model, message.usage.0?.billed(), Statement::Begun, parent)
             }
             "message_delta" => {
                 // One that breaks off has no reason to stop, and is told without its true output.
-                let ended = delta
-                    .and_then(|delta| delta.field("stop_reason"))
-                    .and_then(Json::as_str);
-                let word = if ended.is_some() {
-                    Statement::Final
-                } else {
-                    Statement::Begun
+                let word = match piece.delta.0.and_then(|delta| delta.stop_reason.0) {
+                    Some(_) => Statement::Final,
+                    None => Statement::Begun,
                 };
                 let (id, model) = self.written.get(&parent.map(str::to_owned))?.clone();
-                self.message_usage(&id, &model, billed(usage?), word, parent)
+                self.message_usage(&id, &model, piece.usage.0?.billed(), word, parent)
             }
             "message_stop" => {
                 self.written.remove(&parent.map(str::to_owned));
@@ -360,25 +291,23 @@ impl ClaudeDecoder {
         }
     }
 
-    fn block(&mut self, block: Json<'_>, parent: Option<&str>) -> Option<AgentEvent> {
-        let [kind, said, thought, id, name, input] =
-            block.fields(["type", "text", "thinking", "id", "name", "input"]);
-        match &*kind?.as_str()? {
+    fn block(&mut self, block: Block<'_>, parent: Option<&str>) -> Option<AgentEvent> {
+        match block.kind.as_deref()? {
             "text" => Some(AgentEvent::Message {
-                text: said?.as_str()?.into_owned(),
+                text: block.text.into_owned()?,
                 parent_tool_use_id: parent.map(str::to_owned),
             }),
             "thinking" => Some(AgentEvent::Thinking {
-                text: thought?.as_str()?.into_owned(),
+                text: block.thinking.into_owned()?,
                 parent_tool_use_id: parent.map(str::to_owned),
             }),
             "tool_use" => {
-                let (id, name) = (id?.as_str()?, name?.as_str()?);
+                let (id, name) = (block.id.into_owned()?, block.name.into_owned()?);
                 self.remember_tool(&id, &name);
                 Some(AgentEvent::ToolUse {
-                    id: id.into_owned(),
-                    name: name.into_owned(),
-                    input: input.map_or(serde_json::Value::Null, Json::to_value),
+                    id,
+                    name,
+                    input: block.input,
                     parent_tool_use_id: parent.map(str::to_owned),
                 })
             }
@@ -415,45 +344,38 @@ impl ClaudeDecoder {
         }))
     }
 
-    fn user(&mut self, message: Option<Json<'_>>, parent: Option<&str>, events: &mut Vec<AgentEvent>) {
-        let content = message.and_then(|message| message.field("content"));
-        events.extend(objects(content).filter_map(|block| self.tool_result(block, parent)));
-    }
-
-    fn tool_result(&mut self, block: Json<'_>, parent: Option<&str>) -> Option<AgentEvent> {
-        let [kind, id, content, is_error] = block.fields(["type", "tool_use_id", "content", "is_error"]);
-        kind?.as_str().filter(|kind| kind == "tool_result")?;
-        let id = id?.as_str()?;
-        let whole = content.map(content_text).unwrap_or_default();
+    fn tool_result(&mut self, block: Block<'_>, parent: Option<&str>) -> Option<AgentEvent> {
+        if block.kind.as_deref() != Some("tool_result") {
+            return None;
+        }
+        let tool_use_id = block.tool_use_id.into_owned()?;
+        let whole = content_text(block.content);
         let original_length = whole.chars().count();
         let truncated = original_length > ToolResult::MAX_CHARS;
         Some(AgentEvent::ToolResult(ToolResult {
-            tool_name: self.open_tools.remove(&*id),
-            tool_use_id: id.into_owned(),
-            text: if truncated {
-                cut(&whole)
-            } else {
-                whole.into_owned()
-            },
+            tool_name: self.open_tools.remove(&tool_use_id),
+            tool_use_id,
+            text: if truncated { cut(&whole) } else { whole },
             truncated,
             original_length,
-            is_error: is_error.and_then(Json::as_bool).unwrap_or(false),
+            is_error: block.is_error.0,
             parent_tool_use_id: parent.map(str::to_owned),
         }))
     }
 
-    fn result(&mut self, line: Json<'_>) -> AgentResult {
-        self.usage.result(self.reported_usage(line));
-        let terminal_reason = text(line, "terminal_reason").map(Cow::into_owned);
-        let error_status = status(line, "api_error_status");
+    fn result(&mut self, mut line: Line<'_>) -> AgentResult {
+        let reported = self.reported_usage(&mut line);
+        self.usage.result(reported);
+        let said = line.result_text();
+        let terminal_reason = line.terminal_reason.into_owned();
+        let error_status = status(line.api_error_status);
         let lost = terminal_reason.as_deref().is_some_and(|reason| {
             reason.starts_with("aborted") || (reason == "api_error" && error_status.is_none())
         });
         self.given_up |= self.asking && lost;
         (self.asking, self.summed_up, self.helped) = (false, false, false);
         self.written.clear();
-        let said = result_text(line);
-        let success = !flag(line, "is_error");
+        let success = !line.is_error.0;
         let result = AgentResult {
             success,
             context_exceeded: !success
@@ -462,13 +384,11 @@ impl ClaudeDecoder {
             text: said,
             budget_exhausted: !success
                 && (terminal_reason.as_deref() == Some("budget_exhausted")
-                    || text(line, "subtype").as_deref() == Some("error_max_budget_usd")),
+                    || line.subtype.as_deref() == Some("error_max_budget_usd")),
             error_status,
             terminal_reason,
-            usage: self.totals(),
-            permission_denials: objects(line.field("permission_denials"))
-                .filter_map(denial)
-                .collect(),
+            usage: AgentDecoder::usage(self),
+            permission_denials: line.permission_denials.objects().filter_map(denial).collect(),
         };
         // An error after a real success is ignored (AGENT-4).
         if success || !self.deciding.as_ref().is_some_and(|earlier| earlier.success) {
@@ -479,23 +399,23 @@ impl ClaudeDecoder {
 
     /// The best statement of a result line about this process alone. `total_cost_usd` and `modelUsage` of a resumed
     /// session contain earlier processes, and not even reliably, so of such a session only what came on top counts (AGENT-7).
-    fn reported_usage(&self, line: Json<'_>) -> ReportedUsage {
-        let models = |key| {
-            line.field(key)
-                .map(|models| model_usages(models, self.usage.prices()))
-                .filter(|totals| !totals.models.is_empty())
-        };
-        let stated = line.field("total_cost_usd").and_then(Json::as_f64);
-        let stated = stated.and_then(|dollars| Usd::from_dollars(dollars).ok());
+    fn reported_usage(&self, line: &mut Line<'_>) -> ReportedUsage {
+        let prices = self.usage.prices();
+        let stated = line
+            .total_cost_usd
+            .0
+            .and_then(|dollars| Usd::from_dollars(dollars).ok());
         // Models without a price of their own are in the sum.
         let whole = |totals: &UsageTotals| !totals.lower_bound || stated.is_none();
-        if let Some(totals) = models("model_usage_since_last_result").filter(whole) {
+        let since_last = std::mem::take(&mut line.model_usage_since_last_result);
+        if let Some(totals) = since_last.totals(prices).filter(whole) {
             return ReportedUsage::SinceLastResult(totals);
         }
-        if let Some(totals) = models("modelUsage").filter(|_| !self.resumed).filter(whole) {
+        let since_start = std::mem::take(&mut line.model_usage);
+        if let Some(totals) = since_start.totals(prices).filter(|_| !self.resumed).filter(whole) {
             return ReportedUsage::SinceProcessStart(totals);
         }
-        let billed = line.field("usage").map(billed).unwrap_or_default();
+        let billed = line.usage.0.as_ref().map(Usage::billed).unwrap_or_default();
         let Some(model) = self.model.clone() else {
             return ReportedUsage::Nothing;
         };
@@ -521,91 +441,79 @@ impl ClaudeDecoder {
     }
 }
 
-/// `result` is absent on error subtypes, which have `errors` instead.
-fn result_text(line: Json<'_>) -> String {
-    let errors = || {
-        let errors = line.field("errors").into_iter().flat_map(Json::entries);
-        errors.filter_map(Json::as_str).collect::<Vec<_>>().join("; ")
-    };
-    let said = text(line, "result").map_or_else(errors, Cow::into_owned);
-    if said.is_empty() && flag(line, "is_error") {
-        let subtype = text(line, "subtype").unwrap_or("unknown".into());
-        return format!("the agent reported an error ({subtype})");
+/// Decides how the process did: success is a successful result together with exit code 0, neither alone. A process that we have ended
+/// cannot choose its exit code: of it the result alone is asked. The words of standard error count when there is no result.
+impl AgentDecoder for ClaudeDecoder {
+    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+        match line {
+            AgentLine::Text(text) if text.trim().is_empty() => {}
+            AgentLine::Text(text) => match serde_json::from_str::<Object<Line<'_>>>(text) {
+                Ok(Object(Some(line))) => self.said(line, events),
+                Ok(Object(None)) | Err(_) => events.push(AgentEvent::Unparsed {
+                    start: text.trim().chars().take(UNPARSED_CHARS).collect(),
+                }),
+            },
+            AgentLine::TooLong { bytes, sha256 } => events.push(AgentEvent::OutputTruncated {
+                bytes,
+                sha256: sha256.to_owned(),
+            }),
+        }
     }
-    said
+
+    fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
+        ExitOutcome {
+            exit: end.exit,
+            verdict: self.verdict(end.exit, end.ended_by, &end.stderr_tail),
+            usage: AgentDecoder::usage(self),
+            result_received: self.deciding.is_some(),
+            stderr_tail: end.stderr_tail,
+            leftovers: end.leftovers,
+        }
+    }
+
+    fn usage(&self) -> UsageTotals {
+        let mut totals = self.usage.totals();
+        totals.lower_bound = self.is_lower_bound();
+        totals
+    }
+
+    /// The transcripts tell the output of sub-agents, which the stream does not, and all that a process used that did not live to say it.
+    fn wants(&self, records: Records) -> Option<&SessionId> {
+        let wanted = match records {
+            Records::SubAgents => self.helped,
+            Records::Whole => self.deciding.is_none(),
+        };
+        self.session.as_ref().filter(|_| wanted)
+    }
+
+    fn recall(&mut self, records: Records, transcript: Option<Transcript>, events: &mut Vec<AgentEvent>) {
+        match (records, transcript) {
+            (Records::SubAgents, transcript) => {
+                let answers = transcript.into_iter().flat_map(Transcript::into_answers);
+                for answer in answers.filter(|answer| answer.word == Statement::Final) {
+                    // Which of them it was does not matter to anybody.
+                    let parent = Some("sub-agent");
+                    events.extend(self.message_usage(
+                        &answer.id,
+                        &answer.model,
+                        answer.billed,
+                        answer.word,
+                        parent,
+                    ));
+                }
+                self.helped = false;
+            }
+            (Records::Whole, Some(transcript)) => self.asking |= transcript.settle(&mut self.usage),
+            (Records::Whole, None) => {}
+        }
+    }
 }
 
-fn denial(entry: Json<'_>) -> Option<PermissionDenial> {
+fn denial(entry: Denial<'_>) -> Option<PermissionDenial> {
     Some(PermissionDenial {
-        tool_name: text(entry, "tool_name")?.into_owned(),
-        tool_use_id: text(entry, "tool_use_id").unwrap_or_default().into_owned(),
+        tool_name: entry.tool_name.into_owned()?,
+        tool_use_id: entry.tool_use_id.into_owned().unwrap_or_default(),
     })
-}
-
-/// What the API names in `usage` of messages and results.
-pub(super) fn billed(usage: Json<'_>) -> Billed {
-    let tokens = TokenUsage {
-        input_tokens: count(usage, "input_tokens"),
-        output_tokens: count(usage, "output_tokens"),
-        cache_creation_tokens: count(usage, "cache_creation_input_tokens"),
-        cache_read_tokens: count(usage, "cache_read_input_tokens"),
-    };
-    let inside = |outer, inner| usage.field(outer).map_or(0, |outer| count(outer, inner));
-    Billed {
-        tokens,
-        long_cache_writes: inside("cache_creation", "ephemeral_1h_input_tokens"),
-        web_searches: inside("server_tool_use", "web_search_requests"),
-    }
-}
-
-/// Tokens and money by model, as claude itself names them.
-pub(super) fn model_usages(models: Json<'_>, prices: &Prices) -> UsageTotals {
-    let mut totals = UsageTotals::default();
-    for (model, usage) in models.members().filter(|(_, usage)| usage.is_object()) {
-        let (usage, priced) = model_usage(&model, usage, prices);
-        totals.add(&model, usage);
-        totals.lower_bound |= !priced;
-    }
-    totals
-}
-
-/// The usage of one model, and whether its price is known.
-fn model_usage(model: &str, usage: Json<'_>, prices: &Prices) -> (ModelUsage, bool) {
-    let billed = Billed {
-        tokens: TokenUsage {
-            input_tokens: count(usage, "inputTokens"),
-            output_tokens: count(usage, "outputTokens"),
-            cache_creation_tokens: count(usage, "cacheCreationInputTokens"),
-            cache_read_tokens: count(usage, "cacheReadInputTokens"),
-        },
-        long_cache_writes: count(usage, "cacheCreationEphemeral1hInputTokens"),
-        web_searches: count(usage, "webSearchRequests"),
-    };
-    let stated = usage.field("costUSD").and_then(Json::as_f64);
-    let cost = stated
-        .and_then(|dollars| Usd::from_dollars(dollars).ok())
-        .or_else(|| billed.price(model, prices));
-    let priced = cost.is_some() || billed.is_nothing();
-    let usage = ModelUsage {
-        tokens: billed.tokens,
-        cost: cost.unwrap_or(Usd::ZERO),
-    };
-    (usage, priced)
-}
-
-/// A tool's answer is a string or a list of blocks; images and the like leave their type.
-fn content_text(content: Json<'_>) -> Cow<'_, str> {
-    if let Some(text) = content.as_str() {
-        return text;
-    }
-    if !content.is_list() {
-        return content.to_value().to_string().into();
-    }
-    let blocks = objects(Some(content)).map(|block| match text(block, "text") {
-        Some(text) => text,
-        None => format!("[{}]", text(block, "type").unwrap_or("unknown".into())).into(),
-    });
-    blocks.collect::<Vec<_>>().join("\n").into()
 }
 
 /// As much of a tool's answer as travels in events.
@@ -615,40 +523,8 @@ fn cut(whole: &str) -> String {
     format!("{}...", &whole[..end])
 }
 
-fn objects<'d>(list: Option<Json<'d>>) -> impl Iterator<Item = Json<'d>> {
-    let entries = list.into_iter().flat_map(Json::entries);
-    entries.filter(|entry| entry.is_object())
-}
-
-fn text<'d>(object: Json<'d>, key: &str) -> Option<Cow<'d, str>> {
-    object.field(key)?.as_str()
-}
-
-fn flag(object: Json<'_>, key: &str) -> bool {
-    object.field(key).and_then(Json::as_bool).unwrap_or(false)
-}
-
-fn status(object: Json<'_>, key: &str) -> Option<u16> {
-    u16::try_from(object.field(key)?.as_u64()?).ok()
-}
-
-/// A count, or 0 for what is none: absent, negative, infinite (D10).
-fn count(object: Json<'_>, key: &str) -> u64 {
-    object.field(key).and_then(whole_number).unwrap_or(0)
-}
-
-/// Some programs print counts as `3.0` or `568.2`.
-fn whole_number(value: Json<'_>) -> Option<u64> {
-    if let Some(whole) = value.as_u64() {
-        return Some(whole);
-    }
-    let number = value.as_f64().filter(|number| (0.0..1e18).contains(number))?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the range is checked above"
-    )]
-    Some(number as u64)
+fn status(number: Count) -> Option<u16> {
+    u16::try_from(number.0?).ok()
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -668,7 +544,7 @@ mod tests {
         for line in lines {
             decoder.line(line);
         }
-        decoder.finish(exit, EndedBy::Itself, String::new(), 0)
+        decoder.finish(ProcessEnd::of(exit, EndedBy::Itself))
     }
 
     #[track_caller]
@@ -701,7 +577,7 @@ mod tests {
             for line in lines {
                 decoder.line(line);
             }
-            let outcome = decoder.finish(exit, EndedBy::Us, String::new(), 0);
+            let outcome = decoder.finish(ProcessEnd::of(exit, EndedBy::Us));
             outcome.verdict.is_success()
         };
         for exit in [
@@ -769,12 +645,10 @@ mod tests {
     fn without_a_result_the_words_on_standard_error_count() {
         let mut decoder = ClaudeDecoder::new(false);
         decoder.line(INIT);
-        let outcome = decoder.finish(
-            ProcessExit::Exited(1),
-            EndedBy::Itself,
-            "connect ECONNREFUSED\n".into(),
-            0,
-        );
+        let outcome = decoder.finish(ProcessEnd {
+            stderr_tail: "connect ECONNREFUSED\n".into(),
+            ..ProcessEnd::of(ProcessExit::Exited(1), EndedBy::Itself)
+        });
         let (reason, _) = failure(&outcome);
         assert_eq!((reason.kind, reason.retriable), (FailureKind::ApiError, true));
     }
@@ -844,7 +718,7 @@ mod tests {
         resumed.line(INIT);
         resumed.line(result);
         let usage = resumed
-            .finish(ProcessExit::Exited(0), EndedBy::Itself, String::new(), 0)
+            .finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself))
             .usage;
         assert_eq!(usage.cost, Usd::from_micros(30));
         let fresh = run(&[INIT, result], ProcessExit::Exited(0)).usage;
@@ -863,7 +737,7 @@ mod tests {
             decoder.line(init);
             decoder.line(&result(dollars));
             decoder
-                .finish(ProcessExit::Exited(0), EndedBy::Itself, String::new(), 0)
+                .finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself))
                 .usage
         };
         let fresh = usage(ClaudeDecoder::new(false), 0.5);
@@ -897,8 +771,7 @@ mod tests {
             panic!("the end of the message is told");
         };
         assert_eq!((end.is_new, end.added.tokens.output_tokens), (false, 3_999));
-        assert!(!end.is_lower_bound);
-        let outcome = decoder.finish(ProcessExit::Signaled(9), EndedBy::Itself, String::new(), 0);
+        let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Signaled(9), EndedBy::Itself));
         let usage = outcome.usage;
         assert_eq!(
             (usage.tokens.input_tokens, usage.tokens.output_tokens),
@@ -919,21 +792,21 @@ mod tests {
         let mut decoder = ClaudeDecoder::new(false);
         decoder.line(INIT);
         decoder.line(BEGIN);
-        assert_eq!(decoder.helped_session(), None);
+        assert_eq!(decoder.wants(Records::SubAgents), None);
         decoder.line(&line("h-1"));
-        assert!(decoder.helped_session().is_some());
+        assert!(decoder.wants(Records::SubAgents).is_some());
         let mut transcript = Transcript::new(None);
         transcript.line(
             r#"{"type":"assistant","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
             "usage":{"input_tokens":300,"output_tokens":4000}}}"#,
         );
         let mut events = Vec::new();
-        decoder.overhear(Some(transcript), &mut events);
+        decoder.recall(Records::SubAgents, Some(transcript), &mut events);
         let [AgentEvent::Usage(told)] = &events[..] else {
             panic!("{events:?}");
         };
         assert_eq!((told.added.tokens.output_tokens, told.is_new), (3_999, false));
-        assert!(told.parent_tool_use_id.is_some() && decoder.helped_session().is_none());
+        assert!(told.parent_tool_use_id.is_some() && decoder.wants(Records::SubAgents).is_none());
     }
 
     // covers: AGENT-8

@@ -1,0 +1,81 @@
+//! What a decoder of an agent's output is, whoever the agent.
+
+use std::fmt::Debug;
+
+use super::claude::Transcript;
+use super::event::AgentEvent;
+use super::outcome::{EndedBy, ExitOutcome, ProcessExit};
+use crate::cost::UsageTotals;
+use crate::id::SessionId;
+
+/// Says what the lines that one process prints mean. A driver makes one for each process; it is pure, and takes any lines.
+pub trait AgentDecoder: Send + Debug {
+    /// Adds what a line says, often nothing.
+    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>);
+
+    /// Decides how the process did, after its last line.
+    fn finish(&mut self, end: ProcessEnd) -> ExitOutcome;
+
+    /// What the process has used until now.
+    fn usage(&self) -> UsageTotals;
+
+    /// The session of which these records should be read now, because they tell more than the lines did.
+    fn wants(&self, records: Records) -> Option<&SessionId> {
+        let _ = records;
+        None
+    }
+
+    /// Adds what the records say that it [wanted](Self::wants); `None` when there are none.
+    fn recall(&mut self, records: Records, transcript: Option<Transcript>, events: &mut Vec<AgentEvent>) {
+        let _ = (records, transcript, events);
+    }
+}
+
+/// A line that an agent printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentLine<'l> {
+    /// Without its line break, invalid UTF-8 replaced.
+    Text(&'l str),
+    /// It was longer than is read (S9).
+    TooLong {
+        /// Its length in bytes.
+        bytes: u64,
+        /// Its SHA-256 in hexadecimal digits.
+        sha256: &'l str,
+    },
+}
+
+/// The end of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessEnd {
+    /// How it ended.
+    pub exit: ProcessExit,
+    /// Who ended it.
+    pub ended_by: EndedBy,
+    /// The end of its standard error.
+    pub stderr_tail: String,
+    /// How many descendants had to be killed.
+    pub leftovers: usize,
+}
+
+impl ProcessEnd {
+    /// The end of a process that left nothing behind and said nothing at its end.
+    #[must_use]
+    pub fn of(exit: ProcessExit, ended_by: EndedBy) -> Self {
+        Self {
+            exit,
+            ended_by,
+            stderr_tail: String::new(),
+            leftovers: 0,
+        }
+    }
+}
+
+/// What an agent writes down of a session itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Records {
+    /// Of the sub-agents, while they work.
+    SubAgents,
+    /// Of everybody, after the end.
+    Whole,
+}
