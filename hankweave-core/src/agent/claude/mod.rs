@@ -668,14 +668,7 @@ mod tests {
     fn what_is_no_json_object_is_told_with_its_start() {
         let mut decoder = ClaudeDecoder::new(false);
         let deep = "[".repeat(100_000);
-        for line in [
-            "plain words",
-            "[1,2]",
-            "12",
-            "{\"type\":",
-            deep.as_str(),
-            "{\"a\":1e999}",
-        ] {
+        for line in ["plain words", "[1,2]", "12", "{\"type\":", deep.as_str()] {
             let start: String = line.chars().take(UNPARSED_CHARS).collect();
             assert_eq!(decoder.line(line), [AgentEvent::Unparsed { start }]);
         }
