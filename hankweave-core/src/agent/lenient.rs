@@ -127,7 +127,7 @@ impl<'de: 'l, 'l> Accept<'de> for Text<'l> {
 pub(in crate::agent) struct Count(pub(super) Option<u64>);
 
 impl Count {
-    /// The number, or 0 for what is none: absent, negative, infinite ("reliability and security", rule D10).
+    /// The number, or 0 for what is none: absent, negative, infinite (D10).
     pub(in crate::agent) fn or_none(self) -> u64 {
         self.0.unwrap_or(0)
     }
