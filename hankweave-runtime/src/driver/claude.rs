@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::Launch;
+use hankweave_core::agent::{ClaudeDecoder, Launch};
 use hankweave_core::id::{is_model_name, is_safe_argument};
 
 use super::process::{Invocation, ProcessHost};
@@ -42,7 +42,9 @@ impl ClaudeDriver {
             program,
             args: arguments(&launch, system_prompt.as_deref()),
             env: environment(&launch, self.host.user_id()),
-            is_claude: true,
+            decoder: Box::new(ClaudeDecoder::of(&launch)),
+            interrupt_first: true,
+            keeps_transcripts: true,
         };
         self.host.run(launch, invocation)
     }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::Launch;
+use hankweave_core::agent::{ClaudeDecoder, Launch};
 
 use super::process::{Invocation, ProcessHost};
 use super::{AgentDriver, RunningAgent, StartError};
@@ -38,7 +38,9 @@ impl CommandDriver {
             program: self.program(program, &launch),
             args: args.iter().map(OsString::from).collect(),
             env: environment(&launch),
-            is_claude: false,
+            decoder: Box::new(ClaudeDecoder::of(&launch)),
+            interrupt_first: false,
+            keeps_transcripts: false,
         };
         self.host.run(launch, invocation)
     }

@@ -15,6 +15,7 @@ use super::classify::{classify, is_context_exceeded};
 use super::decoder::{AgentDecoder, AgentLine, ProcessEnd, Records};
 use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 use super::failure::{FailureKind, FailureReason};
+use super::launch::Launch;
 use super::lenient::{Count, Object};
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 use super::resets::moment;
@@ -82,6 +83,16 @@ impl ClaudeDecoder {
             usage: ProcessUsage::default(),
             deciding: None,
             limited_until: None,
+        }
+    }
+
+    /// The decoder of what is launched.
+    #[must_use]
+    pub fn of(launch: &Launch) -> Self {
+        let decoder = Self::new(launch.resume.is_some()).priced_by(launch.prices.clone());
+        match launch.carried {
+            Some(cost) => decoder.carrying(cost),
+            None => decoder,
         }
     }
 

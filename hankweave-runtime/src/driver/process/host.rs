@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hankweave_core::agent::{ClaudeDecoder, Launch};
+use hankweave_core::agent::{AgentDecoder, Launch};
 
 use super::log::Log;
 use super::reader::OutputReader;
@@ -56,8 +56,12 @@ pub(in crate::driver) struct Invocation {
     pub(in crate::driver) args: Vec<OsString>,
     /// Laid under the codon's own environment.
     pub(in crate::driver) env: BTreeMap<String, String>,
-    /// The program is claude itself, which tells its usage when it is interrupted.
-    pub(in crate::driver) is_claude: bool,
+    /// Says what the program prints.
+    pub(in crate::driver) decoder: Box<dyn AgentDecoder>,
+    /// The program tells its usage when it is interrupted, so that comes first when it is stopped.
+    pub(in crate::driver) interrupt_first: bool,
+    /// The program writes transcripts as claude does, which its decoder may want.
+    pub(in crate::driver) keeps_transcripts: bool,
 }
 
 impl ProcessHost {
@@ -127,7 +131,7 @@ impl ProcessHost {
         disk.create_new(path, content.as_bytes())
     }
 
-    /// Starts a program that reads the prompt from its standard input and prints the claude stream.
+    /// Starts a program that reads the prompt from its standard input and prints what the decoder of its invocation understands.
     pub(in crate::driver) fn run(
         &self,
         launch: Launch,
@@ -146,18 +150,14 @@ impl ProcessHost {
         };
         let log = opened.map_err(prepare(&launch.log_path))?;
         let log_path = log.path().to_owned();
-        let mut decoder = ClaudeDecoder::new(launch.resume.is_some()).priced_by(launch.prices.clone());
-        if let Some(cost) = launch.carried {
-            decoder = decoder.carrying(cost);
-        }
-        let interrupt_first = invocation.is_claude;
+        let (interrupt_first, keeps_transcripts) = (invocation.interrupt_first, invocation.keeps_transcripts);
         let since = launch.resume.as_ref().map(|_| self.world.clock.now());
         let prices = launch.prices.clone();
         let program = invocation.program.clone();
         let grace = launch.grace;
-        let spec = self.command(launch, invocation);
+        let (spec, decoder) = self.command(launch, invocation);
         let variable = |name: &str| spec.env.get(OsStr::new(name)).map(OsString::as_os_str);
-        let transcripts = interrupt_first
+        let transcripts = keeps_transcripts
             .then(|| Transcripts::of(self, &spec.work_dir, variable, since))
             .flatten()
             .map(|transcripts| transcripts.priced_by(&prices));
@@ -166,7 +166,7 @@ impl ProcessHost {
             .spawner
             .spawn(spec)
             .map_err(|source| StartError::Spawn { program, source })?;
-        let (output, reader) = OutputReader::new(Box::new(decoder), transcripts, WAITING);
+        let (output, reader) = OutputReader::new(decoder, transcripts, WAITING);
         let pid = process.pid;
         let control = supervise(Supervisor {
             process,
@@ -185,7 +185,7 @@ impl ProcessHost {
         })
     }
 
-    fn command(&self, launch: Launch, invocation: Invocation) -> CommandSpec {
+    fn command(&self, launch: Launch, invocation: Invocation) -> (CommandSpec, Box<dyn AgentDecoder>) {
         let mut own = invocation.env;
         own.insert(
             "TMPDIR".to_owned(),
@@ -195,13 +195,14 @@ impl ProcessHost {
             own.insert("HANKWEAVE_ITERATION".to_owned(), iteration.to_string());
         }
         own.extend(launch.env);
-        CommandSpec {
+        let spec = CommandSpec {
             program: invocation.program,
             args: invocation.args,
             env: process::environment(&self.world.environment, &own),
             work_dir: launch.work_dir,
             stdin: Stdin::Bytes(launch.prompt.into_bytes()),
             marker: launch.marker,
-        }
+        };
+        (spec, invocation.decoder)
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::Launch;
+use hankweave_core::agent::{ClaudeDecoder, Launch};
 
 use crate::driver::claude::check_model;
 use crate::driver::process::{Invocation, ProcessHost};
@@ -43,7 +43,9 @@ impl ScriptedDriver {
             program,
             args: arguments(&launch),
             env: BTreeMap::new(),
-            is_claude: false,
+            decoder: Box::new(ClaudeDecoder::of(&launch)),
+            interrupt_first: false,
+            keeps_transcripts: false,
         };
         self.host.run(launch, invocation)
     }
