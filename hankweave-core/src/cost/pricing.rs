@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn the_list_is_dated_and_complete() {
         let prices = Prices::listed();
-        assert_eq!((prices.as_of().len(), prices.iter().count()), (10, 34));
+        assert_eq!((prices.as_of().len(), prices.iter().count()), (10, 58));
         for (family, Price { rate, given_by }) in prices.iter() {
             let rates = rate.rates;
             let in_order = [
