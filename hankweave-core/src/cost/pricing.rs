@@ -272,7 +272,8 @@ mod tests {
     #[test]
     fn the_list_is_dated_and_complete() {
         let prices = Prices::listed();
-        assert_eq!((prices.as_of().len(), prices.iter().count()), (10, 58));
+        assert_eq!(prices.as_of().len(), 10);
+        assert!(prices.iter().count() > 50);
         for (family, Price { rate, given_by }) in prices.iter() {
             let rates = rate.rates;
             let in_order = [
