@@ -106,7 +106,9 @@ impl Hankweave {
     /// process that has shed all of them lives on; only a program that adopts orphans finds that, as `hankweave run` does:
     /// `Hankweave::builder_in(World::real().adopting_orphans()?, hank)`, for a program with one run at a time and no children of its own.
     ///
-    /// The system ends an agent with the thread that has started it, so the tokio runtime has to live as long as the run.
+    /// The system ends an agent with the thread that has started it, so the tokio runtime has to live as long as the run. A handler of tokio's for
+    /// SIGCHLD is there from the first agent on; it calls the one that was there before. A program that ignores this signal has to reap its own
+    /// children from then on.
     #[must_use]
     pub fn builder(hank: LoadedHank) -> Builder {
         Self::builder_in(World::real(), hank)
