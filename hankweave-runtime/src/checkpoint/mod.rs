@@ -20,10 +20,6 @@
 //! Everything here blocks on the disk: call it from a blocking task. When a checkpoint is due, and what a rollback means
 //! for runs, is decided elsewhere.
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "libgit2 and its repository are real files"
-)]
 mod git;
 #[expect(
     clippy::disallowed_methods,
@@ -54,6 +50,10 @@ mod open;
 mod pack;
 mod prune;
 mod refs;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "libgit2 and its repository are real files"
+)]
 mod repository;
 #[expect(
     clippy::disallowed_methods,
