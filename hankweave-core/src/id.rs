@@ -327,6 +327,8 @@ fn is_device_name(text: &str) -> bool {
     }
 }
 
+crate::shape::leaves!(RunId, CodonId, LoopId, SessionId, SentinelId, Pid, CheckpointSha);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -101,7 +101,7 @@ mod samples;
 #[cfg(all(feature = "domain", feature = "schema"))]
 pub mod schema;
 #[cfg(feature = "domain")]
-mod shape;
+pub mod shape;
 #[cfg(feature = "domain")]
 pub mod state;
 #[cfg(feature = "domain")]

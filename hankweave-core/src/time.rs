@@ -156,6 +156,8 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+crate::shape::leaves!(Timestamp);
+
 #[cfg(test)]
 mod tests {
     use super::*;

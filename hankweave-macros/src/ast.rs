@@ -14,6 +14,8 @@ pub(crate) struct Ast {
     pub(crate) tests: bool,
     /// Whether JSON Schemas are generated.
     pub(crate) schema: bool,
+    /// Whether the checks of stored fields are generated.
+    pub(crate) shape: bool,
     pub(crate) vis: Visibility,
     /// The enum's own name, `CodonExecution`.
     pub(crate) stored: Ident,

@@ -51,6 +51,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
         name: ast.name,
         tests: ast.tests,
         schema: ast.schema,
+        shape: ast.shape,
         vis: ast.vis,
         stored: ast.stored,
         docs: ast.docs,

@@ -7,6 +7,7 @@ mod names;
 mod rehydrate;
 mod schema;
 mod self_test;
+mod shape;
 mod states;
 mod stored;
 mod stubs;
@@ -54,6 +55,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
         stored::stored(machine, &out),
         graph::graph(machine, &out),
         schema::schema(machine, &out),
+        shape::shape(machine, &out),
         self_test::self_test(machine, &out),
     ];
     quote! {

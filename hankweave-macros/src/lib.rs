@@ -66,6 +66,7 @@ mod error;
 mod expand;
 mod model;
 mod parse;
+mod shape;
 #[cfg(test)]
 mod tests;
 
@@ -81,6 +82,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `Door` | the name of the typed value, `Door<Closed>`; first, and required |
 /// | `tests` | tests of every pair of states, of every stored value and of every walk are generated for `cargo test` |
 /// | `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-core`) |
+/// | `shape` | every stored field can be checked by its name (feature `domain` of `hankweave-core`); their types implement `Shape` |
 ///
 /// # States
 ///
@@ -139,6 +141,16 @@ use proc_macro2::TokenStream as TokenStream2;
 #[proc_macro_attribute]
 pub fn machine(arguments: TokenStream, item: TokenStream) -> TokenStream {
     generate(arguments.into(), item.into()).into()
+}
+
+/// Implements `Shape` of `hankweave-core`: everything that is wrong with a JSON value that should be one, each at its place.
+///
+/// The names, and which of them may be absent, are what serde is told. On a field `#[shape(with = function)]` names another check than that of
+/// its type. An enum without a tag is one text; one with a tag is checked as the variant that it names.
+#[proc_macro_derive(Shape, attributes(shape))]
+pub fn shape(item: TokenStream) -> TokenStream {
+    let tokens = shape::derive(item.into());
+    tokens.unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// The whole pipeline: parse, check, expand. Mistakes of the user become `compile_error!` beside the generated types.

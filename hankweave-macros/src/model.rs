@@ -16,6 +16,8 @@ pub(crate) struct Machine {
     pub(crate) tests: bool,
     /// Whether JSON Schemas are generated.
     pub(crate) schema: bool,
+    /// Whether the checks of stored fields are generated.
+    pub(crate) shape: bool,
     pub(crate) vis: Visibility,
     pub(crate) stored: Ident,
     pub(crate) docs: Vec<Attribute>,

@@ -40,6 +40,7 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         name: arguments.name,
         tests: arguments.tests,
         schema: arguments.schema,
+        shape: arguments.shape,
         vis: item.vis,
         stored: item.ident,
         docs,
@@ -72,11 +73,12 @@ fn parse_enum(item: TokenStream) -> syn::Result<ItemEnum> {
     }
 }
 
-/// `Codon`, and after it `tests` and `schema`.
+/// `Codon`, and after it `tests`, `schema` and `shape`.
 struct Arguments {
     name: Ident,
     tests: bool,
     schema: bool,
+    shape: bool,
 }
 
 impl Parse for Arguments {
@@ -88,15 +90,17 @@ impl Parse for Arguments {
             name,
             tests: false,
             schema: false,
+            shape: false,
         };
         while !input.is_empty() {
-            const WORDS: &str = "after the name of the machine only `tests` and `schema` may stand: `#[machine(Door, tests)]`";
+            const WORDS: &str = "after the name of the machine only `tests`, `schema` and `shape` may stand: `#[machine(Door, tests)]`";
             if input.parse::<Token![,]>().is_err() {
                 return Err(input.error(WORDS));
             }
             match input.parse::<Option<Ident>>()? {
                 Some(word) if word == "tests" => arguments.tests = true,
                 Some(word) if word == "schema" => arguments.schema = true,
+                Some(word) if word == "shape" => arguments.shape = true,
                 Some(word) => return Err(syn::Error::new(word.span(), WORDS)),
                 None if input.is_empty() => break,
                 None => return Err(input.error(WORDS)),

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Extra;
+use crate::shape::Shape;
 use crate::time::Timestamp;
 
 /// The reason of a failed codon.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FailureReason {
@@ -86,7 +87,7 @@ impl FailureReason {
 }
 
 /// What interrupts a run, or a codon with it, without anything being wrong: both can go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum InterruptedBy {
@@ -109,7 +110,7 @@ impl InterruptedBy {
 }
 
 /// The five sorts of failures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use crate::shape::Shape;
 use serde::{Deserialize, Serialize};
 
 /// When in the life of a codon a checkpoint is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckpointType {

@@ -15,7 +15,7 @@ use crate::machine::Extra;
 use crate::time::Timestamp;
 
 /// One execution of a codon, as it stands in state.json.
-#[machine(Codon, tests, schema)]
+#[machine(Codon, tests, schema, shape)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum CodonExecution {
     /// What every state knows.

@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::LoopId;
 use crate::machine::Extra;
+use crate::shape::Shape;
 
 /// Where in a loop a codon stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoopContext {

@@ -5,10 +5,12 @@ use std::marker::PhantomData;
 
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::cost::Usd;
 use crate::id::SentinelId;
 use crate::machine::Extra;
+use crate::shape::{Checker, Shape, remove_null, required};
 use crate::time::Timestamp;
 
 /// The phase in which sentinels still work; their list is stored as `loaded`.
@@ -143,6 +145,26 @@ impl<P: SentinelPhase> Serialize for Sentinels<P> {
     }
 }
 
+/// `loaded` until the codon ends and `executed` afterwards, never both (STATE-12).
+impl<P: SentinelPhase> Shape for Sentinels<P> {
+    fn check(checker: &mut Checker, value: &mut Value) {
+        let sentinels = required(P::KEY, Vec::<SentinelState>::check);
+        checker.object(value, &[sentinels, required("totalCost", Usd::check)]);
+        let Value::Object(object) = value else {
+            return;
+        };
+        let other = match P::KEY {
+            Loaded::KEY => Executed::KEY,
+            _ => Loaded::KEY,
+        };
+        remove_null(object, other);
+        if object.contains_key(other) {
+            let message = format!("stands beside or instead of `{}`", P::KEY);
+            checker.within(other, |checker| checker.report(message));
+        }
+    }
+}
+
 impl<'de, P: SentinelPhase> Deserialize<'de> for Sentinels<P> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
@@ -178,7 +200,7 @@ struct Stored {
 }
 
 /// The record of one sentinel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SentinelState {
@@ -216,7 +238,7 @@ pub struct SentinelState {
 }
 
 /// Whether a sentinel still watches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SentinelStatus {
@@ -227,7 +249,7 @@ pub enum SentinelStatus {
 }
 
 /// Why a sentinel was taken out of service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum UnloadReason {

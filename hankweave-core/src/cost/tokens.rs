@@ -4,11 +4,13 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::machine::Extra;
+use crate::shape::{Checker, Shape};
 
 /// Tokens of one message, one codon or one run; sums stop at the largest number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
@@ -60,6 +62,12 @@ pub struct RecordedTokens {
     pub usage: TokenUsage,
     /// Names that other versions wrote; kept as they are.
     pub extra: Extra,
+}
+
+impl Shape for RecordedTokens {
+    fn check(checker: &mut Checker, value: &mut Value) {
+        TokenUsage::check(checker, value);
+    }
 }
 
 #[derive(Serialize, Deserialize)]

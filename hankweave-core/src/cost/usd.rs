@@ -151,6 +151,8 @@ impl<'de> Deserialize<'de> for Usd {
     }
 }
 
+crate::shape::leaves!(Usd);
+
 #[cfg(test)]
 mod tests {
     use super::*;

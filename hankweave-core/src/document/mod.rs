@@ -8,7 +8,6 @@ mod parts;
 mod plan;
 mod problem;
 mod query;
-pub(crate) mod rules;
 mod run;
 mod state;
 mod tree;

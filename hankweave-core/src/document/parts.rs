@@ -9,13 +9,12 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::check::{DOCUMENT, RUN, codon, problem};
+use super::check::{codon, document, problem};
 use super::outline::{Outline, is_open};
-use super::rules::PLAN_ENTRY;
 use super::tree::{Path, Take};
 use super::{HankweaveState, PlanEntry, ProblemKind, RunRecord, StateProblem};
 use crate::codon::CodonExecution;
-use crate::shape::{Checker, Finding};
+use crate::shape::{Checker, Finding, Shape};
 
 /// The parts that have been read so far.
 #[derive(Default)]
@@ -110,7 +109,7 @@ impl Parts {
         self.outline
             .add_run(&value, std::mem::take(&mut self.open_codons));
         let mut checker = Checker::around(codons.findings);
-        checker.within(&path.to_string(), |checker| checker.object(&mut value, RUN));
+        checker.within(&path.to_string(), |checker| RunRecord::check(checker, &mut value));
         let run = self.runs.judge(checker, path, value, &mut self.unreadable);
         self.runs.values.extend(run.map(|mut run: RunRecord| {
             run.codons = codons.values;
@@ -122,7 +121,7 @@ impl Parts {
         self.outline.add_plan_entry(&value);
         let mut checker = Checker::default();
         checker.within(&path.to_string(), |checker| {
-            checker.object(&mut value, PLAN_ENTRY);
+            PlanEntry::check(checker, &mut value);
         });
         let entry = self.plan.judge(checker, path, value, &mut self.unreadable);
         self.plan.values.extend(entry);
@@ -141,7 +140,7 @@ impl Parts {
         let mut findings = self.runs.findings;
         findings.extend(self.plan.findings);
         let mut checker = Checker::around(findings);
-        checker.object(&mut rest, DOCUMENT);
+        document(&mut checker, &mut rest);
         problems.extend(checker.into_findings().into_iter().map(problem));
         self.outline.set_current(&rest);
         problems.extend(self.outline.problems());

@@ -6,9 +6,10 @@ use serde_json::{Map, Value};
 use crate::codon::LoopContext;
 use crate::hank::OnFailure;
 use crate::id::CodonId;
+use crate::shape::{Checker, Shape};
 
 /// One step of the plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanEntry {
@@ -92,6 +93,12 @@ impl PlannedCodon {
 
     fn text(&self, key: &str) -> Option<&str> {
         self.0.get(key).and_then(Value::as_str)
+    }
+}
+
+impl Shape for PlannedCodon {
+    fn check(checker: &mut Checker, value: &mut Value) {
+        Map::check(checker, value);
     }
 }
 

@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::agent::InterruptedBy;
 use crate::codon::CodonExecution;
 use crate::id::{CheckpointSha, CodonId, Pid, RunId, SessionId};
 use crate::machine::Extra;
 use crate::run::{self, InvalidTransition, RunLife, RunTransition};
+use crate::shape::{Checker, Shape};
 use crate::time::Timestamp;
 
 pub use crate::run::RunStatus;
 
 /// One life of the server, from its start to its end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "Run"))]
 #[serde(rename_all = "camelCase")]
@@ -32,6 +34,7 @@ pub struct RunRecord {
     pub starting_conditions: StartingConditions,
     /// Its codons in the order in which they were started; another try of a codon is another record with the same id.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<CodonExecution>"))]
+    #[shape(with = Checker::judged_list)]
     pub codons: Vec<Arc<CodonExecution>>,
     /// Whether it goes on, and how it ended.
     pub status: RunStatus,
@@ -99,7 +102,7 @@ impl RunRecord {
 }
 
 /// How a run began.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum StartingConditions {
@@ -182,7 +185,7 @@ impl StartingConditions {
 }
 
 /// The point of an earlier run at which another run goes on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ContinuationSource {
@@ -190,6 +193,7 @@ pub struct ContinuationSource {
     pub run_id: RunId,
     /// The codon behind which the new run goes on; `None` means from the beginning of the earlier run.
     #[serde(deserialize_with = "codon_or_beginning")]
+    #[shape(with = shape_of_codon_or_beginning)]
     pub after_codon: Option<CodonId>,
     /// The commit whose files the new run begins with; blank for "the files as they are".
     pub checkpoint_sha: CheckpointSha,
@@ -220,8 +224,14 @@ fn codon_or_beginning<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     }
 }
 
+fn shape_of_codon_or_beginning(checker: &mut Checker, value: &mut Value) {
+    if value.as_str() != Some("") {
+        CodonId::check(checker, value);
+    }
+}
+
 /// Why an earlier run is continued.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ContinuationReason {
@@ -232,3 +242,5 @@ pub enum ContinuationReason {
     /// The earlier run had come this far.
     Continue,
 }
+
+crate::shape::leaves!(RunStatus);

@@ -8,16 +8,18 @@ use serde::{Deserialize, Serialize};
 use super::{ContinuationSource, PlanEntry, RunRecord};
 use crate::id::{CheckpointSha, RunId};
 use crate::machine::Extra;
+use crate::shape::{Checker, Shape};
 
 /// What `.hankweave/state.json` holds.
 ///
 /// Runs, codons and the plan are shared, so a clone is a cheap snapshot: it copies one pointer for each run, and the reducer copies
 /// only what it changes afterwards.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HankweaveState {
     /// All runs, newest first; none is ever removed.
+    #[shape(with = Checker::judged_list)]
     pub runs: VecDeque<Arc<RunRecord>>,
     /// The run that a live server works on; `null` when there is none.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -26,6 +28,7 @@ pub struct HankweaveState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_checkpoint: Option<CheckpointSha>,
     /// Every codon that runs, loops expanded as far as they have come.
+    #[shape(with = Checker::judged_list)]
     pub execution_plan: Arc<Vec<PlanEntry>>,
     /// The way back that the next run takes up; a name of our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +72,7 @@ impl HankweaveState {
 /// A way back that was chosen and that no run has taken up yet.
 ///
 /// It is on record before the first file changes, so a restore that was interrupted is finished by the next start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PendingRollback {

@@ -1,6 +1,5 @@
 //! The facts that change the state document, and the envelope in which they are recorded.
 
-mod check;
 mod metadata;
 mod read;
 mod recorded;

@@ -1,12 +1,12 @@
 //! Reading an event that came from outside.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{StateEvent, check};
+use super::StateEvent;
 use crate::codon::CodonStatus;
 use crate::machine::Name;
-use crate::shape::{Checker, Finding, any_object, leaf, required};
+use crate::shape::{Checker, Finding, Shape, Variants, required};
 
 /// A value that is no event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,13 +50,13 @@ impl StateEvent {
         let mut checker = Checker::default();
         checker.object(
             &mut event,
-            &[required("type", leaf::<String>), required("data", any_object)],
+            &[required("type", String::check), required("data", Map::check)],
         );
         let findings = checker.into_findings();
         let (Some(name), true) = (event["type"].as_str(), findings.is_empty()) else {
             return Err(InvalidEvent::data("an event", findings));
         };
-        let Some(rules) = check::rules(name) else {
+        let Some(rules) = StateEvent::rules(name) else {
             return Err(InvalidEvent::unknown_type(name));
         };
         let (name, mut data) = (name.to_owned(), event["data"].take());
@@ -87,7 +87,7 @@ fn names_no_state(finding: &Finding, data: &Value) -> bool {
 
 impl InvalidEvent {
     fn unknown_type(name: &str) -> Self {
-        let known: Vec<&str> = check::names().collect();
+        let known: Vec<&str> = StateEvent::names().collect();
         Self {
             kind: InvalidEventKind::Data,
             fields: vec!["type".to_owned()],
@@ -247,7 +247,7 @@ mod tests {
     // covers: STATE-22
     #[test]
     fn the_rules_know_every_event() {
-        let names: Vec<String> = check::names().map(|name| format!("`{name}`")).collect();
+        let names: Vec<String> = StateEvent::names().map(|name| format!("`{name}`")).collect();
         let error = StateEvent::deserialize(json!({"type": "?", "data": {}})).unwrap_err();
         let expected = format!("unknown variant `?`, expected one of {}", names.join(", "));
         assert_eq!(error.to_string(), expected);

@@ -15,6 +15,7 @@ use crate::cost::{TokenUsage, Usd};
 use crate::document::{PendingRollback, PlanEntry, StartingConditions};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::run::RunTransition;
+use crate::shape::{Checker, Shape};
 use crate::time::Timestamp;
 
 /// A fact that changes the state document.
@@ -22,7 +23,7 @@ use crate::time::Timestamp;
 /// Thirteen kinds are documented. `ExtensionCountUpdated` comes from files of the older system and is only read.
 /// `PlanReplaced` is ours: the documented events do not tell how a loop grew the plan, and a log without that could not
 /// rebuild the document. So is `RollbackPending`: where the next run goes on must survive a crash.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
 pub enum StateEvent {
@@ -198,9 +199,12 @@ pub enum UnknownStatus {
     Unknown,
 }
 
-impl LastCodonStatus {
-    /// The word that stands for no codon.
-    pub(super) const UNKNOWN: &str = "unknown";
+impl Shape for LastCodonStatus {
+    fn check(checker: &mut Checker, value: &mut Value) {
+        if value.as_str() != Some("unknown") {
+            CodonStatus::check(checker, value);
+        }
+    }
 }
 
 impl From<Option<CodonStatus>> for LastCodonStatus {

@@ -2,26 +2,29 @@
 
 use serde_json::{Map, Value};
 
+use super::Variants;
+
 /// Something that is not as it must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub struct Finding {
     /// Where, as a JSON path; empty for the whole value.
-    pub(crate) path: String,
+    pub path: String,
     /// What is wrong there.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 /// Looks at one value and reports. It may take out known names whose value is `null`, which count as absent.
-pub(crate) type Check = fn(&mut Checker, &mut Value);
+pub type Check = fn(&mut Checker, &mut Value);
 
 /// What a name of an object must be.
-pub(crate) struct Rule {
-    pub(crate) name: &'static str,
+#[derive(Debug)]
+pub struct Rule {
+    name: &'static str,
     presence: Presence,
     check: Check,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     /// There, and not `null`.
     Required,
@@ -31,7 +34,9 @@ enum Presence {
     Nullable,
 }
 
-pub(crate) const fn required(name: &'static str, check: Check) -> Rule {
+/// A name that must be there.
+#[must_use]
+pub const fn required(name: &'static str, check: Check) -> Rule {
     let presence = Presence::Required;
     Rule {
         name,
@@ -40,7 +45,9 @@ pub(crate) const fn required(name: &'static str, check: Check) -> Rule {
     }
 }
 
-pub(crate) const fn optional(name: &'static str, check: Check) -> Rule {
+/// A name that may be absent, or `null`.
+#[must_use]
+pub const fn optional(name: &'static str, check: Check) -> Rule {
     let presence = Presence::Optional;
     Rule {
         name,
@@ -49,7 +56,9 @@ pub(crate) const fn optional(name: &'static str, check: Check) -> Rule {
     }
 }
 
-pub(crate) const fn nullable(name: &'static str, check: Check) -> Rule {
+/// A name that must be there and may be `null`.
+#[must_use]
+pub const fn nullable(name: &'static str, check: Check) -> Rule {
     let presence = Presence::Nullable;
     Rule {
         name,
@@ -59,8 +68,8 @@ pub(crate) const fn nullable(name: &'static str, check: Check) -> Rule {
 }
 
 /// Walks the tree, knows where it is, and collects.
-#[derive(Default)]
-pub(crate) struct Checker {
+#[derive(Debug, Default)]
+pub struct Checker {
     path: String,
     findings: Vec<Finding>,
     /// About elements that were judged before the value around them.
@@ -76,7 +85,8 @@ impl Checker {
         }
     }
 
-    pub(crate) fn report(&mut self, message: impl Into<String>) {
+    /// Something is wrong here.
+    pub fn report(&mut self, message: impl Into<String>) {
         self.findings.push(Finding {
             path: self.path.clone(),
             message: message.into(),
@@ -84,11 +94,13 @@ impl Checker {
     }
 
     /// Everything that was reported, in the order in which it was found.
-    pub(crate) fn into_findings(self) -> Vec<Finding> {
+    #[must_use]
+    pub fn into_findings(self) -> Vec<Finding> {
         self.findings
     }
 
-    pub(crate) fn within<T>(&mut self, step: &str, check: impl FnOnce(&mut Self) -> T) -> T {
+    /// Checks what stands under a name or, as `[0]`, in a list.
+    pub fn within<T>(&mut self, step: &str, check: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         if length > 0 && !step.starts_with('[') {
             self.path.push('.');
@@ -99,7 +111,8 @@ impl Checker {
         result
     }
 
-    pub(crate) fn list(&mut self, value: &mut Value, check: Check) {
+    /// A list, each of its elements.
+    pub fn list(&mut self, value: &mut Value, check: Check) {
         let Value::Array(items) = value else {
             return self.report(format!("must be a list, not {}", kind_of(value)));
         };
@@ -119,7 +132,8 @@ impl Checker {
         self.earlier = elsewhere;
     }
 
-    pub(crate) fn object(&mut self, value: &mut Value, rules: &[Rule]) {
+    /// An object with such names; others do not matter.
+    pub fn object(&mut self, value: &mut Value, rules: &[Rule]) {
         let Value::Object(object) = value else {
             return self.report(format!("must be an object, not {}", kind_of(value)));
         };
@@ -140,6 +154,22 @@ impl Checker {
                 remove_null(object, name);
             }
         }
+    }
+
+    /// An object that says under `tag` which variant it is.
+    pub fn variant<T: Variants>(&mut self, value: &mut Value, tag: &str) {
+        if !value.is_object() {
+            return self.report(format!("must be an object, not {}", kind_of(value)));
+        }
+        let name = value.get(tag).and_then(Value::as_str);
+        if let Some(rules) = name.and_then(T::rules) {
+            return self.object(value, rules);
+        }
+        let known: Vec<String> = T::names().map(|name| format!("`{name}`")).collect();
+        let found = name.map_or_else(String::new, |name| format!(", not `{name}`"));
+        self.within(tag, |checker| {
+            checker.report(format!("must be {}{found}", known.join(" or ")))
+        });
     }
 }
 

@@ -14,11 +14,23 @@ use super::Checker;
 const SHOWN_CHARACTERS: usize = 60;
 
 /// A value that is one type: a text, a number, a name.
-pub(crate) fn leaf<T: DeserializeOwned>(checker: &mut Checker, value: &mut Value) {
+pub fn leaf<T: DeserializeOwned>(checker: &mut Checker, value: &mut Value) {
     if let Err(Unreadable(message)) = T::deserialize(Leaf(value)) {
         checker.report(message);
     }
 }
+
+/// Types that are one text, number or name.
+macro_rules! leaves {
+    ($($type:ty),* $(,)?) => {
+        $(impl $crate::shape::Shape for $type {
+            fn check(checker: &mut $crate::shape::Checker, value: &mut serde_json::Value) {
+                $crate::shape::leaf::<Self>(checker, value);
+            }
+        })*
+    };
+}
+pub(crate) use leaves;
 
 /// Why a value cannot be read, in words that fit behind the name of its field.
 #[derive(Debug)]

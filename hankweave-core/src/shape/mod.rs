@@ -1,13 +1,54 @@
 //! What JSON from outside must look like, and every difference from it in words for people.
 //!
-//! Rules go in, findings with a path come out; the types then read what has none. Documents and events are checked with it. No rule of one record
-//! stands here, only what both have.
+//! A type that implements [`Shape`] finds everything that is wrong with a value, each at its place; the type then reads what has no findings.
+//! `#[derive(Shape)]` takes names and presence from what serde is told, so that nothing is described twice.
 
 mod checker;
 pub(crate) mod depth;
 mod leaf;
 
-pub(crate) use checker::{
-    Checker, Finding, Rule, any_object, kind_of, nullable, optional, remove_null, required,
-};
-pub(crate) use leaf::leaf;
+pub use checker::{Check, Checker, Finding, Rule, nullable, optional, required};
+pub(crate) use checker::{any_object, kind_of, remove_null};
+pub use hankweave_macros::Shape;
+pub use leaf::leaf;
+pub(crate) use leaf::leaves;
+#[doc(hidden)]
+pub use serde_json::Value;
+
+/// A type that tells what keeps a JSON value from being one of its own.
+pub trait Shape {
+    /// Reports everything that is wrong with `value`, and takes out of it names whose value is `null` and that may be absent.
+    fn check(checker: &mut Checker, value: &mut Value);
+}
+
+/// An enum whose variants are told by a name beside their data.
+pub trait Variants {
+    /// Each name with what its data must be.
+    const VARIANTS: &'static [(&'static str, &'static [Rule])];
+
+    /// What the data of this variant must be; `None` when there is no such variant.
+    #[must_use]
+    fn rules(name: &str) -> Option<&'static [Rule]> {
+        let variant = Self::VARIANTS.iter().find(|(known, _)| *known == name);
+        variant.map(|(_, rules)| *rules)
+    }
+
+    /// The names of all variants.
+    fn names() -> impl Iterator<Item = &'static str> {
+        Self::VARIANTS.iter().map(|(name, _)| *name)
+    }
+}
+
+impl<T: Shape> Shape for Vec<T> {
+    fn check(checker: &mut Checker, value: &mut Value) {
+        checker.list(value, T::check);
+    }
+}
+
+impl Shape for serde_json::Map<String, Value> {
+    fn check(checker: &mut Checker, value: &mut Value) {
+        any_object(checker, value);
+    }
+}
+
+leaves!(bool, i64, u32, u64, String, std::path::PathBuf);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::codon::CheckpointType;
 use crate::id::{CodonId, RunId};
-use crate::shape::{Rule, leaf, optional, required};
+use crate::shape::{Shape, leaf, leaves};
 use crate::thread::CodonPoint;
 
 /// A command with the name that its client gave it: `{id, type, data?}`.
@@ -23,7 +23,7 @@ pub struct Request {
 }
 
 /// What a client wants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
 pub enum Command {
@@ -50,6 +50,7 @@ pub enum Command {
     CodonForceStop {
         /// For the record; at most 1,000 bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[shape(with = leaf::<Reason>)]
         reason: Option<String>,
     },
     /// List the checkpoints.
@@ -104,6 +105,7 @@ pub enum Command {
     ServerShutdown {
         /// For people; at most 1,000 bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[shape(with = leaf::<Reason>)]
         reason: Option<String>,
     },
     /// Kill the agent and stop.
@@ -111,6 +113,7 @@ pub enum Command {
     ServerForceShutdown {
         /// For people; at most 1,000 bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[shape(with = leaf::<Reason>)]
         reason: Option<String>,
     },
 }
@@ -170,7 +173,7 @@ impl Command {
 }
 
 /// A point in the life of a codon that one can go back to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Point {
@@ -249,50 +252,4 @@ impl<'de> Deserialize<'de> for Reason {
     }
 }
 
-/// The rules for the data of the command with this name; `None` when there is no such command.
-pub(super) fn rules(name: &str) -> Option<&'static [Rule]> {
-    COMMANDS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, rules)| *rules)
-}
-
-/// The names of all commands.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    COMMANDS.iter().map(|(name, _)| *name)
-}
-
-const COMMANDS: &[(&str, &[Rule])] = &[
-    (
-        "codon.start",
-        &[
-            required("codonId", leaf::<CodonId>),
-            optional("skipPreCommands", leaf::<bool>),
-        ],
-    ),
-    ("codon.next", &[]),
-    ("codon.skip", &[]),
-    ("codon.redo", &[]),
-    ("codon.forceStop", &[REASON]),
-    ("checkpoint.list", &[optional("runId", leaf::<RunId>)]),
-    (
-        "rollback.toCheckpoint",
-        &[required("checkpointSha", leaf::<ShaPrefix>), AUTO_RESTART],
-    ),
-    (
-        "rollback.toCodon",
-        &[
-            required("codonId", leaf::<CodonId>),
-            required("checkpointType", leaf::<Point>),
-            AUTO_RESTART,
-        ],
-    ),
-    ("rollback.toLastSuccess", &[AUTO_RESTART]),
-    ("history.sync", &[optional("afterSeq", leaf::<u64>)]),
-    ("ping", &[]),
-    ("ping.broadcast", &[]),
-    ("server.shutdown", &[REASON]),
-    ("server.force_shutdown", &[REASON]),
-];
-const REASON: Rule = optional("reason", leaf::<Reason>);
-const AUTO_RESTART: Rule = optional("autoRestart", leaf::<bool>);
+leaves!(ShaPrefix);

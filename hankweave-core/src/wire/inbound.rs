@@ -3,10 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::command::{names, rules};
 use super::{Code, Command, Refused, Request};
 use crate::shape::depth::is_deeper_than;
-use crate::shape::{Checker, Finding, Rule, any_object, leaf, optional, required};
+use crate::shape::{Checker, Finding, Rule, Shape, Variants, leaf, optional, required};
 
 /// How deep the JSON of a message may be nested (WIRE-31).
 pub const MAX_DEPTH: usize = 32;
@@ -21,7 +20,7 @@ pub enum Inbound {
 }
 
 /// What a client says first: `{type: "handshake", data: {mode, …}}`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Handshake {
@@ -36,7 +35,7 @@ pub struct Handshake {
 }
 
 /// What a client may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -78,14 +77,9 @@ impl Inbound {
 
 impl Handshake {
     fn read(mut data: Value) -> Result<Self, Refused> {
-        const RULES: &[Rule] = &[
-            required("mode", leaf::<Mode>),
-            optional("sendPreviousEvents", leaf::<bool>),
-            optional("afterSeq", leaf::<u64>),
-        ];
         let refused = |what: &str| Refused::new(Code::InvalidHandshake, format!("Invalid handshake: {what}"));
         let mut checker = Checker::default();
-        checker.object(&mut data, RULES);
+        Self::check(&mut checker, &mut data);
         let findings = checker.into_findings();
         if !findings.is_empty() {
             return Err(refused(&words(&findings)));
@@ -118,16 +112,16 @@ impl RawCommand {
         let mut checker = Checker::default();
         let envelope = [
             required("id", leaf::<CommandId>),
-            required("type", leaf::<String>),
-            optional("data", any_object),
+            required("type", String::check),
+            optional("data", Map::check),
         ];
         checker.object(&mut value, &envelope);
         let findings = checker.into_findings();
         let (Some(name), true) = (value["type"].as_str(), findings.is_empty()) else {
             return Err(invalid(&words(&findings)));
         };
-        let Some(rules) = rules(name) else {
-            let known: Vec<&str> = names().collect();
+        let Some(rules) = Command::rules(name) else {
+            let known: Vec<&str> = Command::names().collect();
             let message = format!(
                 "Invalid command format: there is no command `{}`; the commands are {}",
                 shortened(name),
