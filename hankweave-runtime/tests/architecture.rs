@@ -62,8 +62,9 @@ const MODULES: &[(&str, &str)] = &[
 ];
 
 /// The modules of the core: each line may use those above it and nothing else.
-const CORE: [&[&str]; 9] = [
-    &["attempt", "id", "json", "machine", "shape", "time"],
+const CORE: [&[&str]; 10] = [
+    &["attempt", "machine", "shape"],
+    &["id", "time"],
     &["cost", "lock", "run", "task"],
     &["agent", "hank"],
     &["codon"],
