@@ -1,4 +1,4 @@
-//! Reading an event that came from outside.
+//! Reading an event that came from outside (STATE-22).
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
