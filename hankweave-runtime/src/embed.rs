@@ -298,7 +298,7 @@ impl Hankweave {
                 shutdown: shutdown.clone(),
             })
         };
-        let address = self.bound.as_ref().map(Bound::from_here);
+        let address = self.bound.as_ref().map(Bound::local_address);
         let server = self.bound.map(start);
         let surroundings = Surroundings {
             server: address,

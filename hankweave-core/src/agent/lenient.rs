@@ -140,7 +140,7 @@ impl Accept<'_> for Count {
             clippy::cast_sign_loss,
             reason = "the range is checked before"
         )]
-        let rounded = (0.0..1e18).contains(&number).then(|| number as u64);
+        let rounded = (0.0..1e18).contains(&number).then_some(number as u64);
         Self(whole.or(rounded))
     }
 }

@@ -221,7 +221,7 @@ impl Bound {
     }
 
     /// Where clients on this machine reach it: what listens everywhere is on the loopback as well.
-    pub(crate) fn from_here(&self) -> SocketAddr {
+    pub(crate) fn local_address(&self) -> SocketAddr {
         let address = self.address();
         let host = match address.ip() {
             IpAddr::V4(host) if host.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -233,7 +233,7 @@ impl Bound {
 
     /// The address of the page, which shows nothing without a token.
     pub(crate) fn page_address(&self) -> String {
-        format!("http://{}/", self.from_here())
+        format!("http://{}/", self.local_address())
     }
 
     /// The address of the page with the token for reading, where browsers keep it to themselves.

@@ -62,7 +62,8 @@ impl OutputReader {
             }
             match self.output.recv().await? {
                 Output::Lines(lines) => {
-                    (self.lines, self.heard) = (lines, 0);
+                    self.lines = lines;
+                    self.heard = 0;
                     return Some(());
                 }
                 Output::End(end) => self.end = Some(end),
