@@ -317,10 +317,14 @@ fn what_the_cache_takes_for_stored_is_stored_again_when_it_is_gone_or_damaged() 
         fs::remove_file(path).unwrap();
         fs::write(path, [0; 100]).unwrap();
     };
-    let damages: [(&str, fn(&Path)); 3] = [
+    let damages: [(&str, fn(&Path)); 4] = [
         (":folder/a", |path| fs::remove_file(path).unwrap()),
         (":folder", |path| fs::remove_file(path).unwrap()),
         (":folder", damaged),
+        (":folder", |path| {
+            fs::remove_file(path).unwrap();
+            fs::create_dir_all(path.join("inner")).unwrap();
+        }),
     ];
     for (number, (spec, damage)) in damages.into_iter().enumerate() {
         damage(&object(&fixture, &format!("{}{spec}", last.sha)));

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -307,7 +307,7 @@ impl LooseObject {
         }
     }
 
-    /// Gives the object its name.
+    /// Gives the object its name. A folder of that name is nobody's object, and is kept beside it.
     pub(super) fn put_in_place(self) -> io::Result<()> {
         let folder = match open_folder(&*self.objects, self.folder()) {
             Err(Errno::NOENT) => {
@@ -318,13 +318,16 @@ impl LooseObject {
                 open_folder(&*self.objects, self.folder())
             }
             folder => folder,
-        };
-        Ok(rustix::fs::renameat(
-            self.objects.as_fd(),
-            &*self.temporary,
-            folder?,
-            self.file(),
-        )?)
+        }?;
+        let rename = || rustix::fs::renameat(&*self.objects, &*self.temporary, &folder, self.file());
+        match rename() {
+            Err(Errno::ISDIR) => {
+                let aside = [self.file(), b".damaged"].concat();
+                rustix::fs::renameat(&folder, self.file(), &folder, &*aside)?;
+                Ok(rename()?)
+            }
+            renamed => Ok(renamed?),
+        }
     }
 
     fn folder(&self) -> &[u8] {
