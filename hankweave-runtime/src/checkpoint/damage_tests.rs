@@ -317,7 +317,8 @@ fn what_the_cache_takes_for_stored_is_stored_again_when_it_is_gone_or_damaged() 
         fs::remove_file(path).unwrap();
         fs::write(path, [0; 100]).unwrap();
     };
-    let damages: [(&str, fn(&Path)); 4] = [
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 4] = [
         (":folder/a", |path| fs::remove_file(path).unwrap()),
         (":folder", |path| fs::remove_file(path).unwrap()),
         (":folder", damaged),
