@@ -90,7 +90,6 @@ pub mod hank;
 #[cfg(feature = "domain")]
 pub mod id;
 #[cfg(feature = "domain")]
-#[cfg(feature = "domain")]
 pub mod lock;
 #[cfg(feature = "domain")]
 pub mod plan;

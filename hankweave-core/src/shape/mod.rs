@@ -12,8 +12,10 @@ pub(crate) use checker::{any_object, kind_of, remove_null};
 pub use hankweave_macros::Shape;
 pub use leaf::leaf;
 pub(crate) use leaf::leaves;
+
+/// Any JSON. An alias and no export: its variants would make the compiler write out `std::string::String` in every message.
 #[doc(hidden)]
-pub use serde_json::Value;
+pub type Value = serde_json::Value;
 
 /// A type that tells what keeps a JSON value from being one of its own.
 pub trait Shape {
