@@ -77,6 +77,7 @@ fn codon_in(checker: &mut Checker, codon: &mut Map<String, Value>, status: Codon
         .iter()
         .find(|state| state.stored_name == status.as_str())
         .expect("every status is a state of the machine");
+    // STATE-9: `null` is absent.
     codon.retain(|name, value| {
         !value.is_null() || matches!(CodonExecution::belongs(status, name), Belongs::Extra)
     });

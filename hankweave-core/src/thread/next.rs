@@ -7,7 +7,7 @@ use crate::document::{HankweaveState, PlanEntry, RunRecord, RunStatus};
 use crate::hank::OnFailure;
 use crate::id::CodonId;
 
-/// The eight rules in their order; the first that applies decides. They are about runs that came to an end of their own: one that was
+/// The rules of what is next (STATE-54) in their order; the first that applies decides. They are about runs that came to an end of their own: one that was
 /// interrupted has neither completed nor failed, so it goes on with the codon that it was in, or with the one that it paused before.
 pub(super) fn next_codon_id(
     state: &HankweaveState,

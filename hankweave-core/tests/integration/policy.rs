@@ -265,6 +265,7 @@ fn a_codon_that_was_stopped_with_its_run_is_run_again_and_not_ignored() {
     assert_eq!(retry(ask(&story, &hank)).number, 0);
 }
 
+// covers: HANK-44
 #[test]
 fn a_codon_that_a_crash_cut_off_is_not_ignored() {
     let hank = ignoring();
@@ -285,7 +286,7 @@ fn threaded(story: &Story) -> thread::ExecutionThread {
     thread::build(story.state(), None, None)
 }
 
-// Document 004: `nextCodonId` is "null if complete or failed", and a run that was interrupted is neither.
+// `nextCodonId` is null when everything is complete or has failed, and a run that was interrupted is neither.
 // covers: STATE-54
 #[test]
 fn after_an_interruption_the_codon_that_it_cut_off_is_next_whatever_its_policy() {
@@ -310,7 +311,7 @@ fn after_an_interruption_the_codon_that_it_cut_off_is_next_whatever_its_policy()
     }
 }
 
-// Execution thread, rule 1: an ordinary failure leaves nothing next, also where the newest codon has completed.
+// An ordinary failure leaves nothing next, also where the newest codon has completed.
 #[test]
 fn a_run_that_paused_between_two_codons_goes_on_with_the_next_and_one_that_failed_does_not() {
     let hank = hank(&json!({}));

@@ -188,7 +188,7 @@ fn a_crash_is_a_failure_converted_or_not() {
 
 // covers: STATE-54
 #[test]
-fn what_is_next_follows_the_eight_rules() {
+fn what_is_next_follows_its_rules_in_their_order() {
     check(&story().fresh("r1"), &[], Some("a"));
     check(&Story::new().fresh("r1"), &[], None);
     let rig_of_the_first = broken().continues("r2", "r1", Some("a"), "a-rig");

@@ -287,7 +287,7 @@ fn choose_report(global: &Global, args: &RunArgs) -> Report {
     }
 }
 
-/// Unfinished on purpose: the next run goes on.
+/// Unfinished on purpose: the next run goes on (CLI-1).
 const PAUSED: u8 = 3;
 
 fn exit_code(outcome: &RunOutcome) -> u8 {

@@ -346,7 +346,7 @@ fn check_ours(world: &LockWorld, state_dir: &Path) -> Result<Option<u32>, LockEr
 }
 
 /// Lets git pass over the state directory, which lies in a project that may be a repository: it holds prompts, what agents print, and tokens.
-/// What a user has put there instead stays.
+/// What a user has put there instead stays (X12).
 fn keep_out_of_git(disk: &dyn Disk, state_dir: &Path) -> Result<(), LockError> {
     let file = state_dir.join(GIT_IGNORE);
     match disk.metadata(&file) {

@@ -223,6 +223,7 @@ fn a_directory_that_everybody_can_write_to_is_refused() {
     assert!(RealDisk.list_dir(&folder.state_dir).unwrap().is_empty());
 }
 
+// covers: X12
 #[test]
 fn git_is_kept_out_before_there_is_anything_else_and_what_the_user_wrote_stays() {
     for n in 0.. {

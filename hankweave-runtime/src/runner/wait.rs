@@ -184,6 +184,7 @@ mod tests {
         assert_eq!(told[7..], [Duration::from_secs(10)]);
     }
 
+    // covers: HANK-46
     #[test]
     fn waits_that_are_added_up_are_limited() {
         let hours = |hours: u64| Duration::from_secs(hours * 60 * 60);

@@ -193,7 +193,7 @@ fn an_agent_that_says_nothing_is_stopped_when_its_time_is_over() {
 }
 
 // The run ends with exit code 3 and goes on from there with more.
-// covers: HANK-38
+// covers: HANK-38, CLI-1
 #[test]
 fn a_used_up_ceiling_pauses_and_more_money_lets_the_agent_go_on_in_its_session() {
     let project = project();

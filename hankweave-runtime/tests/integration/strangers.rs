@@ -28,6 +28,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+// covers: X12
 #[test]
 fn a_repository_of_the_user_takes_nothing_of_ours() {
     let project = project();

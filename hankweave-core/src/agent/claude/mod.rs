@@ -409,7 +409,7 @@ impl ClaudeDecoder {
     }
 
     /// The best statement of a result line about this process alone. `total_cost_usd` and `modelUsage` of a resumed
-    /// session contain earlier processes, and not even reliably, so of such a session only what came on top counts (AGENT-7).
+    /// session contain earlier processes, and not even reliably, so of such a session only what was added counts (AGENT-7).
     fn reported_usage(&self, line: &mut Line<'_>) -> ReportedUsage {
         let prices = self.usage.prices();
         let stated = line
@@ -729,6 +729,7 @@ mod tests {
         assert_eq!(fresh.cost, Usd::from_micros(9_000_000));
     }
 
+    // covers: AGENT-7
     #[test]
     fn a_sum_without_a_list_of_models_counts() {
         let result = |dollars: f64| {
