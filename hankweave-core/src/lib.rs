@@ -42,8 +42,9 @@
 //! does not fit is refused with a reason, and nothing has then changed:
 //!
 //! ```
+//! use hankweave_core::document::render;
 //! use hankweave_core::event::StateEvent;
-//! use hankweave_core::state::{LiveState, render};
+//! use hankweave_core::state::LiveState;
 //! use hankweave_core::time::Timestamp;
 //! use serde_json::json;
 //!
