@@ -1,12 +1,13 @@
 //! What is recorded for the real `claude` program is what the model server served: equal where no answer was cut off, within that one answer else.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hankweave_testing::{Finished, ModelServer, Running, Served, TestProject};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::real_stories::{real, stage, type_commands};
+use crate::supervision::Pipe;
 
 pub(crate) const DEADLINE: Duration = Duration::from_secs(100);
 
@@ -268,21 +269,18 @@ fn step(number: usize) -> Value {
         "tools": [{"op": "bash", "command": format!("echo {number} >> steps.txt"), "description": "Step"}]})
 }
 
-/// An answer of so many tokens, and then a tool that never ends. The file tells that it has begun.
-fn hold(file: &str, output: u64) -> Value {
+/// An answer of so many tokens, and then a tool that never ends. A pipe in the home of the project tells that it has begun.
+fn hold(pipe: &str, output: u64) -> Value {
     json!({"text": "I wait.", "usage": {"input": 100, "output": output},
-        "tools": [{"op": "bash", "command": format!("touch {file}; tail -f /dev/null"), "description": "Wait", "timeout": 300_000}]})
+        "tools": [{"op": "bash", "command": format!("echo held > \"$HOME/{pipe}\"; tail -f /dev/null"), "description": "Wait", "timeout": 300_000}]})
 }
 
 /// Starts a run and waits until its agent holds.
 #[track_caller]
-fn until(project: &TestProject, arguments: &[&str], file: &str) -> Running {
+fn until(project: &TestProject, arguments: &[&str], pipe: &str) -> Running {
+    let pipe = Pipe::named(project, pipe);
     let running = project.start(["run", "--headless"].iter().chain(arguments));
-    let deadline = Instant::now() + DEADLINE;
-    while !project.directory().join(file).exists() {
-        assert!(Instant::now() < deadline, "{file} did not come");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    assert_eq!(pipe.line(), "held");
     running
 }
 

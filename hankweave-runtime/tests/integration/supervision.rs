@@ -42,11 +42,16 @@ pub(crate) fn text_of(project: &TestProject, name: &str) -> String {
 }
 
 /// A pipe in the home folder of a project, into which its agent writes one line.
-struct Pipe(Receiver<String>);
+pub(crate) struct Pipe(Receiver<String>);
 
 impl Pipe {
     fn new(project: &TestProject) -> Self {
-        let path = project.home().join("pipe");
+        Self::named(project, "pipe")
+    }
+
+    /// One of this name in the home of the project.
+    pub(crate) fn named(project: &TestProject, name: &str) -> Self {
+        let path = project.home().join(name);
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         // Open at both ends, so that neither opening it here nor writing into it there has to wait.
         let pipe = File::options().read(true).write(true).open(path).unwrap();
@@ -61,7 +66,7 @@ impl Pipe {
 
     /// Waits for the line.
     #[track_caller]
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let line = self.0.recv_timeout(DEADLINE).expect("a line was written");
         line.trim().to_owned()
     }
