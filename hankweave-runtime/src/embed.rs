@@ -445,7 +445,7 @@ mod tests {
         );
     }
 
-    // covers: S6
+    // covers: S6, F10
     #[tokio::test(start_paused = true)]
     async fn an_agent_that_names_no_session_for_a_minute_is_stopped_with_a_typed_reason() {
         let folder = stage();

@@ -258,12 +258,12 @@ fn lines_of(src: &Path) -> Vec<(String, String)> {
     lines
 }
 
-/// `docs/reliability.md` shows each fault by tests, `docs/protocol.md` each event and command: each link is a name in backticks and the file that must have
+/// `docs/reliability.md` names the tests that measure, `docs/protocol.md` one for each event and command: each link is a name in backticks and the file that must have
 /// a test of that name.
 #[test]
 fn every_test_that_a_page_names_exists() {
-    check_page("reliability.md");
-    check_page("protocol.md");
+    check_page("reliability.md", 4);
+    check_page("protocol.md", 30);
 }
 
 /// What clients send and get is known from the types, and each of it has a row with a test that sees it on a real socket.
@@ -295,7 +295,7 @@ fn the_page_of_the_protocol_shows_every_event_and_every_command() {
     assert!(missing.is_empty(), "without a row or a test: {missing:?}");
 }
 
-fn check_page(name: &str) {
+fn check_page(name: &str, at_least: usize) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let page = fs::read_to_string(docs.join(name)).expect("the page is there");
     let mut named = 0;
@@ -306,7 +306,7 @@ fn check_page(name: &str) {
         assert!(file.contains(&format!("fn {name}(")), "{path} has no test {name}");
         named += 1;
     }
-    assert!(named > 30, "{named} tests are named");
+    assert!(named >= at_least, "{named} tests are named");
 }
 
 /// Each planted defect can still be planted, and the test that has to catch it exists. Whether it does

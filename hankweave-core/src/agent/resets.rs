@@ -181,7 +181,7 @@ mod tests {
     }
 
     /// The texts are those of claude 2.1.329 and 2.1.330.
-    // covers: AGENT-12
+    // covers: AGENT-12, F10
     #[test]
     fn what_claude_prints_names_the_end_of_the_limit() {
         let now = "2026-11-23T13:31:03Z";

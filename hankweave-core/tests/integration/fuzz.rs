@@ -20,6 +20,7 @@ use serde_json::Value;
 /// Parsers see a whole file, so this finds most of what there is within a few seconds.
 const MUTATIONS: u64 = 300;
 
+// covers: F4
 #[test]
 fn no_damage_to_a_state_document_goes_unnoticed_or_panics() {
     feed("state", |bytes| match parse(bytes) {
@@ -61,6 +62,7 @@ fn in_plain_words(message: &str) {
     }
 }
 
+// covers: F18
 #[test]
 fn no_damage_to_a_hank_goes_unnoticed_or_panics() {
     feed("hank", |bytes| {
@@ -118,6 +120,7 @@ fn events_in(bytes: &[u8]) -> Vec<StateEvent> {
     told.filter_map(Result::ok).collect()
 }
 
+// covers: F11
 #[test]
 fn no_damage_to_an_agents_stream_panics() {
     feed("claude", |bytes| {

@@ -62,7 +62,7 @@ fn a_log_that_does_not_continue_a_file_makes_it_unusable() {
 }
 
 // An absent primary is damage as well.
-// covers: P6
+// covers: P6, F4
 #[test]
 fn without_a_usable_primary_the_backup_is_taken() {
     let story = story();
@@ -86,6 +86,7 @@ fn a_missing_current_run_falls_back_to_the_backup() {
     assert_eq!(recovered.primary_problems[0].kind, ProblemKind::MissingRun);
 }
 
+// covers: F4
 #[test]
 fn without_both_files_the_recorded_events_rebuild_the_document() {
     let story = story();

@@ -349,6 +349,7 @@ fn what_must_stay_out_is_reported(fixture: &Fixture) {
     assert_eq!(files, ["nested/file", "plain/read_only_data_source"]);
 }
 
+// covers: F15
 fn a_file_larger_than_the_limit_is_reported(fixture: &Fixture) {
     let file = fs::File::create(fixture.path("huge")).unwrap();
     file.set_len(MAX_FILE_BYTES + 1).unwrap();
@@ -536,6 +537,7 @@ fn a_folder_in_the_place_of_a_file_is_saved_and_replaced(fixture: &Fixture) {
     assert!(back.safety.is_some());
 }
 
+// covers: F14
 fn a_file_in_the_place_of_a_folder_is_saved_and_replaced(fixture: &Fixture) {
     fixture.write("thing/inside", "1");
     let first = fixture.create();

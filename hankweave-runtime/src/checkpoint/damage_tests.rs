@@ -227,7 +227,7 @@ fn a_restore_that_a_crash_cut_off_keeps_its_first_safety_checkpoint() {
     }
 }
 
-// covers: G8, P9, F1
+// covers: G8, P9, F1, F21
 #[test]
 fn a_restore_removes_what_an_interrupted_one_has_left() {
     let fixture = Fixture::git();
@@ -300,7 +300,7 @@ fn folders_and_contents_count_as_parts_of_a_checkpoint() {
     }
 }
 
-// covers: P8, G10
+// covers: P8, G10, F21
 #[test]
 fn what_the_cache_takes_for_stored_is_stored_again_when_it_is_gone_or_damaged() {
     let fixture = Fixture::git();

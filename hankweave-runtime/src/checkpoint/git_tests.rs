@@ -140,6 +140,7 @@ fn a_second_write_in_the_same_tick_is_not_missed() {
     write_and_create(&Fixture::git(), 0..50);
 }
 
+// covers: F3
 #[test]
 fn a_stat_cache_that_cannot_be_written_costs_no_checkpoint_and_hides_no_write() {
     let mut fixture = Fixture::git();

@@ -342,7 +342,7 @@ mod tests {
 
     use super::*;
 
-    // covers: G2
+    // covers: G2, F21
     #[test]
     fn what_libgit2_must_not_meet_is_found_wherever_it_is() {
         type Change = fn(&Path);

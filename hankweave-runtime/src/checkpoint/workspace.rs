@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(read_while_it_grows(READINGS - 1).unwrap(), b"abbb");
     }
 
-    // covers: G4, G5
+    // covers: G4, G5, F15
     #[test]
     fn a_file_that_never_rests_is_not_stored_half() {
         assert_eq!(read_while_it_grows(READINGS), None);

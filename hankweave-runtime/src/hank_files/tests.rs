@@ -111,7 +111,7 @@ fn prompts_are_joined_without_their_front_matter_and_system_prompts_begin_with_t
     );
 }
 
-// covers: X2
+// covers: X2, F17
 #[test]
 fn every_kind_of_file_that_is_no_prompt_is_reported_at_once_without_blocking() {
     let names = r#"["missing.md", "dir", "pipe", "socket", "link.md", "linked/x.md", "file/x.md", "large.md", "bytes.md"]"#;

@@ -91,7 +91,7 @@ fn the_second_start_is_refused_with_the_holder_and_changes_nothing() {
     );
 }
 
-// covers: L1
+// covers: L1, F6
 #[test]
 fn deleting_the_information_file_admits_nobody() {
     let folder = folder();
@@ -121,7 +121,7 @@ fn no_content_of_the_information_file_blocks_a_start() {
     }
 }
 
-// covers: L6
+// covers: L6, F6
 #[test]
 fn without_kernel_locks_a_start_is_refused_until_the_user_vouches() {
     let folder = folder();
@@ -252,7 +252,7 @@ fn git_is_kept_out_before_there_is_anything_else_and_what_the_user_wrote_stays()
     );
 }
 
-// covers: X5
+// covers: X5, F4
 #[test]
 fn what_stands_in_the_place_of_the_directory_or_of_its_file_is_set_aside() {
     let folder = folder();

@@ -275,6 +275,7 @@ mod tests {
         assert_eq!(lines_of(&longest), [(0, MAX_LINE)]);
     }
 
+    // covers: F5
     #[test]
     fn a_line_that_is_too_long_is_read_once_and_told_under_its_number() {
         let folder = tempfile::tempdir().unwrap();

@@ -577,7 +577,7 @@ async fn what_the_journal_refused_reaches_it_at_the_next_start() {
     }
 }
 
-// covers: P6
+// covers: P6, F4
 #[tokio::test(start_paused = true)]
 async fn a_strict_start_stops_before_it_changes_anything() {
     let folder = folder();

@@ -252,7 +252,7 @@ async fn no_output_is_lost_when_a_slow_reader_comes_after_the_end() {
     assert_eq!(played.log.iter().filter(|byte| **byte == b'\n').count(), 202);
 }
 
-// covers: S3, AGENT-14
+// covers: S3, AGENT-14, F9
 #[tokio::test]
 async fn a_stop_ends_the_group_and_what_escaped_from_it() {
     let stage = Stage::new();
@@ -326,7 +326,7 @@ async fn dropping_a_running_agent_kills_it() {
     assert!(end.await.unwrap(), "the agent lives on");
 }
 
-// covers: S4
+// covers: S4, F9
 #[tokio::test]
 async fn a_descendant_that_holds_the_pipe_does_not_hold_the_run() {
     let stage = Stage::new();

@@ -73,7 +73,7 @@ fn assert_goes_on(project: &TestProject, what: &str) -> Finished {
     next
 }
 
-// covers: X5, F21
+// covers: X5, F21, F4
 #[test]
 fn damage_in_our_own_folder_is_set_aside_and_blocks_no_run() {
     type Damage = fn(&Path);
@@ -103,7 +103,7 @@ fn damage_in_our_own_folder_is_set_aside_and_blocks_no_run() {
     }
 }
 
-// covers: X5
+// covers: X5, F14
 #[test]
 fn a_link_in_the_place_of_a_folder_of_ours_is_not_followed() {
     for name in ["", "events", "events/000001.jsonl", "runs", "logs", "tmp"] {
@@ -198,7 +198,7 @@ fn an_object_that_is_a_pipe_is_a_damaged_one() {
 }
 
 /// The memory of a checkpoint and of a restore does not depend on how large a file is.
-// covers: G3
+// covers: G3, F21
 #[test]
 fn a_large_file_costs_no_memory() {
     let project = TestProject::in_memory(env!("CARGO_BIN_EXE_hankweave"));

@@ -197,7 +197,7 @@ const EVENT: &str = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"r
 const WAITS: &str = "waits for its usage limit until ";
 
 /// The default policy ends the run at a failure; a limit of the provider is none of the codon.
-// covers: HANK-46
+// covers: HANK-46, F10
 #[test]
 fn a_run_waits_for_the_end_of_a_usage_limit() {
     let texts = [
@@ -220,7 +220,7 @@ fn a_run_waits_for_the_end_of_a_usage_limit() {
 }
 
 /// When the limit ends is on record, so a restart waits for the same moment; whoever does not want to wait so long need not.
-// covers: HANK-46
+// covers: HANK-46, F10
 #[test]
 fn a_wait_survives_a_restart_and_can_be_limited_and_stopped() {
     let project = project();

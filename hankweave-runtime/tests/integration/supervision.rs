@@ -147,7 +147,7 @@ fn agents_and_rigs_inherit_nothing_from_the_shell_that_started_us() {
 }
 
 /// The agent is killed by the kernel together with the runtime, not only by the next start.
-// covers: S1, P9
+// covers: S1, P9, F1
 #[test]
 fn an_agent_does_not_outlive_a_runtime_that_is_killed() {
     let project = project();
@@ -167,7 +167,7 @@ fn an_agent_does_not_outlive_a_runtime_that_is_killed() {
 
 /// A process with another session, another environment and a parent that has ended: only its adoption by us tells
 /// whose it is. The marker of another codon, as agents of a run inside the run have one, does not protect it.
-// covers: S2, S4, P9
+// covers: S2, S4, P9, F9
 #[test]
 fn what_dropped_its_session_its_parent_and_its_environment_is_gone_before_the_checkpoint() {
     for (output, environment) in [
@@ -248,7 +248,7 @@ while time.monotonic() < end:
 "#;
 
 /// What ends as soon as it has started another is gone before it can be killed; it is held first.
-// covers: S2, S3, P9
+// covers: S2, S3, P9, F9
 #[test]
 fn what_forks_ends_and_leaves_its_session_all_the_time_does_not_outlive_a_stop() {
     if Command::new("python3").arg("-V").output().is_err() {
@@ -288,7 +288,7 @@ fn an_agent_that_is_killed_has_failed_with_128_and_its_signal() {
 }
 
 /// The hank says how long an agent may say nothing (HANK-50).
-// covers: S6, HANK-50
+// covers: S6, HANK-50, F10
 #[test]
 fn an_agent_that_is_silent_for_too_long_is_stopped_with_a_typed_reason() {
     let project = project();
@@ -324,7 +324,7 @@ const MESSAGE: &str = r#"echo '{"type":"assistant","parent_tool_use_id":null,"me
 
 /// An agent that has said its success and only keeps background work alive is ended, and what it said counts: exit code 143 or death by
 /// signal is our doing.
-// covers: S6, HANK-50
+// covers: S6, HANK-50, F10
 #[test]
 fn background_work_behind_a_success_is_ended_and_the_codon_completes() {
     let keys = json!({"settleSeconds": 1});
@@ -341,6 +341,7 @@ fn background_work_behind_a_success_is_ended_and_the_codon_completes() {
 }
 
 /// As long as the agent itself works again, what it said before decides nothing.
+// covers: F10
 #[test]
 fn an_agent_that_works_again_behind_its_answer_is_not_ended_for_it() {
     let project = project();
@@ -351,7 +352,7 @@ fn an_agent_that_works_again_behind_its_answer_is_not_ended_for_it() {
 }
 
 /// Whoever looks on knows beforehand that a silence becomes too long.
-// covers: S6
+// covers: S6, F10
 #[test]
 fn a_silence_is_warned_of_before_it_is_too_long() {
     let project = project();
@@ -361,7 +362,7 @@ fn a_silence_is_warned_of_before_it_is_too_long() {
 }
 
 /// The pid that a crashed run recorded may belong to anybody by now: it is never killed for its number.
-// covers: L5
+// covers: L5, F6
 #[test]
 fn a_process_that_got_the_recorded_pid_of_an_agent_is_left_alone() {
     let project = project();

@@ -94,7 +94,7 @@ fn statuses(outcome: &RunOutcome) -> Vec<CodonStatus> {
     outcome.codons.iter().map(|codon| codon.status).collect()
 }
 
-// covers: D9
+// covers: D9, F7
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_makes_no_codon_longer_and_uses_up_no_time() {
     for step in [MONTH, -MONTH] {

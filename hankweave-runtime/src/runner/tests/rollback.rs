@@ -190,7 +190,7 @@ async fn another_way_back_takes_the_place_of_one_that_cannot_be_finished() {
 }
 
 /// It makes a difference to whoever mends it whether the workspace or the disk is at fault.
-// covers: G5, RUN-11
+// covers: G5, RUN-11, F15
 #[tokio::test]
 async fn a_codon_without_its_checkpoint_has_failed_and_none_follows() {
     let id: CodonId = "a".parse().unwrap();

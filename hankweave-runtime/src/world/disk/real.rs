@@ -361,7 +361,7 @@ mod tests {
     }
 
     /// In a folder of the user's a link counts, in one of ours it leads nowhere.
-    // covers: X5
+    // covers: X5, F14
     #[test]
     fn nothing_in_a_state_directory_leads_elsewhere() {
         let (folder, _) = folder();

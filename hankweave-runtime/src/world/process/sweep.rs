@@ -342,7 +342,7 @@ mod tests {
     }
 
     /// Its end may have come between a look at what it had started and a look at itself.
-    // covers: S2, P9
+    // covers: S2, P9, F9
     #[test]
     fn behind_an_orphan_that_has_ended_one_looks_again() {
         let mut child = Command::new("true").spawn().unwrap();
