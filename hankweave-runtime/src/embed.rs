@@ -182,6 +182,13 @@ impl Hankweave {
         self.opened.possession.manager.snapshot()
     }
 
+    /// Reads the state as [`state`](Self::state) does, also while the run goes on.
+    #[must_use]
+    pub fn state_reader(&self) -> impl Fn() -> Arc<HankweaveState> + Send + use<> {
+        let manager = self.opened.possession.manager.clone();
+        move || manager.snapshot()
+    }
+
     /// The execution thread that ends in `target`, or in the newest run. With `validate` it names the checkpoints that can be restored; without, which
     /// is faster, none counts as validated.
     ///
@@ -236,12 +243,19 @@ impl Hankweave {
     }
 
     /// How long a used-up limit of a provider still holds that the next run waits for, as far as the records tell.
-    pub(crate) fn limit_ends_in(&self) -> Option<Duration> {
+    #[must_use]
+    pub fn limit_ends_in(&self) -> Option<Duration> {
         let possession = &self.opened.possession;
         let thread = possession.manager.execution_thread(None, None);
         let ends_at = thread.codons.first()?.codon.failure_reason()?.retry_at?;
         let left = ends_at.since(possession.world.clock.now());
         Some(left).filter(|left| !left.is_zero())
+    }
+
+    /// How long an agent may take to end when it is asked to, before it is killed.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        self.opened.options.grace
     }
 
     /// Chooses where to go on after a failure or a crash, as [`RunOptions::recovery`] does.

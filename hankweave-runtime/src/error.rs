@@ -3,7 +3,8 @@
 use std::error::Error;
 
 /// The message of `error` and of everything that caused it, separated by colons.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+#[must_use]
+pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,6 +1,6 @@
 //! The hankweave runtime: drives coding agents, checkpoints their work and records every step durably.
 //!
-//! `Hankweave` is the way in for programs that embed it; the `hankweave` binary is one of them. Everything that decides is in
+//! `Hankweave` is the way in for programs that embed it; the command line (`hankweave-cli`) is one of them. Everything that decides is in
 //! [`hankweave_core`]; here is what touches the world.
 //!
 //! A program that only follows and commands live runs takes the feature `client` without the default features: then there is the module
@@ -19,14 +19,10 @@
 mod attendance;
 #[cfg(feature = "server")]
 pub mod checkpoint;
-#[cfg(feature = "server")]
-pub mod cli;
 #[cfg(feature = "client")]
 pub mod client;
 #[cfg(feature = "server")]
 mod codon;
-#[cfg(feature = "server")]
-mod config;
 #[cfg(feature = "server")]
 pub mod data;
 #[cfg(feature = "server")]
@@ -34,27 +30,29 @@ pub mod driver;
 #[cfg(feature = "server")]
 mod embed;
 #[cfg(feature = "server")]
-mod error;
+pub mod error;
 #[cfg(feature = "server")]
 pub mod hank_files;
+#[cfg(feature = "server")]
+pub mod inspect;
 pub mod instance_lock;
 #[cfg(feature = "server")]
 mod invocation;
 #[cfg(feature = "server")]
 pub mod journal;
 #[cfg(feature = "server")]
+mod open_directory;
+#[cfg(feature = "server")]
 mod options;
 mod paths;
 #[cfg(feature = "server")]
-mod recovery;
+pub mod preflight;
 #[cfg(feature = "server")]
-mod report;
+mod recovery;
 #[cfg(feature = "server")]
 pub mod rig;
 #[cfg(feature = "server")]
 mod runner;
-#[cfg(feature = "server")]
-mod screen;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "server")]
@@ -75,10 +73,12 @@ pub use embed::{Builder, Hankweave};
 #[cfg(feature = "server")]
 pub use invocation::{GivenOption, Invocation};
 #[cfg(feature = "server")]
-pub use options::{OutputDirectory, Recovery, RunOptions};
-pub use paths::{ExecutionDir, READ_ONLY_TOKEN_FILE, TOKEN_FILE};
+pub use open_directory::OpenDirectory;
 #[cfg(feature = "server")]
-pub use recovery::{OpenError, PreflightError};
+pub use options::{OutputDirectory, Recovery, RunOptions};
+pub use paths::{ExecutionDir, READ_ONLY_TOKEN_FILE, STATE_DIR, TOKEN_FILE};
+#[cfg(feature = "server")]
+pub use recovery::OpenError;
 #[cfg(feature = "server")]
 pub use runner::{
     Accepted, CodonSummary, Command, Commander, Pause, Refusal, Rollback, RollbackError, RollbackTarget,

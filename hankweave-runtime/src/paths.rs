@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use hankweave_core::id::{CodonId, RunId};
 
 /// The name of the state directory inside the execution directory.
-pub(crate) const STATE_DIR: &str = ".hankweave";
+pub const STATE_DIR: &str = ".hankweave";
 
 /// The file in the state directory with the token for everything.
 pub const TOKEN_FILE: &str = "token";

@@ -133,7 +133,11 @@ pub(super) fn read_text(disk: &dyn Disk, root: &Path, reference: &str) -> Result
 }
 
 /// Reads the regular file at `path`; links are followed, because the user named it.
-pub(crate) fn read_named(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, RefError> {
+///
+/// # Errors
+///
+/// [`RefError`] when it is no regular file, too large or cannot be read.
+pub fn read_named(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, RefError> {
     match disk.metadata_followed(path)?.kind {
         FileKind::File => {}
         other => return Err(RefError::NotAFile { kind: kind(other) }),

@@ -11,7 +11,6 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use beneath::read_named;
-pub use beneath::{MAX_FILE_BYTES, RefError};
+pub use beneath::{MAX_FILE_BYTES, RefError, read_named};
 pub use load::{LoadHankError, LoadedHank, Prompt, PromptError, load, load_from};
-pub(crate) use requirements::missing_requirements;
+pub use requirements::{Missing, missing_requirements};

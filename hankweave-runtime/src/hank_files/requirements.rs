@@ -11,16 +11,17 @@ use crate::world::process;
 
 /// A variable or program that is not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub struct Missing {
     /// JSON path of its name in the hank, such as `requirements.env[1]`.
-    pub(crate) place: String,
+    pub place: String,
     /// What it is, for people.
-    pub(crate) what: String,
+    pub what: String,
 }
 
 /// All variables that are not set, or empty, neither for us nor for agents alone (`HANKWEAVE_X`), and all programs that are not on PATH, in the
 /// order in which they are required.
-pub(crate) fn missing_requirements(hank: &Hank, environment: &Environment, disk: &dyn Disk) -> Vec<Missing> {
+#[must_use]
+pub fn missing_requirements(hank: &Hank, environment: &Environment, disk: &dyn Disk) -> Vec<Missing> {
     let is_set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty());
     let for_children = process::environment(environment, &BTreeMap::new());
     let is_given = |name: &str| {

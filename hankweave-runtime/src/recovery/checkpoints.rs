@@ -25,7 +25,7 @@ pub(super) async fn put_in_order(
     store: &Arc<dyn CheckpointStore>,
     state: &HankweaveState,
 ) -> Result<InOrder, OpenError> {
-    let (recorded, store) = (recorded(state), Arc::clone(store));
+    let (recorded, store) = (recorded_checkpoints(state), Arc::clone(store));
     let work = move || {
         let restorable = store.restorable(&recorded)?;
         store.prune(&recorded)?;
@@ -38,7 +38,8 @@ pub(super) async fn put_in_order(
 }
 
 /// Every checkpoint that the document names, in the order of their SHAs. A blank one is none: the older system wrote it when git failed.
-pub(crate) fn recorded(state: &HankweaveState) -> Vec<CheckpointSha> {
+#[must_use]
+pub fn recorded_checkpoints(state: &HankweaveState) -> Vec<CheckpointSha> {
     let all: BTreeSet<_> = state.checkpoints().collect();
     all.into_iter().cloned().collect()
 }

@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::own_files::{exclusion, own_files};
-use super::rigs::{remember, remembered, remembered_hank, rig_copies};
+use super::rigs::{last_hank, remember, remembered, rig_copies};
 use super::set_aside::{self, describe as describe_aside};
-use super::{PreflightError, checkpoints, crash, preflight};
+use super::{checkpoints, crash};
 use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, HistoryError, KnownCheckpoints, OpenReport};
 use crate::data::{Data, DataError, Place};
 use crate::driver::DriverSet;
@@ -24,6 +24,7 @@ use crate::invocation::Invocation;
 use crate::journal::{FileJournal, JournalError, JournalLimits};
 use crate::options::RunOptions;
 use crate::paths::{ExecutionDir, READ_ONLY_TOKEN_FILE, TOKEN_FILE};
+use crate::preflight::{self, PreflightError};
 use crate::rig::RigCopies;
 use crate::state_manager::{
     self, LoadError, Loaded, Parts, PersistenceError, StateManager, Strictness, TransitionError,
@@ -377,7 +378,7 @@ async fn possess(
         let (world, dir, state) = (world.clone(), dir.clone(), Arc::clone(&state));
         let (hank, prices) = (hank.cloned(), options.prices.clone());
         let reckon = move || {
-            let loaded = || remembered_hank(&*world.disk, &dir).ok().flatten()?.hank;
+            let loaded = || last_hank(&*world.disk, &dir).ok().flatten()?.hank;
             let hank = hank.or_else(loaded);
             let sources = crash::Sources {
                 world: &world,

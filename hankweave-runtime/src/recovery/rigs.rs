@@ -69,7 +69,7 @@ pub(super) fn remember(
 
 /// What the rigs of the hank copy that ran here last; nothing when it is not there any more or has mistakes now.
 pub(super) fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> RigCopies {
-    let loaded = match remembered_hank(disk, dir) {
+    let loaded = match last_hank(disk, dir) {
         Ok(loaded) => loaded,
         Err(error) => {
             tracing::warn!(error = %crate::error::chain(&error), "what rigs have copied stays");
@@ -81,10 +81,11 @@ pub(super) fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> RigCopies {
 }
 
 /// The hank that ran here last; `None` when nobody noted where it is.
-pub(crate) fn remembered_hank(
-    disk: &dyn Disk,
-    dir: &ExecutionDir,
-) -> Result<Option<LoadedHank>, LoadHankError> {
+///
+/// # Errors
+///
+/// [`LoadHankError`] when it cannot be read.
+pub fn last_hank(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<LoadedHank>, LoadHankError> {
     let Ok(Some(record)) = recorded(disk, dir) else {
         return Ok(None);
     };
@@ -92,10 +93,7 @@ pub(crate) fn remembered_hank(
 }
 
 /// How the run that was last in an execution directory was asked for, and where its hank is; for looks, which change nothing.
-pub(crate) fn last_invocation(
-    disk: &dyn Disk,
-    execution: &Path,
-) -> Option<(Option<Invocation>, Option<PathBuf>)> {
+pub fn last_invocation(disk: &dyn Disk, execution: &Path) -> Option<(Option<Invocation>, Option<PathBuf>)> {
     let record = recorded(disk, &ExecutionDir::new(execution.to_owned())).ok()??;
     Some((record.invocation, Some(record.hank_path.into())))
 }

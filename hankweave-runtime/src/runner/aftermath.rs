@@ -67,7 +67,8 @@ impl Note {
 }
 
 /// Whether the codon completed and what follows its end is not done. Changes nothing.
-pub(crate) fn is_unfinished(disk: &dyn Disk, dir: &ExecutionDir, codon: &ThreadCodon) -> bool {
+#[must_use]
+pub fn has_unfinished_results(disk: &dyn Disk, dir: &ExecutionDir, codon: &ThreadCodon) -> bool {
     let read = read_if_present(disk, &dir.aftermath(), MAX_NOTE_BYTES);
     let note = read
         .ok()

@@ -12,7 +12,7 @@ mod steps;
 pub(crate) mod tests;
 mod wait;
 
-pub(crate) use aftermath::is_unfinished;
+pub use aftermath::has_unfinished_results;
 pub use begin::{Trouble, WayBack};
 pub(crate) use begin::{has_nothing_to_do, trouble};
 pub use command::{Accepted, Command, Commander, Refusal};

@@ -523,7 +523,7 @@ pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<Checkpo
         Some(known) => known.clone(),
         None => {
             let store = possession.checkpoints.clone();
-            let recorded = recovery::recorded(&possession.manager.snapshot());
+            let recorded = recovery::recorded_checkpoints(&possession.manager.snapshot());
             let known = possession.world.blocking.run(move || store.restorable(&recorded));
             known.await.map_err(RollbackError::History)?
         }

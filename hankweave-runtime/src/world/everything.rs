@@ -41,7 +41,8 @@ impl World {
     }
 
     /// The real one, started with other variables.
-    pub(crate) fn with_environment(environment: Environment) -> Self {
+    #[must_use]
+    pub fn with_environment(environment: Environment) -> Self {
         Self {
             clock: Arc::new(SystemClock),
             disk: Arc::new(RealDisk),

@@ -15,8 +15,6 @@ pub mod net;
 pub mod process;
 #[cfg(feature = "server")]
 pub mod secrets;
-#[cfg(feature = "server")]
-pub mod terminal;
 
 #[cfg(feature = "server")]
 mod everything;

@@ -1,0 +1,98 @@
+//! `hankweave run --open`: the page in a browser.
+//!
+//! Its address holds the token, and everybody on the machine may read what a program is started with. So a file that only its owner can read
+//! sends the browser to the page, and that file is what is opened (WIRE-27).
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::{self, Disk};
+use hankweave_runtime::world::environment::{find_program, umask_of_user};
+use hankweave_runtime::world::process::{MARKER_VARIABLE, SPARED_MARKER, environment};
+use tokio::process::{Child, Command};
+
+/// Opens a file with what the user has chosen for it.
+const OPENER: &str = "xdg-open";
+
+/// The file in the state directory.
+const FILE: &str = "page.html";
+
+/// Gives the browser the umask of the user instead of ours, which lets nobody read what it downloads.
+const WITH_UMASK: &str = r#"umask "$0" && exec "$@""#;
+
+/// The page on its way into a browser; the file goes when this is dropped.
+#[derive(Debug)]
+pub(super) struct Browser {
+    file: PathBuf,
+    disk: Arc<dyn Disk>,
+    opener: Child,
+}
+
+impl Browser {
+    /// Opens the page at `address`. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when there is no program that opens files.
+    pub(super) fn open(world: &World, state_dir: &Path, address: &str) -> io::Result<Self> {
+        let path = world.environment.get("PATH").unwrap_or_default();
+        let program = find_program(&*world.disk, OPENER, path).ok_or_else(|| {
+            let message = format!("there is no {OPENER} on PATH");
+            io::Error::new(io::ErrorKind::NotFound, message)
+        })?;
+        let file = state_dir.join(FILE);
+        disk::replace(&*world.disk, &file, way_to(address).as_bytes())?;
+        let opener = opener(world, &program, &file).inspect_err(|_| remove(&*world.disk, &file))?;
+        let disk = Arc::clone(&world.disk);
+        Ok(Self { file, disk, opener })
+    }
+
+    /// Waits until the program that opens files is done; says whether it did what it should.
+    pub(super) async fn opened(&mut self) -> bool {
+        // A sweep may have reaped it: then nobody knows.
+        self.opener.wait().await.is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        remove(&*self.disk, &self.file);
+    }
+}
+
+/// The browser belongs to the user, not to the run: it is in a group of its own, and its mark keeps it from being taken for something that an
+/// agent has left behind.
+fn opener(world: &World, program: &Path, file: &Path) -> io::Result<Child> {
+    let mark = BTreeMap::from([(MARKER_VARIABLE.to_owned(), SPARED_MARKER.to_owned())]);
+    Command::new("/bin/sh")
+        .args([
+            "-c",
+            WITH_UMASK,
+            &format!("{:04o}", umask_of_user().unwrap_or(0o077)),
+        ])
+        .args([program, file])
+        .env_clear()
+        .envs(environment(&world.environment, &mark))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+}
+
+fn way_to(address: &str) -> String {
+    format!(
+        "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta http-equiv=\"refresh\" content=\"0; url={address}\">\n<title>hankweave</title>\n"
+    )
+}
+
+fn remove(disk: &dyn Disk, file: &Path) {
+    if let Err(error) = disk::remove_if_present(disk, file) {
+        tracing::warn!(%error, file = %file.display(), "failed to remove a file that holds the token");
+    }
+}

@@ -1,0 +1,235 @@
+//! Every checkpoint that the state or the repository knows, and how a person names one (CLI-13).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hankweave_core::document::HankweaveState;
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::checkpoint::{GitHistory, HistoryError, KnownCheckpoint, KnownCheckpoints};
+use serde::Serialize;
+
+use crate::exit::{Failure, FailureKind};
+use crate::run::existing_state_dir;
+use crate::state;
+use crate::typed::Typed;
+
+/// The checkpoints of an execution directory, newest first.
+pub(super) struct Catalogue {
+    pub(super) rows: Vec<Row>,
+    history: Option<GitHistory>,
+    pub(super) typed: Typed,
+}
+
+/// One checkpoint.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Row {
+    pub(super) sha: CheckpointSha,
+    /// `initial`, `rig-setup`, `completed`, `error`, `skipped` or `safety`.
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) codon_id: Option<String>,
+    pub(super) run_id: Option<String>,
+    pub(super) timestamp: Option<Timestamp>,
+    pub(super) branch: Option<String>,
+    pub(super) parent: Option<CheckpointSha>,
+    /// The whole message of the commit.
+    #[serde(skip)]
+    pub(super) message: String,
+    /// Whether state.json names it.
+    pub(super) recorded: bool,
+    /// Whether it or a part of it is not in the repository.
+    pub(super) missing: bool,
+}
+
+impl Catalogue {
+    pub(super) fn of(execution: &Path) -> Result<Self, Failure> {
+        existing_state_dir(execution)?;
+        let typed = Typed::about(execution);
+        let repository = ExecutionDir::new(execution.to_owned()).checkpoints();
+        let history =
+            GitHistory::open(&repository).map_err(|error| repository_failure(&repository, &error, &typed))?;
+        let mut rows = recorded(&state::read_execution(execution)?);
+        let (known, restorable) = match &history {
+            None => Default::default(),
+            Some(history) => {
+                look(history, &rows).map_err(|error| repository_failure(&repository, &error, &typed))?
+            }
+        };
+        for (sha, known) in known {
+            let row = rows
+                .entry(sha.clone())
+                .or_insert_with(|| Row::told_by(&sha, &known));
+            row.add(&known);
+            row.missing = !restorable.contains_key(&sha);
+        }
+        // The commit that every repository begins with holds nothing.
+        let mut rows: Vec<Row> = rows
+            .into_values()
+            .filter(|row| row.kind != "repository")
+            .collect();
+        rows.sort_by(|left, right| {
+            right
+                .timestamp
+                .cmp(&left.timestamp)
+                .then(left.sha.cmp(&right.sha))
+        });
+        Ok(Self { rows, history, typed })
+    }
+
+    /// The checkpoint that `name`, a SHA or its beginning, means.
+    pub(super) fn find(&self, name: &str) -> Result<&Row, Failure> {
+        let wanted = name.to_ascii_lowercase();
+        let is_hex = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_hex {
+            let message = format!("`{name}` is no SHA of a checkpoint nor the beginning of one");
+            return Err(Failure::new(FailureKind::Input, message).hint(self.lists()));
+        }
+        let fits = |row: &&Row| row.sha.as_str().starts_with(&wanted);
+        let fitting: Vec<&Row> = self.rows.iter().filter(fits).collect();
+        match *fitting {
+            [] => {
+                let message = format!("no checkpoint begins with `{name}`");
+                Err(Failure::new(FailureKind::Input, message).hint(self.lists()))
+            }
+            [only] => Ok(only),
+            _ => {
+                let list: Vec<&str> = fitting.iter().map(|row| row.sha.as_str()).collect();
+                let message = format!("`{name}` fits several checkpoints: {}", list.join(", "));
+                Err(Failure::new(FailureKind::Input, message).hint("write more of the SHA"))
+            }
+        }
+    }
+
+    fn lists(&self) -> String {
+        format!("`{}` lists all of them", self.typed.command("checkpoints"))
+    }
+
+    /// The repository; whoever found a row that is not missing has one.
+    pub(super) fn history(&self) -> Result<&GitHistory, Failure> {
+        self.history.as_ref().ok_or_else(|| {
+            Failure::new(FailureKind::Input, "there is no checkpoint repository").hint(format!(
+                "`{}` makes it; without it nothing can be restored",
+                self.typed.run()
+            ))
+        })
+    }
+}
+
+impl Row {
+    fn told_by(sha: &CheckpointSha, known: &KnownCheckpoint) -> Self {
+        Self {
+            sha: sha.clone(),
+            kind: known.kind().to_owned(),
+            codon_id: known.codon().map(str::to_owned),
+            run_id: known.run().map(str::to_owned),
+            timestamp: None,
+            branch: None,
+            parent: None,
+            message: String::new(),
+            recorded: false,
+            missing: true,
+        }
+    }
+
+    fn add(&mut self, known: &KnownCheckpoint) {
+        self.timestamp = Some(known.timestamp);
+        self.branch = Some(known.branch.clone());
+        self.parent.clone_from(&known.parent);
+        self.message.clone_from(&known.message);
+    }
+}
+
+/// All that a branch leads to and all that is recorded, and which of it is whole.
+fn look(
+    history: &GitHistory,
+    recorded: &BTreeMap<CheckpointSha, Row>,
+) -> Result<(KnownCheckpoints, KnownCheckpoints), HistoryError> {
+    let mut known = history.known()?;
+    let all: Vec<CheckpointSha> = known.keys().chain(recorded.keys()).cloned().collect();
+    let restorable = history.restorable(&all)?;
+    // What lies behind a missing checkpoint is found by its name only, and does not tell on which branch it was found.
+    for (sha, found) in &restorable {
+        known.entry(sha.clone()).or_insert_with(|| found.clone());
+    }
+    Ok((known, restorable))
+}
+
+/// The checkpoints that state.json names; those of the repository are still to be looked up.
+fn recorded(state: &HankweaveState) -> BTreeMap<CheckpointSha, Row> {
+    let row = |sha: &CheckpointSha, kind: &str| Row {
+        sha: sha.clone(),
+        kind: kind.to_owned(),
+        codon_id: None,
+        run_id: None,
+        timestamp: None,
+        branch: None,
+        parent: None,
+        message: String::new(),
+        recorded: true,
+        missing: true,
+    };
+    let initial = state.initial_checkpoint.iter().map(|sha| row(sha, "initial"));
+    let codons = state.runs.iter().flat_map(|run| {
+        run.codons.iter().flat_map(move |codon| {
+            codon.checkpoints().map(move |(kind, sha)| Row {
+                codon_id: Some(codon.codon_id().to_string()),
+                run_id: Some(run.run_id.to_string()),
+                ..row(sha, &kind.to_string())
+            })
+        })
+    });
+    let rows = initial.chain(codons).filter(|row| !row.sha.is_blank());
+    rows.map(|row| (row.sha.clone(), row)).collect()
+}
+
+fn repository_failure(repository: &Path, error: &HistoryError, typed: &Typed) -> Failure {
+    let message = format!(
+        "`{}`: {}",
+        repository.display(),
+        hankweave_runtime::error::chain(error)
+    );
+    Failure::new(FailureKind::Input, message).hint(format!(
+        "`{}` keeps a repository aside that git cannot read, and goes on",
+        typed.run()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalogue(shas: &[&str]) -> Catalogue {
+        let row = |sha: &&str| Row {
+            sha: CheckpointSha::new(*sha),
+            kind: "completed".to_owned(),
+            codon_id: None,
+            run_id: None,
+            timestamp: None,
+            branch: None,
+            parent: None,
+            message: String::new(),
+            recorded: true,
+            missing: false,
+        };
+        Catalogue {
+            rows: shas.iter().map(row).collect(),
+            history: None,
+            typed: Typed::about(Path::new(".")),
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_is_found_by_the_beginning_of_its_sha() {
+        let catalogue = catalogue(&["abc1", "abd2"]);
+        assert_eq!(catalogue.find("ABC").unwrap().sha.as_str(), "abc1");
+        let refused = |name: &str| catalogue.find(name).unwrap_err().text().as_str().to_owned();
+        assert!(refused("ab").contains("`ab` fits several checkpoints: abc1, abd2"));
+        assert!(refused("f").contains("no checkpoint begins with `f`"));
+        for name in ["", "HEAD", "abc1^", "--all", "main"] {
+            assert!(refused(name).contains("is no SHA"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! `hankweave checkpoints list`
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::catalogue::{Catalogue, Row};
+use crate::args::Global;
+use crate::exit::Failure;
+use crate::screen::one_line;
+use crate::state;
+
+pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, Failure> {
+    if global.json() {
+        return state::print_json(&json!({"checkpoints": catalogue.rows}));
+    }
+    let mut text = String::new();
+    if catalogue.rows.is_empty() {
+        text.push_str("no checkpoint has been made yet\n");
+    }
+    for row in &catalogue.rows {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{}", line(row));
+    }
+    crate::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Time, name, kind, codon and run; a dash stands for what is not known.
+pub(super) fn line(row: &Row) -> String {
+    let time = row
+        .timestamp
+        .map_or_else(|| "-".to_owned(), |time| time.to_string());
+    let text = |text: &Option<String>| one_line(text.as_deref().unwrap_or("-"));
+    let missing = if row.missing { "  MISSING" } else { "" };
+    format!(
+        "{}  {time:<24}  {:<9}  {:<16}  {}{missing}",
+        row.sha.short(),
+        one_line(&row.kind),
+        text(&row.codon_id),
+        text(&row.run_id),
+    )
+}

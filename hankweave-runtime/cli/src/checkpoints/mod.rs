@@ -1,0 +1,43 @@
+//! `hankweave checkpoints`: looks at the checkpoint repository and changes nothing; needs no lock.
+
+mod catalogue;
+mod list;
+mod show;
+mod verify;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use hankweave_core::id::CheckpointSha;
+use hankweave_runtime::checkpoint::HistoryError;
+
+use self::catalogue::Catalogue;
+use super::args::{CheckpointsArgs, CheckpointsCommand, Global};
+use super::exit::{Failure, FailureKind};
+
+pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
+    let catalogue = Catalogue::of(&args.execution)?;
+    match &args.command {
+        None | Some(CheckpointsCommand::List) => list::list(global, &catalogue),
+        Some(CheckpointsCommand::Show { sha }) => show::show(global, &catalogue, sha),
+        Some(CheckpointsCommand::Diff { from, to }) => show::diff(global, &catalogue, from, to),
+        Some(CheckpointsCommand::Verify { shas }) => verify::verify(global, &catalogue, shas),
+    }
+}
+
+/// The whole name of the checkpoint that begins with `prefix`, which people see shorter than programs may write it.
+pub(super) fn full_name(execution: &Path, prefix: &str) -> Result<CheckpointSha, Failure> {
+    Ok(Catalogue::of(execution)?.find(prefix)?.sha.clone())
+}
+
+/// A checkpoint that cannot be read, in the words of a command.
+fn unreadable(catalogue: &Catalogue, sha: &CheckpointSha, error: &HistoryError) -> Failure {
+    let message = format!(
+        "failed to read checkpoint {sha}: {}",
+        hankweave_runtime::error::chain(error)
+    );
+    let verify = catalogue
+        .typed
+        .command(&format!("checkpoints verify {}", sha.short()));
+    Failure::new(FailureKind::Input, message).hint(format!("`{verify}` tells what is missing"))
+}

@@ -1,0 +1,75 @@
+//! `hankweave checkpoints show` and `diff`
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use hankweave_runtime::checkpoint::{Change, ChangeKind};
+use serde_json::json;
+
+use super::catalogue::{Catalogue, Row};
+use super::{list, unreadable};
+use crate::args::Global;
+use crate::exit::Failure;
+use crate::screen::one_line;
+use crate::state;
+
+pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result<ExitCode, Failure> {
+    let row = catalogue.find(name)?;
+    let failed = |error| unreadable(catalogue, &row.sha, &error);
+    let history = catalogue.history()?;
+    let files = history.files(&row.sha).map_err(failed)?;
+    let changes = match &row.parent {
+        Some(parent) => Some(history.diff(parent, &row.sha).map_err(failed)?),
+        None => None,
+    };
+    if global.json() {
+        let mut document = json!(row);
+        document["message"] = json!(row.message);
+        document["files"] = json!(files);
+        document["changes"] = json!(changes);
+        return state::print_json(&document);
+    }
+    let mut text = format!("{}\n{}\n", row.sha, list::line(row));
+    if let Some(parent) = &row.parent {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{} files; against {}:", files.len(), parent.short());
+        write_changes(&mut text, changes.as_deref().unwrap_or_default());
+    } else {
+        let _ = writeln!(text, "{} files", files.len());
+    }
+    crate::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn diff(
+    global: &Global,
+    catalogue: &Catalogue,
+    from: &str,
+    to: &str,
+) -> Result<ExitCode, Failure> {
+    let (from, to) = (catalogue.find(from)?, catalogue.find(to)?);
+    let damaged = |row: &Row| row.missing;
+    let blamed = if damaged(from) { from } else { to };
+    let changes = catalogue.history()?.diff(&from.sha, &to.sha);
+    let changes = changes.map_err(|error| unreadable(catalogue, &blamed.sha, &error))?;
+    if global.json() {
+        return state::print_json(&json!({"from": from.sha, "to": to.sha, "changes": changes}));
+    }
+    let mut text = String::new();
+    write_changes(&mut text, &changes);
+    crate::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line for each path, with the letters of `git diff --name-status`.
+fn write_changes(text: &mut String, changes: &[Change]) {
+    for Change { path, kind } in changes {
+        let letter = match kind {
+            ChangeKind::Added => 'A',
+            ChangeKind::Modified => 'M',
+            ChangeKind::Deleted => 'D',
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{letter} {}", one_line(path));
+    }
+}

@@ -1,0 +1,90 @@
+//! `hankweave checkpoints verify`
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use hankweave_core::id::CheckpointSha;
+use hankweave_runtime::checkpoint::{Damage, DamageKind, GitHistory};
+use serde::Serialize;
+use serde_json::json;
+
+use super::catalogue::{Catalogue, Row};
+use crate::args::Global;
+use crate::exit::{Failure, FailureKind};
+use crate::screen::one_line;
+use crate::state;
+
+/// Damaged parts of one checkpoint that a person is shown.
+const SHOWN: usize = 10;
+
+#[derive(Serialize)]
+struct Verdict<'a> {
+    sha: &'a CheckpointSha,
+    whole: bool,
+    damage: Vec<Damage>,
+}
+
+/// Reads every part of the checkpoints; exit code 1 when one of them could not be restored.
+pub(super) fn verify(global: &Global, catalogue: &Catalogue, names: &[String]) -> Result<ExitCode, Failure> {
+    let rows: Vec<&Row> = if names.is_empty() {
+        catalogue.rows.iter().collect()
+    } else {
+        names
+            .iter()
+            .map(|name| catalogue.find(name))
+            .collect::<Result<_, _>>()?
+    };
+    let verdicts = if rows.is_empty() {
+        Vec::new()
+    } else {
+        judge(catalogue.history()?, &rows)?
+    };
+    let damaged = verdicts.iter().filter(|verdict| !verdict.whole).count();
+    if global.json() {
+        state::print_json(&json!({"checkpoints": verdicts, "damaged": damaged}))?;
+    } else {
+        crate::print(text(&verdicts, damaged))?;
+    }
+    Ok(ExitCode::from(u8::from(damaged > 0)))
+}
+
+fn judge<'a>(history: &GitHistory, rows: &[&'a Row]) -> Result<Vec<Verdict<'a>>, Failure> {
+    let shas: Vec<CheckpointSha> = rows.iter().map(|row| row.sha.clone()).collect();
+    let found = history
+        .inspect(&shas)
+        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let verdicts = rows.iter().zip(found).map(|(row, damage)| Verdict {
+        sha: &row.sha,
+        whole: damage.is_empty(),
+        damage,
+    });
+    Ok(verdicts.collect())
+}
+
+fn text(verdicts: &[Verdict<'_>], damaged: usize) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    for Verdict { sha, whole, damage } in verdicts {
+        let _ = writeln!(
+            text,
+            "{} {}",
+            sha.short(),
+            if *whole { "whole" } else { "DAMAGED" }
+        );
+        for Damage { path, object, kind } in damage.iter().take(SHOWN) {
+            let kind = match kind {
+                DamageKind::Missing => "missing",
+                DamageKind::Corrupt => "corrupt",
+            };
+            let _ = match path {
+                Some(path) => writeln!(text, "  {kind} {} (object {object})", one_line(path)),
+                None => writeln!(text, "  {kind} (object {object})"),
+            };
+        }
+        if damage.len() > SHOWN {
+            let _ = writeln!(text, "  and {} more", damage.len() - SHOWN);
+        }
+    }
+    let _ = writeln!(text, "{} checkpoints, {damaged} damaged", verdicts.len());
+    text
+}

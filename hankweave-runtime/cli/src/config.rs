@@ -1,0 +1,170 @@
+//! `hankweave config`
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use hankweave_core::hank::{Hank, Position, PriceSource, Setting, SettingValue};
+use hankweave_runtime::hank_files::{self, LoadHankError};
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::world::environment::Environment;
+use serde_json::{Map, Value, json};
+
+use super::args::{ConfigArgs, Global, SettingArgs};
+use super::exit::{Failure, FailureKind};
+use crate::screen::tell;
+use crate::settings::{Configuration, Flags, SettingsError, Source};
+
+/// Shows what `run` with the same flags would go by, and where each value came from; starts nothing and writes nothing.
+pub(super) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Failure> {
+    let loaded = match hank_files::load(&args.hank) {
+        Ok(loaded) => Some(loaded),
+        Err(LoadHankError::NoHankInFolder { .. }) => None,
+        Err(error) => return Err(super::run::hank_failure(&error)),
+    };
+    let hank = loaded.as_ref().and_then(|loaded| loaded.hank.as_ref());
+    if let Some(loaded) = loaded.as_ref().filter(|loaded| loaded.hank.is_none()) {
+        let problems = loaded
+            .problems
+            .display_in(&loaded.file.display().to_string())
+            .to_string();
+        let message = format!("the hank cannot be used\n{}", problems.trim_end());
+        return Err(Failure::new(FailureKind::Input, message));
+    }
+    let configuration = resolve(hank, &flags(&args.settings)?)?;
+    let hank_file = loaded.as_ref().map(|loaded| loaded.file.display().to_string());
+    if global.json() {
+        return super::state::print_json(&as_json(&configuration, hank_file.as_deref()));
+    }
+    for warning in &configuration.warnings {
+        tell(format!("{warning}\n"));
+    }
+    super::print(as_text(&configuration, hank_file.as_deref().unwrap_or_default()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads all layers.
+pub(super) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuration, Failure> {
+    let configuration = Configuration::read(&RealDisk, &Environment::of_process(), hank, flags);
+    configuration.map_err(|error| match error {
+        SettingsError::Bad(_) => Failure::from_error(FailureKind::Input, &error)
+            .hint("nothing was written; `hankweave schema config` says which settings there are"),
+        SettingsError::Unreadable(_) => Failure::from_error(FailureKind::Io, &error)
+            .hint("nothing was written; mend the disk, then type the same again"),
+    })
+}
+
+/// The world in which agents find the settings that are theirs.
+pub(super) fn world(configuration: &Configuration) -> World {
+    let environment = Environment::of_process();
+    World::with_environment(match configuration.text(Setting::AnthropicBaseUrl) {
+        Some(url) => environment.with("ANTHROPIC_BASE_URL", url),
+        None => environment,
+    })
+}
+
+/// What the command line says of the settings.
+pub(super) fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
+    let output = args
+        .output
+        .as_deref()
+        .map(|path| text_of(path, "the output directory"));
+    let flags = [
+        (
+            Setting::Port,
+            args.port.map(|port| SettingValue::Number(port.into())),
+        ),
+        (
+            Setting::Autostart,
+            args.no_autostart.then_some(SettingValue::Flag(false)),
+        ),
+        (Setting::Model, args.model.clone().map(SettingValue::Text)),
+        (
+            Setting::OutputDirectory,
+            output.transpose()?.map(SettingValue::Text),
+        ),
+        (
+            Setting::IgnoreRigFailures,
+            args.ignore_rig_failures.then_some(SettingValue::Flag(true)),
+        ),
+        (
+            Setting::MaxWaitSeconds,
+            args.max_wait.map(|wait| SettingValue::Number(wait.as_secs())),
+        ),
+        (Setting::MaxDollars, args.max_cost.map(SettingValue::Dollars)),
+        (Setting::MaxTimeSeconds, args.max_time.map(SettingValue::Seconds)),
+    ];
+    let given = flags
+        .into_iter()
+        .filter_map(|(setting, value)| Some((setting, value?)));
+    with_prices(given.collect(), args.prices.as_deref())
+}
+
+/// The same with the file that `--prices` names.
+pub(super) fn with_prices(mut flags: Flags, file: Option<&Path>) -> Result<Flags, Failure> {
+    if let Some(file) = file {
+        let file = text_of(file, "the path of the prices")?;
+        flags.insert(Setting::Prices, SettingValue::Prices(PriceSource::File(file)));
+    }
+    Ok(flags)
+}
+
+fn text_of(path: &Path, what: &str) -> Result<String, Failure> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Failure::new(FailureKind::Usage, format!("{what} is not UTF-8 text")))
+}
+
+fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {
+    let settings: Map<String, Value> = configuration
+        .iter()
+        .map(|(setting, value, source)| {
+            let (kind, variable, place) = match source {
+                Source::Flag => ("flag", None, None),
+                Source::Variable(name) => ("environment", Some(name), None),
+                Source::Hank(place) => ("hank", None, *place),
+                Source::File(place) => ("file", None, *place),
+                Source::Default => ("default", None, None),
+            };
+            let entry = json!({
+                "value": value,
+                "source": kind,
+                "variable": variable,
+                "line": place.map(|place| place.line),
+                "column": place.map(|place| place.column),
+            });
+            (setting.name().to_owned(), entry)
+        })
+        .collect();
+    json!({
+        "file": configuration.file,
+        "hank": hank,
+        "settings": settings,
+        "warnings": configuration.warnings,
+    })
+}
+
+fn as_text(configuration: &Configuration, hank: &str) -> String {
+    let mut text = String::new();
+    for (setting, value, source) in configuration.iter() {
+        let value = value.map_or_else(|| "-".to_owned(), SettingValue::to_string);
+        let name = setting.name();
+        let source = match source {
+            Source::Flag => "command line".to_owned(),
+            Source::Variable(name) => name.clone(),
+            Source::Hank(place) => at(hank, *place),
+            Source::File(place) => at(configuration.file.unwrap_or_default(), *place),
+            Source::Default => "default".to_owned(),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name:<22}  {value:<24}  {source}");
+    }
+    text
+}
+
+fn at(file: &str, place: Option<Position>) -> String {
+    match place {
+        Some(Position { line, column }) => format!("{file}:{line}:{column}"),
+        None => file.to_owned(),
+    }
+}

@@ -1,0 +1,102 @@
+//! Exit codes (CLI-1).
+
+use std::fmt::{self, Write};
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use hankweave_runtime::error::chain;
+use hankweave_runtime::world::environment::Environment;
+use hankweave_runtime::world::secrets::Secrets;
+
+use crate::screen::{Text, tell};
+
+/// Why the program ends with something else than 0.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: FailureKind,
+    message: String,
+    hint: Option<String>,
+}
+
+/// Who is at fault; decides the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// A check found that the run cannot succeed here.
+    Failed,
+    /// What was typed does not fit together.
+    Usage,
+    /// hank.json, state.json or another input cannot be used.
+    Input,
+    /// hankweave itself.
+    Bug,
+    /// The disk.
+    Io,
+    /// Another instance holds the directory.
+    Held,
+}
+
+impl FailureKind {
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Input => 65,
+            Self::Bug => 70,
+            Self::Io => 74,
+            Self::Held => 75,
+        }
+    }
+}
+
+impl Failure {
+    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// The error with its whole chain of causes (CLI-3).
+    pub(crate) fn from_error(kind: FailureKind, error: &(dyn std::error::Error + 'static)) -> Self {
+        Self::new(kind, chain(error))
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Prints the message to standard error, without secrets, and returns the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        tell(self.text());
+        ExitCode::from(self.kind.code())
+    }
+
+    /// The message for people, without secrets.
+    pub(crate) fn text(&self) -> Text {
+        let mut text = Text::default();
+        // Writing to a text cannot fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    fn write(&self, text: &mut Text) -> fmt::Result {
+        let secrets = Secrets::of(Environment::of_process().iter());
+        text.styled(style(AnsiColor::Red).bold(), "error:")?;
+        write!(text, " {}", secrets.redact(&self.message))?;
+        if let Some(hint) = &self.hint {
+            write!(text, "\n  ")?;
+            text.styled(style(AnsiColor::Cyan), "hint:")?;
+            write!(text, " {}", secrets.redact(hint))?;
+        }
+        if self.kind == FailureKind::Bug {
+            write!(text, "\n  this is a bug in hankweave; please report it")?;
+        }
+        writeln!(text)
+    }
+}
+
+fn style(color: AnsiColor) -> Style {
+    Style::new().fg_color(Some(color.into()))
+}

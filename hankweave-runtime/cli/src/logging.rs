@@ -1,0 +1,87 @@
+//! Our own log: to standard error as loud as asked for, and at least with what is worth knowing later to the log in the execution directory;
+//! `HANKWEAVE_LOG` as a filter for both, without secrets.
+
+use std::io::{self, Write};
+
+use hankweave_runtime::world::environment::Environment;
+use hankweave_runtime::world::secrets::Secrets;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
+
+use super::args::Global;
+use super::server_log::ServerLog;
+use crate::screen::{LogLines, log_line};
+
+/// What the log in the execution directory holds, unless `HANKWEAVE_LOG` says otherwise.
+const IN_FILE: &str = "info";
+
+/// Installs the subscriber; `HANKWEAVE_LOG` wins over `-v`. The log in the execution directory is for the caller to open.
+pub(super) fn install(global: &Global) -> ServerLog {
+    let default = match (global.quiet, global.verbose) {
+        (true, _) => "error",
+        (false, 0) => "warn",
+        (false, 1) => "info,hankweave=debug",
+        (false, _) => "debug,hankweave=trace",
+    };
+    let filter =
+        |default: &str| EnvFilter::try_from_env("HANKWEAVE_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let (on_terminal, in_file) = (filter(default), filter(IN_FILE));
+    let shows_everything = [&on_terminal, &in_file].iter().any(|filter| {
+        filter
+            .max_level_hint()
+            .is_none_or(|level| level >= LevelFilter::TRACE)
+    });
+    let secrets = Secrets::of(Environment::of_process().iter());
+    let (log, own) = (ServerLog::new(), secrets.clone());
+    let to_file = log.clone();
+    let terminal = fmt::layer()
+        .with_writer(move || Redacting(own.clone(), LogLines))
+        .with_ansi(false);
+    let file = fmt::layer()
+        .with_writer(move || Redacting(secrets.clone(), InFile(to_file.clone())))
+        .with_ansi(false);
+    // What cannot be written to standard error cannot be complained about there either.
+    let terminal = terminal.log_internal_errors(false).with_target(false);
+    let file = file.log_internal_errors(false).with_target(false);
+    // A second call in one process is a test's affair; the first subscriber stays.
+    let _ = registry()
+        .with(terminal.with_filter(on_terminal))
+        .with(file.with_filter(in_file))
+        .try_init();
+    if shows_everything {
+        tracing::warn!("a log this loud may show prompts, environments and what tools answered");
+    }
+    log
+}
+
+/// A place for messages, with secrets taken out of each.
+struct Redacting<W>(Secrets, W);
+
+impl<W: Write> Write for Redacting<W> {
+    /// The subscriber writes a whole message at once.
+    fn write(&mut self, message: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(message);
+        self.1.write_all(self.0.redact(&text).as_bytes())?;
+        Ok(message.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.1.flush()
+    }
+}
+
+/// The log in the execution directory.
+struct InFile(ServerLog);
+
+impl Write for InFile {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        self.0.append(log_line(lines).as_bytes());
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

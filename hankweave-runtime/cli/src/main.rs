@@ -1,0 +1,163 @@
+//! The `hankweave` program: the only place that reads arguments, prints, or chooses an exit code.
+
+mod args;
+#[expect(
+    clippy::disallowed_types,
+    reason = "a browser is the user's and outlives the run; everything else that is started ends with it"
+)]
+mod browser;
+mod checkpoints;
+mod commands;
+mod completions;
+mod config;
+mod diagram;
+mod exit;
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "templates are the user's own files, written with the user's permissions before there is any run"
+)]
+mod init;
+mod journal;
+mod keyboard;
+mod logging;
+mod prices;
+mod question;
+mod remote;
+mod report;
+mod rollback;
+mod run;
+mod schema;
+mod screen;
+mod server_log;
+mod settings;
+mod show;
+mod signals;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "looks at the directory that the user names; nothing runs"
+)]
+mod state;
+mod status;
+mod stopping;
+mod thread;
+mod typed;
+mod validate;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hankweave_runtime::world::environment::outlive_file_limits;
+
+use self::args::{Cli, Color, Command};
+use self::exit::Failure;
+use self::screen::Text;
+
+fn main() -> ExitCode {
+    let cli = Cli::read();
+    match cli.global.color {
+        Color::Auto => {}
+        Color::Always => anstream::ColorChoice::Always.write_global(),
+        Color::Never => anstream::ColorChoice::Never.write_global(),
+    }
+    end_with_a_panic();
+    outlive_file_limits();
+    unless_it_panics(|| match dispatch(cli) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    })
+}
+
+/// How long a panic may take to get through to the end of the program.
+const UNWINDING: Duration = Duration::from_secs(10);
+
+/// Sees to it that a panic ends the program (CLI-2). One in a thread that belongs to a library, which happens when
+/// the system refuses it to wake another thread, reaches nobody, and then somebody would wait for ever. Agents are killed by the kernel
+/// with the program.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whatever else could keep the time may be what has panicked"
+)]
+fn end_with_a_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        let end = || std::process::exit(exit::FailureKind::Bug.code().into());
+        let later = std::thread::Builder::new().spawn(move || {
+            std::thread::sleep(UNWINDING);
+            end()
+        });
+        // A system that gives no thread may well be the reason of the panic.
+        if later.is_err() {
+            end();
+        }
+    }));
+}
+
+/// A panic is a bug of ours, with an exit code of its own. While it unwinds, every process that we started is killed; what was
+/// acknowledged is durable in the log already.
+fn unless_it_panics(work: impl FnOnce() -> ExitCode) -> ExitCode {
+    // Nothing of what the work touched is looked at again.
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+    ended.unwrap_or_else(|_| Failure::new(exit::FailureKind::Bug, "hankweave has panicked").report())
+}
+
+fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
+    let global = cli.global;
+    match cli.command {
+        Command::Run(args) => run::run(&global, &args),
+        Command::Init(args) => init::init(&global, &args),
+        Command::Validate(args) => validate::validate(&global, &args),
+        Command::Config(args) => config::config(&global, &args),
+        Command::Prices(args) => prices::prices(&global, &args),
+        Command::Status(args) => status::status(&global, &args),
+        Command::Rollback(args) => rollback::rollback(&global, &args),
+        Command::Attach(args) => remote::attach(&global, &args),
+        Command::Page(args) => remote::page(&global, &args),
+        Command::Next(execution) => remote::next(&global, &execution),
+        Command::Skip(execution) => remote::skip(&global, &execution),
+        Command::Stop(args) => remote::stop(&global, &args),
+        Command::Journal(args) => journal::journal(&global, &args),
+        Command::State(command) => state::state(&global, &command),
+        Command::Thread(args) => thread::thread(&global, &args),
+        Command::Checkpoints(args) => checkpoints::checkpoints(&global, &args),
+        Command::Diagram(args) => diagram::diagram(&args),
+        Command::Schema(args) => schema::schema(&args),
+        Command::Completions { shell } => completions::completions(shell),
+        Command::ScriptedAgent { arguments } => Ok(hankweave_runtime::driver::play(arguments)),
+    }
+}
+
+/// Prints a result for people.
+fn print(text: impl Into<Text>) -> Result<(), Failure> {
+    printed(screen::print(text))
+}
+
+/// Prints a result for programs.
+fn print_json(document: &str) -> Result<(), Failure> {
+    printed(screen::print_json(document))
+}
+
+/// A reader that has gone away is no failure of ours (F19).
+fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let message = format!("failed to write to standard output: {error}");
+            Err(Failure::new(exit::FailureKind::Io, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: CLI-2
+    #[test]
+    fn a_panic_is_a_bug_of_ours() {
+        let code = unless_it_panics(|| panic!("on purpose"));
+        assert_eq!(code, ExitCode::from(70));
+        assert_eq!(unless_it_panics(|| ExitCode::from(3)), ExitCode::from(3));
+    }
+}

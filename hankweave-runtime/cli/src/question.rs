@@ -1,0 +1,195 @@
+//! The question after a failure or a crash: where to go on (CLI-17).
+
+use std::io::{self, BufRead, IsTerminal};
+
+use hankweave_core::codon::CheckpointType;
+use hankweave_runtime::Recovery;
+use hankweave_runtime::{Trouble, WayBack};
+
+use crate::screen;
+
+/// What a person wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Go on there.
+    Recover(Recovery),
+    /// Do nothing.
+    Nothing,
+}
+
+/// Asks on a terminal. Where nobody can be asked nothing is chosen, and the run goes on as without a word.
+pub(super) fn ask(trouble: &Trouble) -> Option<Answer> {
+    let input = io::stdin();
+    if !input.is_terminal() || !io::stderr().is_terminal() {
+        return None;
+    }
+    Some(answer(trouble, &mut input.lock(), &mut |question| {
+        screen::ask(question)
+    }))
+}
+
+/// Repeats the question until the answer is one of the offers; no answer at all means to do nothing.
+fn answer(
+    trouble: &Trouble,
+    input: &mut dyn BufRead,
+    put: &mut dyn FnMut(String) -> io::Result<()>,
+) -> Answer {
+    let offers = offers(trouble);
+    loop {
+        let mut line = String::new();
+        // Who cannot read the question or answer it does not want anything to happen.
+        if put(question(trouble, &offers)).is_err() || !matches!(input.read_line(&mut line), Ok(1..)) {
+            return Answer::Nothing;
+        }
+        let typed = line.trim();
+        if matches!(typed, "q" | "quit") {
+            return Answer::Nothing;
+        }
+        let number = typed
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| number.checked_sub(1));
+        let chosen = number.and_then(|index| offers.get(index));
+        if let Some(offer) = chosen.or_else(|| offers.iter().find(|offer| offer.name == typed)) {
+            return Answer::Recover(offer.recovery);
+        }
+    }
+}
+
+/// One way to go on.
+struct Offer {
+    recovery: Recovery,
+    /// As `--recover` names it.
+    name: &'static str,
+    what: String,
+}
+
+/// What there is to choose from. What does not exist is not offered.
+fn offers(trouble: &Trouble) -> Vec<Offer> {
+    let codon = &trouble.codon;
+    let kept = "what is there now is kept in a checkpoint";
+    let back = match &trouble.last_success {
+        WayBack::Behind(success) => format!("go back to the last success, {success}; {kept}"),
+        WayBack::Into(other, CheckpointType::RigSetup) if other == codon => {
+            format!("go back to where {codon} began, behind its rig; {kept}")
+        }
+        WayBack::Into(other, kind) => format!("go back to the checkpoint of {other} ({kind}); {kept}"),
+        WayBack::Beginning => {
+            format!(
+                "start over with the first codon and the files of then, for nothing has completed yet; {kept}"
+            )
+        }
+    };
+    let session = trouble.session.then(|| Offer {
+        recovery: Recovery::Session,
+        name: "session",
+        what: format!("keep the files as they are and let {codon} go on in its session"),
+    });
+    let others = [
+        Offer {
+            recovery: Recovery::LastSuccess,
+            name: "last-success",
+            what: back,
+        },
+        Offer {
+            recovery: Recovery::CrashPoint,
+            name: "crash-point",
+            what: format!("keep the files as they are and run {codon} again from its beginning"),
+        },
+    ];
+    session.into_iter().chain(others).collect()
+}
+
+fn question(trouble: &Trouble, offers: &[Offer]) -> String {
+    let reason = trouble.reason.as_deref();
+    let what = match reason {
+        _ if trouble.crashed => "was cut off when its run crashed".to_owned(),
+        Some(reason) if trouble.stopped => format!("was stopped: {reason}"),
+        None if trouble.stopped => "was stopped".to_owned(),
+        Some(reason) => format!("failed: {reason}"),
+        None => "failed".to_owned(),
+    };
+    let mut text = format!("{} {what}\n", trouble.codon);
+    let mut keys = String::new();
+    for (number, offer) in (1..).zip(offers) {
+        text += &format!("  {number}  {}\n", offer.what);
+        keys += &format!("{number}/");
+    }
+    format!("{text}  q  do nothing\nWhere shall it go on? [{keys}q] ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn answers(typed: &str, expected: Answer, questions: usize) {
+        let trouble = Trouble {
+            codon: "b".parse().unwrap(),
+            reason: Some("oh no".to_owned()),
+            crashed: false,
+            stopped: false,
+            session: false,
+            last_success: WayBack::Behind("a".parse().unwrap()),
+        };
+        let mut text = String::new();
+        let mut put = |question: String| {
+            text.push_str(&question);
+            Ok(())
+        };
+        assert_eq!(answer(&trouble, &mut typed.as_bytes(), &mut put), expected);
+        assert_eq!(text.matches("b failed: oh no").count(), questions, "{text}");
+        assert!(text.contains("the last success, a"));
+    }
+
+    // covers: CLI-17, RUN-2
+    #[test]
+    fn the_question_is_asked_until_it_is_answered() {
+        answers("1\n", Answer::Recover(Recovery::LastSuccess), 1);
+        answers("what?\n\n2\n", Answer::Recover(Recovery::CrashPoint), 3);
+        answers("q\n", Answer::Nothing, 1);
+        answers("", Answer::Nothing, 1);
+    }
+
+    // Nothing is offered that does not exist, and the session comes first where there is one.
+    // covers: CLI-17
+    #[test]
+    fn what_is_offered_is_what_there_is() {
+        let stopped = |session, last_success| Trouble {
+            codon: "survey".parse().unwrap(),
+            reason: Some("interrupted by SIGINT".to_owned()),
+            crashed: false,
+            stopped: true,
+            session,
+            last_success,
+        };
+        let ask = |trouble: &Trouble, typed: &str| {
+            let mut text = String::new();
+            let mut put = |question: String| {
+                text.push_str(&question);
+                Ok(())
+            };
+            let answer = answer(trouble, &mut typed.as_bytes(), &mut put);
+            (answer, text)
+        };
+        let (chosen, text) = ask(&stopped(true, WayBack::Beginning), "1\n");
+        assert_eq!(chosen, Answer::Recover(Recovery::Session));
+        assert!(
+            text.starts_with("survey was stopped: interrupted by SIGINT\n  1  keep the files"),
+            "{text}"
+        );
+        assert!(text.contains("start over") && !text.contains("success"), "{text}");
+        assert!(text.ends_with("[1/2/3/q] "), "{text}");
+
+        let without = stopped(
+            false,
+            WayBack::Into("survey".parse().unwrap(), CheckpointType::RigSetup),
+        );
+        let (chosen, text) = ask(&without, "session\ncrash-point\n");
+        assert_eq!(chosen, Answer::Recover(Recovery::CrashPoint));
+        assert!(
+            text.contains("where survey began") && !text.contains("session"),
+            "{text}"
+        );
+    }
+}

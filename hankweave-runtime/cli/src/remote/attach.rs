@@ -1,0 +1,221 @@
+//! `hankweave attach`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hankweave_core::wire::{Answer, Command, Event, ListedCheckpoint};
+use hankweave_runtime::client::{Client, Commands, Endpoint, Message, Options, Target};
+use hankweave_runtime::world::blocking::Blocking;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::sync::watch;
+
+use super::keys::{self, Keys, Pressed};
+use super::words::{self, Typed};
+use super::{command_failure, connect_failure, ended_failure, is_interactive, runtime};
+use crate::args::{AttachArgs, Global};
+use crate::checkpoints;
+use crate::exit::{Failure, FailureKind};
+use crate::keyboard::{self, Keyboard};
+use crate::report::Report;
+use crate::screen::tell;
+use crate::typed::Typed as About;
+
+/// How long the list of checkpoints may take behind the answer to the command for it.
+const LIST: Duration = Duration::from_secs(5);
+
+/// Shows what happens until the run ends. With `--control` each key is a command, and each line where there is no keyboard.
+pub(crate) fn attach(global: &Global, args: &AttachArgs) -> Result<ExitCode, Failure> {
+    crate::logging::install(global);
+    let target = match &args.url {
+        Some(url) => {
+            let endpoint = Endpoint::parse(url).map_err(|error| connect_failure(&error.into(), None))?;
+            Target::Endpoint(endpoint)
+        }
+        None => Target::Execution(args.execution.execution.clone()),
+    };
+    let mut options = match args.control {
+        true => Options::commanding(),
+        false => Options::watching(),
+    };
+    options.after = args.after;
+    let typed = match &args.url {
+        Some(_) => None,
+        None => Some(About::about(&args.execution.execution)),
+    };
+    runtime()?.block_on(follow(global, target, options, args.control, typed.as_ref()))
+}
+
+async fn follow(
+    global: &Global,
+    target: Target,
+    options: Options,
+    control: bool,
+    typed: Option<&About>,
+) -> Result<ExitCode, Failure> {
+    let client = Client::connect(target, options).await;
+    let mut client = client.map_err(|error| connect_failure(&error, typed))?;
+    let mut report = choose_report(global);
+    let keyboard = control.then(Keyboard::of_stdin).flatten();
+    report.notice(&match (control, &keyboard) {
+        (true, Some(_)) => format!("attached: {}", keys::HELP),
+        (true, None) => "attached; `help` lists the commands, `detach` leaves the run to itself".to_owned(),
+        (false, _) => "attached, for reading; Ctrl-C leaves the run to itself".to_owned(),
+    });
+    let commands = client.commands();
+    let (found, places) = watch::channel(Vec::new());
+    let shown = tokio::select! {
+        shown = show(&mut client, &mut report, &found, typed) => shown,
+        () = press(&commands, places, typed), if keyboard.is_some() => Ok(()),
+        () = obey(&commands, typed), if control && keyboard.is_none() => Ok(()),
+        // Without a handler nobody would give the terminal back as it was.
+        _ = tokio::signal::ctrl_c(), if keyboard.is_some() => Ok(()),
+    };
+    drop(keyboard);
+    report.clear();
+    client.close().await;
+    shown.map(|()| ExitCode::SUCCESS)
+}
+
+fn choose_report(global: &Global) -> Report {
+    if global.json() {
+        Report::json()
+    } else if global.quiet {
+        Report::Quiet
+    } else if is_interactive() {
+        Report::live()
+    } else {
+        Report::plain()
+    }
+}
+
+/// Shows everything until the run ends or nobody reads, and passes lists of checkpoints on.
+async fn show(
+    client: &mut Client,
+    report: &mut Report,
+    found: &watch::Sender<Vec<ListedCheckpoint>>,
+    typed: Option<&About>,
+) -> Result<(), Failure> {
+    loop {
+        let shown = match client.next().await {
+            Ok(Message::Event(entry)) => {
+                if let Event::CheckpointList { checkpoints, .. } = &entry.event {
+                    found.send_replace(checkpoints.clone());
+                }
+                report.event(&entry)
+            }
+            Ok(Message::Direct(direct)) => {
+                if let Answer::CheckpointList { checkpoints, .. } = direct.answer {
+                    found.send_replace(checkpoints);
+                }
+                Ok(())
+            }
+            Ok(Message::Unknown { seq, value, .. }) if seq.is_some() => report.unknown(&value),
+            Ok(Message::Unknown { .. }) => Ok(()),
+            Err(ended) => return ended_failure(&ended, typed).map_or(Ok(()), Err),
+        };
+        if shown.and_then(|()| report.flush()).is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Does what keys say until somebody detaches.
+async fn press(
+    commands: &Commands,
+    mut places: watch::Receiver<Vec<ListedCheckpoint>>,
+    typed: Option<&About>,
+) {
+    let mut keys = Keys::default();
+    loop {
+        let pressed = match Blocking::Threads.run(keyboard::key).await {
+            Ok(Some(key)) => keys.press(key),
+            Ok(None) => Pressed::Nothing,
+            Err(error) => {
+                tracing::warn!(%error, "the keyboard cannot be read any more");
+                return std::future::pending().await;
+            }
+        };
+        match pressed {
+            Pressed::Nothing => {}
+            Pressed::Say(text) => tell(format!("{text}\n")),
+            Pressed::Send(command) => send(commands, command, typed).await,
+            Pressed::Detach => return,
+            Pressed::List => match list(commands, &mut places).await {
+                Some(found) => tell(format!("{}\n", keys.offer(found))),
+                None => tell("the checkpoints were not told\n"),
+            },
+        }
+    }
+}
+
+/// Asks for the checkpoints, newest first.
+async fn list(
+    commands: &Commands,
+    places: &mut watch::Receiver<Vec<ListedCheckpoint>>,
+) -> Option<Vec<ListedCheckpoint>> {
+    places.mark_unchanged();
+    commands
+        .send(Command::CheckpointList { run_id: None })
+        .await
+        .ok()?;
+    tokio::time::timeout(LIST, places.changed()).await.ok()?.ok()?;
+    Some(places.borrow_and_update().clone())
+}
+
+/// Does what is typed until somebody detaches. The end of the input changes nothing.
+async fn obey(commands: &Commands, typed: Option<&About>) {
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let read = match words::read(&line) {
+            Typed::BackTo(prefix) => match full_name(typed, prefix).await {
+                Ok(sha) => words::back_to(sha),
+                Err(failure) => {
+                    tell(failure.text());
+                    continue;
+                }
+            },
+            read => read,
+        };
+        match read {
+            Typed::Nothing => {}
+            Typed::Unknown | Typed::BackTo(_) => tell(format!("commands: {}\n", words::HELP)),
+            Typed::Detach => return,
+            Typed::Command(command) => send(commands, command, typed).await,
+            Typed::Careful(command) => {
+                if is_meant(&mut lines).await {
+                    send(commands, command, typed).await;
+                }
+            }
+        }
+    }
+    std::future::pending().await
+}
+
+/// The whole name of a checkpoint of a run whose directory is known.
+async fn full_name(typed: Option<&About>, prefix: String) -> Result<String, Failure> {
+    let Some(typed) = typed else {
+        let message = format!("`{prefix}` is too short to name a checkpoint to a run elsewhere");
+        return Err(Failure::new(FailureKind::Input, message).hint("12 digits are enough"));
+    };
+    let execution = typed.execution().to_owned();
+    let find = move || checkpoints::full_name(&execution, &prefix).map(|sha| sha.to_string());
+    Blocking::Threads.run(find).await
+}
+
+/// Asks once more before files change.
+async fn is_meant(lines: &mut Lines<BufReader<Stdin>>) -> bool {
+    tell("the files of the project are taken back; type yes to go on\n");
+    let answer = lines.next_line().await.ok().flatten();
+    let meant = answer.is_some_and(|answer| answer.trim() == "yes");
+    if !meant {
+        tell("nothing was changed\n");
+    }
+    meant
+}
+
+async fn send(commands: &Commands, command: Command, typed: Option<&About>) {
+    match commands.send(command).await {
+        Ok(answer) => tell(format!("{}\n", words::of_answer(&answer))),
+        Err(error) => tell(command_failure(&error, typed).text()),
+    }
+}

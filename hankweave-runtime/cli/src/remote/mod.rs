@@ -1,0 +1,176 @@
+//! Commands to a run that another program serves: `next`, `skip`, `stop`, and `rollback` while a run is live; where its page is (CLI-15).
+
+mod attach;
+mod keys;
+mod page;
+mod words;
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+
+use hankweave_core::wire::Command;
+use hankweave_runtime::client::{Client, CommandError, ConnectError, Ended, FindError, Options, Target};
+use serde_json::json;
+
+use super::args::{Execution, Global, Point, RollbackArgs, StopArgs};
+use super::checkpoints;
+use super::exit::{Failure, FailureKind};
+use super::typed::Typed;
+
+pub(super) use attach::attach;
+pub(super) use page::page;
+
+pub(super) fn next(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
+    send(global, &execution.execution, Command::CodonNext)
+}
+
+pub(super) fn skip(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
+    send(global, &execution.execution, Command::CodonSkip)
+}
+
+pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, Failure> {
+    let reason = args.reason.clone();
+    let command = match args.force {
+        false => Command::ServerShutdown { reason },
+        true => Command::ServerForceShutdown { reason },
+    };
+    send(global, &args.execution.execution, command)
+}
+
+/// Whether a run is live in the directory and takes clients.
+pub(super) fn is_live(execution: &Path) -> bool {
+    Target::Execution(execution.to_owned()).is_there()
+}
+
+/// `rollback` where a run is live: it goes back by itself, and its next run begins there.
+pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
+    use hankweave_core::wire::{Point as WirePoint, ShaPrefix};
+    let auto_restart = false;
+    let command = match (&args.to, &args.codon) {
+        (Some(prefix), _) => {
+            // The live run may have made the checkpoint since somebody looked, and then knows better.
+            let full = checkpoints::full_name(&args.execution.execution, prefix);
+            let name = match &full {
+                Ok(sha) => sha.as_str(),
+                Err(_) => prefix,
+            };
+            let Some(checkpoint_sha) = ShaPrefix::new(name.to_owned()) else {
+                let message = format!("`{prefix}` is too short to name a checkpoint to a live run");
+                return Err(full
+                    .err()
+                    .unwrap_or_else(|| Failure::new(FailureKind::Input, message)));
+            };
+            Command::RollbackToCheckpoint {
+                checkpoint_sha,
+                auto_restart,
+            }
+        }
+        (None, Some(codon)) => Command::RollbackToCodon {
+            codon_id: codon.clone(),
+            checkpoint_type: match args.at {
+                Point::RigSetup => WirePoint::RigSetup,
+                Point::Completed => WirePoint::Completed,
+                Point::Error => WirePoint::Error,
+                Point::Skipped => WirePoint::Skipped,
+                Point::Start => WirePoint::Start,
+                Point::End => WirePoint::End,
+            },
+            auto_restart,
+        },
+        (None, None) => Command::RollbackToLastSuccess { auto_restart },
+    };
+    send(global, &args.execution.execution, command)
+}
+
+/// Sends one command and prints the answer.
+fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode, Failure> {
+    super::logging::install(global);
+    let typed = Typed::about(execution);
+    let answer = runtime()?.block_on(async {
+        let target = Target::Execution(execution.to_owned());
+        let client = Client::connect(target, Options::commanding()).await;
+        let client = client.map_err(|error| connect_failure(&error, Some(&typed)))?;
+        let answer = client.command(command).await;
+        client.close().await;
+        answer.map_err(|error| command_failure(&error, Some(&typed)))
+    })?;
+    if global.json() {
+        return super::state::print_json(&json!(answer)["data"]);
+    }
+    if !global.quiet {
+        super::print(format!("{}\n", words::of_answer(&answer)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::from_error(FailureKind::Io, &error))
+}
+
+/// `typed` is `None` where the server was named by its address, and nobody knows the directory.
+fn connect_failure(error: &ConnectError, typed: Option<&Typed>) -> Failure {
+    match error {
+        ConnectError::Find(FindError::NoExecution { .. } | FindError::NotLive { .. }) => {
+            let failure = Failure::from_error(FailureKind::Input, error);
+            match typed {
+                Some(typed) if typed.knows_the_hank() => failure.hint(format!(
+                    "`{}` starts one; name the directory of a live run with -e DIR",
+                    typed.run()
+                )),
+                Some(_) => failure.hint("name the directory of a live run with -e DIR"),
+                None => failure,
+            }
+        }
+        ConnectError::Find(FindError::Address(_)) => Failure::from_error(FailureKind::Input, error),
+        ConnectError::Find(FindError::NoPort { .. }) => Failure::from_error(FailureKind::Held, error)
+            .hint("it is starting, or it is no `run`; try again in a moment"),
+        ConnectError::Unauthorized { .. } => Failure::from_error(FailureKind::Input, error)
+            .hint("HANKWEAVE_TOKEN, and HANKWEAVE_READONLY_TOKEN for reading, must hold what the run was started with; without them the tokens in .hankweave are taken"),
+        ConnectError::Find(FindError::Token { .. })
+        | ConnectError::Connect { .. }
+        | ConnectError::Upgrade { .. } => Failure::from_error(FailureKind::Io, error),
+        ConnectError::Refused { .. } => Failure::from_error(FailureKind::Failed, error),
+    }
+}
+
+fn command_failure(error: &CommandError, typed: Option<&Typed>) -> Failure {
+    match error {
+        CommandError::Refused { message, code, hint } => {
+            let failure = Failure::new(FailureKind::Failed, format!("refused: {message}"));
+            let hint = typed
+                .and_then(|typed| typed.instead_of(code))
+                .or_else(|| hint.clone());
+            match hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        }
+        CommandError::Unanswered(_) => Failure::from_error(FailureKind::Io, error).hint(became(typed)),
+        CommandError::History => Failure::from_error(FailureKind::Bug, error),
+    }
+}
+
+fn ended_failure(ended: &Ended, typed: Option<&Typed>) -> Option<Failure> {
+    match ended {
+        Ended::RunEnded => None,
+        Ended::Refused(_) => Some(Failure::from_error(FailureKind::Failed, ended)),
+        Ended::Lost(_) => Some(Failure::from_error(FailureKind::Io, ended).hint(became(typed))),
+    }
+}
+
+/// How one finds out about a run that does not answer any more.
+fn became(typed: Option<&Typed>) -> String {
+    match typed {
+        Some(typed) => format!("`{}` shows what became of the run", typed.command("status")),
+        None => "the status of its directory shows what became of the run".to_owned(),
+    }
+}
+
+/// Whether a person sees what is printed and can answer.
+fn is_interactive() -> bool {
+    std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
+}

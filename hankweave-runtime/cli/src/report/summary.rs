@@ -1,0 +1,135 @@
+//! The closing words of a run.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use hankweave_core::codon::CodonStatus;
+use hankweave_runtime::{CodonSummary, RunOutcome, RunResult};
+
+use super::words::{at_its_budget, codon_line, counted, duration, standing};
+use crate::screen::Text;
+
+/// What the summary needs to know beside the outcome.
+#[derive(Debug)]
+pub(crate) struct Ending<'a> {
+    /// The directory in which the agents worked.
+    pub(crate) execution: &'a Path,
+    /// The command that lists the checkpoints with git.
+    pub(crate) checkpoints: String,
+    /// The command that goes on from here.
+    pub(crate) resume: String,
+    /// The command that starts over.
+    pub(crate) over: String,
+    /// The command that lists where one can go back to.
+    pub(crate) back: String,
+}
+
+impl Ending<'_> {
+    pub(super) fn text(&self, outcome: &RunOutcome) -> Text {
+        let mut text = Text::default();
+        // Writing to a text cannot fail.
+        let _ = self.write(outcome, &mut text);
+        text
+    }
+
+    fn write(&self, outcome: &RunOutcome, text: &mut Text) -> std::fmt::Result {
+        writeln!(text)?;
+        text.styled(Style::new().bold(), headline(outcome))?;
+        writeln!(text)?;
+        for codon in &outcome.codons {
+            let color = match codon.status {
+                CodonStatus::Completed => AnsiColor::Green,
+                CodonStatus::Failed if codon.interrupted_by.is_none() => AnsiColor::Red,
+                _ => AnsiColor::Yellow,
+            };
+            let style = Style::new().fg_color(Some(color.into()));
+            let line = codon_line(
+                standing(codon.status, codon.interrupted_by),
+                Some(codon.duration),
+                codon.tokens.total(),
+                &codon.told_cost(),
+            );
+            let checkpoint = codon.checkpoint.as_ref().map_or("", |sha| sha.short());
+            write!(text, "  ")?;
+            text.styled(style, format_args!("{:<24}", codon.codon_id.as_str()))?;
+            writeln!(text, " {line}   {checkpoint}")?;
+            if let Some(message) = codon
+                .failure
+                .as_ref()
+                .and_then(|failure| failure.message.as_deref())
+            {
+                writeln!(text, "    {}", message)?;
+            } else if let Some(exceeded) = codon.budget_exceeded {
+                writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
+            }
+        }
+        if outcome.run_id.is_some() {
+            let time: Duration = outcome.codons.iter().map(|codon| codon.duration).sum();
+            writeln!(
+                text,
+                "  this run {} in {}, all runs {}",
+                outcome.run_cost.told(outcome.run_cost_is_lower_bound),
+                duration(time),
+                outcome.total_cost.told(outcome.total_cost_is_lower_bound)
+            )?;
+        }
+        let execution = self.execution.display();
+        writeln!(text, "  files        {execution}")?;
+        writeln!(text, "  checkpoints  {}", self.checkpoints)?;
+        if matches!(outcome.result, RunResult::NothingToDo) {
+            writeln!(text, "  start over   {}", self.over)?;
+            writeln!(text, "  look back    {}", self.back)?;
+        }
+        if matches!(
+            outcome.result,
+            RunResult::Failed(_)
+                | RunResult::Unsaved(_)
+                | RunResult::OutputFailed(..)
+                | RunResult::Stopped(_)
+                | RunResult::Paused(_)
+        ) {
+            writeln!(text, "  go on with   {}", self.resume)?;
+        }
+        Ok(())
+    }
+}
+
+fn headline(outcome: &RunOutcome) -> String {
+    // A codon that was tried again has several records.
+    let ids = |codons: &mut dyn Iterator<Item = &CodonSummary>| {
+        codons.map(|codon| &codon.codon_id).collect::<HashSet<_>>().len()
+    };
+    let completed = |codon: &&CodonSummary| codon.status == CodonStatus::Completed;
+    let done = ids(&mut outcome.codons.iter().filter(completed));
+    match &outcome.result {
+        RunResult::Completed => {
+            let all = counted(ids(&mut outcome.codons.iter()), "codon");
+            format!("Finished: {done} of {all} completed.")
+        }
+        RunResult::NothingToDo => "Nothing left to do: every codon of the plan has ended.".to_owned(),
+        RunResult::Failed(id) => format!("Failed at {id}; {} completed before it.", counted(done, "codon")),
+        RunResult::Unsaved(id) => {
+            let done = counted(done, "codon");
+            format!(
+                "Failed at {id}, because the disk did not take what it needs; {done} completed before it."
+            )
+        }
+        RunResult::OutputFailed(id, why) => {
+            format!("Failed: {id} completed, but its results were not handed out: {why}")
+        }
+        RunResult::Paused(pause) => {
+            let done = counted(done, "codon");
+            let codon = &pause.codon;
+            let began = outcome.codons.iter().any(|known| known.codon_id == *codon);
+            let place = if began { "in" } else { "before" };
+            format!("Paused {place} {codon}: {}; {done} completed.", pause.why)
+        }
+        RunResult::Stopped(cause) => {
+            let done = counted(done, "codon");
+            format!("Stopped ({}); {done} completed.", cause.as_str())
+        }
+    }
+}

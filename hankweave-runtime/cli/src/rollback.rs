@@ -1,0 +1,343 @@
+//! `hankweave rollback`
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use hankweave_core::codon::CheckpointType;
+use hankweave_core::document::{CheckpointTable, HankweaveState, KnownCheckpoints};
+use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::thread::{self, CodonPoint, TargetError};
+use hankweave_runtime::RunOptions;
+use hankweave_runtime::Shutdown;
+use hankweave_runtime::checkpoint::RestoreError;
+use hankweave_runtime::rig::ArchiveError;
+use hankweave_runtime::state_manager::TransitionError;
+use hankweave_runtime::world::World;
+use hankweave_runtime::{OpenDirectory, Rollback, RollbackError, RollbackTarget};
+use serde_json::json;
+
+use super::args::{Global, Point, RollbackArgs};
+use super::exit::{Failure, FailureKind};
+use super::run::{SURVIVORS, existing_state_dir, open_failure};
+use super::server_log::ServerLog;
+use super::typed::{Change, Typed, path_word};
+use super::{logging, signals, state};
+use crate::screen::{one_line, tell};
+
+pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
+    let log = logging::install(global);
+    existing_state_dir(&args.execution.execution)?;
+    if !args.dry_run && super::remote::is_live(&args.execution.execution) {
+        return super::remote::rollback(global, args);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let shutdown = Shutdown::new();
+    let performed = runtime.block_on(async {
+        // What was begun is finished, unless somebody insists: then whatever starts next finishes it.
+        tokio::select! {
+            biased;
+            never = signals::watch(shutdown.clone()) => match never {},
+            () = shutdown.force_token().cancelled() => None,
+            performed = perform(global, args, &log) => Some(performed),
+        }
+    });
+    // A thread that is in the middle of it must not keep whoever insists.
+    runtime.shutdown_background();
+    let Some(rollback) = performed.transpose()? else {
+        return Ok(signals::stopped(&shutdown));
+    };
+    if global.json() {
+        state::print_json(&document(&rollback, args.dry_run))?;
+    } else if !global.quiet {
+        let typed = Typed::about(&args.execution.execution);
+        super::print(text(&rollback, args.dry_run, Some(&typed)))?;
+    }
+    Ok(signals::stopped(&shutdown))
+}
+
+async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Result<Rollback, Failure> {
+    let world = World::real();
+    let options = RunOptions {
+        strict_state: true,
+        ..RunOptions::default()
+    };
+    let typed = Typed::about(&args.execution.execution);
+    let disk = world.disk.clone();
+    let opened = OpenDirectory::open(world, &args.execution.execution, &options)
+        .await
+        .map_err(|error| open_failure(&error, &typed))?;
+    log.open(&disk, &opened.directory().server_log());
+    for notice in opened.notices() {
+        tracing::info!("{notice}");
+    }
+    for notice in opened.notices().iter().filter(|_| !global.quiet) {
+        tell(format!("note: {notice}\n"));
+    }
+    let target = target(args);
+    let result = match args.dry_run {
+        true => opened.look_back(&target).await,
+        false => opened.go_back(&target).await,
+    };
+    if let Ok(rollback) = &result {
+        let to = rollback.source.checkpoint_sha.short();
+        tracing::info!(dry = args.dry_run, "went back to checkpoint {to}");
+    }
+    let state = opened.state();
+    let known = match &result {
+        Ok(_) => None,
+        Err(_) => opened.known_checkpoints().await.ok(),
+    };
+    let saved = opened.close().await;
+    let rollback = result.map_err(|error| {
+        let failure = failure(&error, &typed);
+        match instead(&error, &state, known.as_ref(), &typed) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    saved.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+    Ok(rollback)
+}
+
+fn target(args: &RollbackArgs) -> RollbackTarget {
+    match (&args.to, &args.codon) {
+        (Some(prefix), _) => RollbackTarget::Checkpoint(prefix.clone()),
+        (None, Some(codon)) => RollbackTarget::Codon(codon.clone(), point(args.at)),
+        (None, None) => RollbackTarget::LastSuccess,
+    }
+}
+
+fn point(at: Point) -> CodonPoint {
+    match at {
+        Point::RigSetup => CodonPoint::At(CheckpointType::RigSetup),
+        Point::Completed => CodonPoint::At(CheckpointType::Completed),
+        Point::Error => CodonPoint::At(CheckpointType::Error),
+        Point::Skipped => CodonPoint::At(CheckpointType::Skipped),
+        Point::Start => CodonPoint::Start,
+        Point::End => CodonPoint::End,
+    }
+}
+
+fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
+    json!({
+        "dryRun": dry_run,
+        "runId": rollback.source.run_id,
+        "codonId": rollback.source.after_codon,
+        "checkpoint": rollback.source.checkpoint_sha,
+        "checkpointType": rollback.checkpoint_type,
+        "write": rollback.files.write,
+        "delete": rollback.files.delete,
+        "unarchive": rollback.unarchived,
+        "rigCleanup": rollback.rig_copies,
+        "safetyCheckpoint": rollback.safety,
+        "nextCodonId": rollback.next,
+    })
+}
+
+/// `typed` is `None` in a program that runs the next codon itself.
+pub(super) fn text(rollback: &Rollback, dry_run: bool, typed: Option<&Typed>) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(&mut text, rollback, dry_run, typed);
+    text
+}
+
+fn write(text: &mut String, rollback: &Rollback, dry_run: bool, typed: Option<&Typed>) -> std::fmt::Result {
+    let (source, files) = (&rollback.source, &rollback.files);
+    let sha = source.checkpoint_sha.short();
+    let codon = source.after_codon.as_ref().map_or("", |id| id.as_str());
+    let would = if dry_run { "would go" } else { "went" };
+    match (rollback.checkpoint_type, &source.after_codon) {
+        (Some(kind), Some(codon)) => {
+            writeln!(text, "{would} back to the {kind} checkpoint {sha} of {codon}")?
+        }
+        (None, Some(codon)) => writeln!(
+            text,
+            "{would} back to checkpoint {sha}, which was made behind {codon}"
+        )?,
+        (_, None) => writeln!(text, "{would} back to checkpoint {sha}, before the first codon")?,
+    }
+    if dry_run {
+        for path in &files.write {
+            writeln!(text, "  would write   {}", one_line(path))?;
+        }
+        for path in &files.delete {
+            writeln!(text, "  would delete  {}", one_line(path))?;
+        }
+        for path in &rollback.unarchived {
+            writeln!(text, "  would come back from the archive  {}", one_line(path))?;
+        }
+        for path in &rollback.rig_copies {
+            writeln!(text, "  would take out the copy of a rig  {}", one_line(path))?;
+        }
+        let nothing = files.write.is_empty() && files.delete.is_empty();
+        if nothing && rollback.unarchived.is_empty() && rollback.rig_copies.is_empty() {
+            writeln!(text, "  no file would change")?;
+        }
+    } else {
+        let (written, deleted) = (files.write.len(), files.delete.len());
+        writeln!(text, "  {written} files written, {deleted} deleted")?;
+        if !rollback.unarchived.is_empty() {
+            let count = rollback.unarchived.len();
+            writeln!(
+                text,
+                "  {count} files came back from the archive, where nothing stood in their places"
+            )?;
+        }
+        if !rollback.rig_copies.is_empty() {
+            let copies = rollback.rig_copies.join(", ");
+            writeln!(
+                text,
+                "  untouched copies of rigs were taken out: {}",
+                one_line(&copies)
+            )?;
+        }
+        if let Some(safety) = &rollback.safety {
+            writeln!(text, "  what was there is kept in checkpoint {}", safety.short())?;
+        }
+    }
+    match &rollback.next {
+        Some(next) => {
+            let command = typed.map_or_else(|| "next".to_owned(), Typed::run);
+            writeln!(text, "next: {next} (`{command}` goes on there)")
+        }
+        None if rollback.failed => {
+            write!(text, "next: nothing, because {codon} had failed there")?;
+            match typed {
+                Some(typed) => {
+                    let lists = typed.command("thread");
+                    writeln!(
+                        text,
+                        "; `{lists}` lists the checkpoints before it, from which it runs again"
+                    )
+                }
+                None => writeln!(text, "; an earlier checkpoint, or redo, runs it again"),
+            }
+        }
+        None => writeln!(text, "next: nothing; {codon} is the last codon of the plan"),
+    }
+}
+
+/// What to type instead, for mistakes about which the records know better.
+fn instead(
+    error: &RollbackError,
+    state: &HankweaveState,
+    known: Option<&CheckpointTable>,
+    typed: &Typed,
+) -> Option<String> {
+    let known = known.map(|known| known as &dyn KnownCheckpoints);
+    let thread = thread::build(state, None, known);
+    let of = |id: &CodonId| thread.codons.iter().find(|entry| entry.codon.codon_id() == id);
+    match error {
+        RollbackError::Target(TargetError::UnknownCodon(id)) => {
+            let mut known: Vec<&str> = Vec::new();
+            for entry in &thread.codons {
+                let other = entry.codon.codon_id();
+                let same_loop = other.configured() == id.as_str();
+                if !known.contains(&other.as_str()) && (same_loop || known.len() < MOST_NAMED) {
+                    known.push(other.as_str());
+                }
+            }
+            let all = typed.command("thread");
+            Some(match known.is_empty() {
+                true => format!("no codon has run yet; `{}` starts the first one", typed.run()),
+                false => format!(
+                    "there are {}; `{all}` lists all with their checkpoints",
+                    known.join(", ")
+                ),
+            })
+        }
+        RollbackError::Target(TargetError::NoCheckpoint(id)) => {
+            let checkpoints = of(id)?.validated_checkpoints.iter();
+            let points: Vec<String> = checkpoints
+                .map(|checkpoint| format!("--at {}", checkpoint.checkpoint_type))
+                .collect();
+            let points = match points.is_empty() {
+                true => "it has none that can be restored".to_owned(),
+                false => format!("it has {}", points.join(" and ")),
+            };
+            Some(format!(
+                "{points}; `{}` lists those of all codons",
+                typed.command("thread")
+            ))
+        }
+        RollbackError::Target(TargetError::UnknownSha(_)) => {
+            Some(format!("`{}` lists all of them", typed.command("checkpoints")))
+        }
+        RollbackError::NoSuccess => Some(format!(
+            "`{}` starts from the first codon; the history stays",
+            typed.run_with(&[Change::Flag("new")])
+        )),
+        _ => None,
+    }
+}
+
+/// What to type when an interrupted restore cannot be finished: either way nothing is thrown away.
+fn past_cut_off(safety: Option<&CheckpointSha>, typed: &Typed) -> String {
+    let kept = safety.map_or_else(String::new, |safety| {
+        format!("; what was there before is kept in checkpoint {}", safety.short())
+    });
+    format!(
+        "`{}` lists the checkpoints that one can go to instead, `{}` starts from the first codon with the files as they are{kept}",
+        typed.command("checkpoints"),
+        typed.run_with(&[Change::Flag("new")])
+    )
+}
+
+/// As many codons a hint names; the thread may hold thousands.
+const MOST_NAMED: usize = 10;
+
+/// What to say about a rollback that did not happen, and what to type instead (CLI-16).
+pub(super) fn failure(error: &RollbackError, typed: &Typed) -> Failure {
+    match error {
+        RollbackError::Running => Failure::from_error(FailureKind::Held, error).hint(format!(
+            "`{}` stops the run first, as Ctrl-C does where it was started",
+            typed.command("stop")
+        )),
+        RollbackError::Survivors { .. } => Failure::from_error(FailureKind::Io, error).hint(SURVIVORS),
+        RollbackError::Target(TargetError::Ambiguous { .. }) => {
+            Failure::from_error(FailureKind::Input, error).hint("type more characters of the SHA")
+        }
+        RollbackError::Target(TargetError::UnknownCodon(_)) => Failure::from_error(FailureKind::Input, error)
+            .hint(format!(
+                "`{}` lists the codons with their checkpoints",
+                typed.command("thread")
+            )),
+        RollbackError::Target(TargetError::UnknownSha(_)) => Failure::from_error(FailureKind::Input, error)
+            .hint(format!("`{}` lists all of them", typed.command("checkpoints"))),
+        RollbackError::Target(TargetError::NoCheckpoint(_)) => Failure::from_error(FailureKind::Input, error)
+            .hint(format!(
+                "`{}` shows which checkpoints it has; --at start and --at end take the first and the last",
+                typed.command("thread")
+            )),
+        RollbackError::Archive(ArchiveError::Manifest { path, .. }) => {
+            Failure::from_error(FailureKind::Input, error).hint(format!(
+                "`mv {0} {0}.old` puts it aside; then run the same command again",
+                path_word(path)
+            ))
+        }
+        RollbackError::Archive(_) => Failure::from_error(FailureKind::Io, error)
+            .hint("mend the disk, then run the same command again: it finishes what was begun"),
+        RollbackError::NoSuccess => Failure::from_error(FailureKind::Input, error).hint(format!(
+            "`{}` starts from the first codon; the history stays",
+            typed.run_with(&[Change::Flag("new")])
+        )),
+        RollbackError::CutOff { safety, .. } => {
+            Failure::from_error(FailureKind::Input, error).hint(past_cut_off(safety.as_ref(), typed))
+        }
+        RollbackError::Restore(RestoreError::InTheWay { path, .. }) => {
+            Failure::from_error(FailureKind::Failed, error)
+                .hint(format!("move `{path}` away and try again; nothing was changed"))
+        }
+        RollbackError::Record(TransitionError::Rejected(_)) => Failure::from_error(FailureKind::Bug, error),
+        RollbackError::History(_) | RollbackError::Record(_) => Failure::from_error(FailureKind::Io, error),
+        RollbackError::Restore(_) | RollbackError::Interrupted { .. } => {
+            Failure::from_error(FailureKind::Io, error).hint(
+                "make room or mend the disk, then run the same command again: it finishes what was begun",
+            )
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! `hankweave run`
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
+use hankweave_runtime::OpenError;
+use hankweave_runtime::data::DataError;
+use hankweave_runtime::hank_files::{self, LoadHankError};
+use hankweave_runtime::instance_lock::{Exclusion, LockError};
+use hankweave_runtime::preflight::PreflightError;
+use hankweave_runtime::state_manager::TransitionError;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
+use hankweave_runtime::world::environment::make_new_files_private;
+use hankweave_runtime::{Builder, Hankweave};
+use hankweave_runtime::{OutputDirectory, Recovery, RunOptions};
+use hankweave_runtime::{RunError, RunOutcome, RunResult};
+use hankweave_runtime::{ServeError, ServerOptions};
+use hankweave_runtime::{Shutdown, StopCause};
+
+use super::args::{Global, Recover, RunArgs};
+use super::browser::Browser;
+use super::exit::{Failure, FailureKind};
+use super::question::{self, Answer};
+use super::server_log::ServerLog;
+use super::show::Show;
+use super::signals::{self, stopped};
+use super::typed::{Change, Typed, in_folder, path_word};
+use super::{commands, config, logging, prices, stopping};
+use crate::report::{Ending, Report};
+use crate::settings::Configuration;
+
+pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
+    let log = logging::install(global);
+    make_new_files_private();
+    let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
+    let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
+    let prices = prices::known(&configuration)?;
+    if let Some(hank) = &mut loaded.hank {
+        configuration.write_into(hank);
+    }
+    let world = config::world(&configuration)
+        .adopting_orphans()
+        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let builder = Hankweave::builder_in(world.clone(), loaded);
+    let builder = match &args.execution {
+        Some(dir) => builder.execution_dir(dir),
+        None => builder,
+    };
+    let builder = builder.options(RunOptions {
+        invocation: Some(args.invocation.clone()),
+        agent: args.agent.clone(),
+        fresh: args.new,
+        strict_state: args.strict_state,
+        ignore_rig_failures: configuration.flag(Setting::IgnoreRigFailures),
+        exclusion: if args.allow_no_lock {
+            Exclusion::Waived
+        } else {
+            Exclusion::Required
+        },
+        autostart: configuration.flag(Setting::Autostart),
+        data: args.data.clone(),
+        file_contents: args.file_contents,
+        output: output_directory(args, &configuration)?,
+        ceiling: configuration.ceiling(),
+        prices,
+        max_wait: Duration::from_secs(
+            configuration
+                .number(Setting::MaxWaitSeconds)
+                .unwrap_or(MAX_WAIT_SECONDS),
+        ),
+        recovery: args.recover.map(|recover| match recover {
+            Recover::Session => Recovery::Session,
+            Recover::CrashPoint => Recovery::CrashPoint,
+            Recover::LastSuccess => Recovery::LastSuccess,
+        }),
+        ..RunOptions::default()
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let ended = runtime.block_on(serve(global, args, &configuration, &world, builder, &log));
+    // A thread that waits for a disk that hangs must not keep the process.
+    runtime.shutdown_background();
+    ended
+}
+
+/// The flag, or a setting of another layer, says where results go; another flag may say that they replace what is there.
+fn output_directory(
+    args: &RunArgs,
+    configuration: &Configuration,
+) -> Result<Option<OutputDirectory>, Failure> {
+    match configuration.text(Setting::OutputDirectory) {
+        Some(path) => Ok(Some(OutputDirectory {
+            path: path.into(),
+            overwrite: args.overwrite_output,
+        })),
+        None if args.overwrite_output => Err(Failure::new(
+            FailureKind::Usage,
+            "--overwrite-output needs an output directory",
+        )
+        .hint("name it with --output DIR")),
+        None => Ok(None),
+    }
+}
+
+async fn serve(
+    global: &Global,
+    args: &RunArgs,
+    configuration: &Configuration,
+    world: &World,
+    builder: Builder,
+    log: &ServerLog,
+) -> Result<ExitCode, Failure> {
+    let mut report = choose_report(global, args);
+    let typed = Typed::by(&args.invocation);
+    for warning in &configuration.warnings {
+        report.notice(warning);
+    }
+    let shutdown = Shutdown::new();
+    let mut watch = pin!(signals::watch(shutdown.clone()));
+    // Whoever asks to stop while the directory is brought in order is heard when that is done, and whoever insists at once.
+    let opened = tokio::select! {
+        biased;
+        never = &mut watch => match never {},
+        () = shutdown.force_token().cancelled() => return Ok(stopped(&shutdown)),
+        opened = builder.open() => opened,
+    };
+    let mut hankweave = opened.map_err(|error| open_failure(&error, &typed))?;
+    log.open(&world.disk, &hankweave.directory().server_log());
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "the directory is ours");
+    for notice in hankweave.notices() {
+        tracing::info!("{notice}");
+        report.notice(notice);
+    }
+    let may_ask = !args.headless && !global.json() && args.recover.is_none();
+    let trouble = match may_ask {
+        true => hankweave
+            .trouble()
+            .await
+            .map_err(|error| run_failure(&error, &typed))?,
+        false => None,
+    };
+    if let Some(trouble) = trouble {
+        let ask = world.blocking.run(move || question::ask(&trouble));
+        let answer = tokio::select! {
+            biased;
+            never = &mut watch => match never {},
+            () = shutdown.requested() => Some(Answer::Nothing),
+            answer = ask => answer,
+        };
+        match answer {
+            None => {}
+            Some(Answer::Recover(recovery)) => hankweave.recover(recovery),
+            Some(Answer::Nothing) if shutdown.cause().is_some() => {}
+            Some(Answer::Nothing) => {
+                return leave(hankweave, ExitCode::from(FailureKind::Failed.code())).await;
+            }
+        }
+    }
+    if shutdown.cause().is_some() {
+        return leave(hankweave, stopped(&shutdown)).await;
+    }
+    let options = ServerOptions {
+        address: args.listen,
+        port: configuration
+            .number(Setting::Port)
+            .and_then(|port| u16::try_from(port).ok())
+            .unwrap_or_default(),
+        ..ServerOptions::default()
+    };
+    // Where nothing is left to do, the page would be gone before anybody could open it.
+    if !hankweave.is_finished()
+        && let Err(error) = hankweave.serve(options).await
+    {
+        leave(hankweave, ExitCode::SUCCESS).await?;
+        return Err(serve_failure(&error, &typed));
+    }
+    let mut browser = None;
+    if let Some(address) = hankweave.page_address() {
+        report.page(&address, &typed.command("page"));
+    }
+    if let Some(address) = hankweave.read_only_address().filter(|_| args.open) {
+        browser = open_page(world, &hankweave, &address, &report);
+    }
+    let waits = !configuration.flag(Setting::Autostart);
+    if waits {
+        let next = typed.command("next");
+        report.notice(&format!(
+            "nothing starts by itself: type next, or `{next}` in another terminal; help lists what else one can type"
+        ));
+    }
+    let commander = waits.then(|| hankweave.commander());
+    if let Some(left) = hankweave.limit_ends_in() {
+        report.limit_ends_in(left);
+    }
+    let execution = hankweave.directory().root().to_owned();
+    let events = hankweave.subscribe();
+    let stopping = stopping::answer(
+        report.aside(),
+        &shutdown,
+        hankweave.state_reader(),
+        hankweave.grace(),
+    );
+    let show = Show::begin(events, report);
+    let obey = commands::obey(commander, shutdown.clone(), &typed);
+    let outcome = tokio::select! {
+        outcome = hankweave.run(shutdown.clone()) => outcome,
+        never = &mut watch => match never {},
+        never = obey => match never {},
+        never = note_opened(browser.as_mut()) => match never {},
+        never = stopping => match never {},
+    };
+    // The events end when the state manager has stopped, which is part of the run.
+    let shown = show.end(async {
+        tokio::select! {
+            never = watch => match never {},
+            () = shutdown.requested() => {}
+        }
+    });
+    let report = shown.await;
+    let outcome = outcome.map_err(|error| run_failure(&error, &typed))?;
+    if let Some(mut report) = report {
+        report.close(
+            &outcome,
+            &Ending {
+                execution: &execution,
+                checkpoints: format!(
+                    "git --git-dir={} log --all --oneline",
+                    path_word(&execution.join(hankweave_runtime::STATE_DIR).join("checkpoints"))
+                ),
+                resume: match &outcome.result {
+                    RunResult::Paused(pause) => typed.run_with_more(pause.more),
+                    _ => typed.run(),
+                },
+                over: typed.run_with(&[Change::Flag("new")]),
+                back: typed.command("thread"),
+            },
+        );
+    }
+    Ok(ExitCode::from(exit_code(&outcome)))
+}
+
+/// Gives the directory back without a run.
+async fn leave(hankweave: Hankweave, code: ExitCode) -> Result<ExitCode, Failure> {
+    let closed = hankweave.close().await;
+    closed.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+    Ok(code)
+}
+
+/// Shows the page in a browser. That it cannot be shown is no reason not to run.
+fn open_page(world: &World, hankweave: &Hankweave, address: &str, report: &Report) -> Option<Browser> {
+    let browser = Browser::open(world, &hankweave.directory().state_dir(), address);
+    browser
+        .inspect_err(|error| report.notice(&format!("the page was not opened: {error}")))
+        .ok()
+}
+
+/// Tells our own log when the page did not open.
+async fn note_opened(browser: Option<&mut Browser>) -> std::convert::Infallible {
+    if let Some(browser) = browser
+        && !browser.opened().await
+    {
+        tracing::warn!("the program that opens the page has failed");
+    }
+    std::future::pending().await
+}
+
+fn choose_report(global: &Global, args: &RunArgs) -> Report {
+    if global.json() {
+        Report::json()
+    } else if global.quiet {
+        Report::Quiet
+    } else if args.headless || !std::io::stdout().is_terminal() || !std::io::stderr().is_terminal() {
+        Report::plain()
+    } else {
+        Report::live()
+    }
+}
+
+/// Unfinished on purpose: the next run goes on (CLI-1).
+const PAUSED: u8 = 3;
+
+fn exit_code(outcome: &RunOutcome) -> u8 {
+    match &outcome.result {
+        RunResult::Completed | RunResult::NothingToDo => 0,
+        RunResult::Failed(_) | RunResult::OutputFailed(..) => FailureKind::Failed.code(),
+        RunResult::Unsaved(_) => FailureKind::Io.code(),
+        RunResult::Paused(_) => PAUSED,
+        RunResult::Stopped(StopCause::Request | StopCause::ForcedRequest) if outcome.done => 0,
+        RunResult::Stopped(cause) => cause.exit_code(),
+    }
+}
+
+pub(super) fn hank_failure(error: &LoadHankError) -> Failure {
+    let init = |folder: &Path| format!("`{}` writes a hank to start from", in_folder("init", folder));
+    let (kind, hint) = match error {
+        LoadHankError::NoHankInFolder { folder } => (FailureKind::Input, init(folder)),
+        LoadHankError::Missing { path } => {
+            let folder = match path.file_name() {
+                Some(name) if name == "hank.json" => path.parent().unwrap_or(path),
+                _ => &path.with_extension(""),
+            };
+            (FailureKind::Input, init(folder))
+        }
+        LoadHankError::Unreadable { source, .. } if source.is_of_the_system() => (
+            FailureKind::Io,
+            "mend the disk, then type the same again".to_owned(),
+        ),
+        LoadHankError::Unreadable { .. } => (
+            FailureKind::Input,
+            "it must be a regular file that you may read".to_owned(),
+        ),
+    };
+    Failure::from_error(kind, error).hint(hint)
+}
+
+pub(super) const SURVIVORS: &str =
+    "they wait for the kernel, such as for a disk; try again when they are gone";
+
+pub(super) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
+    match error {
+        OpenError::Preflight(PreflightError::Hank(_)) => {
+            Failure::from_error(FailureKind::Input, error)
+                .hint(format!("`{}` shows everything about the hank; nothing was written", typed.validate()))
+        }
+        OpenError::Preflight(PreflightError::Agent { .. }) => {
+            Failure::from_error(FailureKind::Failed, error).hint(format!(
+                "nothing was written; `{}` makes a dry run without any agent program, in a directory of its own",
+                typed.dry_run()
+            ))
+        }
+        OpenError::Preflight(PreflightError::Requirements(_)) => {
+            Failure::from_error(FailureKind::Failed, error).hint("provide it and type the same again; nothing was written")
+        }
+        OpenError::Lock(LockError::Held { .. }) => {
+            Failure::from_error(FailureKind::Held, error).hint(held(typed))
+        }
+        OpenError::Lock(LockError::Unsupported { .. }) => {
+            let vouched = typed.run_with(&[Change::Flag("allow-no-lock")]);
+            Failure::from_error(FailureKind::Io, error).hint(format!(
+                "use a directory on a local disk (-e DIR), or `{vouched}` when no other instance uses this one"
+            ))
+        }
+        OpenError::Lock(LockError::NotPrivate { .. }) => Failure::from_error(FailureKind::Io, error)
+            .hint("it holds prompts and everything that agents print, so it must be yours alone"),
+        OpenError::Lock(LockError::OpenToAll { state_dir }) => {
+            let close = format!("chmod 700 {}", path_word(state_dir));
+            Failure::from_error(FailureKind::Io, error)
+                .hint(format!("look at what is in it, then take it from others with `{close}`"))
+        }
+        OpenError::Data(DataError::Changed { .. }) => {
+            Failure::from_error(FailureKind::Input, error).hint(format!(
+                "`{}` starts over with it and keeps the history; `{}` goes on with what is linked",
+                typed.run_with(&[Change::Flag("new")]),
+                typed.run_with(&[Change::Without("data")])
+            ))
+        }
+        OpenError::Data(DataError::InTheWay { .. }) => Failure::from_error(FailureKind::Input, error)
+            .hint("move it away, or use another execution directory (-e DIR)"),
+        OpenError::Data(DataError::Io { .. }) => Failure::from_error(FailureKind::Io, error)
+            .hint("no codon has run; mend it and type the same again"),
+        OpenError::Data(_) => Failure::from_error(FailureKind::Input, error)
+            .hint("name a file or folder beside the execution directory with --data PATH, or another directory with -e DIR"),
+        OpenError::Output { source, .. } => {
+            let kind = match source.kind() {
+                std::io::ErrorKind::InvalidInput => FailureKind::Input,
+                _ => FailureKind::Io,
+            };
+            Failure::from_error(kind, error)
+                .hint("choose another directory with --output DIR; no codon has run")
+        }
+        OpenError::Directory { .. } => Failure::from_error(FailureKind::Io, error)
+            .hint("choose a directory that you may write to with -e DIR"),
+        OpenError::State(hankweave_runtime::state_manager::LoadError::History(_)) => {
+            Failure::from_error(FailureKind::Input, error)
+                .hint(format!(
+                    "`{}` keeps what is there and starts a new history",
+                    typed.run_with(&[Change::Without("strict-state")])
+                ))
+        }
+        OpenError::State(hankweave_runtime::state_manager::LoadError::Version { .. }) => {
+            Failure::from_error(FailureKind::Input, error).hint(
+                "use the version of hankweave that wrote it, or another execution directory (-e DIR)",
+            )
+        }
+        OpenError::Lock(_)
+        | OpenError::Journal(_)
+        | OpenError::State(_)
+        | OpenError::Checkpoints(_)
+        | OpenError::History(_)
+        | OpenError::Crash(_) => Failure::from_error(FailureKind::Io, error),
+    }
+}
+
+/// What can be done about an instance that has the directory.
+fn held(typed: &Typed) -> String {
+    if super::remote::is_live(typed.execution()) {
+        return format!(
+            "`{}` shows what it does, `{}` stops it; or use another execution directory (-e DIR)",
+            typed.command("attach"),
+            typed.command("stop")
+        );
+    }
+    format!(
+        "wait until it is done (`{}` shows where it stands), or use another execution directory (-e DIR)",
+        typed.command("status")
+    )
+}
+
+fn serve_failure(error: &ServeError, typed: &Typed) -> Failure {
+    match error {
+        ServeError::Listen { .. } => Failure::from_error(FailureKind::Io, error).hint(format!(
+            "`{}` takes any free port",
+            typed.run_with(&[Change::Set("port", "0")])
+        )),
+        ServeError::Token { .. } => Failure::from_error(FailureKind::Io, error),
+        ServeError::BadToken { .. } | ServeError::SameTokens => {
+            Failure::from_error(FailureKind::Input, error)
+                .hint("unset the variable, and tokens are made in .hankweave")
+        }
+    }
+}
+
+fn run_failure(error: &RunError, typed: &Typed) -> Failure {
+    match error {
+        RunError::Record(TransitionError::Rejected(_)) | RunError::CodonLeftOpen => {
+            Failure::from_error(FailureKind::Bug, error)
+        }
+        RunError::ChangedHank(_) | RunError::MissingParent => Failure::from_error(FailureKind::Input, error)
+            .hint(format!(
+                "undo the change, or `{}` starts over; the history stays",
+                typed.run_with(&[Change::Flag("new")])
+            )),
+        RunError::Record(_) | RunError::Save(_) | RunError::Checkpoint(_) => {
+            Failure::from_error(FailureKind::Io, error).hint(format!(
+                "make room or mend the disk, and `{}` goes on",
+                typed.run()
+            ))
+        }
+        RunError::Rollback(error) => super::rollback::failure(error, typed),
+    }
+}
+
+/// The state directory of an execution directory that is only looked at.
+pub(super) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
+    let state_dir = execution.join(hankweave_runtime::STATE_DIR);
+    let metadata = RealDisk.metadata(&state_dir);
+    if metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory) {
+        return Ok(state_dir);
+    }
+    let message = format!(
+        "`{}` is no execution directory: it has no {}",
+        execution.display(),
+        hankweave_runtime::STATE_DIR
+    );
+    let typed = Typed::about(execution);
+    let hint = match typed.knows_the_hank() {
+        true => format!("name it with -e DIR; `{}` makes one there", typed.run()),
+        false => "name it with -e DIR".to_owned(),
+    };
+    Err(Failure::new(FailureKind::Input, message).hint(hint))
+}

@@ -1,0 +1,363 @@
+//! Which layer wins.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hankweave_core::budget::Ceiling;
+use hankweave_core::cost::Usd;
+use hankweave_core::hank::{Hank, Overrides, Position, PriceSource, Setting, SettingValue};
+use hankweave_runtime::hank_files::RefError;
+use hankweave_runtime::world::disk::Disk;
+use hankweave_runtime::world::environment::Environment;
+
+use super::file::{self, Found};
+
+/// What the command line says.
+pub(crate) type Flags = BTreeMap<Setting, SettingValue>;
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Flag,
+    Variable(String),
+    /// `overrides` of the hank.
+    Hank(Option<Position>),
+    /// hankweave.json.
+    File(Option<Position>),
+    Default,
+}
+
+/// Every setting with its value and where that came from.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    settings: BTreeMap<Setting, (Option<SettingValue>, Source)>,
+    /// The name of the file that was read, if there is one.
+    pub(crate) file: Option<&'static str>,
+    /// What a person should know about the file.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Why there are no settings.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    /// Layers that cannot be used, with every problem on a line of its own.
+    #[error("the settings cannot be used\n{}", .0.join("\n"))]
+    Bad(Vec<String>),
+    /// The system failed to read the file.
+    #[error("failed to read `{}`", file::NAME)]
+    Unreadable(#[source] RefError),
+}
+
+impl Configuration {
+    /// Reads hankweave.json and the environment and lays the flags, the hank and the defaults around them.
+    ///
+    /// # Errors
+    ///
+    /// Every problem of the file and of the variables at once, or that of a file that the system failed to read.
+    pub(crate) fn read(
+        disk: &dyn Disk,
+        environment: &Environment,
+        hank: Option<&Hank>,
+        flags: &Flags,
+    ) -> Result<Self, SettingsError> {
+        let Found {
+            file,
+            mut errors,
+            warnings,
+        } = file::read(disk).map_err(SettingsError::Unreadable)?;
+        let variables = variables(environment, &mut errors);
+        if !errors.is_empty() {
+            return Err(SettingsError::Bad(errors));
+        }
+        let layers = Layers {
+            flags,
+            variables,
+            hank,
+            file: file.as_ref().map(|file| &file.settings),
+        };
+        Ok(Self {
+            settings: Setting::ALL.map(|setting| (setting, layers.of(setting))).into(),
+            file: file.is_some().then_some(file::NAME),
+            warnings,
+        })
+    }
+
+    /// All settings in the order of the documentation.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Setting, Option<&SettingValue>, &Source)> {
+        let settings = self.settings.iter();
+        settings.map(|(setting, (value, source))| (*setting, value.as_ref(), source))
+    }
+
+    fn value(&self, setting: Setting) -> Option<&SettingValue> {
+        self.settings.get(&setting).and_then(|(value, _)| value.as_ref())
+    }
+
+    pub(crate) fn flag(&self, setting: Setting) -> bool {
+        matches!(self.value(setting), Some(SettingValue::Flag(true)))
+    }
+
+    pub(crate) fn number(&self, setting: Setting) -> Option<u64> {
+        match self.value(setting) {
+            Some(SettingValue::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn text(&self, setting: Setting) -> Option<&str> {
+        match self.value(setting) {
+            Some(SettingValue::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Where prices stand that are laid over the list.
+    pub(crate) fn prices(&self) -> Option<&PriceSource> {
+        match self.value(Setting::Prices) {
+            Some(SettingValue::Prices(prices)) => Some(prices),
+            _ => None,
+        }
+    }
+
+    /// What the run and those before it may use.
+    pub(crate) fn ceiling(&self) -> Ceiling {
+        let seconds = match self.value(Setting::MaxTimeSeconds) {
+            Some(SettingValue::Seconds(seconds)) => Some(*seconds),
+            _ => None,
+        };
+        Ceiling {
+            max_dollars: match self.value(Setting::MaxDollars) {
+                Some(SettingValue::Dollars(dollars)) => Some(*dollars),
+                _ => None,
+            },
+            // More than a duration can hold is no limit that anybody reaches.
+            max_time: seconds.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
+        }
+    }
+
+    /// Writes into a hank what its runs read there, as the layers above and below it say.
+    pub(crate) fn write_into(&self, hank: &mut Hank) {
+        let before = hank.overrides.take();
+        let (sentinel, budget) = before.map_or((None, None), |before| (before.sentinel, before.budget));
+        let overrides = Overrides {
+            model: self.text(Setting::Model).map(str::to_owned),
+            data_hash_time_limit: self.number(Setting::DataHashTimeLimit),
+            shim_idle_timeout: self.number(Setting::ShimIdleTimeout),
+            settle_seconds: self.number(Setting::SettleSeconds),
+            sentinel,
+            budget,
+        };
+        hank.overrides = Some(overrides);
+    }
+}
+
+/// What `HANKWEAVE_RUNTIME_…` says; `HANKWEAVE_PORT` is the older name of one of them.
+fn variables(
+    environment: &Environment,
+    errors: &mut Vec<String>,
+) -> BTreeMap<Setting, (SettingValue, String)> {
+    let mut found = BTreeMap::new();
+    for setting in Setting::ALL {
+        let names = [
+            (setting == Setting::Port).then(|| "HANKWEAVE_PORT".to_owned()),
+            setting.variable(),
+        ];
+        let named = names
+            .into_iter()
+            .flatten()
+            .find_map(|name| Some((environment.get(&name)?.to_owned(), name)));
+        let Some((value, name)) = named else { continue };
+        let value = value
+            .to_str()
+            .ok_or_else(|| "is not UTF-8 text".to_owned())
+            .and_then(|text| setting.from_variable(text));
+        match value {
+            Ok(value) => drop(found.insert(setting, (value, name))),
+            Err(rule) => errors.push(format!("{name}: error: {rule}")),
+        }
+    }
+    found
+}
+
+struct Layers<'l> {
+    flags: &'l Flags,
+    variables: BTreeMap<Setting, (SettingValue, String)>,
+    hank: Option<&'l Hank>,
+    file: Option<&'l BTreeMap<Setting, (SettingValue, Option<Position>)>>,
+}
+
+impl Layers<'_> {
+    fn of(&self, setting: Setting) -> (Option<SettingValue>, Source) {
+        if let Some(value) = self.flags.get(&setting) {
+            return (Some(value.clone()), Source::Flag);
+        }
+        if let Some((value, name)) = self.variables.get(&setting) {
+            return (Some(value.clone()), Source::Variable(name.clone()));
+        }
+        let file = self.file.and_then(|file| file.get(&setting));
+        let file = file.map(|(value, place)| (value.clone(), Source::File(*place)));
+        let found = match setting {
+            Setting::MaxDollars | Setting::MaxTimeSeconds => lower(self.budget(setting), file),
+            _ => self.overridden(setting).or(file),
+        };
+        match found {
+            Some((value, source)) => (Some(value), source),
+            None => (setting.default(), Source::Default),
+        }
+    }
+
+    fn overridden(&self, setting: Setting) -> Option<(SettingValue, Source)> {
+        let hank = self.hank?;
+        let value = setting.of_hank(hank.overrides.as_ref()?)?;
+        Some((value, self.in_hank(setting)))
+    }
+
+    fn budget(&self, setting: Setting) -> Option<(SettingValue, Source)> {
+        let budget = self.hank?.overrides.as_ref()?.budget.as_ref()?;
+        let value = match setting {
+            Setting::MaxDollars => budget.max_dollars.map(SettingValue::Dollars),
+            _ => budget.max_time_seconds.map(SettingValue::Seconds),
+        };
+        Some((value?, self.in_hank(setting)))
+    }
+
+    fn in_hank(&self, setting: Setting) -> Source {
+        let path = format!("overrides.{}", setting.name());
+        Source::Hank(self.hank.and_then(|hank| hank.places.position(&path)))
+    }
+}
+
+type Sourced = Option<(SettingValue, Source)>;
+
+/// Ceilings of hank and hankweave.json do not raise each other (HANK-30).
+fn lower(hank: Sourced, file: Sourced) -> Sourced {
+    match (&hank, &file) {
+        (Some((first, _)), Some((second, _))) if amount(second) < amount(first) => file,
+        (Some(_), _) => hank,
+        (None, _) => file,
+    }
+}
+
+/// Ceilings of one kind are compared with each other only.
+fn amount(value: &SettingValue) -> (Usd, f64) {
+    match value {
+        SettingValue::Dollars(dollars) => (*dollars, 0.0),
+        SettingValue::Seconds(seconds) => (Usd::ZERO, *seconds),
+        SettingValue::Flag(_) | SettingValue::Number(_) | SettingValue::Text(_) | SettingValue::Prices(_) => {
+            (Usd::ZERO, 0.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::hank::RuntimeFile;
+
+    use super::*;
+
+    const HANK: &str = r#"{"overrides": {"model": "of-hank", "budget": {"maxDollars": 2, "maxTimeSeconds": 60}}, "hank": [
+        {"id": "a", "name": "A", "model": "m", "continuationMode": "fresh", "promptText": "x"}]}"#;
+
+    /// What wins, for each pair of neighbours.
+    // covers: HANK-57
+    #[test]
+    fn flags_win_over_variables_over_the_hank_over_the_file_over_defaults() {
+        let hank = hankweave_core::hank::parse(HANK).hank.unwrap();
+        let file = RuntimeFile::parse(
+            r#"{"model": "of-file", "port": 1, "autostart": false, "dataHashTimeLimit": 7, "ignoreRigFailures": true}"#,
+        );
+        let environment = Environment::from_iter([
+            ("HANKWEAVE_RUNTIME_MODEL", "of-variable"),
+            ("HANKWEAVE_RUNTIME_PORT", "2"),
+            ("HANKWEAVE_RUNTIME_AUTOSTART", "1"),
+        ]);
+        let mut errors = Vec::new();
+        let mut layers = Layers {
+            flags: &Flags::from([(Setting::Port, SettingValue::Number(3))]),
+            variables: variables(&environment, &mut errors),
+            hank: Some(&hank),
+            file: Some(&file.settings),
+        };
+        assert!(errors.is_empty());
+        let text = |text: &str| Some(SettingValue::Text(text.to_owned()));
+        let variable = |name: &str| Source::Variable(format!("HANKWEAVE_RUNTIME_{name}"));
+        assert_eq!(
+            layers.of(Setting::Port),
+            (Some(SettingValue::Number(3)), Source::Flag)
+        );
+        assert_eq!(
+            layers.of(Setting::Model),
+            (text("of-variable"), variable("MODEL"))
+        );
+        assert_eq!(
+            layers.of(Setting::Autostart),
+            (Some(SettingValue::Flag(true)), variable("AUTOSTART"))
+        );
+        layers.variables.clear();
+        let place = Position { line: 1, column: 25 };
+        assert_eq!(
+            layers.of(Setting::Model),
+            (text("of-hank"), Source::Hank(Some(place)))
+        );
+        let place = Position { line: 1, column: 74 };
+        assert_eq!(
+            layers.of(Setting::DataHashTimeLimit),
+            (Some(SettingValue::Number(7)), Source::File(Some(place)))
+        );
+        layers.hank = None;
+        assert_eq!(layers.of(Setting::Model).0, text("of-file"));
+        layers.file = None;
+        assert_eq!(layers.of(Setting::Model), (None, Source::Default));
+        assert_eq!(
+            layers.of(Setting::DataHashTimeLimit),
+            (Some(SettingValue::Number(5000)), Source::Default)
+        );
+    }
+
+    // covers: HANK-30
+    #[test]
+    fn ceilings_of_hank_and_file_lower_each_other_and_the_command_line_replaces_them() {
+        let hank = hankweave_core::hank::parse(HANK).hank.unwrap();
+        let file = RuntimeFile::parse(r#"{"budget": {"maxDollars": 1.5, "maxTimeSeconds": 61}}"#);
+        let flags = Flags::from([(
+            Setting::MaxDollars,
+            SettingValue::Dollars(Usd::from_micros(9_000_000)),
+        )]);
+        let with = |flags| Layers {
+            flags,
+            variables: BTreeMap::new(),
+            hank: Some(&hank),
+            file: Some(&file.settings),
+        };
+        let none = Flags::new();
+        let (value, source) = with(&none).of(Setting::MaxDollars);
+        assert_eq!(value, Some(SettingValue::Dollars(Usd::from_micros(1_500_000))));
+        assert!(matches!(source, Source::File(_)));
+        let (value, source) = with(&none).of(Setting::MaxTimeSeconds);
+        assert_eq!(value, Some(SettingValue::Seconds(60.0)));
+        assert!(matches!(source, Source::Hank(_)));
+        let (value, source) = with(&flags).of(Setting::MaxDollars);
+        assert_eq!(
+            (value, source),
+            (flags.get(&Setting::MaxDollars).cloned(), Source::Flag)
+        );
+    }
+
+    // covers: HANK-58
+    #[test]
+    fn every_variable_that_cannot_be_read_is_told() {
+        let environment = Environment::from_iter([
+            ("HANKWEAVE_PORT", "eighty"),
+            ("HANKWEAVE_RUNTIME_PORT", "80"),
+            ("HANKWEAVE_RUNTIME_SHIM_IDLE_TIMEOUT", "0"),
+        ]);
+        let mut errors = Vec::new();
+        assert!(variables(&environment, &mut errors).is_empty());
+        assert_eq!(
+            errors,
+            [
+                "HANKWEAVE_PORT: error: must be a whole number from 0 to 65535, not a string",
+                "HANKWEAVE_RUNTIME_SHIM_IDLE_TIMEOUT: error: must be a whole number from 1 to 1800, not `0`",
+            ]
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Showing the events of a run, on a thread of its own: whoever does not read our output keeps neither the run nor its end (CLI-6).
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::poll;
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::wire::{Event, JournalEntry};
+use hankweave_runtime::error::chain;
+use hankweave_runtime::journal::BatchLine;
+use hankweave_runtime::state_manager::{Delivery, Subscription};
+use hankweave_runtime::world::blocking::Blocking;
+use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::report::Report;
+
+/// How long a run that was told to stop waits for whoever reads what it has said last.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Events on their way to standard output.
+pub(super) struct Show(AbortOnDropHandle<Report>);
+
+impl Show {
+    /// Begins to show everything that is published.
+    pub(super) fn begin(events: Subscription, report: Report) -> Self {
+        let here = Handle::current();
+        let showing = Blocking::Threads.run(move || here.block_on(show(events, report)));
+        Self(AbortOnDropHandle::new(tokio::spawn(showing)))
+    }
+
+    /// Waits until everything is shown, and a little longer than `stopped` otherwise; `None` when nobody reads it.
+    pub(super) async fn end(self, stopped: impl Future<Output = ()>) -> Option<Report> {
+        tokio::select! {
+            biased;
+            shown = self.0 => match shown {
+                Ok(report) => Some(report),
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(_) => None,
+            },
+            () = async { stopped.await; tokio::time::sleep(LAST_WORDS).await } => None,
+        }
+    }
+}
+
+/// Shows everything. A reader that has gone away ends the showing, not the run.
+async fn show(mut events: Subscription, mut report: Report) -> Report {
+    show_all(&mut events, &mut report).await;
+    // The end may have come before there was a pause to write out what was said last.
+    let _ = report.flush();
+    report
+}
+
+async fn show_all(events: &mut Subscription, report: &mut Report) {
+    loop {
+        match next(events, report).await {
+            Ok(Some(Delivery::Events(events))) => {
+                let transitions = events
+                    .lines()
+                    .filter(|line| line.kind() == Event::STATE_TRANSITION);
+                transitions
+                    .filter_map(BatchLine::entry)
+                    .for_each(|entry| log_transition(&entry));
+                if report.events(&events).is_err() {
+                    *report = Report::Quiet;
+                }
+            }
+            Ok(Some(Delivery::Lagged)) => tracing::debug!("the report is behind and reads the journal"),
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "events are missing from the report");
+                return;
+            }
+        }
+    }
+}
+
+/// The next delivery. What was said before is written out before anybody waits.
+async fn next(
+    events: &mut Subscription,
+    report: &mut Report,
+) -> Result<Option<Delivery>, hankweave_runtime::journal::JournalError> {
+    let mut next = pin!(events.next());
+    match poll!(&mut next) {
+        Poll::Ready(delivery) => delivery,
+        Poll::Pending => {
+            if report.flush().is_err() {
+                *report = Report::Quiet;
+            }
+            next.await
+        }
+    }
+}
+
+/// Names of events that come with each message of an agent.
+const FREQUENT: [&str; 3] = ["CostsUpdated", "CostsIncremented", "AssistantMessageCountUpdated"];
+
+/// Tells our own log where the run is; what agents say is in the journal only.
+fn log_transition(entry: &JournalEntry) {
+    let Event::StateTransition {
+        transition_type,
+        run_id,
+        codon_id,
+        transition,
+        ..
+    } = &entry.event
+    else {
+        return;
+    };
+    let to = match &**transition {
+        StateEvent::CodonTransitioned { to, .. } => Some(tracing::field::display(to)),
+        _ => None,
+    };
+    if !FREQUENT.contains(&&**transition_type) {
+        let (run, codon) = (
+            run_id.as_ref().map(RunId::as_str),
+            codon_id.as_ref().map(CodonId::as_str),
+        );
+        tracing::info!(seq = entry.seq, run, codon, to, "{transition_type}");
+    }
+}

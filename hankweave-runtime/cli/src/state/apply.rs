@@ -1,0 +1,138 @@
+//! `hankweave state apply`
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use hankweave_core::document::{HankweaveState, parse, render};
+use hankweave_core::event::{InvalidEvent, Recorded, StateEvent};
+use hankweave_core::state::{LiveState, Rejected};
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::world::clock::{Clock, SystemClock};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::look;
+use crate::args::{Global, StateApplyArgs};
+use crate::exit::{Failure, FailureKind};
+
+pub(super) fn apply(global: &Global, args: &StateApplyArgs) -> Result<ExitCode, Failure> {
+    let mut live = LiveState::new(match &args.state {
+        None => HankweaveState::default(),
+        Some(file) => parse(&look::bytes_of(file)?).map_err(|problems| {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let message = format!("`{}` is no state document: {}", file.display(), lines.join("; "));
+            Failure::new(FailureKind::Input, message)
+        })?,
+    });
+    let events = read_events(&look::bytes_of(&args.events)?).map_err(|error| {
+        let message = format!("`{}` is no list of events: {error}", args.events.display());
+        Failure::new(FailureKind::Input, message)
+    })?;
+    let now = args.now.unwrap_or_else(|| SystemClock.now());
+    let outcomes: Vec<Outcome> = events
+        .into_iter()
+        .enumerate()
+        .map(|(index, event)| play(&mut live, index, event, args.now.is_none(), now))
+        .collect();
+    if global.json() {
+        return super::print_json(&Applied {
+            state: live.document(),
+            outcomes,
+        });
+    }
+    let mut text = String::new();
+    for outcome in &outcomes {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{outcome}");
+    }
+    text.push_str(&render(live.document()));
+    crate::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A JSON list, or one JSON value after the other.
+fn read_events(bytes: &[u8]) -> Result<Vec<Value>, serde_json::Error> {
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return serde_json::from_slice(bytes);
+    }
+    serde_json::Deserializer::from_slice(bytes).into_iter().collect()
+}
+
+/// What `--format json` prints (CLI-10).
+#[derive(Serialize)]
+struct Applied<'a> {
+    state: &'a HankweaveState,
+    outcomes: Vec<Outcome>,
+}
+
+#[derive(Serialize)]
+struct Outcome {
+    index: usize,
+    outcome: &'static str,
+    kind: Option<&'static str>,
+    fields: Vec<String>,
+    message: Option<String>,
+}
+
+/// `keep_time` lets an event that says when it was recorded keep that time.
+fn play(live: &mut LiveState, index: usize, event: Value, keep_time: bool, now: Timestamp) -> Outcome {
+    let recorded_at = event
+        .get("at")
+        .or_else(|| event.get("timestamp"))
+        .and_then(Value::as_str);
+    let at = recorded_at
+        .filter(|_| keep_time)
+        .and_then(|time| Timestamp::parse(time).ok());
+    let event = match StateEvent::from_json(event) {
+        Ok(event) => event,
+        Err(InvalidEvent {
+            kind,
+            fields,
+            message,
+        }) => {
+            return Outcome::rejected(index, kind.as_str(), fields, message);
+        }
+    };
+    let recorded = Recorded {
+        seq: index as u64 + 1,
+        at: at.unwrap_or(now),
+        event,
+    };
+    match live.apply(&recorded) {
+        Ok(_) => Outcome {
+            index,
+            outcome: "applied",
+            kind: None,
+            fields: Vec::new(),
+            message: None,
+        },
+        Err(rejected) => Outcome::refused(index, &rejected),
+    }
+}
+
+impl Outcome {
+    fn refused(index: usize, rejected: &Rejected) -> Self {
+        let fields = rejected.fields().into_iter().map(str::to_owned).collect();
+        Self::rejected(index, rejected.kind(), fields, rejected.to_string())
+    }
+
+    fn rejected(index: usize, kind: &'static str, fields: Vec<String>, message: String) -> Self {
+        Self {
+            index,
+            outcome: "rejected",
+            kind: Some(kind),
+            fields,
+            message: Some(message),
+        }
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "event {}: {}", self.index, self.outcome)?;
+        if let (Some(kind), Some(message)) = (self.kind, &self.message) {
+            write!(f, " ({kind}): {message}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! `hankweave state history`
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use hankweave_core::codon::{CheckpointType, CodonExecution, CodonStatus};
+use hankweave_core::cost::Usd;
+use hankweave_core::document::{HankweaveState, RunRecord, RunStatus, StartingConditions};
+use hankweave_core::id::{CheckpointSha, CodonId, RunId};
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::CodonSummary;
+use serde::Serialize;
+
+use super::look;
+use crate::args::{Document, Global};
+use crate::exit::Failure;
+use crate::report::{codon_line, standing};
+
+pub(super) fn history(global: &Global, document: &Document) -> Result<ExitCode, Failure> {
+    let state = look::read(document)?;
+    if global.json() {
+        return super::print_json(&History::of(&state));
+    }
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(&mut text, &state);
+    crate::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `--format json` prints; runs newest first, their codons oldest first.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct History<'a> {
+    current_run_id: Option<&'a RunId>,
+    runs: Vec<RunHistory<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RunHistory<'a> {
+    run_id: &'a RunId,
+    status: RunStatus,
+    start_time: Timestamp,
+    end_time: Option<Timestamp>,
+    starting_conditions: &'a StartingConditions,
+    codon_cost: Usd,
+    codons: Vec<CodonHistory<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CodonHistory<'a> {
+    codon_id: &'a CodonId,
+    status: CodonStatus,
+    start_time: Timestamp,
+    end_time: Option<Timestamp>,
+    codon_cost: Usd,
+    checkpoints: Vec<CheckpointMade<'a>>,
+}
+
+#[derive(Serialize)]
+struct CheckpointMade<'a> {
+    #[serde(rename = "type")]
+    checkpoint_type: CheckpointType,
+    sha: &'a CheckpointSha,
+}
+
+impl<'a> History<'a> {
+    fn of(state: &'a HankweaveState) -> Self {
+        Self {
+            current_run_id: state.current_run_id.as_ref(),
+            runs: state.runs.iter().map(|run| RunHistory::of(run)).collect(),
+        }
+    }
+}
+
+impl<'a> RunHistory<'a> {
+    fn of(run: &'a RunRecord) -> Self {
+        Self {
+            run_id: &run.run_id,
+            status: run.status,
+            start_time: run.start_time,
+            end_time: run.end_time,
+            starting_conditions: &run.starting_conditions,
+            codon_cost: run.codon_cost(),
+            codons: run.codons.iter().map(|codon| CodonHistory::of(codon)).collect(),
+        }
+    }
+}
+
+impl<'a> CodonHistory<'a> {
+    fn of(codon: &'a CodonExecution) -> Self {
+        let made = |(checkpoint_type, sha)| CheckpointMade { checkpoint_type, sha };
+        Self {
+            codon_id: codon.codon_id(),
+            status: codon.status(),
+            start_time: *codon.start_time(),
+            end_time: codon.end_time().copied(),
+            codon_cost: codon.codon_cost(),
+            checkpoints: codon.checkpoints().map(made).collect(),
+        }
+    }
+}
+
+fn write(text: &mut String, state: &HankweaveState) -> std::fmt::Result {
+    if state.runs.is_empty() {
+        return writeln!(text, "no run has been recorded yet");
+    }
+    for run in &state.runs {
+        let end = run
+            .end_time
+            .map_or_else(|| "now".to_owned(), |time| time.to_string());
+        writeln!(
+            text,
+            "run {} {} ({} to {end})",
+            run.run_id, run.status, run.start_time
+        )?;
+        if let Some(source) = run.starting_conditions.source() {
+            let place = source
+                .after_codon
+                .as_ref()
+                .map_or("its beginning", CodonId::as_str);
+            writeln!(text, "  continues run {} after {place}", source.run_id)?;
+        }
+        for codon in &run.codons {
+            let summary = CodonSummary::of(codon);
+            let line = codon_line(
+                standing(summary.status, summary.interrupted_by),
+                Some(summary.duration),
+                summary.tokens.total(),
+                &summary.told_cost(),
+            );
+            let checkpoint = summary.checkpoint.as_ref().map_or("", CheckpointSha::short);
+            writeln!(text, "  {:<24} {line}   {checkpoint}", summary.codon_id.as_str())?;
+            if let Some(message) = summary.failure.and_then(|failure| failure.message) {
+                writeln!(text, "    {message}")?;
+            }
+        }
+    }
+    Ok(())
+}

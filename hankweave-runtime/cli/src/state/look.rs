@@ -1,0 +1,160 @@
+//! Reading a state document without changing anything; needs no lock.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hankweave_core::document::{CheckpointFacts, CheckpointTable, HankweaveState, KnownCheckpoints, parse};
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::state::{Candidate, Recovered, recover};
+use hankweave_core::wire::Event;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::checkpoint::{GitHistory, KnownCheckpoint};
+use hankweave_runtime::error::chain;
+use hankweave_runtime::inspect;
+use hankweave_runtime::state_manager::peek;
+use hankweave_runtime::store::StateFiles;
+use hankweave_runtime::world::disk::{Disk, RealDisk};
+
+use super::journal;
+use crate::args::Document;
+use crate::exit::{Failure, FailureKind};
+use crate::run::existing_state_dir;
+use crate::screen::tell;
+use crate::typed::{Typed, about_file};
+
+/// The document that a command is about. A file that was named must be whole; an execution directory is looked at as a start would do it.
+pub(crate) fn read(document: &Document) -> Result<HankweaveState, Failure> {
+    match &document.state {
+        None => read_execution(&document.execution.execution),
+        Some(file) => parse(&bytes_of(file)?).map_err(|problems| {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            let message = format!("`{}` is no state document: {}", file.display(), lines.join("; "));
+            Failure::new(FailureKind::Input, message)
+        }),
+    }
+}
+
+/// The document of an execution directory as a start would find it.
+pub(crate) fn read_execution(execution: &Path) -> Result<HankweaveState, Failure> {
+    Ok(recovered(&existing_state_dir(execution)?)?.state)
+}
+
+/// The command that lists the runs of a document.
+pub(crate) fn history_command(document: &Document) -> String {
+    match &document.state {
+        Some(file) => about_file("state history", file),
+        None => Typed::about(&document.execution.execution).command("state history"),
+    }
+}
+
+/// What the newest run with budgets had used of them when it ended.
+pub(crate) fn budget_summary(execution: &Path) -> Result<Option<Event>, Failure> {
+    let segments = journal::segments(&RealDisk, &existing_state_dir(execution)?.join("events"));
+    Ok(journal::budget_summary(&RealDisk, &segments))
+}
+
+/// What a command finds, with what it had to pass over.
+pub(super) fn found(document: &Document) -> Result<Recovered, Failure> {
+    match &document.state {
+        None => recovered(&existing_state_dir(&document.execution.execution)?),
+        Some(file) => {
+            let bytes = bytes_of(file)?;
+            let candidate = Candidate {
+                bytes: &bytes,
+                tail: &[],
+            };
+            Ok(recover(Some(candidate), None, Vec::new, true))
+        }
+    }
+}
+
+fn recovered(state_dir: &Path) -> Result<Recovered, Failure> {
+    let disk = RealDisk;
+    let segments = journal::segments(&disk, &state_dir.join("events"));
+    let files = StateFiles::new(Arc::new(RealDisk), None, state_dir.to_owned());
+    let found = files
+        .find()
+        .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    Ok(peek(&found, !segments.is_empty(), || {
+        journal::state_events(&disk, &segments)
+    }))
+}
+
+/// The names of the run folders of an execution directory; none for a lonely file.
+pub(super) fn run_folders(document: &Document) -> Vec<String> {
+    if document.state.is_some() {
+        return Vec::new();
+    }
+    let runs = state_dir(document).join("runs");
+    // A folder that is not there or cannot be listed tells nothing, and this command only warns.
+    let names = RealDisk.list_dir(&runs).unwrap_or_default();
+    let is_dir = |name: &str| runs.join(name).is_dir();
+    let mut names: Vec<String> = names
+        .into_iter()
+        .filter_map(|name| name.into_string().ok())
+        .filter(|name| is_dir(name))
+        .collect();
+    names.sort();
+    names
+}
+
+pub(super) fn state_dir(document: &Document) -> PathBuf {
+    ExecutionDir::new(document.execution.execution.clone()).state_dir()
+}
+
+/// Which of the commits that `state` names exist: by the list in `file`, or by the repository of the execution directory; `None` when nobody knows.
+pub(crate) fn known_checkpoints(
+    document: &Document,
+    state: &HankweaveState,
+    file: Option<&Path>,
+) -> Result<Option<Box<dyn KnownCheckpoints>>, Failure> {
+    if let Some(file) = file {
+        let listed: HashSet<CheckpointSha> = serde_json::from_slice(&bytes_of(file)?).map_err(|error| {
+            let message = format!("`{}` is no JSON list of SHAs: {error}", file.display());
+            Failure::new(FailureKind::Input, message)
+        })?;
+        return Ok(Some(Box::new(listed)));
+    }
+    match &document.state {
+        Some(_) => Ok(None),
+        None => Ok(repository(&document.execution.execution, state).map(|known| Box::new(known) as _)),
+    }
+}
+
+/// What the checkpoint repository has of what `state` names: nothing when it is gone. One that cannot be read is told about and left out.
+fn repository(execution: &Path, state: &HankweaveState) -> Option<CheckpointTable> {
+    let path = ExecutionDir::new(execution.to_owned()).checkpoints();
+    let recorded = inspect::recorded_checkpoints(state);
+    let existing = GitHistory::open(&path).and_then(|history| match history {
+        Some(history) => history.existing(&recorded),
+        None => Ok(Default::default()),
+    });
+    match existing {
+        Ok(existing) => Some(
+            existing
+                .into_iter()
+                .map(|(sha, found)| (sha, facts(found)))
+                .collect(),
+        ),
+        Err(error) => {
+            tell(format!("note: checkpoints are not checked: {}\n", chain(&error)));
+            None
+        }
+    }
+}
+
+fn facts(found: KnownCheckpoint) -> CheckpointFacts {
+    CheckpointFacts {
+        message: found.message,
+        timestamp: Some(found.timestamp),
+        branch: found.branch,
+    }
+}
+
+pub(super) fn bytes_of(file: &Path) -> Result<Vec<u8>, Failure> {
+    RealDisk.read(file, u64::MAX).map_err(|error| {
+        let message = format!("failed to read `{}`: {error}", file.display());
+        Failure::new(FailureKind::Input, message)
+    })
+}

@@ -1,0 +1,175 @@
+//! `hankweave state validate`
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use hankweave_core::cost::Usd;
+use hankweave_core::document::{HankweaveState, StateProblem, StateWarning, Surroundings, warnings};
+use hankweave_core::id::RunId;
+use hankweave_core::state::{Recovered, Source};
+use hankweave_runtime::instance_lock::{Exclusion, InstanceLock, LockError, LockWorld};
+use hankweave_runtime::journal::{FileJournal, JournalLimits};
+use hankweave_runtime::state_manager::{self, Parts, Strictness};
+use hankweave_runtime::store::StateFiles;
+use hankweave_runtime::world::World;
+use serde::Serialize;
+
+use super::look;
+use crate::args::{Global, StateValidateArgs};
+use crate::exit::{Failure, FailureKind};
+
+pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<ExitCode, Failure> {
+    let found = look::found(&args.document)?;
+    let known = look::known_checkpoints(&args.document, &found.state, args.known_checkpoints.as_deref())?;
+    let surroundings = Surroundings {
+        checkpoints: known.as_deref(),
+        run_folders: &look::run_folders(&args.document),
+    };
+    let quarantined = match args.repair {
+        true => Some(repair(args)?),
+        false => None,
+    };
+    let report = Report::of(&found, surroundings, quarantined);
+    if global.json() {
+        super::print_json(&report)?;
+    } else {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = report.write(&mut text);
+        crate::print(&text)?;
+    }
+    Ok(ExitCode::from(if report.valid {
+        0
+    } else {
+        FailureKind::Failed.code()
+    }))
+}
+
+/// What `--format json` prints (CLI-9).
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report<'a> {
+    #[serde(serialize_with = "as_text")]
+    source: Source,
+    valid: bool,
+    errors: Vec<StateProblem>,
+    warnings: Vec<StateWarning>,
+    reset_warning: bool,
+    run_ids: Vec<&'a RunId>,
+    current_run_id: Option<&'a RunId>,
+    costs: Costs,
+    /// Where damaged files were moved to; only with --repair.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quarantined: Option<Vec<PathBuf>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Costs {
+    total: Usd,
+    current_run: Usd,
+    total_spend: Usd,
+}
+
+fn as_text<S: serde::Serializer>(source: &Source, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(source)
+}
+
+impl<'a> Report<'a> {
+    fn of(found: &'a Recovered, surroundings: Surroundings<'_>, quarantined: Option<Vec<PathBuf>>) -> Self {
+        let state = &found.state;
+        Self {
+            source: found.source,
+            valid: found.primary_problems.is_empty(),
+            errors: found.primary_problems.clone(),
+            warnings: warnings(state, surroundings),
+            reset_warning: found.history_was_reset,
+            run_ids: state.runs.iter().map(|run| &run.run_id).collect(),
+            current_run_id: state.current_run_id.as_ref(),
+            costs: Costs::of(state),
+            quarantined,
+        }
+    }
+
+    fn write(&self, text: &mut String) -> std::fmt::Result {
+        for StateProblem { kind, path, message } in &self.errors {
+            writeln!(text, "error   {kind:<18} {path}: {message}")?;
+        }
+        for StateWarning { kind, path, message } in &self.warnings {
+            writeln!(text, "warning {kind:<18} {path}: {message}")?;
+        }
+        let loaded = match self.source {
+            Source::Primary => "state.json",
+            Source::Backup => "the backup, state.json.bak",
+            Source::Log => "a rebuild from the recorded events",
+            Source::Fresh => "an empty document",
+        };
+        writeln!(
+            text,
+            "a start would work with {loaded}: {} runs, {} in all, {} spent",
+            self.run_ids.len(),
+            self.costs.total,
+            self.costs.total_spend
+        )?;
+        if self.reset_warning {
+            writeln!(text, "HISTORY WAS RESET: none of what was recorded can be read")?;
+        }
+        for path in self.quarantined.iter().flatten() {
+            writeln!(text, "kept the damaged file as {}", path.display())?;
+        }
+        let verdict = if self.valid { "valid" } else { "not valid" };
+        writeln!(
+            text,
+            "{verdict}: {} errors, {} warnings",
+            self.errors.len(),
+            self.warnings.len()
+        )
+    }
+}
+
+impl Costs {
+    fn of(state: &HankweaveState) -> Self {
+        Self {
+            total: state.total_cost(),
+            current_run: state
+                .current_run()
+                .map_or(Usd::ZERO, hankweave_core::document::RunRecord::codon_cost),
+            total_spend: state.total_spend(),
+        }
+    }
+}
+
+/// Does to the files what a start would do, and returns where damaged ones are kept.
+fn repair(args: &StateValidateArgs) -> Result<Vec<PathBuf>, Failure> {
+    let io = |error: &(dyn std::error::Error + 'static)| Failure::from_error(FailureKind::Io, error);
+    let state_dir = look::state_dir(&args.document);
+    let world = World::real();
+    let lock_world = LockWorld {
+        disk: Arc::clone(&world.disk),
+        clock: Arc::clone(&world.clock),
+        ids: Arc::clone(&world.ids),
+        identity: Arc::clone(&world.identity),
+    };
+    let lock =
+        InstanceLock::acquire(lock_world, &state_dir, Exclusion::Required).map_err(|error| match error {
+            LockError::Held { .. } => Failure::from_error(FailureKind::Held, &error),
+            other => io(&other),
+        })?;
+    let journal = FileJournal::open(
+        Arc::clone(&world.disk),
+        &state_dir.join("events"),
+        JournalLimits::default(),
+    )
+    .map_err(|error| io(&error))?;
+    let parts = Parts {
+        files: StateFiles::new(Arc::clone(&world.disk), lock.guard(), state_dir),
+        journal: Arc::new(journal),
+        clock: world.clock,
+        ids: world.ids,
+        blocking: world.blocking,
+    };
+    let loaded = state_manager::load(&parts, Strictness::StartOver).map_err(|error| io(&error))?;
+    Ok(loaded.quarantined)
+}

@@ -1,0 +1,397 @@
+//! `hankweave status`
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::{Ceiling, Whole};
+use hankweave_core::codon::CodonExecution;
+use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
+use hankweave_core::id::CodonId;
+use hankweave_core::plan::{BlockedBy, Decision, Retry, decide};
+use hankweave_core::thread::{self, ExecutionThread};
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::Event;
+use hankweave_runtime::inspect;
+use hankweave_runtime::instance_lock::live_record;
+use hankweave_runtime::world::clock::{Clock, SystemClock};
+use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::world::identity::SystemIdentity;
+use hankweave_runtime::{self, CodonSummary};
+use hankweave_runtime::{ExecutionDir, STATE_DIR};
+use serde_json::json;
+
+use super::args::{Execution, Global};
+use super::exit::Failure;
+use super::typed::{Change, Typed};
+use crate::report::{self, at_its_budget, codon_line, standing};
+
+/// Whether a process works in this execution directory, as far as its lock file tells.
+pub(super) fn is_served(execution: &Path) -> bool {
+    live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR)).is_some()
+}
+
+pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
+    let state = super::state::read_execution(&execution.execution)?;
+    let thread = thread::build(&state, None, None);
+    let look = Look {
+        state: &state,
+        thread: &thread,
+        typed: Typed::about(&execution.execution),
+        live: is_served(&execution.execution),
+        decision: decision(execution, &state, &thread),
+        now: SystemClock.now(),
+        unfinished: unfinished(execution, &thread),
+        budget: super::state::budget_summary(&execution.execution)?,
+    };
+    if global.json() {
+        let document = json!({
+            "currentRunId": state.current_run_id,
+            "run": state.runs.front().map(|run| json!({
+                "runId": run.run_id,
+                "status": run.status,
+                "interruptedBy": run.interrupted_by,
+                "startTime": run.start_time,
+                "endTime": run.end_time,
+                "codons": run.codons.iter().map(|codon| CodonSummary::of(codon)).collect::<Vec<_>>(),
+                "cost": run.spend(),
+                "costIsLowerBound": run.cost_is_lower_bound(),
+            })),
+            "live": look.live,
+            "outlook": state.runs.front().map(|run| look.outlook(run)),
+            "retry": look.retry().map(|retry| json!({
+                "codonId": retry.entry.codon_id,
+                "number": retry.number,
+                "most": retry.most,
+                "inSeconds": retry.remaining(look.now).as_secs_f64(),
+            })),
+            "failed": thread.failed,
+            "hasRunningCodon": thread.has_running_codon,
+            "nextCodonId": thread.next_codon_id,
+            "unfinishedCodonId": look.unfinished,
+            "limitEndsAt": look.limit().map(|(_, ends_at)| ends_at),
+            "pendingRollback": state.pending_rollback,
+            "commands": look.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
+            "budget": look.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
+            "plannedCodons": state.execution_plan.len(),
+            "totalCost": state.total_cost(),
+            "totalSpend": state.total_spend(),
+            "costIsLowerBound": state.cost_is_lower_bound(),
+        });
+        return super::state::print_json(&document);
+    }
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = look.write(&mut text);
+    super::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What there is to say (CLI-14).
+struct Look<'a> {
+    state: &'a HankweaveState,
+    thread: &'a ExecutionThread,
+    typed: Typed,
+    /// A process works in the directory.
+    live: bool,
+    /// What the run does next, by its hank; `None` when that is not found.
+    decision: Option<Decision>,
+    now: Timestamp,
+    /// The codon that has ended, and what follows its end has not.
+    unfinished: Option<CodonId>,
+    /// What the last run told of budgets when it ended.
+    budget: Option<Event>,
+}
+
+impl Look<'_> {
+    fn write(&self, text: &mut String) -> std::fmt::Result {
+        let Self { state, thread, .. } = self;
+        let Some(run) = state.runs.front() else {
+            return writeln!(text, "no run has been recorded yet");
+        };
+        writeln!(
+            text,
+            "run {} {} (since {})",
+            run.run_id,
+            self.standing(run),
+            run.start_time
+        )?;
+        for entry in state.execution_plan.iter() {
+            let id = &entry.codon_id;
+            match thread.codons.iter().find(|known| known.codon.codon_id() == id) {
+                Some(known) => {
+                    let codon = CodonSummary::of(&known.codon);
+                    let line = self.line(&known.codon, &codon);
+                    writeln!(text, "  {:<24} {line}", id.as_str())?;
+                    if let Some(message) = codon.failure.and_then(|failure| failure.message) {
+                        writeln!(text, "    {message}")?;
+                    } else if let Some(exceeded) = codon.budget_exceeded {
+                        writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
+                    }
+                }
+                None => writeln!(text, "  {:<24} planned", id.as_str())?,
+            }
+        }
+        writeln!(
+            text,
+            "  this run {}, all runs {}",
+            run.spend().told(run.cost_is_lower_bound()),
+            state.total_spend().told(state.cost_is_lower_bound())
+        )?;
+        if let Some(Event::BudgetSummary { ceiling, totals, .. }) = &self.budget {
+            let budget = report::budget(ceiling, totals);
+            writeln!(text, "  {budget} (when the last run ended)")?;
+        }
+        if let Some(pending) = &state.pending_rollback {
+            let source = &pending.source;
+            let codon = source
+                .after_codon
+                .as_ref()
+                .map_or("the beginning", |id| id.as_str());
+            let sha = source.checkpoint_sha.short();
+            match pending.restored {
+                true => writeln!(
+                    text,
+                    "went back to checkpoint {sha} of {codon}, and nothing has run since"
+                ),
+                false => writeln!(
+                    text,
+                    "going back to checkpoint {sha} of {codon} was interrupted; the next start finishes it"
+                ),
+            }?;
+        }
+        writeln!(text, "{}", self.outlook(run))?;
+        if let Some((id, ends_at)) = self.limit() {
+            writeln!(
+                text,
+                "{id} has used up a limit of its provider, which ends at {ends_at}; `run` waits for that"
+            )?;
+        }
+        if let Some(id) = &self.unfinished {
+            writeln!(
+                text,
+                "what follows the end of {id} is not done: its results, or its archive"
+            )?;
+        }
+        for (command, purpose) in self.commands() {
+            writeln!(text, "  {command:<48} {purpose}")?;
+        }
+        Ok(())
+    }
+
+    /// The codon whose provider has a limit, and when that ends.
+    fn limit(&self) -> Option<(&CodonId, Timestamp)> {
+        let newest = &self.thread.codons.first()?.codon;
+        Some((newest.codon_id(), newest.failure_reason()?.retry_at?))
+    }
+
+    /// What one can type here, with what it does.
+    fn commands(&self) -> Vec<(String, String)> {
+        let Self {
+            state, thread, typed, ..
+        } = self;
+        let mut commands = Vec::new();
+        let mut offer = |command: String, purpose: &str| commands.push((command, purpose.to_owned()));
+        let Some(run) = state.runs.front() else {
+            return commands;
+        };
+        if self.is_working(run) {
+            offer(typed.command("attach"), "follows it");
+            if let Some(Decision::Start(entry)) = self.decision.as_ref().filter(|_| !thread.has_running_codon)
+            {
+                let starts = format!("starts {}, unless that happens by itself", entry.codon_id);
+                offer(typed.command("next"), &starts);
+            }
+            offer(typed.command("stop"), "stops it; the next run goes on");
+            return commands;
+        }
+        let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
+        if let Some(cut_off) = run.open_codon() {
+            let id = cut_off.codon_id();
+            if cut_off.claude_session_id().is_some() {
+                let goes_on = format!("keeps the files and lets {id} go on in its session");
+                offer(typed.run_with(&[Change::Set("recover", "session")]), &goes_on);
+            }
+            offer(
+                typed.run(),
+                &format!("goes back to the last success and runs {id} again"),
+            );
+            let again = format!("keeps the files and runs {id} again from its beginning");
+            offer(typed.run_with(&[Change::Set("recover", "crash-point")]), &again);
+        } else if let Some(next) = thread.next_codon_id.as_ref().filter(|_| self.is_stopped()) {
+            if thread.own_session().is_some() {
+                let goes_on = format!("keeps the files and lets {next} go on in its session");
+                offer(typed.run_with(&[Change::Set("recover", "session")]), &goes_on);
+            }
+            offer(
+                typed.run(),
+                "goes back to the last success and on from there, unless `onFailure` says otherwise",
+            );
+            let again = format!("keeps the files and runs {next} again from its beginning");
+            offer(typed.run_with(&[Change::Set("recover", "crash-point")]), &again);
+        } else if let Some(next) = &thread.next_codon_id {
+            offer(typed.run_with_more(self.more()), &format!("goes on with {next}"));
+        } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
+            let id = failed.codon_id();
+            offer(
+                typed.run(),
+                "goes back to the last success and on from there, unless `onFailure` says otherwise",
+            );
+            offer(
+                typed.run_with(&[Change::Set("recover", "crash-point")]),
+                &format!("keeps the files and runs {id} again"),
+            );
+            if failed.rig_setup_checkpoint().is_some() {
+                offer(
+                    typed.command(&format!("rollback --codon {id} --at rig-setup")),
+                    &format!("takes the files back to where {id} began"),
+                );
+            }
+        }
+        if newest.is_some() {
+            offer(
+                typed.command("thread"),
+                "lists the checkpoints to which `rollback --to SHA` goes back",
+            );
+        }
+        if self.unfinished.is_some() && thread.next_codon_id.is_none() && !self.is_blocked() {
+            offer(typed.run(), "finishes that");
+        }
+        offer(
+            typed.run_with(&[Change::Flag("new")]),
+            "starts from the first codon; the history stays",
+        );
+        commands
+    }
+
+    /// Whether the newest run goes on: a process that only brings the directory in order has none.
+    fn is_working(&self, run: &RunRecord) -> bool {
+        self.live && run.status == RunStatus::Running
+    }
+
+    /// Whether the newest codon was stopped with its run, so that somebody may choose where it goes on.
+    fn is_stopped(&self) -> bool {
+        self.thread.interruption().is_some_and(|by| !by.is_pause())
+    }
+
+    /// The retry that a live run waits for.
+    fn retry(&self) -> Option<&Retry> {
+        let run = self.state.runs.front().filter(|run| self.is_working(run));
+        match (run, &self.decision) {
+            (Some(_), Some(Decision::Retry(retry))) => Some(retry),
+            _ => None,
+        }
+    }
+
+    /// With how much more a run goes on that paused at a ceiling.
+    fn more(&self) -> Ceiling {
+        let Some(Event::BudgetSummary { ceiling, .. }) = &self.budget else {
+            return Ceiling::default();
+        };
+        let paused = self.state.runs.front().and_then(|run| run.interrupted_by);
+        if paused != Some(InterruptedBy::Ceiling) {
+            return Ceiling::default();
+        }
+        let seconds = ceiling.max_time_seconds;
+        let ceiling = Ceiling {
+            max_dollars: ceiling.max_dollars,
+            max_time: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        };
+        Whole::of(Duration::ZERO, ceiling, self.state).more()
+    }
+
+    /// How the run stands.
+    fn standing(&self, run: &RunRecord) -> String {
+        match (run.status, run.interrupted_by) {
+            (RunStatus::Running, _) if !self.live => "was cut off: its process is gone".to_owned(),
+            (_, Some(by)) if by.is_pause() => "is paused".to_owned(),
+            (_, Some(_)) => "was stopped".to_owned(),
+            (status, None) => format!("is {status}"),
+        }
+    }
+
+    /// A codon in one line.
+    fn line(&self, codon: &CodonExecution, summary: &CodonSummary) -> String {
+        let cut_off = !codon.is_terminal() && !self.live;
+        let standing = match cut_off {
+            true => "cut off",
+            false => standing(summary.status, summary.interrupted_by),
+        };
+        let elapsed = match codon.end_time() {
+            Some(_) => Some(summary.duration),
+            // Nobody knows when the process was gone.
+            None if cut_off => None,
+            None => Some(self.now.since(*codon.start_time())),
+        };
+        codon_line(standing, elapsed, summary.tokens.total(), &summary.told_cost())
+    }
+
+    /// What is next, or what blocks.
+    fn outlook(&self, run: &RunRecord) -> String {
+        let thread = &self.thread;
+        if let Some(open) = run.open_codon() {
+            let id = open.codon_id();
+            return match self.live {
+                true => format!("{id} is running"),
+                false => format!("{id} was cut off; the next run goes on with it or before it"),
+            };
+        }
+        if let Some(words) = self.between(run) {
+            return words;
+        }
+        if let Some(next) = &thread.next_codon_id {
+            return format!("next: {next}");
+        }
+        let newest = thread.codons.first().map(|entry| entry.codon.codon_id().as_str());
+        match newest {
+            Some(newest) if self.is_blocked() => format!("blocked: {newest} failed"),
+            Some(_) if thread.failed => "the plan has ended".to_owned(),
+            Some(_) | None => "nothing is left to do".to_owned(),
+        }
+    }
+
+    /// What a live run does while no codon runs.
+    fn between(&self, run: &RunRecord) -> Option<String> {
+        let decision = self.decision.as_ref().filter(|_| self.is_working(run))?;
+        Some(match decision {
+            Decision::Retry(retry) => {
+                let id = &retry.entry.codon_id;
+                let which = match retry.number {
+                    0 => "is run again".to_owned(),
+                    number => format!("failed and is tried again (retry {number} of {})", retry.most),
+                };
+                let left = report::duration(retry.remaining(self.now));
+                format!("{id} {which} in {left}")
+            }
+            Decision::Start(entry) => format!("no codon runs at the moment; next: {}", entry.codon_id),
+            Decision::Blocked(BlockedBy::FailedCodon(id)) => {
+                format!("{id} failed; the run waits for somebody to say what is to be done")
+            }
+            Decision::Done => "every codon of the plan has ended; the run waits for a command".to_owned(),
+            Decision::Blocked(_) | Decision::Replan(_) | Decision::Wait => return None,
+        })
+    }
+
+    /// Whether a failure keeps the next run from simply going on. A run that completed all the same had ignored it (HANK-44).
+    fn is_blocked(&self) -> bool {
+        let newest = self.thread.codons.first();
+        let completed = newest.is_some_and(|entry| entry.run_status == RunStatus::Completed);
+        self.thread.failed && !(completed && self.state.pending_rollback.is_none())
+    }
+}
+
+/// What the run does next, asked of the hank that ran here last.
+fn decision(execution: &Execution, state: &HankweaveState, thread: &ExecutionThread) -> Option<Decision> {
+    let dir = ExecutionDir::new(execution.execution.clone());
+    let hank = inspect::last_hank(&RealDisk, &dir).ok()??.hank?;
+    Some(decide(state, thread, &hank))
+}
+
+/// The newest codon, when a note says that something of it is still to be done.
+fn unfinished(execution: &Execution, thread: &ExecutionThread) -> Option<CodonId> {
+    let dir = ExecutionDir::new(execution.execution.clone());
+    let newest = thread.codons.first().filter(|_| !thread.has_running_codon)?;
+    inspect::has_unfinished_results(&RealDisk, &dir, newest).then(|| newest.codon.codon_id().clone())
+}

@@ -1,0 +1,104 @@
+//! `hankweave thread`
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use hankweave_core::document::PendingRollback;
+use hankweave_core::id::{CheckpointSha, CodonId, SessionId};
+use hankweave_core::thread::{self, ExecutionThread};
+use hankweave_runtime::CodonSummary;
+use serde::Serialize;
+
+use super::args::{Global, ThreadArgs};
+use super::exit::Failure;
+use super::state;
+use super::status::is_served;
+use crate::report::{codon_line, standing};
+use crate::screen::tell;
+
+pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Failure> {
+    let document = state::read(&args.document)?;
+    let known = match args.no_checkpoint_validation {
+        true => None,
+        false => state::known_checkpoints(&args.document, &document, args.known_checkpoints.as_deref())?,
+    };
+    let thread = thread::build(&document, args.run.as_ref(), known.as_deref());
+    if let Some(run) = args.run.as_ref().filter(|run| document.run(run).is_none()) {
+        let hint = state::history_command(&args.document);
+        tell(format!(
+            "note: no run `{run}` is recorded, so its thread is empty\n  hint: `{hint}` lists the runs\n"
+        ));
+    }
+    let sessions = thread.continuation_sessions(&document.execution_plan);
+    if global.json() {
+        return state::print_json(&Report {
+            thread: &thread,
+            sessions,
+        });
+    }
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let pending = document.pending_rollback.as_ref().filter(|_| args.run.is_none());
+    // A lonely file tells nothing about processes.
+    let live = args.document.state.is_some() || is_served(&args.document.execution.execution);
+    let _ = write(&mut text, pending, &thread, live);
+    super::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `--format json` prints (CLI-8).
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    thread: &'a ExecutionThread,
+    sessions: BTreeMap<&'a CodonId, Option<&'a SessionId>>,
+}
+
+fn write(
+    text: &mut String,
+    pending: Option<&PendingRollback>,
+    thread: &ExecutionThread,
+    live: bool,
+) -> std::fmt::Result {
+    if let Some(pending) = pending {
+        let sha = pending.source.checkpoint_sha.short();
+        writeln!(
+            text,
+            "went back to checkpoint {sha}; the next run goes on from there"
+        )?;
+    }
+    let (codons, runs) = (thread.codons.len(), thread.total_runs);
+    writeln!(text, "{codons} codons of {runs} runs, newest first")?;
+    let mut run = None;
+    for entry in &thread.codons {
+        if run != Some(&entry.run_id) {
+            writeln!(text, "run {} {}", entry.run_id, entry.run_status)?;
+            run = Some(&entry.run_id);
+        }
+        let codon = CodonSummary::of(&entry.codon);
+        let line = codon_line(
+            standing(codon.status, codon.interrupted_by),
+            Some(codon.duration),
+            codon.tokens.total(),
+            &codon.told_cost(),
+        );
+        write!(text, "  {:<24} {line}", codon.codon_id.as_str())?;
+        for checkpoint in &entry.validated_checkpoints {
+            write!(
+                text,
+                "  {} {}",
+                checkpoint.checkpoint_type,
+                CheckpointSha::short(&checkpoint.sha)
+            )?;
+        }
+        writeln!(text)?;
+    }
+    match (&thread.next_codon_id, thread.failed, thread.has_running_codon) {
+        (Some(next), ..) => writeln!(text, "next: {next}"),
+        (None, true, _) => writeln!(text, "nothing is next: the newest codon failed"),
+        (None, false, true) if live => writeln!(text, "nothing is next: a codon is running"),
+        (None, false, true) => writeln!(text, "nothing is next: a codon was cut off, its process is gone"),
+        (None, false, false) => writeln!(text, "nothing is next"),
+    }
+}

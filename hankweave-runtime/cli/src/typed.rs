@@ -1,0 +1,467 @@
+//! What a person can type: the arguments of a run as a value that prints itself as commands for a shell. Every hint that names a command
+//! gets it here, so that it can be pasted and does what it says (CLI-4).
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use hankweave_core::budget::Ceiling;
+use hankweave_runtime::inspect;
+use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
+use hankweave_runtime::world::environment::Environment;
+use hankweave_runtime::{GivenOption, Invocation};
+
+use super::args::counts_for_validate;
+use crate::screen::one_line;
+
+/// The variable that names an execution directory where no `-e` does.
+const EXECUTION_VARIABLE: &str = "HANKWEAVE_EXECUTION";
+
+/// The file with settings, which is read where one types.
+const SETTINGS_FILE: &str = "hankweave.json";
+
+/// Stands for a hank that nobody has noted the place of.
+const UNKNOWN: &str = "HANK";
+
+/// Commands about a run and its execution directory.
+#[derive(Debug, Clone)]
+pub(super) struct Typed {
+    /// Where the commands will be pasted.
+    here: PathBuf,
+    /// Whether a command without `-e` means another directory than this one.
+    is_elsewhere: bool,
+    execution: PathBuf,
+    run: Invocation,
+}
+
+/// How a command differs from the one of the run.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Change<'a> {
+    /// A flag is added.
+    Flag(&'a str),
+    /// An option has this value.
+    Set(&'a str, &'a str),
+    /// A flag or an option is left out.
+    Without(&'a str),
+    /// It works in a new directory that is thrown away.
+    ThrownAway,
+}
+
+impl Typed {
+    /// The commands of a run that was asked for like this.
+    pub(super) fn by(run: &Invocation) -> Self {
+        let execution = match &run.execution {
+            Some(execution) => execution.clone(),
+            None => folder_of(&run.hank),
+        };
+        Self::new(run.folder.clone(), execution, run.clone())
+    }
+
+    /// The commands about an execution directory: those of the run that was there last, as far as it is remembered.
+    pub(super) fn about(execution: &Path) -> Self {
+        let here = RealDisk.real_path(Path::new(".")).unwrap_or_default();
+        let run = remembered(&here, execution);
+        Self::new(here, execution.to_owned(), run)
+    }
+
+    fn new(here: PathBuf, execution: PathBuf, run: Invocation) -> Self {
+        let is_elsewhere = Environment::of_process().get(EXECUTION_VARIABLE).is_some();
+        Self {
+            here,
+            is_elsewhere,
+            execution,
+            run,
+        }
+    }
+
+    /// `hankweave ARGUMENTS`, with `-e DIR` where the directory is not the one that is meant without.
+    pub(super) fn command(&self, arguments: &str) -> String {
+        let is_here = matches!(self.execution.to_str(), Some("." | "./" | ""));
+        match is_here && !self.is_elsewhere {
+            true => format!("hankweave {arguments}"),
+            false => format!("hankweave {arguments} -e {}", path_word(&self.execution)),
+        }
+    }
+
+    /// The command that goes on with what the run had: hank, directory, data, output, limits.
+    pub(super) fn run(&self) -> String {
+        self.run_with(&[])
+    }
+
+    /// The same with changes.
+    pub(super) fn run_with(&self, changes: &[Change<'_>]) -> String {
+        self.whole("run", changes, |_| true)
+    }
+
+    /// The command that checks the hank as the run would start with it.
+    pub(super) fn validate(&self) -> String {
+        self.whole("validate", &[], counts_for_validate)
+    }
+
+    /// A command about the hank, with what the run had as far as the command takes it.
+    fn whole(&self, subcommand: &str, changes: &[Change<'_>], takes: fn(&str) -> bool) -> String {
+        let run = &self.run;
+        // Settings of a file count where it is, so that is where the command has to be typed.
+        let has_settings = |folder: &Path| RealDisk.metadata_followed(&folder.join(SETTINGS_FILE)).is_ok();
+        let moves = run.folder != self.here && (has_settings(&run.folder) || has_settings(&self.here));
+        let place = |path: &Path| match moves {
+            true => path.to_owned(),
+            false => self.seen(path),
+        };
+        let mut words = vec!["hankweave".to_owned(), subcommand.to_owned()];
+        let hank = place(&run.hank);
+        if !matches!(hank.to_str(), Some("." | "./" | "")) {
+            words.push(path_word(&hank));
+        }
+        let thrown_away = changes.iter().any(|change| matches!(change, Change::ThrownAway));
+        let said = run.execution.clone();
+        let said = said.or_else(|| self.is_elsewhere.then(|| folder_of(&run.hank)));
+        match said {
+            _ if thrown_away => words.push("-e \"$(mktemp -d)\"".to_owned()),
+            Some(execution) => words.push(format!("-e {}", path_word(&place(&execution)))),
+            None => {}
+        }
+        let changed = |option: &&GivenOption| {
+            let is_it = |change: &Change<'_>| match change {
+                Change::Flag(name) | Change::Set(name, _) | Change::Without(name) => option.name == *name,
+                Change::ThrownAway => false,
+            };
+            takes(&option.name) && !changes.iter().any(is_it)
+        };
+        let kept = run.options.iter().filter(changed);
+        words.extend(kept.map(|option| match &option.value {
+            None => format!("--{}", option.name),
+            Some(value) if option.is_path => {
+                format!("--{} {}", option.name, path_word(&place(Path::new(value))))
+            }
+            Some(value) => valued(&option.name, value),
+        }));
+        words.extend(changes.iter().filter_map(|change| match change {
+            Change::Flag(name) => Some(format!("--{name}")),
+            Change::Set(name, value) => Some(valued(name, value)),
+            Change::Without(_) | Change::ThrownAway => None,
+        }));
+        let command = words.join(" ");
+        match moves {
+            true => format!("(cd {} && {command})", path_word(&run.folder)),
+            false => command,
+        }
+    }
+
+    /// The command that goes on with a higher ceiling, as far as `more` says one.
+    pub(super) fn run_with_more(&self, more: Ceiling) -> String {
+        let dollars = more
+            .max_dollars
+            .map(|dollars| format!("{:.2}", dollars.as_dollars()));
+        let time = more.max_time.map(|time| time.as_secs().to_string());
+        let dollars = dollars.as_deref().map(|dollars| Change::Set("max-cost", dollars));
+        let time = time.as_deref().map(|time| Change::Set("max-time", time));
+        let changes: Vec<Change<'_>> = dollars.into_iter().chain(time).collect();
+        self.run_with(&changes)
+    }
+
+    /// A path of the run as it is typed here.
+    fn seen(&self, path: &Path) -> PathBuf {
+        match self.run.folder == self.here {
+            true => path.to_owned(),
+            false => seen_from(&self.here, &self.run.folder.join(path)),
+        }
+    }
+
+    /// The command that plays the hank through without its agents, and touches nothing of what the run has.
+    pub(super) fn dry_run(&self) -> String {
+        self.run_with(&[
+            Change::ThrownAway,
+            Change::Without("output"),
+            Change::Without("overwrite-output"),
+            Change::Without("no-autostart"),
+            Change::Without("port"),
+            Change::Set("agent", "scripted"),
+        ])
+    }
+
+    /// The execution directory.
+    pub(super) fn execution(&self) -> &Path {
+        &self.execution
+    }
+
+    /// Whether the hank is where the command says.
+    pub(super) fn knows_the_hank(&self) -> bool {
+        self.run.hank.as_os_str() != UNKNOWN
+    }
+
+    /// What to type instead of a command that a live run refuses, for reasons about which the run does not know what one can type.
+    pub(super) fn instead_of(&self, code: &str) -> Option<String> {
+        match code {
+            "UNKNOWN_CODON" => Some(format!(
+                "`{}` lists the codons of the plan",
+                self.command("status")
+            )),
+            "ROLLBACK_FAILED" => Some(format!("`{}` lists the checkpoints", self.command("checkpoints"))),
+            "STOPPING" | "RUN_ENDED" => Some(format!("`{}` goes on", self.run())),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of the run that was last in a directory, so that a command typed here goes on with it.
+fn remembered(here: &Path, execution: &Path) -> Invocation {
+    let is_file = |path: &Path| {
+        let found = RealDisk.metadata_followed(path);
+        found.is_ok_and(|found| found.kind == FileKind::File)
+    };
+    let real = |path: &Path| RealDisk.real_path(path).ok();
+    let at_home = |folder: &Path| real(folder).is_some() && real(folder) == real(execution);
+    let (invocation, hank) = inspect::last_invocation(&RealDisk, execution).unwrap_or_default();
+    if let Some(mut run) = invocation.filter(|run| real(&run.folder.join(&run.hank)).is_some()) {
+        let worked_in = run
+            .execution
+            .clone()
+            .unwrap_or_else(|| folder_in(&run.folder, &run.hank));
+        if !at_home(&run.folder.join(worked_in)) {
+            run.execution = Some(match run.folder == here {
+                true => execution.to_owned(),
+                false => here.join(execution),
+            });
+        }
+        return run;
+    }
+    let hank = match hank.filter(|hank| is_file(hank)) {
+        Some(hank) if hank.file_name() == Some(OsStr::new("hank.json")) => folder_of(&hank),
+        Some(hank) => hank,
+        None if is_file(&execution.join("hank.json")) => execution.to_owned(),
+        // It ran here before anything was remembered: nobody knows where its hank is.
+        None => PathBuf::from(UNKNOWN),
+    };
+    let is_home = at_home(&folder_in(here, &hank));
+    Invocation {
+        folder: here.to_owned(),
+        hank: match is_home {
+            true => execution.to_owned(),
+            false => hank,
+        },
+        execution: (!is_home).then(|| execution.to_owned()),
+        options: Vec::new(),
+    }
+}
+
+/// The folder of a hank: itself, or the one that holds the file.
+fn folder_of(hank: &Path) -> PathBuf {
+    folder_in(Path::new(""), hank)
+}
+
+fn folder_in(base: &Path, hank: &Path) -> PathBuf {
+    let found = RealDisk.metadata_followed(&base.join(hank));
+    match found.is_ok_and(|found| found.kind == FileKind::File) {
+        true => hank
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."))
+            .to_owned(),
+        false => hank.to_owned(),
+    }
+}
+
+/// An absolute path, shorter where it leads to something beneath `here`.
+fn seen_from(here: &Path, path: &Path) -> PathBuf {
+    // Without `.`, and with `..` as it is: what it leads to depends on links.
+    let path: PathBuf = path.components().collect();
+    match path.strip_prefix(here) {
+        Ok(beneath) if beneath.as_os_str().is_empty() => PathBuf::from("."),
+        Ok(beneath) => beneath.to_owned(),
+        Err(_) => path,
+    }
+}
+
+/// A command about the hank in a folder, which is not named where it is the one that is meant without.
+pub(super) fn in_folder(subcommand: &str, folder: &Path) -> String {
+    match folder.to_str() {
+        Some("." | "./" | "") => format!("hankweave {subcommand}"),
+        _ => format!("hankweave {subcommand} {}", path_word(folder)),
+    }
+}
+
+/// A command about a state document that lies alone.
+pub(super) fn about_file(subcommand: &str, state: &Path) -> String {
+    format!("hankweave {subcommand} --state {}", path_word(state))
+}
+
+/// A path as one word of a shell, which is taken for no option.
+pub(super) fn path_word(path: &Path) -> String {
+    match path.as_os_str().as_bytes().first() {
+        Some(b'-') => word(Path::new(".").join(path).as_os_str()),
+        _ => word(path.as_os_str()),
+    }
+}
+
+fn valued(name: &str, value: &str) -> String {
+    let value_word = word(OsStr::new(value));
+    match value.starts_with('-') {
+        true => format!("--{name}={value_word}"),
+        false => format!("--{name} {value_word}"),
+    }
+}
+
+/// A text as one word of a shell. What a terminal would not show as it is stands there as numbers, which the shell turns back.
+fn word(text: &OsStr) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+@%,:=".contains(character);
+    match text.to_str() {
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
+        Some(text) if one_line(text) == text => {
+            format!("'{}'", text.replace('\'', r"'\''"))
+        }
+        _ => {
+            let byte = |byte: &u8| match byte {
+                b'/' | b'.' | b'_' | b'a'..=b'z' | b'A'..=b'Z' => char::from(*byte).to_string(),
+                _ => format!("\\{byte:03o}"),
+            };
+            let text: String = text.as_bytes().iter().map(byte).collect();
+            format!("\"$(printf '{text}')\"")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    use std::process::Command;
+
+    use super::*;
+
+    /// What a shell makes of a word.
+    fn read_by_a_shell(word: &str) -> Vec<u8> {
+        let line = format!("printf %s {word}");
+        let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        output.stdout
+    }
+
+    #[test]
+    fn a_shell_reads_every_path_as_it_is() {
+        for path in [
+            "plain/path-1.json",
+            "it's mine",
+            "$HOME `id` \"quoted\" \\ *",
+            "two\nlines\tand \u{1b}[2J",
+            "right \u{202e} to left",
+            "naïve",
+            "",
+        ] {
+            let word = path_word(Path::new(path));
+            assert!(!word.contains(['\n', '\t', '\u{1b}']), "{word}");
+            assert_eq!(read_by_a_shell(&word), path.as_bytes(), "{word}");
+        }
+        let no_text = OsString::from_vec(b"caf\xe9 5%1".to_vec());
+        assert_eq!(
+            read_by_a_shell(&path_word(Path::new(&no_text))),
+            b"caf\xe9 5%1",
+            "{no_text:?}"
+        );
+        assert_eq!(path_word(Path::new("-x")), "./-x");
+        assert_eq!(valued("model", "-x y"), "--model='-x y'");
+    }
+
+    fn option(name: &str, value: &str, is_path: bool) -> GivenOption {
+        GivenOption {
+            name: name.to_owned(),
+            value: Some(value.to_owned()),
+            is_path,
+        }
+    }
+
+    /// A run of `hank` beneath a folder, and where it was typed.
+    fn run_in(folder: &Path, execution: Option<&str>) -> Invocation {
+        let flag = GivenOption {
+            name: "no-autostart".to_owned(),
+            ..GivenOption::default()
+        };
+        Invocation {
+            folder: folder.to_owned(),
+            hank: "hank".into(),
+            execution: execution.map(PathBuf::from),
+            options: vec![
+                option("data", "my data", true),
+                option("max-cost", "2.50", false),
+                flag,
+            ],
+        }
+    }
+
+    fn typed(here: &Path, run: Invocation) -> Typed {
+        Typed {
+            here: here.to_owned(),
+            is_elsewhere: false,
+            execution: "work".into(),
+            run,
+        }
+    }
+
+    #[test]
+    fn a_command_has_what_the_run_had_and_what_is_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let typed = typed(folder.path(), run_in(folder.path(), Some("work")));
+        let begin = "hankweave run hank -e work --data 'my data'";
+        assert_eq!(typed.run(), format!("{begin} --max-cost 2.50 --no-autostart"));
+        let changes = [
+            Change::Set("max-cost", "10"),
+            Change::Without("no-autostart"),
+            Change::Flag("new"),
+        ];
+        assert_eq!(typed.run_with(&changes), format!("{begin} --max-cost 10 --new"));
+        assert_eq!(
+            typed.dry_run(),
+            "hankweave run hank -e \"$(mktemp -d)\" --data 'my data' --max-cost 2.50 --agent scripted"
+        );
+        assert_eq!(
+            typed.validate(),
+            "hankweave validate hank -e work --data 'my data' --max-cost 2.50 --no-autostart"
+        );
+        assert_eq!(typed.command("thread"), "hankweave thread -e work");
+    }
+
+    #[test]
+    fn paths_are_as_short_as_they_can_be_from_where_one_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(folder.join("hank")).unwrap();
+        let from = |here: &Path| typed(here, run_in(&folder, None)).run();
+        let end = "--max-cost 2.50 --no-autostart";
+        let data = path_word(&folder.join("my data"));
+        assert_eq!(
+            from(&folder.join("hank")),
+            format!("hankweave run --data {data} {end}")
+        );
+        let hank = path_word(&folder.join("hank"));
+        assert_eq!(
+            from(Path::new("/")),
+            format!(
+                "hankweave run {} --data {} {end}",
+                &hank[1..],
+                data.replacen('/', "", 1)
+            )
+        );
+        // Settings count where they are, so the command goes there.
+        std::fs::write(folder.join(SETTINGS_FILE), "{}").unwrap();
+        let place = path_word(&folder);
+        assert_eq!(
+            from(Path::new("/")),
+            format!("(cd {place} && hankweave run hank --data 'my data' {end})")
+        );
+        assert_eq!(
+            from(&folder),
+            format!("hankweave run hank --data 'my data' {end}")
+        );
+    }
+
+    #[test]
+    fn without_a_record_the_hank_is_in_the_directory_or_unknown() {
+        let folder = tempfile::tempdir().unwrap();
+        let about = Typed::about(folder.path());
+        assert!(!about.knows_the_hank());
+        std::fs::write(folder.path().join("hank.json"), "{}").unwrap();
+        let about = Typed::about(folder.path());
+        assert!(about.knows_the_hank());
+        assert_eq!(about.run(), format!("hankweave run {}", path_word(folder.path())));
+    }
+}

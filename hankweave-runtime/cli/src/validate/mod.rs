@@ -1,0 +1,171 @@
+//! `hankweave validate`
+
+mod budgets;
+mod tree;
+mod view;
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use hankweave_core::hank::{Hank, Level, Problem, copy_targets, unsupported};
+use hankweave_runtime::RunOptions;
+use hankweave_runtime::data::Data;
+use hankweave_runtime::driver::{DriverSet, ProcessHost};
+use hankweave_runtime::hank_files::{self, LoadedHank, missing_requirements};
+use hankweave_runtime::preflight::{missing_agents, planned, refused};
+use hankweave_runtime::world::disk::{Disk, RealDisk};
+use hankweave_runtime::world::environment::Environment;
+use serde_json::{Value, json};
+
+use self::view::CodonView;
+use super::args::{Global, ValidateArgs};
+use super::exit::Failure;
+use super::{config, prices};
+use crate::report::counted;
+use crate::screen::tell;
+
+/// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
+pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
+    let mut loaded = hank_files::load(&args.hank).map_err(|error| super::run::hank_failure(&error))?;
+    plan(&mut loaded, args)?;
+    let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
+    if let Some(hank) = &loaded.hank {
+        loaded.problems.extend(replaced(hank, &work));
+        let data = args.data.as_deref();
+        loaded
+            .problems
+            .extend(data.and_then(|data| unusable(hank, data, &work)));
+    }
+    let missing = loaded.hank.as_ref().map(missing);
+    loaded.problems.extend(missing.into_iter().flatten());
+    let later = loaded.hank.as_ref().map(unsupported).unwrap_or_default();
+    let valid = !loaded.problems.has_errors() && later.is_empty();
+    if global.json() {
+        super::state::print_json(&as_json(&loaded, &later))?;
+    } else {
+        super::print(as_text(&loaded, &later))?;
+    }
+    Ok(if valid {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+/// Lays the settings over the hank as a run does, and adds what that run would refuse, or would better be told of.
+fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(), Failure> {
+    let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
+    let options = RunOptions {
+        agent: args.agent.clone(),
+        ceiling: configuration.ceiling(),
+        prices: prices::known(&configuration)?,
+        ..RunOptions::default()
+    };
+    for warning in &configuration.warnings {
+        tell(format!("{warning}\n"));
+    }
+    let Some(hank) = &mut loaded.hank else {
+        return Ok(());
+    };
+    let world = config::world(&configuration);
+    let drivers = DriverSet::built_in(&ProcessHost::new(&world));
+    configuration.write_into(hank);
+    *hank = planned(hank, &options);
+    loaded.problems.extend(refused(hank, &options, &drivers));
+    loaded.problems.extend(missing_agents(hank, &drivers));
+    Ok(())
+}
+
+/// What a run that works there would replace (HANK-13).
+fn replaced(hank: &Hank, work: &Path) -> Vec<Problem> {
+    let existing = copy_targets(hank).filter(|(_, to)| RealDisk.metadata(&work.join(to)).is_ok());
+    existing
+        .map(|(place, to)| {
+            let message = format!(
+                "`{to}` exists in `{}`; a run that works there replaces it",
+                work.display()
+            );
+            Problem::warning(&hank.places, place, message)
+        })
+        .collect()
+}
+
+/// Why agents that work there could not be given the data.
+fn unusable(hank: &Hank, data: &Path, work: &Path) -> Option<Problem> {
+    let error = Data::find(&RealDisk, data, work).err()?;
+    let message = format!("--data: {}", hankweave_runtime::error::chain(&error));
+    Some(Problem::error(&hank.places, "", message))
+}
+
+/// What a run here would refuse to start without; the hank itself may be sound (HANK-4).
+fn missing(hank: &Hank) -> Vec<Problem> {
+    let missing = missing_requirements(hank, &Environment::of_process(), &RealDisk);
+    missing
+        .into_iter()
+        .map(|missing| {
+            let message = format!("{} is missing here, and a run would not start", missing.what);
+            Problem::warning(&hank.places, missing.place, message)
+        })
+        .collect()
+}
+
+fn as_json(loaded: &LoadedHank, later: &[Problem]) -> Value {
+    let list = |level: Level| -> Vec<Value> {
+        loaded
+            .problems
+            .iter()
+            .filter(|problem| problem.level == level)
+            .map(problem_json)
+            .collect()
+    };
+    json!({
+        "file": loaded.file,
+        "valid": !loaded.problems.has_errors() && later.is_empty(),
+        "errors": list(Level::Error),
+        "warnings": list(Level::Warning),
+        "notSupportedYet": later.iter().map(problem_json).collect::<Vec<_>>(),
+        "budget": loaded.hank.as_ref().and_then(budgets::of_hank),
+        "loops": loaded.hank.iter().flat_map(budgets::loops).collect::<Vec<_>>(),
+        "codons": loaded.hank.iter().flat_map(|hank| CodonView::all(loaded, hank)).collect::<Vec<_>>(),
+    })
+}
+
+fn problem_json(problem: &Problem) -> Value {
+    json!({
+        "path": problem.path,
+        "line": problem.position.map(|position| position.line),
+        "column": problem.position.map(|position| position.column),
+        "message": problem.message,
+        "hint": problem.hint,
+    })
+}
+
+fn as_text(loaded: &LoadedHank, later: &[Problem]) -> String {
+    let file = loaded.file.display().to_string();
+    let mut text = String::new();
+    if let Some(hank) = &loaded.hank {
+        // Writing to a String cannot fail.
+        let _ = tree::write(&mut text, hank, &CodonView::all(loaded, hank));
+    }
+    if !loaded.problems.is_empty() {
+        let _ = writeln!(text, "{}", loaded.problems.display_in(&file));
+    }
+    for problem in later {
+        let _ = writeln!(text, "{}", problem.display_in(&file));
+    }
+    let _ = writeln!(text, "{file}: {}", verdict(loaded, later));
+    text
+}
+
+fn verdict(loaded: &LoadedHank, later: &[Problem]) -> String {
+    let (errors, warnings) = (loaded.problems.errors(), loaded.problems.warnings());
+    match (errors, later.len()) {
+        (0, 0) => format!("valid ({})", counted(warnings, "warning")),
+        (0, later) => {
+            let (later, warnings) = (counted(later, "thing"), counted(warnings, "warning"));
+            format!("well written, but `run` cannot do {later} yet ({warnings})")
+        }
+        (1.., _) => loaded.problems.summary(),
+    }
+}

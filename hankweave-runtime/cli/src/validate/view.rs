@@ -1,0 +1,123 @@
+//! What a person wants to know of a codon before letting it run.
+
+use hankweave_core::hank::{
+    AgentChoice, CodonBudget, CodonConfig, ContinuationMode, Hank, HankItem, OnFailure, RigAction,
+    RigCommand, redirecting_variables,
+};
+use hankweave_core::id::{CodonId, LoopId};
+use hankweave_runtime::hank_files::LoadedHank;
+use hankweave_runtime::world::disk::RealDisk;
+use serde::Serialize;
+
+/// One codon, as `validate` shows it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CodonView<'a> {
+    pub(super) codon_id: &'a CodonId,
+    pub(super) name: &'a str,
+    /// The loop it belongs to.
+    pub(super) loop_id: Option<&'a LoopId>,
+    pub(super) agent: &'a str,
+    pub(super) model: Option<&'a str>,
+    /// The prompt with all its files; absent when it cannot be read.
+    pub(super) prompt_bytes: Option<usize>,
+    /// Whose conversation it takes up; empty when it begins one of its own.
+    pub(super) continues: Vec<&'a CodonId>,
+    pub(super) checkpointed_files: &'a [String],
+    pub(super) on_failure: OnFailure,
+    /// What it may use, each time it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) budget: Option<&'a CodonBudget>,
+    /// Variables it sets that redirect programs or traffic (S8).
+    pub(super) redirects: Vec<&'a str>,
+    /// What the rig copies.
+    pub(super) copies: Vec<String>,
+    /// Every program and shell command that a run would start for it, in order.
+    pub(super) spawns: Vec<String>,
+}
+
+impl<'a> CodonView<'a> {
+    /// All codons in the order in which they are written.
+    pub(super) fn all(loaded: &'a LoadedHank, hank: &'a Hank) -> Vec<Self> {
+        let mut views = Vec::new();
+        let mut before = None;
+        for item in &hank.items {
+            let loop_id = match item {
+                HankItem::Codon(_) => None,
+                HankItem::Loop(found) => Some(&found.id),
+            };
+            for (index, codon) in item.codons().iter().enumerate() {
+                // The first codon of a loop continues what stands before the loop, and later the iteration before.
+                let last = item.codons().last().filter(|_| index == 0 && loop_id.is_some());
+                let continues = [before, last.map(|codon| &codon.id)];
+                views.push(Self::of(
+                    loaded,
+                    codon,
+                    loop_id,
+                    continues.into_iter().flatten().collect(),
+                ));
+                before = Some(&codon.id);
+            }
+        }
+        views
+    }
+
+    fn of(
+        loaded: &LoadedHank,
+        codon: &'a CodonConfig,
+        loop_id: Option<&'a LoopId>,
+        before: Vec<&'a CodonId>,
+    ) -> Self {
+        Self {
+            codon_id: &codon.id,
+            name: &codon.name,
+            loop_id,
+            agent: codon.agent_name(),
+            model: codon.model.as_deref(),
+            prompt_bytes: loaded
+                .prompt_text(&RealDisk, codon)
+                .ok()
+                .map(|prompt| prompt.text.len()),
+            continues: match codon.continuation_mode {
+                ContinuationMode::Fresh => Vec::new(),
+                ContinuationMode::ContinuePrevious => before,
+            },
+            checkpointed_files: &codon.checkpointed_files,
+            on_failure: codon.failure_policy(),
+            budget: codon.budget.as_ref(),
+            redirects: redirecting_variables(codon),
+            copies: copies(codon),
+            spawns: spawns(codon),
+        }
+    }
+}
+
+fn copies(codon: &CodonConfig) -> Vec<String> {
+    let copies = codon.rig_setup.iter().filter_map(|item| match &item.action {
+        RigAction::Copy { copy, .. } => Some(format!("{} to {}", copy.from, copy.to)),
+        RigAction::Command { .. } => None,
+    });
+    copies.collect()
+}
+
+fn spawns(codon: &CodonConfig) -> Vec<String> {
+    let shell = |command: &RigCommand| format!("sh -c {:?}", command.run);
+    let rig = codon.rig_setup.iter().filter_map(|item| match &item.action {
+        RigAction::Copy { .. } => None,
+        RigAction::Command { command } => Some(shell(command)),
+    });
+    let agent = match &codon.agent {
+        Some(AgentChoice::Command(agent)) => agent.command.join(" "),
+        Some(AgentChoice::Script { script }) => format!("hankweave, playing {script}"),
+        Some(AgentChoice::Named(_)) | None => match codon.agent_name() {
+            "scripted" => "hankweave, playing its own script".to_owned(),
+            name => name.to_owned(),
+        },
+    };
+    let output = codon
+        .output_files
+        .iter()
+        .flat_map(|item| &item.before_copy)
+        .map(shell);
+    rig.chain([agent]).chain(output).collect()
+}

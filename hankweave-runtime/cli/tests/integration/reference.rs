@@ -1,0 +1,127 @@
+//! Every example of `docs/hank.md`: it is valid without a warning about itself, and those that need no real agent run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hankweave_testing::TestProject;
+use serde_json::Value;
+
+use crate::support::project;
+
+/// A block of the page, and what the comment before it says.
+struct Block {
+    kind: String,
+    text: String,
+}
+
+fn blocks() -> Vec<Block> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hank.md");
+    let page = std::fs::read_to_string(path).expect("the page is there");
+    let fences = page.matches("```").count() / 2;
+    let mut blocks = Vec::new();
+    for part in page.split("\n<!-- ").skip(1) {
+        let (kind, rest) = part.split_once(" -->\n").expect("a comment ends its line");
+        let Some(block) = rest.strip_prefix("```") else {
+            continue;
+        };
+        let (_, block) = block.split_once('\n').expect("a fence ends its line");
+        let (text, _) = block.split_once("```").expect("a block ends");
+        blocks.push(Block {
+            kind: kind.to_owned(),
+            text: text.to_owned(),
+        });
+    }
+    assert_eq!(
+        blocks.len(),
+        fences,
+        "every block of the page has a comment that says what it is"
+    );
+    blocks
+}
+
+/// A project with the files that the page shows; what only a real workspace has is there as well.
+fn stage(files: &BTreeMap<String, String>) -> TestProject {
+    let project = project();
+    for (path, text) in files {
+        project.write(&format!("hank/{path}"), text);
+    }
+    let agent = files.get("agent.sh").expect("the page shows one");
+    project.write("work/agent.sh", agent);
+    project
+}
+
+fn validate(project: &TestProject, text: &str) {
+    project.write("hank/hank.json", text);
+    let validated = project.run(["validate", "hank", "--agent", "scripted", "--json"]);
+    let document = validated.expect_code(0).json_document();
+    assert_eq!(document["valid"], true, "{validated}\n{text}");
+    let as_it_is = project.run(["validate", "hank", "--json"]);
+    let document = as_it_is.expect_code(0).json_document();
+    let warnings = document["warnings"].as_array().expect("a list");
+    for warning in warnings {
+        let message = warning["message"].as_str().expect("a text");
+        // This machine may lack the program.
+        assert!(message.contains("`claude` was not found"), "{message}\n{text}");
+    }
+}
+
+fn run(project: &TestProject, kind: &str) {
+    let (how, leaves) = kind.split_once(", leaves ").unwrap_or((kind, ""));
+    let mut arguments = vec!["run", "hank", "--headless", "-e", "work"];
+    match how {
+        "example: run" => arguments.extend(["--agent", "scripted"]),
+        "example: run with --output" => arguments.extend(["--agent", "scripted", "--output", "results"]),
+        "example: run as it is" => {}
+        _ => panic!("{how}"),
+    }
+    project.run(arguments).expect_code(0);
+    for file in leaves.split(" and ").filter(|file| !file.is_empty()) {
+        let found = [
+            project.directory().join("work").join(file),
+            project.directory().join(file),
+        ];
+        assert!(found.iter().any(|path| path.is_file()), "{kind} leaves no {file}");
+    }
+}
+
+#[test]
+fn every_example_of_the_page_is_valid_and_runs() {
+    let mut files = BTreeMap::new();
+    let mut examples = 0;
+    for Block { kind, text } in blocks() {
+        if let Some(path) = kind.strip_prefix("file: ") {
+            files.insert(path.to_owned(), text);
+            continue;
+        }
+        examples += 1;
+        // Files of later examples are not needed, and one that is shown is there.
+        let files = match files.contains_key("agent.sh") {
+            true => files.clone(),
+            false => files
+                .clone()
+                .into_iter()
+                .chain([("agent.sh".to_owned(), String::new())])
+                .collect(),
+        };
+        let project = stage(&files);
+        match kind.as_str() {
+            "example: validate" => validate(&project, &text),
+            "example: config" => {
+                project.write("hankweave.json", &text);
+                let settings = project.run(["config", "--json"]).expect_code(0).json_document();
+                assert_eq!(settings["warnings"], Value::Array(Vec::new()), "{text}");
+            }
+            "example: prices" => {
+                project.write("mine.json", &text);
+                project
+                    .run(["prices", "house-model", "--prices", "mine.json"])
+                    .expect_code(0);
+            }
+            kind => {
+                validate(&project, &text);
+                run(&project, kind);
+            }
+        }
+    }
+    assert!(examples > 12, "{examples} examples");
+}

@@ -1,0 +1,88 @@
+//! An execution directory without a run.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hankweave_core::document::{CheckpointTable, HankweaveState};
+
+use crate::instance_lock::InstanceLock;
+use crate::options::RunOptions;
+use crate::paths::ExecutionDir;
+use crate::recovery::{self, OpenError, Possession};
+use crate::runner::{self, Rollback, RollbackError, RollbackTarget};
+use crate::state_manager::PersistenceError;
+use crate::world::World;
+
+/// An execution directory in our possession, for a program that brings no hank: it can look at the files and take them back, and runs nothing.
+#[derive(Debug)]
+pub struct OpenDirectory {
+    possession: Possession,
+    lock: InstanceLock,
+}
+
+impl OpenDirectory {
+    /// Takes `dir` into possession and brings its records in order, as [`Builder::open`](crate::Builder::open) does.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`OpenError`].
+    pub async fn open(world: World, dir: &Path, options: &RunOptions) -> Result<Self, OpenError> {
+        let (possession, lock) = recovery::possess_without_hank(world, dir, options).await?;
+        Ok(Self { possession, lock })
+    }
+
+    /// Where things lie.
+    #[must_use]
+    pub fn directory(&self) -> &ExecutionDir {
+        &self.possession.dir
+    }
+
+    /// What a person should know about how the directory was found.
+    #[must_use]
+    pub fn notices(&self) -> &[String] {
+        &self.possession.notices
+    }
+
+    /// The state as far as it is durable.
+    #[must_use]
+    pub fn state(&self) -> Arc<HankweaveState> {
+        self.possession.manager.snapshot()
+    }
+
+    /// The recorded checkpoints that can be restored.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RollbackError`] when they cannot be read.
+    pub async fn known_checkpoints(&self) -> Result<CheckpointTable, RollbackError> {
+        runner::known_checkpoints(&self.possession).await
+    }
+
+    /// Finds the way back to `target`; see [`Hankweave::look_back`](crate::Hankweave::look_back).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RollbackError`] when there is no such way.
+    pub async fn look_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
+        runner::look(&self.possession, target).await
+    }
+
+    /// Goes back to `target`; see [`Hankweave::go_back`](crate::Hankweave::go_back).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RollbackError`]; it says whether files were changed.
+    pub async fn go_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
+        runner::go_back(&self.possession, target).await
+    }
+
+    /// Gives the directory back.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`PersistenceError`] when the last save failed.
+    pub async fn close(self) -> Result<(), Arc<PersistenceError>> {
+        let lock = Arc::new(self.lock);
+        self.possession.release(lock, std::future::ready(())).await
+    }
+}

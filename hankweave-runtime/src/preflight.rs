@@ -1,0 +1,145 @@
+//! What can be found out before anything is written: is the hank sound, are its agents there?
+
+use std::collections::BTreeSet;
+
+use hankweave_core::hank::{
+    AgentChoice, CodonConfig, Hank, Level, Problem, uncounted_money, unknown_names, unsupported,
+};
+
+use crate::driver::{DriverSet, StartError};
+use crate::hank_files::{LoadedHank, missing_requirements};
+use crate::options::RunOptions;
+use crate::world::World;
+
+/// Why a hank cannot be run here; nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum PreflightError {
+    /// The hank has errors, or names what this version cannot do.
+    #[error("{0}")]
+    Hank(String),
+    /// An agent cannot be started.
+    #[error("the agent of codon `{codon}` cannot be started")]
+    Agent {
+        /// The codon.
+        codon: String,
+        /// Why.
+        #[source]
+        source: StartError,
+    },
+    /// A required variable or program is missing.
+    #[error("the hank requires what is not here: {0}")]
+    Requirements(String),
+}
+
+/// Checks everything that needs no file of ours, and hands the hank out with the options applied.
+pub(crate) fn check(
+    loaded: &LoadedHank,
+    options: &RunOptions,
+    drivers: &DriverSet,
+    world: &World,
+) -> Result<Hank, PreflightError> {
+    let file = loaded.file.display().to_string();
+    let Some(hank) = loaded.hank.as_ref().filter(|_| !loaded.problems.has_errors()) else {
+        return Err(PreflightError::Hank(
+            loaded.problems.display_in(&file).to_string(),
+        ));
+    };
+    let later = unsupported(hank);
+    if !later.is_empty() {
+        let lines: Vec<String> = later
+            .iter()
+            .map(|problem| problem.display_in(&file).to_string())
+            .collect();
+        return Err(PreflightError::Hank(lines.join("\n")));
+    }
+    let missing = missing_requirements(hank, &world.environment, &*world.disk);
+    if !missing.is_empty() {
+        let missing: Vec<String> = missing.into_iter().map(|missing| missing.what).collect();
+        return Err(PreflightError::Requirements(missing.join(", ")));
+    }
+    let hank = planned(hank, options);
+    let refused = refused(&hank, options, drivers);
+    let errors = refused.iter().filter(|problem| problem.level == Level::Error);
+    let lines: Vec<String> = errors
+        .map(|problem| problem.display_in(&file).to_string())
+        .collect();
+    if !lines.is_empty() {
+        return Err(PreflightError::Hank(lines.join("\n")));
+    }
+    for (_, codon) in hank.located_codons() {
+        check_agent(codon, drivers).map_err(|source| PreflightError::Agent {
+            codon: codon.id.to_string(),
+            source,
+        })?;
+    }
+    Ok(hank)
+}
+
+/// The hank as a run with these options goes by it.
+#[must_use]
+pub fn planned(hank: &Hank, options: &RunOptions) -> Hank {
+    let mut hank = hank.clone();
+    let overrides = hank.overrides.as_ref();
+    let everywhere = overrides.and_then(|overrides| overrides.model.clone());
+    for codon in hank.codons_mut() {
+        apply_options(codon, options, everywhere.as_ref());
+    }
+    hank
+}
+
+/// What a run of a planned hank refuses, as errors, and what a person should know before it, as warnings; each at its place.
+#[must_use]
+pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Problem> {
+    let names: Vec<&str> = drivers.names().collect();
+    if let Some(agent) = options.agent.as_deref().filter(|agent| !names.contains(agent)) {
+        let message = format!("--agent: no agent is called `{agent}`");
+        let hint = format!("there are {}", names.join(", "));
+        return vec![Problem::error(&hank.places, "", message).with_hint(hint)];
+    }
+    let ceiling = options.ceiling.over(hank);
+    let mut problems = unknown_names(hank, &names, &options.prices);
+    problems.extend(uncounted_money(hank, &options.prices, ceiling.max_dollars));
+    problems
+}
+
+/// Agents of a planned hank that cannot be started here, each program once, at its place.
+#[must_use]
+pub fn missing_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
+    let mut told = BTreeSet::new();
+    let missing = hank.located_codons().filter_map(|(path, codon)| {
+        let why = crate::error::chain(&check_agent(codon, drivers).err()?);
+        let place = match codon.agent {
+            Some(_) => format!("{path}.agent"),
+            None => format!("{path}.model"),
+        };
+        let message = format!("{why}; a run would not start");
+        told.insert(why)
+            .then(|| Problem::warning(&hank.places, place, message))
+    });
+    missing.collect()
+}
+
+/// `--agent` and `--model`, or the model `everywhere` of the hank's overrides, replace those of every codon; a script stays with its codon when the
+/// agent is the scripted one anyway.
+fn apply_options(codon: &mut CodonConfig, options: &RunOptions, everywhere: Option<&String>) {
+    if let Some(agent) = &options.agent
+        && codon.agent_name() != agent
+    {
+        codon.agent = Some(AgentChoice::Named(agent.clone()));
+    }
+    if let Some(model) = options.model.as_ref().or(everywhere) {
+        codon.model = Some(model.clone());
+    }
+}
+
+/// An agent that nobody knows is told elsewhere.
+fn check_agent(codon: &CodonConfig, drivers: &DriverSet) -> Result<(), StartError> {
+    let Some(driver) = drivers.get(codon.agent_name()) else {
+        return Ok(());
+    };
+    let command: &[String] = match &codon.agent {
+        Some(AgentChoice::Command(custom)) => &custom.command,
+        Some(AgentChoice::Named(_) | AgentChoice::Script { .. }) | None => &[],
+    };
+    driver.check(command)
+}
