@@ -194,7 +194,11 @@ fn nothing_but_the_border_prints() {
             wrong.push(format!("{place}: {line}"));
         }
     }
-    assert!(wrong.is_empty(), "use screen of hankweave-cli: {}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "use screen of hankweave-cli: {}",
+        wrong.join("\n")
+    );
 }
 
 /// A hint that is put together anywhere else lacks the directory, or what the run had. Texts of the help pages name
@@ -226,7 +230,11 @@ fn commands_that_people_are_told_are_put_together_in_one_place() {
             wrong.push(format!("{place}: {line}"));
         }
     }
-    assert!(wrong.is_empty(), "use typed of hankweave-cli: {}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "use typed of hankweave-cli: {}",
+        wrong.join("\n")
+    );
 }
 
 fn crate_dir() -> &'static Path {
