@@ -83,6 +83,8 @@ pub mod codon;
 #[cfg(feature = "domain")]
 pub mod cost;
 #[cfg(feature = "domain")]
+pub mod discovery;
+#[cfg(feature = "domain")]
 pub mod document;
 #[cfg(feature = "domain")]
 pub mod event;

@@ -2,16 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::id::{CodonId, RunId};
-
-/// The name of the state directory inside the execution directory.
-pub const STATE_DIR: &str = ".hankweave";
-
-/// The file in the state directory with the token for everything.
-pub const TOKEN_FILE: &str = "token";
-
-/// The file in the state directory with the token for reading.
-pub const READ_ONLY_TOKEN_FILE: &str = "token-readonly";
 
 /// The directory in which agents work, with our `.hankweave` inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hankweave_runtime::client::{Client, ConnectError, Ended, FindError, Message, Options, Target};
+use hankweave_client::{Client, ConnectError, Ended, FindError, Message, Options, Target};
 
 use crate::costs::Costs;
 

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
 use hankweave_runtime::OpenError;
 use hankweave_runtime::data::DataError;
@@ -233,7 +234,7 @@ async fn serve(
                 execution: &execution,
                 checkpoints: format!(
                     "git --git-dir={} log --all --oneline",
-                    path_word(&execution.join(hankweave_runtime::STATE_DIR).join("checkpoints"))
+                    path_word(&execution.join(STATE_DIR).join("checkpoints"))
                 ),
                 resume: match &outcome.result {
                     RunResult::Paused(pause) => typed.run_with_more(pause.more),
@@ -450,7 +451,7 @@ fn run_failure(error: &RunError, typed: &Typed) -> Failure {
 
 /// The state directory of an execution directory that is only looked at.
 pub(super) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
-    let state_dir = execution.join(hankweave_runtime::STATE_DIR);
+    let state_dir = execution.join(STATE_DIR);
     let metadata = RealDisk.metadata(&state_dir);
     if metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory) {
         return Ok(state_dir);
@@ -458,7 +459,7 @@ pub(super) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
     let message = format!(
         "`{}` is no execution directory: it has no {}",
         execution.display(),
-        hankweave_runtime::STATE_DIR
+        STATE_DIR
     );
     let typed = Typed::about(execution);
     let hint = match typed.knows_the_hank() {

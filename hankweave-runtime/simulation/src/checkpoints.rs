@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::checkpoint::{
@@ -20,9 +21,6 @@ use hankweave_runtime::checkpoint::{
 use hankweave_runtime::world::disk::Disk;
 
 use crate::disk::{Content, SimDisk, Tree};
-
-/// Our own folder, which belongs to no checkpoint.
-const STATE_DIR: &str = ".hankweave";
 
 /// The end of the names under which files arrive.
 const ARRIVING: &str = ".arriving";

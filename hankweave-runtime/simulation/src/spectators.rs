@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use hankweave_runtime::TOKEN_FILE;
+use hankweave_core::discovery::TOKEN_FILE;
 use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::net::MemoryNet;
 use serde_json::{Value, json};

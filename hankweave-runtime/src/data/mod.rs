@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hankweave_core::discovery::STATE_DIR;
 use serde::{Deserialize, Serialize};
 
 use crate::world::disk::{Disk, FileKind, read_if_present, replace};
@@ -194,9 +195,6 @@ impl Data {
         })
     }
 }
-
-/// The name of the state directory, which data must not lie in.
-const STATE_DIR: &str = ".hankweave";
 
 /// The real place of a folder that may not exist yet.
 fn nearest(disk: &dyn Disk, folder: &Path) -> PathBuf {

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use hankweave_core::discovery::MAX_LOCK_FILE_BYTES;
 use hankweave_core::time::Timestamp;
 use serde_json::Value;
 
-use super::{LockWorld, record};
+use super::LockWorld;
 
 /// Name of the older system's lock file (L7).
 const FOREIGN_LOCK_FILE: &str = "runtime.lock";
@@ -18,7 +19,7 @@ const STALE_AFTER: Duration = Duration::from_secs(120);
 pub(super) fn live_holder(world: &LockWorld, state_dir: &Path) -> Option<u32> {
     let bytes = world
         .disk
-        .read(&state_dir.join(FOREIGN_LOCK_FILE), record::MAX_BYTES)
+        .read(&state_dir.join(FOREIGN_LOCK_FILE), MAX_LOCK_FILE_BYTES)
         .ok()?;
     let value: Value = serde_json::from_slice(&bytes).ok()?;
     let pid = pid_of(&value).filter(|pid| world.identity.is_alive(*pid))?;

@@ -11,6 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hankweave_core::discovery::{LOCK_FILE, LockRecord};
 use hankweave_core::id::RunId;
 
 use crate::world::clock::Clock;
@@ -18,10 +19,7 @@ use crate::world::disk::{self, Aside, DirLock, Disk, FileKind, HeldLock};
 use crate::world::identity::Identity;
 use crate::world::ids::IdSource;
 
-pub use record::{LockRecord, live_record, read_record};
-
-/// Name of the information file in the state directory.
-pub const LOCK_FILE: &str = "server.lock";
+pub use record::{live_record, read_record};
 
 /// Name of the file that keeps the state directory out of a git repository of the user's.
 const GIT_IGNORE: &str = ".gitignore";
@@ -146,7 +144,7 @@ impl InstanceLock {
             tightened.map_err(failed("change the permissions of", state_dir))?;
         }
         keep_out_of_git(&*world.disk, state_dir)?;
-        let record = LockRecord::of_this_process(&world);
+        let record = record::of_this_process(&world);
         let lock = Self {
             world,
             state_dir: state_dir.to_owned(),

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hankweave_core::discovery::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use hankweave_core::document::StateProblem;
 use hankweave_core::hank::{CodonConfig, Hank, redirecting_variables};
 use hankweave_core::state::Source;
@@ -23,7 +24,7 @@ use crate::instance_lock::{InstanceLock, LockError, LockWorld};
 use crate::invocation::Invocation;
 use crate::journal::{FileJournal, JournalError, JournalLimits};
 use crate::options::RunOptions;
-use crate::paths::{ExecutionDir, READ_ONLY_TOKEN_FILE, TOKEN_FILE};
+use crate::paths::ExecutionDir;
 use crate::preflight::{self, PreflightError};
 use crate::rig::RigCopies;
 use crate::state_manager::{

@@ -7,9 +7,10 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
+use hankweave_core::discovery::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use hankweave_core::time::Timestamp;
 
-use crate::paths::{ExecutionDir, READ_ONLY_TOKEN_FILE, TOKEN_FILE};
+use crate::paths::ExecutionDir;
 use crate::world::disk::{self, Aside, Disk, FileKind};
 
 /// Folders of ours, and what is out of reach with them. The repository of checkpoints brings itself in order.

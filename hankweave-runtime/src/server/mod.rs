@@ -61,7 +61,6 @@ use crate::world::net::Listener;
 
 pub use limits::Limits;
 pub use origin::Origin;
-pub use token::{READ_ONLY_TOKEN_VARIABLE, TOKEN_VARIABLE};
 
 /// How long the server stays for those who listen when a run has ended by itself, so that they can ask about it.
 const STAY: Duration = Duration::from_secs(1);

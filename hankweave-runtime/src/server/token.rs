@@ -5,24 +5,17 @@ use std::fmt::{self, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hankweave_core::discovery::{
+    MAX_TOKEN_FILE_BYTES, READ_ONLY_TOKEN_FILE, READ_ONLY_TOKEN_VARIABLE, TOKEN_FILE, TOKEN_VARIABLE,
+};
 use sha2::{Digest, Sha256};
 
 use super::ServeError;
-use crate::paths::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use crate::world::World;
 use crate::world::disk::{self, Disk, FileKind};
 
-/// The variable that is used instead of [`TOKEN_FILE`].
-pub const TOKEN_VARIABLE: &str = "HANKWEAVE_TOKEN";
-
-/// The variable that is used instead of [`READ_ONLY_TOKEN_FILE`].
-pub const READ_ONLY_TOKEN_VARIABLE: &str = "HANKWEAVE_READONLY_TOKEN";
-
 /// Longest token that is taken, in bytes.
 const LONGEST: usize = 256;
-
-/// Largest token file that is read, in bytes.
-const FILE_BYTES: u64 = 1_024;
 
 /// What a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,10 +136,11 @@ fn read(disk: &dyn Disk, path: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         metadata => metadata?,
     };
-    if metadata.kind != FileKind::File || metadata.mode & 0o077 != 0 || metadata.length > FILE_BYTES {
+    if metadata.kind != FileKind::File || metadata.mode & 0o077 != 0 || metadata.length > MAX_TOKEN_FILE_BYTES
+    {
         return Ok(None);
     }
-    let text = String::from_utf8(disk.read(path, FILE_BYTES)?).unwrap_or_default();
+    let text = String::from_utf8(disk.read(path, MAX_TOKEN_FILE_BYTES)?).unwrap_or_default();
     let text = text.trim_end();
     Ok((text.len() >= 32 && is_token(text)).then(|| text.to_owned()))
 }

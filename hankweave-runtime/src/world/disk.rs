@@ -4,7 +4,6 @@
 //! step. The calls block; who waits for them decides [`Blocking`](super::blocking::Blocking). Trees that belong to others
 //! are walked through a [`Folder`]; checkpoints have a seam of their own, `CheckpointStore`.
 
-#[cfg(feature = "server")]
 mod copy_rules;
 #[cfg(any(test, feature = "testing"))]
 mod faulty;
@@ -21,13 +20,11 @@ use std::sync::Arc;
 
 use hankweave_core::time::Timestamp;
 
-#[cfg(feature = "server")]
 pub use copy_rules::CopyRules;
 #[cfg(any(test, feature = "testing"))]
 pub use faulty::{Fault, FaultyDisk};
 pub use folder::{Folder, Found, OpenFile};
 pub use real::RealDisk;
-#[cfg(feature = "server")]
 pub(crate) use real::{new_file, open_dir, open_regular};
 
 /// A file system, reduced to what keeps a promise across a crash.

@@ -99,7 +99,6 @@ pub fn make_new_files_private() {
 
 /// Lets a write beyond the limit of the user for the length of files (`ulimit -f`) fail like one to a full disk, instead of ending the process. For a
 /// program of its own, as above; what it starts gets the default back.
-#[cfg(feature = "server")]
 #[expect(unsafe_code, reason = "no safe wrapper ignores a signal")]
 pub fn outlive_file_limits() {
     // SAFETY: ignoring a signal runs no code of ours, whatever other threads do.

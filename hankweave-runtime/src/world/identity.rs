@@ -1,5 +1,7 @@
 //! Who a process is, beyond its reusable number.
 
+use hankweave_core::discovery::start_ticks;
+
 /// Answers what the operating system knows about processes and about this boot.
 ///
 /// A pid alone is reused; together with the time the process started and the boot it belongs to it names one process (L2, L5).
@@ -41,7 +43,7 @@ impl Identity for SystemIdentity {
     }
 
     fn start_ticks(&self, pid: u32) -> Option<u64> {
-        start_ticks_of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        start_ticks(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
     fn is_alive(&self, pid: u32) -> bool {
@@ -52,23 +54,9 @@ impl Identity for SystemIdentity {
     }
 }
 
-/// Finds field 22 of a `/proc/<pid>/stat` line. The second field is the program's name in parentheses and may itself
-/// hold spaces and parentheses, so counting begins behind the last one.
-fn start_ticks_of(stat: &str) -> Option<u64> {
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    behind_name.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_program_name_with_parentheses_does_not_shift_the_fields() {
-        let stat = "42 (a) b) S 1 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 1000 5 1844";
-        assert_eq!(start_ticks_of(stat), Some(987_654));
-        assert_eq!(start_ticks_of("42"), None);
-    }
 
     // covers: STATE-37
     #[cfg(target_os = "linux")]

@@ -2,22 +2,16 @@
 //!
 //! The rest of the runtime reaches the outside only through these traits, so that a test can replace any of them.
 
-#[cfg(feature = "server")]
 pub mod blocking;
 pub mod clock;
 pub mod disk;
 pub mod environment;
 pub mod identity;
 pub mod ids;
-#[cfg(feature = "server")]
 pub mod net;
-#[cfg(feature = "server")]
 pub mod process;
-#[cfg(feature = "server")]
 pub mod secrets;
 
-#[cfg(feature = "server")]
 mod everything;
 
-#[cfg(feature = "server")]
 pub use everything::World;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hankweave_client::{Client, Commands, Endpoint, Message, Options, Target};
 use hankweave_core::wire::{Answer, Command, Event, ListedCheckpoint};
-use hankweave_runtime::client::{Client, Commands, Endpoint, Message, Options, Target};
 use hankweave_runtime::world::blocking::Blocking;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::sync::watch;

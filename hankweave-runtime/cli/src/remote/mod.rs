@@ -9,8 +9,8 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
+use hankweave_client::{Client, CommandError, ConnectError, Ended, FindError, Options, Target};
 use hankweave_core::wire::Command;
-use hankweave_runtime::client::{Client, CommandError, ConnectError, Ended, FindError, Options, Target};
 use serde_json::json;
 
 use super::args::{Execution, Global, Point, RollbackArgs, StopArgs};

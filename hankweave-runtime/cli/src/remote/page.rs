@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hankweave_runtime::client::{Access, Client, Endpoint, Options, Target};
+use hankweave_client::{Access, Client, Endpoint, Options, Target};
 use serde_json::json;
 
 use super::{connect_failure, runtime};

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use hankweave_core::discovery::{READ_ONLY_TOKEN_VARIABLE, TOKEN_VARIABLE};
 use hankweave_testing::corpus::{self, Random};
 use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::tungstenite::Message;

@@ -12,13 +12,13 @@ mod silence;
 
 use std::sync::Arc;
 
+use hankweave_core::discovery::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use hankweave_core::document::HankweaveState;
 use hankweave_core::wire::Event;
 use tokio::task::JoinHandle;
 
 use super::*;
 use crate::Hankweave;
-use crate::paths::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use crate::runner::tests::Stage as Project;
 use crate::runner::{RunError, RunOutcome};
 use crate::shutdown::StopCause;

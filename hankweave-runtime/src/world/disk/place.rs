@@ -11,7 +11,7 @@ use std::path::{Component, Path};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::paths::STATE_DIR;
+use hankweave_core::discovery::STATE_DIR;
 
 /// An open directory, and what is named in it; or a path of the user's as it is.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! use hankweave_core::wire::{Command, Event};
-//! use hankweave_runtime::client::{Client, Message, Options, Target};
+//! use hankweave_client::{Client, Message, Options, Target};
 //!
 //! # async fn watch() -> Result<(), Box<dyn std::error::Error>> {
 //! let target = Target::Execution("my-hank".into());
@@ -29,6 +29,7 @@
 mod connection;
 mod find;
 mod message;
+mod system;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -39,9 +40,9 @@ use std::time::Duration;
 use hankweave_core::wire::{Answer, Command, Handshake, Mode, Request, Session};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
+use uuid::Uuid;
 
 use self::worker::{Asked, Worker};
-use crate::world::ids::{IdSource, RandomIds};
 
 pub use connection::ConnectError;
 pub use find::{Access, Endpoint, FindError, Target};
@@ -255,7 +256,7 @@ impl Commands {
         if matches!(command, Command::HistorySync { .. }) {
             return Err(CommandError::History);
         }
-        let id = RandomIds::new().event_id().to_string();
+        let id = Uuid::new_v4().to_string();
         let request = Request { id, command };
         let (answer, answered) = oneshot::channel();
         let sent = self.asked.send(Asked { request, answer }).await;

@@ -4,14 +4,12 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::instance_lock::live_record;
-use crate::paths::STATE_DIR;
-use crate::world::disk::{Disk, RealDisk};
-use crate::world::environment::Environment;
-use crate::world::identity::SystemIdentity;
+use hankweave_core::discovery::{
+    LOCK_FILE, LockRecord, MAX_LOCK_FILE_BYTES, MAX_TOKEN_FILE_BYTES, READ_ONLY_TOKEN_FILE,
+    READ_ONLY_TOKEN_VARIABLE, STATE_DIR, TOKEN_FILE, TOKEN_VARIABLE,
+};
 
-/// Largest token file that is read, in bytes.
-const TOKEN_BYTES: u64 = 1_024;
+use crate::system;
 
 /// What a client looks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,16 +93,16 @@ impl Access {
     /// The file in the state directory that holds the token.
     const fn file(self) -> &'static str {
         match self {
-            Self::Control => "token",
-            Self::ReadOnly => "token-readonly",
+            Self::Control => TOKEN_FILE,
+            Self::ReadOnly => READ_ONLY_TOKEN_FILE,
         }
     }
 
     /// The variable that the server takes it from instead.
     const fn variable(self) -> &'static str {
         match self {
-            Self::Control => "HANKWEAVE_TOKEN",
-            Self::ReadOnly => "HANKWEAVE_READONLY_TOKEN",
+            Self::Control => TOKEN_VARIABLE,
+            Self::ReadOnly => READ_ONLY_TOKEN_VARIABLE,
         }
     }
 }
@@ -177,10 +175,10 @@ impl fmt::Debug for Endpoint {
 fn in_execution(path: &Path, wanted: &[Access]) -> Result<Endpoint, FindError> {
     let path = path.to_owned();
     let state_dir = path.join(STATE_DIR);
-    if RealDisk.metadata_followed(&state_dir).is_err() {
+    if std::fs::metadata(&state_dir).is_err() {
         return Err(FindError::NoExecution { path });
     }
-    let Some(record) = live_record(&RealDisk, &SystemIdentity, &state_dir) else {
+    let Some(record) = live_record(&state_dir) else {
         return Err(FindError::NotLive { path });
     };
     let pid = record.pid;
@@ -188,16 +186,22 @@ fn in_execution(path: &Path, wanted: &[Access]) -> Result<Endpoint, FindError> {
     Ok(Endpoint::new(server.to_string(), token(&state_dir, wanted)?))
 }
 
+/// What is known of the process that works in the directory; `None` when there is none.
+fn live_record(state_dir: &Path) -> Option<LockRecord> {
+    let bytes = system::read(&state_dir.join(LOCK_FILE), MAX_LOCK_FILE_BYTES).ok()?;
+    let record: LockRecord = serde_json::from_slice(&bytes).ok()?;
+    record.is_live(&system::process(record.pid)).then_some(record)
+}
+
 /// The first of the tokens that is there, those of the environment before those of the directory.
 fn token(state_dir: &Path, wanted: &[Access]) -> Result<String, FindError> {
-    let environment = Environment::of_process();
     let given = wanted
         .iter()
-        .find_map(|access| environment.get(access.variable())?.to_str());
+        .find_map(|access| std::env::var(access.variable()).ok());
     if let Some(token) = given {
-        return Ok(token.to_owned());
+        return Ok(token);
     }
-    let read = |access: &Access| RealDisk.read(&state_dir.join(access.file()), TOKEN_BYTES);
+    let read = |access: &Access| system::read(&state_dir.join(access.file()), MAX_TOKEN_FILE_BYTES);
     let mut tokens = wanted.iter().map(read);
     let first = tokens
         .next()
@@ -216,7 +220,6 @@ fn token(state_dir: &Path, wanted: &[Access]) -> Result<String, FindError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::identity::Identity;
 
     #[test]
     fn the_address_of_the_page_is_understood_and_others_are_not() {
@@ -249,17 +252,15 @@ mod tests {
         let find = || Target::Execution(folder.path().to_owned()).find().unwrap_err();
         assert!(matches!(find(), FindError::NoExecution { .. }));
         let state_dir = folder.path().join(STATE_DIR);
-        RealDisk.create_dir_private(&state_dir).unwrap();
+        std::fs::create_dir(&state_dir).unwrap();
         assert!(matches!(find(), FindError::NotLive { .. }));
         // The number of this process, and a time at which it did not start.
         let record = format!(
             r#"{{"pid": {}, "processStartTicks": 1, "lockId": "x", "port": 1, "startTime": "2025-01-04T12:00:00Z",
             "lastHeartbeat": "2025-01-04T12:00:00Z"}}"#,
-            SystemIdentity.pid()
+            std::process::id()
         );
-        RealDisk
-            .create_new(&state_dir.join("server.lock"), record.as_bytes())
-            .unwrap();
+        std::fs::write(state_dir.join(LOCK_FILE), record).unwrap();
         assert!(matches!(find(), FindError::NotLive { .. }));
     }
 }

@@ -1,0 +1,148 @@
+//! How a client finds a live run: which files and variables tell where its server is and what opens it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::RunId;
+use crate::time::Timestamp;
+
+/// The name of the state directory inside the execution directory.
+pub const STATE_DIR: &str = ".hankweave";
+
+/// The file in the state directory that says who works there: a [`LockRecord`].
+pub const LOCK_FILE: &str = "server.lock";
+
+/// The file in the state directory with the token for everything.
+pub const TOKEN_FILE: &str = "token";
+
+/// The file in the state directory with the token for reading.
+pub const READ_ONLY_TOKEN_FILE: &str = "token-readonly";
+
+/// The variable that is used instead of [`TOKEN_FILE`].
+pub const TOKEN_VARIABLE: &str = "HANKWEAVE_TOKEN";
+
+/// The variable that is used instead of [`READ_ONLY_TOKEN_FILE`].
+pub const READ_ONLY_TOKEN_VARIABLE: &str = "HANKWEAVE_READONLY_TOKEN";
+
+/// Largest [`LOCK_FILE`] that is read, in bytes.
+pub const MAX_LOCK_FILE_BYTES: u64 = 64 * 1024;
+
+/// Largest token file that is read, in bytes.
+pub const MAX_TOKEN_FILE_BYTES: u64 = 1_024;
+
+/// Who works in an execution directory, as it stands in `server.lock`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LockRecord {
+    /// The holder's process.
+    pub pid: u32,
+    /// When that process started, in clock ticks since boot; it tells a reused pid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_start_ticks: Option<u64>,
+    /// The boot that the pid and the ticks belong to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// Differs for each time the lock was taken.
+    pub lock_id: String,
+    /// The port of the server, once it listens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Where clients on this machine reach it, unless that is 127.0.0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// The run in progress, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// When the lock was taken.
+    pub start_time: Timestamp,
+    /// When the holder last wrote the file.
+    pub last_heartbeat: Timestamp,
+}
+
+/// What the system tells about a pid now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessFacts {
+    /// The current boot of the machine; `None` where the system does not tell.
+    pub boot_id: Option<String>,
+    /// When the process with this pid started, in clock ticks since boot; `None` when there is none or the system does not tell.
+    pub start_ticks: Option<u64>,
+    /// Whether there is a process with this pid.
+    pub is_alive: bool,
+}
+
+impl LockRecord {
+    /// Where a client on this machine reaches the server.
+    #[must_use]
+    pub fn reachable(&self) -> Option<SocketAddr> {
+        let address = self.address.unwrap_or(Ipv4Addr::LOCALHOST.into());
+        Some(SocketAddr::new(address, self.port?))
+    }
+
+    /// Whether the process that wrote the record lives. `now` is what the system tells about its pid, which may be another's by now (L2, L5).
+    #[must_use]
+    pub fn is_live(&self, now: &ProcessFacts) -> bool {
+        let same_boot = match (&self.boot_id, &now.boot_id) {
+            (Some(then), Some(now)) => then == now,
+            _ => true,
+        };
+        let same_process = match self.process_start_ticks {
+            Some(then) => now.start_ticks == Some(then),
+            None => now.is_alive,
+        };
+        same_boot && same_process
+    }
+
+    /// The record as it is written.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec_pretty(self).expect("a record holds numbers and texts only");
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+/// Finds field 22 of a `/proc/<pid>/stat` line: when the process started, in clock ticks since boot. The second field is the program's name in
+/// parentheses and may itself hold spaces and parentheses, so counting begins after the last one.
+#[must_use]
+pub fn start_ticks(stat: &str) -> Option<u64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_name_with_parentheses_does_not_shift_the_fields() {
+        let stat = "42 (a) b) S 1 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 1000 5 1844";
+        assert_eq!(start_ticks(stat), Some(987_654));
+        assert_eq!(start_ticks("42"), None);
+    }
+
+    // covers: L2
+    #[test]
+    fn a_reused_pid_is_not_the_process_that_wrote_the_record() {
+        let record: LockRecord = serde_json::from_str(
+            r#"{"pid": 7, "processStartTicks": 100, "bootId": "today", "lockId": "x", "port": 4000,
+            "startTime": "2025-01-04T12:00:00Z", "lastHeartbeat": "2025-01-04T12:00:00Z"}"#,
+        )
+        .unwrap();
+        let facts = |boot: &str, start_ticks, is_alive| ProcessFacts {
+            boot_id: Some(boot.to_owned()),
+            start_ticks,
+            is_alive,
+        };
+        assert!(record.is_live(&facts("today", Some(100), true)));
+        assert!(!record.is_live(&facts("today", Some(101), true)));
+        assert!(!record.is_live(&facts("today", None, false)));
+        assert!(!record.is_live(&facts("tomorrow", Some(100), true)));
+        let without_ticks = LockRecord {
+            process_start_ticks: None,
+            ..record
+        };
+        assert!(without_ticks.is_live(&facts("today", Some(101), true)));
+        assert!(!without_ticks.is_live(&facts("today", None, false)));
+    }
+}

@@ -1,0 +1,68 @@
+//! What a client asks the system: small files, and who a process is.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use hankweave_core::discovery::{ProcessFacts, start_ticks};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, test_kill_process};
+
+/// Reads a regular file of at most `limit` bytes. Follows no link, and waits for nobody at the other end of a FIFO.
+pub(super) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        ));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > limit {
+        true => Err(io::ErrorKind::FileTooLarge.into()),
+        false => Ok(bytes),
+    }
+}
+
+/// What the system tells about a pid now.
+pub(super) fn process(pid: u32) -> ProcessFacts {
+    let text = |path: &str| std::fs::read_to_string(path).ok();
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    ProcessFacts {
+        boot_id: text("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()),
+        start_ticks: text(&format!("/proc/{pid}/stat")).and_then(|stat| start_ticks(&stat)),
+        // One that we may not signal is alive.
+        is_alive: number.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_small_regular_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, "abc").unwrap();
+        assert_eq!(read(&file, 3).unwrap(), b"abc");
+        assert_eq!(read(&file, 2).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(
+            read(folder.path(), 3).unwrap_err().kind(),
+            io::ErrorKind::InvalidInput
+        );
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(read(&link, 3).is_err());
+    }
+
+    #[test]
+    fn this_process_is_alive_and_numbers_that_cannot_be_a_pid_are_not() {
+        assert!(process(std::process::id()).is_alive);
+        assert!(process(std::process::id()).start_ticks.is_some());
+        assert!(!process(0).is_alive);
+        assert!(!process(u32::MAX).is_alive);
+    }
+}
