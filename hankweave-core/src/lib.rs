@@ -67,10 +67,9 @@
 
 #![cfg_attr(not(feature = "serde"), no_std)]
 
-extern crate alloc;
 extern crate self as hankweave_core;
 
-pub mod machine;
+pub use hankweave_machine as machine;
 
 #[cfg(feature = "domain")]
 pub mod agent;
@@ -117,22 +116,4 @@ pub mod time;
 #[cfg(feature = "domain")]
 pub mod wire;
 
-pub use hankweave_macros::machine;
-
-/// What generated code needs from other crates. Not part of the public interface.
-#[doc(hidden)]
-pub mod __private {
-    pub use alloc::boxed::Box;
-    pub use alloc::format;
-    pub use alloc::string::String;
-    pub use alloc::vec::Vec;
-
-    #[cfg(feature = "schema")]
-    pub use alloc::borrow::Cow;
-    #[cfg(feature = "schema")]
-    pub use schemars;
-    #[cfg(feature = "serde")]
-    pub use serde;
-    #[cfg(feature = "schema")]
-    pub use serde_json::Value;
-}
+pub use hankweave_core_macros::machine;

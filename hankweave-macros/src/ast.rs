@@ -10,12 +10,14 @@ use crate::case::Case;
 pub(crate) struct Ast {
     /// The name given to the attribute, `Codon`.
     pub(crate) name: Ident,
+    /// The crate that generated code stands on, when it has another name here.
+    pub(crate) krate: Option<Path>,
     /// Whether tests are generated.
     pub(crate) tests: bool,
     /// Whether JSON Schemas are generated.
     pub(crate) schema: bool,
-    /// Whether the checks of stored fields are generated.
-    pub(crate) shape: bool,
+    /// The macro that is given a table of the stored fields.
+    pub(crate) fields: Option<Path>,
     pub(crate) vis: Visibility,
     /// The enum's own name, `CodonExecution`.
     pub(crate) stored: Ident,

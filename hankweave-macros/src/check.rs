@@ -49,9 +49,10 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
     });
     let mut machine = Machine {
         name: ast.name,
+        krate: ast.krate,
         tests: ast.tests,
         schema: ast.schema,
-        shape: ast.shape,
+        fields: ast.fields,
         vis: ast.vis,
         stored: ast.stored,
         docs: ast.docs,

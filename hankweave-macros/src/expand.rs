@@ -7,7 +7,7 @@ mod names;
 mod rehydrate;
 mod schema;
 mod self_test;
-mod shape;
+mod field_table;
 mod states;
 mod stored;
 mod stubs;
@@ -15,7 +15,7 @@ mod transitions;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
-use syn::Visibility;
+use syn::{Path, Visibility, parse_quote};
 
 use crate::case::{Case, is_name, snake, text};
 use crate::model::Machine;
@@ -55,7 +55,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
         stored::stored(machine, &out),
         graph::graph(machine, &out),
         schema::schema(machine, &out),
-        shape::shape(machine, &out),
+        field_table::field_table(machine, &out),
         self_test::self_test(machine, &out),
     ];
     quote! {
@@ -74,6 +74,10 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
 
 /// The names of what is generated, and how visible it is.
 pub(crate) struct Names {
+    /// The crate that generated code stands on.
+    pub(crate) krate: Path,
+    /// Its serde, as serde wants to be told.
+    pub(crate) serde_path: String,
     pub(crate) vis: TokenStream,
     pub(crate) module: Ident,
     /// `Codon`
@@ -100,7 +104,11 @@ impl Names {
     pub(crate) fn new(machine: &Machine) -> Self {
         let name = text(&machine.name);
         let generated = |text: String| Ident::new(&text, Span::call_site());
+        let krate = (machine.krate.clone()).unwrap_or_else(|| parse_quote!(::hankweave_machine));
+        let serde_path = quote!(#krate::__private::serde).to_string().replace(' ', "");
         Self {
+            krate,
+            serde_path,
             vis: inner_visibility(&machine.vis),
             module: generated(module_name(machine)),
             typed: machine.name.clone(),

@@ -1,63 +1,5 @@
-//! The attribute macro of [`hankweave-core`](https://docs.rs/hankweave-core): one declaration becomes a state machine that the
-//! compiler checks. Depend on `hankweave-core` alone; it exports the macro, and what generated code stands on.
-//!
-//! # In five minutes
-//!
-//! A machine is an enum. Each variant is a state; `#[to(step => Target)]` names the steps that leave it.
-//!
-//! ```
-//! use hankweave_core::machine;
-//!
-//! #[machine(Door)]
-//! pub enum DoorRecord {
-//!     #[initial]
-//!     #[to(open => Opened, lock => Locked)]
-//!     Closed,
-//!     #[to(close => Closed, remove => Removed)]
-//!     Opened,
-//!     #[to(unlock => Closed)]
-//!     Locked { code: u32 },
-//!     #[terminal]
-//!     Removed,
-//! }
-//!
-//! let closed: Door<door::Closed> = Door::new();
-//! let opened: Door<door::Opened> = closed.open(); // `closed` is gone: a door is in one state
-//! let locked = opened.close().lock(door::Lock { code: 4711 });
-//! assert_eq!(locked.code, 4711); // only a locked door has a code
-//! # let _ = locked;
-//! ```
-//!
-//! A step that the table does not have does not compile, and the compiler says which ones are legal:
-//!
-//! ```compile_fail
-//! # use hankweave_core::machine;
-//! # #[machine(Door)]
-//! # pub enum DoorRecord {
-//! #     #[initial]
-//! #     #[to(open => Opened, lock => Locked)]
-//! #     Closed,
-//! #     #[to(close => Closed, remove => Removed)]
-//! #     Opened,
-//! #     #[to(unlock => Closed)]
-//! #     Locked { code: u32 },
-//! #     #[terminal]
-//! #     Removed,
-//! # }
-//! Door::new().lock(door::Lock { code: 1 }).open();
-//! ```
-//! ```text
-//! error[E0277]: `Door<Locked>` has no transition `open`
-//!   |                                          ^^^^ illegal: this door is `Locked`
-//!   = note: legal from `Locked`: unlock -> Closed
-//!   = note: `open` -> Opened is legal from: `Closed`
-//! ```
-//!
-//! `lock` takes a [metadata struct](macro@machine#fields), because a locked door has a field that no other state can supply. Nothing in it has a
-//! default, so nothing can be forgotten.
-//!
-//! A door that is stored, sent and read back, with data that travels from state to state, is the second lesson: the module `machine`
-//! of `hankweave-core`. The words that may stand in a declaration are listed at [`machine`](macro@machine).
+//! The attribute macro of [`hankweave-machine`](https://docs.rs/hankweave-machine): one declaration becomes a state machine that the
+//! compiler checks. Depend on `hankweave-machine` alone; it exports the macro, and what generated code stands on.
 
 mod ast;
 mod case;
@@ -66,7 +8,6 @@ mod error;
 mod expand;
 mod model;
 mod parse;
-mod shape;
 #[cfg(test)]
 mod tests;
 
@@ -81,8 +22,9 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | --- | --- |
 /// | `Door` | the name of the typed value, `Door<Closed>`; first, and required |
 /// | `tests` | tests of every pair of states, of every stored value and of every walk are generated for `cargo test` |
-/// | `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-core`) |
-/// | `shape` | every stored field can be checked by its name (feature `domain` of `hankweave-core`); their types implement `Shape` |
+/// | `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-machine`) |
+/// | `crate = path` | where the companion crate is, when it is not `::hankweave_machine`: renamed, or exported by another crate |
+/// | `fields = path` | calls the macro `path!` of your own with a table of all stored fields and their types |
 ///
 /// # States
 ///
@@ -131,7 +73,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `DoorState`, `door::Active`, `door::Transition<To>`, `door::Edge<From>` | sealed traits for code that is generic over states |
 /// | `DOOR` | the graph as constant data: diagrams, walks |
 ///
-/// Types, events, `apply` and the graph need no standard library. Everything stored needs the feature `serde` of `hankweave-core`.
+/// Types, events, `apply` and the graph need no standard library. Everything stored needs the feature `serde` of `hankweave-machine`.
 ///
 /// # Errors
 ///
@@ -141,16 +83,6 @@ use proc_macro2::TokenStream as TokenStream2;
 #[proc_macro_attribute]
 pub fn machine(arguments: TokenStream, item: TokenStream) -> TokenStream {
     generate(arguments.into(), item.into()).into()
-}
-
-/// Implements `Shape` of `hankweave-core`: everything that is wrong with a JSON value that should be one, each at its place.
-///
-/// The names, and which of them may be absent, are what serde is told. On a field `#[shape(with = function)]` names another check than that of
-/// its type. An enum without a tag is one text; one with a tag is checked as the variant that it names.
-#[proc_macro_derive(Shape, attributes(shape))]
-pub fn shape(item: TokenStream) -> TokenStream {
-    let tokens = shape::derive(item.into());
-    tokens.unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// The whole pipeline: parse, check, expand. Mistakes of the user become `compile_error!` beside the generated types.

@@ -12,12 +12,14 @@ pub(crate) const STORED_METHODS: [&str; 5] = ["status", "is_terminal", "apply", 
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) name: Ident,
+    /// The crate that generated code stands on, when it has another name here.
+    pub(crate) krate: Option<Path>,
     /// Whether tests are generated.
     pub(crate) tests: bool,
     /// Whether JSON Schemas are generated.
     pub(crate) schema: bool,
-    /// Whether the checks of stored fields are generated.
-    pub(crate) shape: bool,
+    /// The macro that is given a table of the stored fields.
+    pub(crate) fields: Option<Path>,
     pub(crate) vis: Visibility,
     pub(crate) stored: Ident,
     pub(crate) docs: Vec<Attribute>,

@@ -9,7 +9,7 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Fields, Ident, Item, ItemEnum, Meta, Token, Variant};
+use syn::{Attribute, Fields, Ident, Item, ItemEnum, Meta, Path, Token, Variant};
 
 use crate::ast::{Ast, Exit, Field, Initial, Names, State};
 use crate::error::Errors;
@@ -38,9 +38,10 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
     let (docs, attrs) = split_docs(attrs);
     let mut ast = Ast {
         name: arguments.name,
+        krate: arguments.krate,
         tests: arguments.tests,
         schema: arguments.schema,
-        shape: arguments.shape,
+        fields: arguments.fields,
         vis: item.vis,
         stored: item.ident,
         docs,
@@ -73,34 +74,47 @@ fn parse_enum(item: TokenStream) -> syn::Result<ItemEnum> {
     }
 }
 
-/// `Codon`, and after it `tests`, `schema` and `shape`.
+/// `Codon`, and before or after it `tests`, `schema`, `fields = path` and `crate = path`.
 struct Arguments {
     name: Ident,
+    krate: Option<Path>,
     tests: bool,
     schema: bool,
-    shape: bool,
+    fields: Option<Path>,
 }
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        const WORDS: &str = "after the name of the machine only `tests`, `schema`, `fields = path` and `crate = path` may stand: \
+                             `#[machine(Door, tests)]`";
+        // A macro that hands its own arguments on says first where the companion is.
+        let leading = input.peek(Token![crate]).then(|| companion(input)).transpose()?;
+        input.parse::<Option<Token![,]>>()?;
         let name = input
             .parse()
             .map_err(|error| syn::Error::new(error.span(), "give the machine a name: `#[machine(Door)]`"))?;
         let mut arguments = Self {
             name,
+            krate: leading,
             tests: false,
             schema: false,
-            shape: false,
+            fields: None,
         };
         while !input.is_empty() {
-            const WORDS: &str = "after the name of the machine only `tests`, `schema` and `shape` may stand: `#[machine(Door, tests)]`";
             if input.parse::<Token![,]>().is_err() {
                 return Err(input.error(WORDS));
+            }
+            if input.peek(Token![crate]) {
+                arguments.krate = Some(companion(input)?);
+                continue;
             }
             match input.parse::<Option<Ident>>()? {
                 Some(word) if word == "tests" => arguments.tests = true,
                 Some(word) if word == "schema" => arguments.schema = true,
-                Some(word) if word == "shape" => arguments.shape = true,
+                Some(word) if word == "fields" => {
+                    input.parse::<Token![=]>()?;
+                    arguments.fields = Some(moved(input.call(Path::parse_mod_style)?));
+                }
                 Some(word) => return Err(syn::Error::new(word.span(), WORDS)),
                 None if input.is_empty() => break,
                 None => return Err(input.error(WORDS)),
@@ -108,6 +122,19 @@ impl Parse for Arguments {
         }
         Ok(arguments)
     }
+}
+
+/// `crate = path`.
+fn companion(input: ParseStream<'_>) -> syn::Result<Path> {
+    input.parse::<Token![crate]>()?;
+    input.parse::<Token![=]>()?;
+    Ok(moved(input.call(Path::parse_mod_style)?))
+}
+
+/// A path that means in the generated module what it means here.
+fn moved(mut path: Path) -> Path {
+    paths::of_path(&mut path);
+    path
 }
 
 fn shared(variant: Variant, mark: usize, ast: &mut Ast, errors: &mut Errors) {

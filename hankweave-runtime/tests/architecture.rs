@@ -59,7 +59,7 @@ const LIBRARY: &[(&str, &str)] = &[
 
 /// The modules of the core: each line may use those above it and nothing else.
 const CORE: [&[&str]; 10] = [
-    &["attempt", "machine", "shape"],
+    &["attempt", "shape"],
     &["id", "time"],
     &["cost", "lock", "run", "task"],
     &["agent", "hank"],

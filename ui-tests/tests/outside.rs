@@ -15,9 +15,9 @@ fn a_crate_elsewhere_declares_a_machine_and_passes_the_tests_that_come_with_it()
         fs::create_dir_all(target.parent().expect("the file lies in a folder")).expect("the folder is ours");
         fs::copy(source.join(file), target).expect("the file can be copied");
     }
-    let core = workspace.join("hankweave-core");
+    let facade = workspace.join("hankweave-macros/machine");
     let manifest = fs::read_to_string(source.join("Cargo.toml.in")).expect("the manifest is there");
-    let manifest = manifest.replace("@CORE@", core.to_str().expect("the path is text"));
+    let manifest = manifest.replace("@MACHINE@", facade.to_str().expect("the path is text"));
     fs::write(elsewhere.path().join("Cargo.toml"), manifest).expect("the folder is ours");
     // The versions that are downloaded already.
     fs::copy(workspace.join("Cargo.lock"), elsewhere.path().join("Cargo.lock"))

@@ -1,6 +1,6 @@
 //! The door of a cabinet, for a microcontroller: nothing here needs the standard library, and neither does the machine.
 //!
-//! `hankweave-core` without its default features needs `core` and `alloc` alone. There is then no stored form; types, events,
+//! `hankweave-machine` without features needs `core` and `alloc` alone. There is then no stored form; types, events,
 //! `apply` and the graph are all there.
 
 #![cfg_attr(not(test), no_std)]
@@ -12,7 +12,7 @@ mod bare;
 
 use alloc::string::String;
 
-use hankweave_core::machine;
+use hankweave_machine::machine;
 
 /// The door of the cabinet.
 #[machine(Door, tests)]

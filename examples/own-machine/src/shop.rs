@@ -1,7 +1,6 @@
 //! The machine: what can happen to an order, and what each step demands.
 
-use hankweave_core::machine;
-use hankweave_core::machine::{Extra, Sample};
+use hankweave_machine::{Extra, Sample, machine};
 use serde::{Deserialize, Serialize};
 
 /// An order as the shop stores it.

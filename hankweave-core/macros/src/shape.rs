@@ -3,10 +3,11 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Data, DeriveInput, Error, Expr, ExprLit, Fields, Lit, LitStr, Meta, Token};
+use syn::{
+    Attribute, Data, DeriveInput, Error, Expr, ExprLit, Fields, GenericArgument, Lit, LitStr, Meta, PathArguments, Token, Type,
+};
 
 use crate::case::{Case, text};
-use crate::model::inside_option;
 
 /// The implementation for one type, or what is wrong with it.
 pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
@@ -156,5 +157,18 @@ impl Words {
 
     fn case(&self, name: &str) -> syn::Result<Option<Case>> {
         self.literal(name).map(Case::parse).transpose()
+    }
+}
+
+/// What stands inside a type that is written `Option<..>`. Names are all that a macro sees.
+fn inside_option(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
+    match &last.arguments {
+        PathArguments::AngleBracketed(arguments) => match arguments.args.first()? {
+            GenericArgument::Type(inside) => Some(inside),
+            _ => None,
+        },
+        _ => None,
     }
 }

@@ -9,7 +9,7 @@ mod leaf;
 
 pub use checker::{Check, Checker, Finding, Rule, nullable, optional, required};
 pub(crate) use checker::{any_object, kind_of, remove_null};
-pub use hankweave_macros::Shape;
+pub use hankweave_core_macros::Shape;
 pub use leaf::leaf;
 pub(crate) use leaf::leaves;
 
@@ -54,3 +54,38 @@ impl Shape for serde_json::Map<String, Value> {
 }
 
 leaves!(bool, i64, u32, u64, String, std::path::PathBuf);
+
+/// Implements [`Shape`] for the status and the phase of a machine, and `shape_of` for its stored enum, from the table of its stored fields.
+macro_rules! of_machine {
+    ($vis:vis $stored:ident, $status:ident, $phase:ident; $($name:literal: $types:tt,)*) => {
+        $crate::shape::of_machine!(@leaf $status $phase);
+
+        impl $stored {
+            /// What checks the stored field of this name. Without a status it is known where the field has one type in all states.
+            $vis fn shape_of(status: Option<$status>, name: &str) -> Option<$crate::shape::Check> {
+                match name {
+                    $($name => $crate::shape::of_machine!(@check status $status $types),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+    (@leaf $($name:ident)*) => {
+        $(impl $crate::shape::Shape for $name {
+            fn check(checker: &mut $crate::shape::Checker, value: &mut $crate::shape::Value) {
+                $crate::shape::leaf::<Self>(checker, value);
+            }
+        })*
+    };
+    (@check $found:ident $status:ident [$type:ty]) => {
+        Some(<$type as $crate::shape::Shape>::check)
+    };
+    (@check $found:ident $status:ident { $($state:ident: $type:ty),* }) => {{
+        $(if $found == Some($status::$state) {
+            return Some(<$type as $crate::shape::Shape>::check);
+        })*
+        None
+    }};
+}
+
+pub(crate) use of_machine;

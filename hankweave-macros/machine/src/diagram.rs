@@ -4,7 +4,7 @@ use core::fmt::{self, Write};
 
 use alloc::string::String;
 
-use super::{Edge, Machine, State};
+use crate::{Edge, Machine, State};
 
 impl Machine {
     /// Draws the machine as a Mermaid state diagram, without fence.

@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::Name;
+use crate::Name;
 
 /// A transition that the machine does not have from the present state.
 ///

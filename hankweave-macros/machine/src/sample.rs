@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 /// write `#[sample(expression)]` on the field instead.
 ///
 /// ```
-/// use hankweave_core::machine::Sample;
+/// use hankweave_machine::Sample;
 ///
 /// struct PaymentId(String);
 ///
@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "the generated tests cannot make up values of `{Self}`",
-    note = "implement `hankweave_core::machine::Sample` for it, or write `#[sample(expression)]` on the field"
+    note = "implement `hankweave_machine::Sample` for it, or write `#[sample(expression)]` on the field"
 )]
 pub trait Sample {
     /// Makes a valid value. Another `n` should give another value where the type has more than one; options and lists are empty for

@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::Name;
+use crate::Name;
 
 /// One field of an object.
 #[derive(Debug)]
@@ -47,8 +47,7 @@ pub fn state(
     fields: impl IntoIterator<Item = Property>,
     elsewhere: &[&str],
 ) -> Schema {
-    let mut schema = object(fields);
-    put_first(&mut schema, tag, name);
+    let mut schema = object(Some((tag, name)), fields);
     for other in elsewhere {
         schema["properties"][*other] = Value::Bool(false);
     }
@@ -57,17 +56,14 @@ pub fn state(
 
 /// A step as an event: its method and, unless it demands nothing, its metadata.
 pub fn event(method: &str, docs: &str, metadata: impl IntoIterator<Item = Property>) -> Schema {
-    let metadata = object(metadata);
-    let mut schema = json!({"type": "object", "properties": {}, "required": []});
-    if metadata["properties"]
-        .as_object()
-        .is_some_and(|fields| !fields.is_empty())
-    {
-        schema["properties"]["metadata"] = metadata;
-        schema["required"] = json!(["metadata"]);
-    }
-    put_first(&mut schema, "method", method);
-    described(schema, docs)
+    let mut metadata = metadata.into_iter().peekable();
+    let demands = metadata.peek().is_some().then(|| Property {
+        name: "metadata",
+        docs: "",
+        required: true,
+        schema: described(object(None, metadata), ""),
+    });
+    described(object(Some(("method", method)), demands), docs)
 }
 
 /// One of the names of a status or a phase.
@@ -89,9 +85,14 @@ pub fn constant<T: Serialize>(value: &T) -> Schema {
     )
 }
 
-fn object(fields: impl IntoIterator<Item = Property>) -> Value {
+/// An object with these fields, and before them the one that tells which object it is.
+fn object(tag: Option<(&str, &str)>, fields: impl IntoIterator<Item = Property>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
+    if let Some((name, text)) = tag {
+        properties.insert(name.to_string(), json!({ "const": text }));
+        required.push(name);
+    }
     for field in fields {
         if field.required {
             required.push(field.name);
@@ -100,16 +101,6 @@ fn object(fields: impl IntoIterator<Item = Property>) -> Value {
         properties.insert(field.name.to_string(), schema.to_value());
     }
     json!({"type": "object", "properties": properties, "required": required})
-}
-
-/// Puts a field with one legal text before all others.
-fn put_first(schema: &mut Value, name: &str, text: &str) {
-    if let Value::Object(properties) = &mut schema["properties"] {
-        properties.shift_insert(0, name.to_string(), json!({ "const": text }));
-    }
-    if let Value::Array(required) = &mut schema["required"] {
-        required.insert(0, Value::from(name));
-    }
 }
 
 fn described(mut schema: Value, docs: &str) -> Schema {

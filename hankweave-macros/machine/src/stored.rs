@@ -16,7 +16,7 @@ use serde::de::{
 };
 use serde_json::Value;
 
-use super::{Extra, Name, Violation};
+use crate::{Extra, Name, Violation};
 
 /// A stored enum, as its machine describes it.
 pub trait Stored: Sized {

@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Edge, Machine, Name};
+use crate::{Edge, Machine, Name};
 
 /// Walks that are tried at most, the shorter ones first: a machine with many loops has too many of them.
 const MOST_WALKS: usize = 10_000;
@@ -20,19 +20,22 @@ const ROUNDS: u32 = 3;
 /// Which edges of a machine the tests have walked.
 ///
 /// ```
-/// use hankweave_core::machine::testing::Coverage;
-/// use hankweave_core::run::{Complete, RUN, Run, Running};
-/// # use hankweave_core::{id::RunId, time::Timestamp};
-/// # let id = RunId::new("1736000000000-abc123-def456")?;
-/// # let (start, end_time) = (Timestamp::from_millis(0), Timestamp::from_millis(9));
+/// use hankweave_machine::{machine, testing::Coverage};
 ///
-/// let mut coverage = Coverage::new(&RUN);
-/// let run = Run::new(id, start);
-/// let from = run.status();
-/// let ended = run.step(Complete { end_time });
-/// coverage.record(from, ended.event.method());
+/// #[machine(Lamp)]
+/// pub enum LampRecord {
+///     #[initial]
+///     #[to(light => Lit, remove => Gone)]
+///     Dark,
+///     #[to(remove => Gone)]
+///     Lit,
+///     #[terminal]
+///     Gone,
+/// }
+///
+/// let mut coverage = Coverage::new(&LAMP);
+/// coverage.record(LampStatus::Dark, "light");
 /// assert_eq!(coverage.unwalked().len(), 2);
-/// # Ok::<(), hankweave_core::id::InvalidId>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Coverage {
@@ -273,24 +276,25 @@ fn state_name<T: Subject>(value: &T) -> &'static str {
     state.expect("every status is a state").name
 }
 
-#[cfg(all(test, feature = "domain"))]
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{RUN, RunStatus};
+    use crate::samples::{JOB, JobStatus};
 
     #[test]
     #[should_panic(
-        expected = "no test walks these edges of Run: Running --fail-> Failed, Running --crash-> Crashed"
+        expected = "no test walks these edges of Job: Running --fail-> Failed, Running --retry-> Queued"
     )]
     fn an_edge_that_was_never_walked_fails_the_test() {
-        let mut coverage = Coverage::new(&RUN);
-        coverage.record(RunStatus::Running, "complete");
+        let mut coverage = Coverage::new(&JOB);
+        coverage.record(JobStatus::Queued, "start");
+        coverage.record(JobStatus::Running, "finish");
         coverage.assert_complete();
     }
 
     #[test]
-    #[should_panic(expected = "Run has no edge `fail` from completed")]
+    #[should_panic(expected = "Job has no edge `fail` from finished")]
     fn an_edge_that_does_not_exist_cannot_be_recorded() {
-        Coverage::new(&RUN).record(RunStatus::Completed, "fail");
+        Coverage::new(&JOB).record(JobStatus::Finished, "fail");
     }
 }

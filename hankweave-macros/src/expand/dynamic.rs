@@ -16,6 +16,8 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         status,
         transition,
         typed,
+        krate,
+        serde_path,
         ..
     } = out;
     let Machine {
@@ -26,8 +28,8 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         ..
     } = machine;
     let serde = if_stored(quote! {
-        #[derive(::hankweave_core::__private::serde::Serialize)]
-        #[serde(crate = "::hankweave_core::__private::serde", tag = #tag)]
+        #[derive(#krate::__private::serde::Serialize)]
+        #[serde(crate = #serde_path, tag = #tag)]
     });
     let variants = machine.states.iter().map(|state| {
         let (ident, docs, name) = (&state.ident, &state.docs, &state.stored_name);
@@ -50,7 +52,7 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
             fn refuse(self, to: #status) -> InvalidTransition {
                 let from = self.status();
                 InvalidTransition {
-                    value: ::hankweave_core::__private::Box::new(self),
+                    value: #krate::__private::Box::new(self),
                     from,
                     to,
                     legal: from.targets(),
@@ -96,7 +98,7 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         }
 
         /// Why a step on a stored value was refused.
-        #vis type InvalidTransition = ::hankweave_core::machine::InvalidTransition<#stored, #status>;
+        #vis type InvalidTransition = #krate::InvalidTransition<#stored, #status>;
     }
 }
 
@@ -129,15 +131,17 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
         status,
         typed,
         transition,
+        krate,
+        serde_path,
         ..
     } = out;
     let docs = format!("A step of a {typed} as an event.");
     let serde = if_stored(quote! {
         #[derive(
-            ::hankweave_core::__private::serde::Serialize,
-            ::hankweave_core::__private::serde::Deserialize
+            #krate::__private::serde::Serialize,
+            #krate::__private::serde::Deserialize
         )]
-        #[serde(crate = "::hankweave_core::__private::serde", tag = "method", content = "metadata")]
+        #[serde(crate = #serde_path, tag = "method", content = "metadata")]
     });
     let names: Vec<_> = machine.methods.iter().map(|method| text(&method.ident)).collect();
     let targets = machine.methods.iter().map(|method| &machine.target(method).ident);

@@ -1,4 +1,4 @@
-//! What checks each stored field: `#[machine(Name, shape)]`.
+//! What a macro of the user's is told about the stored fields: `#[machine(Name, fields = path)]`.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use crate::model::{Entry, Field, Machine, State};
 
 use super::{Names, if_stored};
 
-/// `Shape` for the names of states, and the check of a field by its stored name.
-pub(super) fn shape(machine: &Machine, out: &Names) -> TokenStream {
-    if !machine.shape {
+/// Calls the macro with the stored names of all fields, each with its type, by state where that decides on the type.
+pub(super) fn field_table(machine: &Machine, out: &Names) -> TokenStream {
+    let Some(path) = &machine.fields else {
         return TokenStream::new();
-    }
+    };
     let Names {
         vis,
         stored,
@@ -31,61 +31,22 @@ pub(super) fn shape(machine: &Machine, out: &Names) -> TokenStream {
             }
         }
     }
-    let arms = fields.into_iter().map(|(name, fields)| {
-        let check = check(&fields, machine, out);
-        quote!(#name => #check,)
+    let rows = fields.into_iter().map(|(name, fields)| {
+        let types = types(&fields);
+        quote!(#name: #types,)
     });
-    if_stored(quote! {
-        const _: () = {
-            use ::hankweave_core::shape::{self, Shape};
-
-            impl Shape for #status {
-                fn check(checker: &mut shape::Checker, value: &mut shape::Value) {
-                    shape::leaf::<Self>(checker, value);
-                }
-            }
-
-            impl Shape for #phase {
-                fn check(checker: &mut shape::Checker, value: &mut shape::Value) {
-                    shape::leaf::<Self>(checker, value);
-                }
-            }
-
-            impl #stored {
-                /// What checks the stored field of this name. Without a status it is known where the field has one type in all states.
-                #vis fn shape_of(status: ::core::option::Option<#status>, name: &str) -> ::core::option::Option<shape::Check> {
-                    ::core::option::Option::Some(match name {
-                        #(#arms)*
-                        _ => return ::core::option::Option::None,
-                    })
-                }
-            }
-        };
-    })
+    if_stored(quote!(#path! { #vis #stored, #status, #phase; #(#rows)* }))
 }
 
-/// The check of a field; by the state where that decides on its type.
-fn check(fields: &[(&State, &Field)], machine: &Machine, out: &Names) -> TokenStream {
-    let of = |field: &Field| {
-        let ty = field.value_type();
-        quote!(<#ty as Shape>::check)
-    };
+/// `Type` where all states agree, `{ State: Type, .. }` where they do not. An `Option` counts as what is in it.
+fn types(fields: &[(&State, &Field)]) -> TokenStream {
     let written = |field: &Field| field.value_type().to_token_stream().to_string();
     let (_, first) = fields[0];
     if fields.iter().all(|(_, field)| written(field) == written(first)) {
-        return of(first);
+        let ty = first.value_type();
+        return quote!([#ty]);
     }
-    let status = &out.status;
-    let arms = fields.iter().map(|(state, field)| {
-        let (state, check) = (&state.ident, of(field));
-        quote!(#status::#state => #check,)
-    });
-    let others = fields.len() < machine.states.len();
-    let others = others.then(|| quote!(_ => return ::core::option::Option::None,));
-    quote! {
-        match status? {
-            #(#arms)*
-            #others
-        }
-    }
+    let states = fields.iter().map(|(state, _)| &state.ident);
+    let types = fields.iter().map(|(_, field)| field.value_type());
+    quote!({ #(#states: #types),* })
 }

@@ -13,7 +13,11 @@ use super::Names;
 /// The constant graph.
 pub(super) fn graph(machine: &Machine, out: &Names) -> TokenStream {
     let Names {
-        vis, typed, graph, ..
+        vis,
+        typed,
+        graph,
+        krate,
+        ..
     } = out;
     let (name, tag, open) = (typed.to_string(), &machine.tag, machine.extra().is_some());
     let start_label = start_label(machine);
@@ -47,8 +51,8 @@ pub(super) fn graph(machine: &Machine, out: &Names) -> TokenStream {
     });
     quote! {
         #[doc = #docs]
-        #vis const #graph: ::hankweave_core::machine::Machine = {
-            use ::hankweave_core::machine::{Edge, Field, Machine, State};
+        #vis const #graph: #krate::Machine = {
+            use #krate::{Edge, Field, Machine, State};
             Machine { name: #name, tag: #tag, open: #open, start_label: #start_label, states: &[#(#states),*], edges: &[#(#edges),*] }
         };
     }

@@ -86,7 +86,7 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 fn name_enum(name: &Ident, docs: &str, states: &[&State], out: &Names) -> TokenStream {
-    let vis = &out.vis;
+    let (vis, krate) = (&out.vis, &out.krate);
     let idents: Vec<_> = states.iter().map(|state| &state.ident).collect();
     let names: Vec<_> = states.iter().map(|state| &state.stored_name).collect();
     let readable = states.iter().map(|state| {
@@ -100,8 +100,8 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], out: &Names) -> TokenS
     });
     let serde = if_stored(quote! {
         #[automatically_derived]
-        impl ::hankweave_core::__private::serde::Serialize for #name {
-            fn serialize<S: ::hankweave_core::__private::serde::Serializer>(
+        impl #krate::__private::serde::Serialize for #name {
+            fn serialize<S: #krate::__private::serde::Serializer>(
                 &self,
                 serializer: S,
             ) -> ::core::result::Result<S::Ok, S::Error> {
@@ -110,11 +110,11 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], out: &Names) -> TokenS
         }
 
         #[automatically_derived]
-        impl<'de> ::hankweave_core::__private::serde::Deserialize<'de> for #name {
-            fn deserialize<D: ::hankweave_core::__private::serde::Deserializer<'de>>(
+        impl<'de> #krate::__private::serde::Deserialize<'de> for #name {
+            fn deserialize<D: #krate::__private::serde::Deserializer<'de>>(
                 deserializer: D,
             ) -> ::core::result::Result<Self, D::Error> {
-                ::hankweave_core::machine::stored::read_name(deserializer)
+                #krate::stored::read_name(deserializer)
             }
         }
     });
@@ -147,7 +147,7 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], out: &Names) -> TokenS
         }
 
         #[automatically_derived]
-        impl ::hankweave_core::machine::Name for #name {
+        impl #krate::Name for #name {
             const ALL: &'static [Self] = Self::ALL;
             const NAMES: &'static [&'static str] = &[#(#names),*];
 
@@ -172,11 +172,11 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], out: &Names) -> TokenS
 
         #[automatically_derived]
         impl ::core::str::FromStr for #name {
-            type Err = ::hankweave_core::machine::UnknownName;
+            type Err = #krate::UnknownName;
 
             fn from_str(name: &str) -> ::core::result::Result<Self, Self::Err> {
-                <Self as ::hankweave_core::machine::Name>::parse(name)
-                    .ok_or_else(|| ::hankweave_core::machine::UnknownName::new::<Self>(name))
+                <Self as #krate::Name>::parse(name)
+                    .ok_or_else(|| #krate::UnknownName::new::<Self>(name))
             }
         }
 

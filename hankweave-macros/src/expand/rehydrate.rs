@@ -16,6 +16,7 @@ pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
         stored,
         status,
         state_trait,
+        krate,
         ..
     } = out;
     let idents: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
@@ -43,26 +44,26 @@ pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
                 let found = value.status();
                 let violations = value.validate();
                 if found == S::STATUS && !violations.is_empty() {
-                    let value = ::hankweave_core::__private::Box::new(value);
+                    let value = #krate::__private::Box::new(value);
                     return ::core::result::Result::Err(Refused::Invalid { status: found, violations, value });
                 }
                 S::narrow(value).map(#typed).map_err(|value| Refused::WrongState {
                     expected: S::STATUS,
                     found,
-                    value: ::hankweave_core::__private::Box::new(value),
+                    value: #krate::__private::Box::new(value),
                 })
             }
         }
 
         /// Why a stored value could not become a typed one.
-        #vis type Refused = ::hankweave_core::machine::Refused<#stored, #status>;
+        #vis type Refused = #krate::Refused<#stored, #status>;
 
         impl #stored {
             /// Every rule of its state that the value breaks; empty for a value that is right.
             ///
             /// Types make most rules impossible to break. What is left: a fixed field has its value, a field that names
             /// the previous state names one that leads here, and what travels along as unknown is unknown.
-            #vis fn validate(&self) -> ::hankweave_core::__private::Vec<::hankweave_core::machine::Violation> {
+            #vis fn validate(&self) -> #krate::__private::Vec<#krate::Violation> {
                 match self {
                     #(Self::#idents(state) => #checks,)*
                 }
@@ -72,6 +73,7 @@ pub(super) fn rehydrate(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 fn checks(state: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let krate = &out.krate;
     let index = machine
         .states
         .iter()
@@ -85,17 +87,17 @@ fn checks(state: &State, machine: &Machine, out: &Names) -> TokenStream {
     let extra = machine.extra().map(|Field { ident: extra, .. }| {
         let (stored, status, state) = (&out.stored, &out.status, &state.ident);
         quote! {
-            .chain(::hankweave_core::machine::stored::known_names::<#stored>(#status::#state, &state.#extra))
+            .chain(#krate::stored::known_names::<#stored>(#status::#state, &state.#extra))
         }
     });
     if checks.is_empty() && extra.is_none() {
         return quote! {{
             let _ = state;
-            ::hankweave_core::__private::Vec::new()
+            #krate::__private::Vec::new()
         }};
     }
     quote! {
-        <[::core::option::Option<::hankweave_core::machine::Violation>; _]>::into_iter([#(#checks),*])
+        <[::core::option::Option<#krate::Violation>; _]>::into_iter([#(#checks),*])
             .flatten()
             #extra
             .collect()
@@ -109,16 +111,17 @@ fn check(field: &Field, state: usize, machine: &Machine, out: &Names) -> Option<
         stored_name,
         ..
     } = field;
+    let krate = &out.krate;
     match &field.entry {
         Entry::Fixed(value) => Some(quote! {{
             let expected: #ty = #value;
-            ::hankweave_core::machine::Violation::unless_equal(#stored_name, &expected, &state.#ident)
+            #krate::Violation::unless_equal(#stored_name, &expected, &state.#ident)
         }}),
         Entry::Origin => {
             let phase = &out.phase;
             let sources = origins(state, machine);
             Some(quote! {
-                ::hankweave_core::machine::Violation::unless_among(#stored_name, &[#(#phase::#sources),*], state.#ident)
+                #krate::Violation::unless_among(#stored_name, &[#(#phase::#sources),*], state.#ident)
             })
         }
         _ => None,

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::Path;
 
 use crate::case::text;
 use crate::model::{Entry, Field, Machine, State, docs_text};
@@ -25,6 +26,7 @@ pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
         phase,
         transition,
         typed,
+        krate,
         ..
     } = out;
     let states = machine
@@ -43,17 +45,17 @@ pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
     let [status_docs, phase_docs] = ["The state", "A state that is not terminal, as the state"]
         .map(|what| format!("{what} of a {typed} without its data."));
     let impls = [
-        json_schema(stored, quote!(schema::one_of(#docs, [#(#states),*]))),
-        json_schema(transition, quote!(schema::one_of(#event_docs, [#(#events),*]))),
-        json_schema(status, quote!(schema::names::<Self>(#status_docs))),
-        json_schema(phase, quote!(schema::names::<Self>(#phase_docs))),
+        json_schema(stored, quote!(schema::one_of(#docs, [#(#states),*])), krate),
+        json_schema(transition, quote!(schema::one_of(#event_docs, [#(#events),*])), krate),
+        json_schema(status, quote!(schema::names::<Self>(#status_docs)), krate),
+        json_schema(phase, quote!(schema::names::<Self>(#phase_docs)), krate),
     ];
     let documents = [stored, transition].map(|name| {
         let docs = format!("The JSON Schema of [`{name}`], a document of its own.");
         quote! {
             impl #name {
                 #[doc = #docs]
-                #vis fn schema() -> ::hankweave_core::__private::Value {
+                #vis fn schema() -> #krate::__private::Value {
                     schema::document::<Self>()
                 }
             }
@@ -61,8 +63,8 @@ pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
     });
     quote! {
         const _: () = {
-            use ::hankweave_core::__private::schemars;
-            use ::hankweave_core::machine::schema;
+            use #krate::__private::schemars;
+            use #krate::schema;
 
             #(#impls)*
             #(#documents)*
@@ -70,16 +72,16 @@ pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn json_schema(name: &Ident, body: TokenStream) -> TokenStream {
+fn json_schema(name: &Ident, body: TokenStream, krate: &Path) -> TokenStream {
     let text = name.to_string();
     quote! {
         #[automatically_derived]
         impl schemars::JsonSchema for #name {
-            fn schema_name() -> ::hankweave_core::__private::Cow<'static, str> {
+            fn schema_name() -> #krate::__private::Cow<'static, str> {
                 #text.into()
             }
 
-            fn schema_id() -> ::hankweave_core::__private::Cow<'static, str> {
+            fn schema_id() -> #krate::__private::Cow<'static, str> {
                 ::core::concat!(::core::module_path!(), "::", #text).into()
             }
 

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
+use syn::Path;
 
 use crate::case::text;
 use crate::model::{Field, Machine, Method};
@@ -13,7 +14,7 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
     if !machine.tests {
         return TokenStream::new();
     }
-    let (stored, state_trait) = (&out.stored, &out.state_trait);
+    let (stored, state_trait, krate) = (&out.stored, &out.state_trait, &out.krate);
     let subject = subject(machine, out);
     let states: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
     let keys: Vec<_> = machine.methods.iter().map(|method| &method.metadata).collect();
@@ -43,7 +44,7 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
         #[cfg(test)]
         mod tests {
             use ::core::marker::PhantomData;
-            use ::hankweave_core::machine::testing;
+            use #krate::testing;
             use super::*;
 
             /// The inherent constant wins where the bound holds; everywhere else the one of this trait is found.
@@ -92,16 +93,17 @@ fn subject(machine: &Machine, out: &Names) -> TokenStream {
         typed,
         graph,
         into_stored,
+        krate,
         ..
     } = out;
     let initial = &machine.states[machine.initial];
-    let (start, arguments) = (&initial.ident, samples(initial.started_with()));
+    let (start, arguments) = (&initial.ident, samples(initial.started_with(), krate));
     let names = machine.methods.iter().map(|method| text(&method.ident));
-    let keys = machine.methods.iter().map(|method| key(method, machine));
+    let keys = machine.methods.iter().map(|method| key(method, machine, krate));
     let stir = stir(machine, out);
     let steps = machine.edges().map(|(from, method, _)| {
         let (from, name, ident) = (&from.ident, text(&method.ident), &method.ident);
-        let (key, value) = (key(method, machine), &out.value);
+        let (key, value) = (key(method, machine, krate), &out.value);
         let argument = machine.metadata(method).next().map(|_| &key);
         quote! {
             (Self::#from(_), #name) => {
@@ -117,7 +119,7 @@ fn subject(machine: &Machine, out: &Names) -> TokenStream {
             type Transition = #transition;
             type Status = #status;
 
-            const MACHINE: &'static ::hankweave_core::machine::Machine = &#graph;
+            const MACHINE: &'static #krate::Machine = &#graph;
 
             fn start(n: u32) -> Self {
                 let _ = n;
@@ -163,7 +165,7 @@ fn stir(machine: &Machine, out: &Names) -> TokenStream {
     let arms = machine.states.iter().filter_map(|state| {
         let live = || state.fields.iter().filter(|field| field.live.is_some());
         live().next()?;
-        let (ident, values) = (&state.ident, samples(live()));
+        let (ident, values) = (&state.ident, samples(live(), &out.krate));
         let setters = live().map(|field| format_ident!("set_{}", text(&field.ident)));
         Some(quote! {
             Self::#ident(_) => {
@@ -190,24 +192,24 @@ fn stir(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// The metadata of a method with made-up values.
-fn key(method: &Method, machine: &Machine) -> TokenStream {
+fn key(method: &Method, machine: &Machine, krate: &Path) -> TokenStream {
     let key = &method.metadata;
     let fields: Vec<_> = machine.metadata(method).map(|field| &field.ident).collect();
     if fields.is_empty() {
         return quote!(#key);
     }
-    let values = samples(machine.metadata(method));
+    let values = samples(machine.metadata(method), krate);
     quote!(#key { #(#fields: #values),* })
 }
 
 /// One made-up value for each field, each made with another number.
-fn samples<'a>(fields: impl Iterator<Item = &'a Field>) -> Vec<TokenStream> {
+fn samples<'a>(fields: impl Iterator<Item = &'a Field>, krate: &Path) -> Vec<TokenStream> {
     let values = fields.zip(0_u32..).map(|(field, index)| match &field.sample {
         Some(value) => quote!(#value),
         None => {
             // A type that has no samples is then reported at its field.
             let here = Span::call_site().located_at(field.ident.span());
-            quote_spanned!(here=> ::hankweave_core::machine::Sample::sample(n.wrapping_add(#index)))
+            quote_spanned!(here=> #krate::Sample::sample(n.wrapping_add(#index)))
         }
     });
     values.collect()

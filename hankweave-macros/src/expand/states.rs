@@ -154,7 +154,7 @@ fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
     } else {
         quote!()
     };
-    let serde = serde_container(&["Serialize"], machine);
+    let serde = serde_container(&["Serialize"], machine, out);
     let derives = &machine.derives;
     let fields = state.fields.iter().map(|field| {
         let serde = if_stored(match field.entry {
@@ -178,7 +178,7 @@ fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
 /// One struct for each method: what the caller supplies.
 pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
     let Names { vis, typed, .. } = out;
-    let serde = serde_container(&["Serialize", "Deserialize"], machine);
+    let serde = serde_container(&["Serialize", "Deserialize"], machine, out);
     let structs = machine.methods.iter().map(|method| {
         let (ident, target) = (&method.metadata, &machine.target(method).ident);
         let docs = format!(
@@ -214,15 +214,18 @@ fn plain_field(field: &Field, serde: TokenStream, out: &Names) -> TokenStream {
 }
 
 /// `#[derive(..)]` and the attributes that make serde spell names as the user wants.
-pub(super) fn serde_container(traits: &[&str], machine: &Machine) -> TokenStream {
+pub(super) fn serde_container(traits: &[&str], machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        krate, serde_path, ..
+    } = out;
     let traits: Vec<Ident> = traits.iter().map(|name| format_ident!("{name}")).collect();
     let case = machine.field_case.map(|case| {
         let name = case.name();
         quote!(rename_all = #name,)
     });
     if_stored(quote! {
-        #[derive(#(::hankweave_core::__private::serde::#traits),*)]
-        #[serde(crate = "::hankweave_core::__private::serde", #case)]
+        #[derive(#(#krate::__private::serde::#traits),*)]
+        #[serde(crate = #serde_path, #case)]
     })
 }
 

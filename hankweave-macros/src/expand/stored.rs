@@ -14,15 +14,17 @@ use super::{Names, if_stored};
 
 /// `Deserialize` for the stored enum.
 pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
-    let Names { stored, status, .. } = out;
+    let Names {
+        stored, status, krate, ..
+    } = out;
     let tag = &machine.tag;
-    let mirrors = machine.states.iter().map(|state| mirror(state, machine));
+    let mirrors = machine.states.iter().map(|state| mirror(state, machine, out));
     let belongs = machine.states.iter().map(|state| belongs(state, machine, out));
     let reads = machine.states.iter().map(|state| read(state, machine, out));
     if_stored(quote! {
         const _: () = {
-            use ::hankweave_core::__private::serde;
-            use ::hankweave_core::machine::stored::{self, Belongs};
+            use #krate::__private::serde;
+            use #krate::stored::{self, Belongs};
 
             #(#mirrors)*
 
@@ -47,7 +49,7 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
                     }
                 }
 
-                fn validate(&self) -> ::hankweave_core::__private::Vec<::hankweave_core::machine::Violation> {
+                fn validate(&self) -> #krate::__private::Vec<#krate::Violation> {
                     self.validate()
                 }
             }
@@ -66,9 +68,9 @@ fn mirror_name(state: &State) -> Ident {
     format_ident!("Stored{}", state.ident, span = proc_macro2::Span::call_site())
 }
 
-fn mirror(state: &State, machine: &Machine) -> TokenStream {
+fn mirror(state: &State, machine: &Machine, out: &Names) -> TokenStream {
     let (name, remote) = (mirror_name(state), state.ident.to_string());
-    let container = serde_container(&["Deserialize"], machine);
+    let container = serde_container(&["Deserialize"], machine, out);
     let fields = state.fields.iter().map(|field| {
         let Field { ident, ty, .. } = field;
         let serde = match field.entry {

@@ -154,11 +154,11 @@ impl<'a> Project<'a> {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
             .parent()
             .expect("this crate lies in the workspace");
-        let core = workspace.join("hankweave-core");
+        let facade = workspace.join("hankweave-macros/machine");
         let manifest = format!(
-            "[package]\nname = \"mutants\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\nhankweave-core = {{ path = {:?}, \
-             default-features = false, features = [\"schema\"] }}\n\n[workspace]\n",
-            core.to_str().expect("the path is text")
+            "[package]\nname = \"mutants\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\nhankweave-machine = {{ path = {:?}, \
+             features = [\"schema\"] }}\n\n[workspace]\n",
+            facade.to_str().expect("the path is text")
         );
         fs::create_dir_all(folder.join("src/things")).expect("the folder is ours");
         fs::write(folder.join("Cargo.toml"), manifest).expect("the folder is ours");
@@ -208,12 +208,12 @@ const ROOT: &str = "#![allow(warnings)]\npub mod things;\n";
 /// What the declaration stands on.
 const PRELUDE: &str = r#"
 pub mod prelude {
-    pub use hankweave_core::machine;
-    pub use hankweave_core::machine::Extra;
+    pub use hankweave_machine::machine;
+    pub use hankweave_machine::Extra;
     pub use super::text;
 }
 pub mod text {
-    use hankweave_core::__private::serde::{Deserialize, Deserializer, Serializer};
+    use hankweave_machine::__private::serde::{Deserialize, Deserializer, Serializer};
 
     pub fn serialize<S: Serializer>(text: &String, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(text)

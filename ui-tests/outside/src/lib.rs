@@ -1,6 +1,6 @@
-//! A crate of somebody else, with nothing but `hankweave-core`.
+//! A crate of somebody else, with nothing but `hankweave-machine`.
 
-use hankweave_core::machine;
+use hankweave_machine::machine;
 
 /// A ticket as it is stored.
 #[machine(Ticket, tests, schema)]

@@ -1,5 +1,5 @@
 use data::{Executed, Loaded};
-use hankweave_core::machine;
+use hankweave_machine::machine;
 
 #[machine(Codon, tests)]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
