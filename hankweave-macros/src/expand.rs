@@ -2,12 +2,12 @@
 
 mod accessors;
 mod dynamic;
+mod field_table;
 mod graph;
 mod names;
 mod rehydrate;
 mod schema;
 mod self_test;
-mod field_table;
 mod states;
 mod stored;
 mod stubs;

@@ -4,7 +4,8 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::punctuated::Punctuated;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Expr, ExprLit, Fields, GenericArgument, Lit, LitStr, Meta, PathArguments, Token, Type,
+    Attribute, Data, DeriveInput, Error, Expr, ExprLit, Fields, GenericArgument, Lit, LitStr, Meta,
+    PathArguments, Token, Type,
 };
 
 use crate::case::{Case, text};

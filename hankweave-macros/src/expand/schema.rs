@@ -46,7 +46,11 @@ pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
         .map(|what| format!("{what} of a {typed} without its data."));
     let impls = [
         json_schema(stored, quote!(schema::one_of(#docs, [#(#states),*])), krate),
-        json_schema(transition, quote!(schema::one_of(#event_docs, [#(#events),*])), krate),
+        json_schema(
+            transition,
+            quote!(schema::one_of(#event_docs, [#(#events),*])),
+            krate,
+        ),
         json_schema(status, quote!(schema::names::<Self>(#status_docs)), krate),
         json_schema(phase, quote!(schema::names::<Self>(#phase_docs)), krate),
     ];

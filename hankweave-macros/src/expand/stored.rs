@@ -15,7 +15,10 @@ use super::{Names, if_stored};
 /// `Deserialize` for the stored enum.
 pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
     let Names {
-        stored, status, krate, ..
+        stored,
+        status,
+        krate,
+        ..
     } = out;
     let tag = &machine.tag;
     let mirrors = machine.states.iter().map(|state| mirror(state, machine, out));
