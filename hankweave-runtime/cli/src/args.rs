@@ -33,7 +33,7 @@ pub(crate) struct Cli {
 
 impl Cli {
     /// Reads the command line; ends the program when it is wrong.
-    pub(super) fn read() -> Self {
+    pub(crate) fn read() -> Self {
         let mut command = Self::command();
         command.build();
         let matches = command.clone().try_get_matches();
@@ -81,7 +81,7 @@ fn beside_execution(matches: &ArgMatches) -> Option<&'static str> {
 }
 
 /// Whether `validate` has this option of `run` as well.
-pub(super) fn counts_for_validate(name: &str) -> bool {
+pub(crate) fn counts_for_validate(name: &str) -> bool {
     let command = Cli::command();
     let validate = command.find_subcommand("validate");
     let mut options = validate.into_iter().flat_map(clap::Command::get_arguments);

@@ -26,7 +26,7 @@ const WITH_UMASK: &str = r#"umask "$0" && exec "$@""#;
 
 /// The page on its way into a browser; the file goes when this is dropped.
 #[derive(Debug)]
-pub(super) struct Browser {
+pub(crate) struct Browser {
     file: PathBuf,
     disk: Arc<dyn Disk>,
     opener: Child,
@@ -38,7 +38,7 @@ impl Browser {
     /// # Errors
     ///
     /// What the system says, also when there is no program that opens files.
-    pub(super) fn open(world: &World, state_dir: &Path, address: &str) -> io::Result<Self> {
+    pub(crate) fn open(world: &World, state_dir: &Path, address: &str) -> io::Result<Self> {
         let path = world.environment.get("PATH").unwrap_or_default();
         let program = find_program(&*world.disk, OPENER, path).ok_or_else(|| {
             let message = format!("there is no {OPENER} on PATH");
@@ -52,7 +52,7 @@ impl Browser {
     }
 
     /// Waits until the program that opens files is done; says whether it did what it should.
-    pub(super) async fn opened(&mut self) -> bool {
+    pub(crate) async fn opened(&mut self) -> bool {
         // A sweep may have reaped it: then nobody knows.
         self.opener.wait().await.is_ok_and(|status| status.success())
     }

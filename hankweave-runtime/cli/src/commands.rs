@@ -5,12 +5,11 @@ use std::convert::Infallible;
 use hankweave_core::id::CodonId;
 use hankweave_core::thread::CodonPoint;
 use hankweave_runtime::error::chain;
-use hankweave_runtime::{Accepted, Command, Commander, RollbackTarget};
-use hankweave_runtime::{Shutdown, StopCause};
+use hankweave_runtime::{Accepted, Command, Commander, RollbackTarget, Shutdown, StopCause};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::typed::Typed as About;
 use crate::screen::tell;
+use crate::typed::Typed as About;
 
 const HELP: &str = "next | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
                     rollback codon ID | quit";
@@ -25,7 +24,7 @@ enum Typed {
 }
 
 /// Reads commands from standard input, one a line, and says what became of each. The end of the input changes nothing.
-pub(super) async fn obey(commander: Option<Commander>, shutdown: Shutdown, commands: &About) -> Infallible {
+pub(crate) async fn obey(commander: Option<Commander>, shutdown: Shutdown, commands: &About) -> Infallible {
     let Some(commander) = commander else {
         return std::future::pending().await;
     };
@@ -39,7 +38,7 @@ pub(super) async fn obey(commander: Option<Commander>, shutdown: Shutdown, comma
                 Ok(Accepted::Starting(codon)) => tell(format!("starting {codon}\n")),
                 Ok(Accepted::Stopping(codon)) => tell(format!("stopping {codon}\n")),
                 Ok(Accepted::RolledBack(rollback)) => {
-                    tell(super::rollback::text(&rollback, false, None));
+                    tell(crate::rollback::text(&rollback, false, None));
                 }
                 Err(refusal) => {
                     let instead = commands.instead_of(refusal.code());

@@ -11,17 +11,19 @@ use hankweave_runtime::world::disk::RealDisk;
 use hankweave_runtime::world::environment::Environment;
 use serde_json::{Map, Value, json};
 
-use super::args::{ConfigArgs, Global, SettingArgs};
-use super::exit::{Failure, FailureKind};
+use crate::args::{ConfigArgs, Global, SettingArgs};
+use crate::exit::{Failure, FailureKind};
+use crate::failures::hank_failure;
+use crate::output;
 use crate::screen::tell;
 use crate::settings::{Configuration, Flags, SettingsError, Source};
 
 /// Shows what `run` with the same flags would go by, and where each value came from; starts nothing and writes nothing.
-pub(super) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Failure> {
     let loaded = match hank_files::load(&args.hank) {
         Ok(loaded) => Some(loaded),
         Err(LoadHankError::NoHankInFolder { .. }) => None,
-        Err(error) => return Err(super::run::hank_failure(&error)),
+        Err(error) => return Err(hank_failure(&error)),
     };
     let hank = loaded.as_ref().and_then(|loaded| loaded.hank.as_ref());
     if let Some(loaded) = loaded.as_ref().filter(|loaded| loaded.hank.is_none()) {
@@ -35,17 +37,17 @@ pub(super) fn config(global: &Global, args: &ConfigArgs) -> Result<ExitCode, Fai
     let configuration = resolve(hank, &flags(&args.settings)?)?;
     let hank_file = loaded.as_ref().map(|loaded| loaded.file.display().to_string());
     if global.json() {
-        return super::state::print_json(&as_json(&configuration, hank_file.as_deref()));
+        return output::print_json(&as_json(&configuration, hank_file.as_deref()));
     }
     for warning in &configuration.warnings {
         tell(format!("{warning}\n"));
     }
-    super::print(as_text(&configuration, hank_file.as_deref().unwrap_or_default()))?;
+    output::print(as_text(&configuration, hank_file.as_deref().unwrap_or_default()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Reads all layers.
-pub(super) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuration, Failure> {
+pub(crate) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuration, Failure> {
     let configuration = Configuration::read(&RealDisk, &Environment::of_process(), hank, flags);
     configuration.map_err(|error| match error {
         SettingsError::Bad(_) => Failure::from_error(FailureKind::Input, &error)
@@ -56,7 +58,7 @@ pub(super) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuratio
 }
 
 /// The world in which agents find the settings that are theirs.
-pub(super) fn world(configuration: &Configuration) -> World {
+pub(crate) fn world(configuration: &Configuration) -> World {
     let environment = Environment::of_process();
     World::with_environment(match configuration.text(Setting::AnthropicBaseUrl) {
         Some(url) => environment.with("ANTHROPIC_BASE_URL", url),
@@ -65,7 +67,7 @@ pub(super) fn world(configuration: &Configuration) -> World {
 }
 
 /// What the command line says of the settings.
-pub(super) fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
+pub(crate) fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
     let output = args
         .output
         .as_deref()
@@ -102,7 +104,7 @@ pub(super) fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
 }
 
 /// The same with the file that `--prices` names.
-pub(super) fn with_prices(mut flags: Flags, file: Option<&Path>) -> Result<Flags, Failure> {
+pub(crate) fn with_prices(mut flags: Flags, file: Option<&Path>) -> Result<Flags, Failure> {
     if let Some(file) = file {
         let file = text_of(file, "the path of the prices")?;
         flags.insert(Setting::Prices, SettingValue::Prices(PriceSource::File(file)));

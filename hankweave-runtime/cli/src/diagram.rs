@@ -7,10 +7,11 @@ use hankweave_core::lock::LOCK;
 use hankweave_core::run::RUN;
 use hankweave_core::task::TASK;
 
-use super::args::{DiagramArgs, DiagramFormat, MachineName};
-use super::exit::Failure;
+use crate::args::{DiagramArgs, DiagramFormat, MachineName};
+use crate::exit::Failure;
+use crate::output;
 
-pub(super) fn diagram(args: &DiagramArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn diagram(args: &DiagramArgs) -> Result<ExitCode, Failure> {
     let machine = match args.machine {
         MachineName::Codon => &CODON,
         MachineName::Run => &RUN,
@@ -23,6 +24,6 @@ pub(super) fn diagram(args: &DiagramArgs) -> Result<ExitCode, Failure> {
         DiagramFormat::Plantuml => machine.to_plantuml(),
         DiagramFormat::Json => machine.to_json(),
     };
-    super::print(format!("{}\n", text.trim_end()))?;
+    output::print(format!("{}\n", text.trim_end()))?;
     Ok(ExitCode::SUCCESS)
 }

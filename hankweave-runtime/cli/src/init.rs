@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::args::{Global, InitArgs, Template};
-use super::exit::{Failure, FailureKind};
-use super::typed::in_folder;
+use crate::args::{Global, InitArgs, Template};
+use crate::exit::{Failure, FailureKind};
+use crate::output;
+use crate::typed::in_folder;
 
 /// The files of a template: path below the directory, and content.
 type Files = &'static [(&'static str, &'static str)];
@@ -38,7 +39,7 @@ const CLAUDE: Files = &[
     ),
 ];
 
-pub(super) fn init(global: &Global, args: &InitArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn init(global: &Global, args: &InitArgs) -> Result<ExitCode, Failure> {
     let files = match args.template {
         Template::Scripted => SCRIPTED,
         Template::Claude => CLAUDE,
@@ -60,7 +61,7 @@ pub(super) fn init(global: &Global, args: &InitArgs) -> Result<ExitCode, Failure
     if !global.quiet {
         let dir = args.dir.display();
         let names: Vec<String> = files.iter().map(|(path, _)| format!("  {dir}/{path}")).collect();
-        super::print(format!(
+        output::print(format!(
             "wrote\n{}\nnow try: {}\n",
             names.join("\n"),
             in_folder("run", &args.dir)

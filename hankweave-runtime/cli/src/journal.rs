@@ -11,17 +11,18 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::journal::{JournalTail, Passed, TailLine};
 use hankweave_runtime::world::disk::RealDisk;
 
-use super::args::{Global, JournalArgs};
-use super::exit::{Failure, FailureKind};
+use crate::args::{Global, JournalArgs};
+use crate::directory::existing_state_dir;
+use crate::exit::{Failure, FailureKind};
 use crate::screen::{JsonLines, tell};
 
 /// How often a journal that is followed is looked at: as often as it is synced (D5).
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Prints the lines of the journal, what is hidden in their texts as escapes. It takes no lock and writes nothing, so a live run goes on undisturbed (CLI-12).
-pub(super) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, Failure> {
     let execution = &args.execution.execution;
-    super::run::existing_state_dir(execution)?;
+    existing_state_dir(execution)?;
     let dir = ExecutionDir::new(execution.clone()).events();
     let mut printer = Printer {
         tail: JournalTail::new(Arc::new(RealDisk), dir, args.after),

@@ -10,15 +10,15 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
 
-use super::args::Global;
-use super::server_log::ServerLog;
+use crate::args::Global;
 use crate::screen::{LogLines, log_line};
+use crate::server_log::ServerLog;
 
 /// What the log in the execution directory holds, unless `HANKWEAVE_LOG` says otherwise.
 const IN_FILE: &str = "info";
 
 /// Installs the subscriber; `HANKWEAVE_LOG` wins over `-v`. The log in the execution directory is for the caller to open.
-pub(super) fn install(global: &Global) -> ServerLog {
+pub(crate) fn install(global: &Global) -> ServerLog {
     let default = match (global.quiet, global.verbose) {
         (true, _) => "error",
         (false, 0) => "warn",

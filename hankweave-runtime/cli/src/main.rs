@@ -11,7 +11,9 @@ mod commands;
 mod completions;
 mod config;
 mod diagram;
+mod directory;
 mod exit;
+mod failures;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -21,6 +23,7 @@ mod init;
 mod journal;
 mod keyboard;
 mod logging;
+mod output;
 mod prices;
 mod question;
 mod remote;
@@ -51,7 +54,6 @@ use hankweave_runtime::world::environment::outlive_file_limits;
 
 use self::args::{Cli, Color, Command};
 use self::exit::Failure;
-use self::screen::Text;
 
 fn main() -> ExitCode {
     let cli = Cli::read();
@@ -125,27 +127,6 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Schema(args) => schema::schema(&args),
         Command::Completions { shell } => completions::completions(shell),
         Command::ScriptedAgent { arguments } => Ok(hankweave_runtime::driver::play(arguments)),
-    }
-}
-
-/// Prints a result for people.
-fn print(text: impl Into<Text>) -> Result<(), Failure> {
-    printed(screen::print(text))
-}
-
-/// Prints a result for programs.
-fn print_json(document: &str) -> Result<(), Failure> {
-    printed(screen::print_json(document))
-}
-
-/// A reader that has gone away is no failure of ours (F19).
-fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
-    match result {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            let message = format!("failed to write to standard output: {error}");
-            Err(Failure::new(exit::FailureKind::Io, message))
-        }
-        _ => Ok(()),
     }
 }
 

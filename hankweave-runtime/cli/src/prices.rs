@@ -12,27 +12,28 @@ use hankweave_runtime::hank_files::{RefError, read_named};
 use hankweave_runtime::world::disk::RealDisk;
 use serde_json::{Map, Value, json};
 
-use super::args::{Global, PricesArgs};
-use super::config::{resolve, with_prices};
-use super::exit::{Failure, FailureKind};
+use crate::args::{Global, PricesArgs};
+use crate::config::{resolve, with_prices};
+use crate::exit::{Failure, FailureKind};
+use crate::output;
 use crate::settings::{Configuration, Flags};
 
 /// Shows what models cost and who says so; `run` in the same folder with the same flag goes by the same prices.
-pub(super) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, Failure> {
     let flags = with_prices(Flags::new(), args.prices.as_deref())?;
     let prices = known(&resolve(None, &flags)?)?;
     match &args.model {
         Some(model) => one(global, &prices, model),
-        None if global.json() => super::state::print_json(&list_json(&prices)),
+        None if global.json() => output::print_json(&list_json(&prices)),
         None => {
-            super::print(list_text(&prices))?;
+            output::print(list_text(&prices))?;
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
 /// The list prices with those of the settings laid over them.
-pub(super) fn known(configuration: &Configuration) -> Result<Arc<Prices>, Failure> {
+pub(crate) fn known(configuration: &Configuration) -> Result<Arc<Prices>, Failure> {
     match configuration.prices() {
         None => Ok(Prices::listed()),
         Some(PriceSource::Models(models)) => {
@@ -92,7 +93,7 @@ fn one(global: &Global, prices: &Prices, model: &str) -> Result<ExitCode, Failur
             "family": found.map(|(family, _)| family),
             "price": found.map(|(_, price)| price_json(price)),
         });
-        return super::state::print_json(&document);
+        return output::print_json(&document);
     }
     let text = match found {
         None => format!(
@@ -109,7 +110,7 @@ fn one(global: &Global, prices: &Prices, model: &str) -> Result<ExitCode, Failur
             text
         }
     };
-    super::print(text)?;
+    output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,14 +3,13 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use hankweave_core::codon::CheckpointType;
-use hankweave_runtime::Recovery;
-use hankweave_runtime::{Trouble, WayBack};
+use hankweave_runtime::{Recovery, Trouble, WayBack};
 
 use crate::screen;
 
 /// What a person wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// Go on there.
     Recover(Recovery),
     /// Do nothing.
@@ -18,7 +17,7 @@ pub(super) enum Answer {
 }
 
 /// Asks on a terminal. Where nobody can be asked nothing is chosen, and the run goes on as without a word.
-pub(super) fn ask(trouble: &Trouble) -> Option<Answer> {
+pub(crate) fn ask(trouble: &Trouble) -> Option<Answer> {
     let input = io::stdin();
     if !input.is_terminal() || !io::stderr().is_terminal() {
         return None;

@@ -1,34 +1,32 @@
-//! `hankweave rollback`
+//! `hankweave rollback` (CLI-16)
 
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use hankweave_core::codon::CheckpointType;
 use hankweave_core::document::{CheckpointTable, HankweaveState, KnownCheckpoints};
-use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::id::CodonId;
 use hankweave_core::thread::{self, CodonPoint, TargetError};
-use hankweave_runtime::RunOptions;
-use hankweave_runtime::Shutdown;
-use hankweave_runtime::checkpoint::RestoreError;
-use hankweave_runtime::rig::ArchiveError;
-use hankweave_runtime::state_manager::TransitionError;
 use hankweave_runtime::world::World;
-use hankweave_runtime::{OpenDirectory, Rollback, RollbackError, RollbackTarget};
+use hankweave_runtime::{OpenDirectory, Rollback, RollbackError, RollbackTarget, RunOptions, Shutdown};
 use serde_json::json;
 
-use super::args::{Global, Point, RollbackArgs};
-use super::exit::{Failure, FailureKind};
-use super::run::{SURVIVORS, existing_state_dir, open_failure};
-use super::server_log::ServerLog;
-use super::typed::{Change, Typed, path_word};
-use super::{logging, signals, state};
+use crate::args::{Global, Point, RollbackArgs};
+use crate::directory::{existing_state_dir, takes_clients};
+use crate::exit::{Failure, FailureKind};
+use crate::failures::{open_failure, rollback_failure};
+use crate::logging;
+use crate::output;
 use crate::screen::{one_line, tell};
+use crate::server_log::ServerLog;
+use crate::signals;
+use crate::typed::{Change, Typed};
 
-pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode, Failure> {
     let log = logging::install(global);
     existing_state_dir(&args.execution.execution)?;
-    if !args.dry_run && super::remote::is_live(&args.execution.execution) {
-        return super::remote::rollback(global, args);
+    if !args.dry_run && takes_clients(&args.execution.execution) {
+        return crate::remote::rollback(global, args);
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -50,10 +48,10 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
         return Ok(signals::stopped(&shutdown));
     };
     if global.json() {
-        state::print_json(&document(&rollback, args.dry_run))?;
+        output::print_json(&document(&rollback, args.dry_run))?;
     } else if !global.quiet {
         let typed = Typed::about(&args.execution.execution);
-        super::print(text(&rollback, args.dry_run, Some(&typed)))?;
+        output::print(text(&rollback, args.dry_run, Some(&typed)))?;
     }
     Ok(signals::stopped(&shutdown))
 }
@@ -92,7 +90,7 @@ async fn perform(global: &Global, args: &RollbackArgs, log: &ServerLog) -> Resul
     };
     let saved = opened.close().await;
     let rollback = result.map_err(|error| {
-        let failure = failure(&error, &typed);
+        let failure = rollback_failure(&error, &typed);
         match instead(&error, &state, known.as_ref(), &typed) {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -138,7 +136,7 @@ fn document(rollback: &Rollback, dry_run: bool) -> serde_json::Value {
 }
 
 /// `typed` is `None` in a program that runs the next codon itself.
-pub(super) fn text(rollback: &Rollback, dry_run: bool, typed: Option<&Typed>) -> String {
+pub(crate) fn text(rollback: &Rollback, dry_run: bool, typed: Option<&Typed>) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = write(&mut text, rollback, dry_run, typed);
@@ -275,69 +273,5 @@ fn instead(
     }
 }
 
-/// What to type when an interrupted restore cannot be finished: either way nothing is thrown away.
-fn past_cut_off(safety: Option<&CheckpointSha>, typed: &Typed) -> String {
-    let kept = safety.map_or_else(String::new, |safety| {
-        format!("; what was there before is kept in checkpoint {}", safety.short())
-    });
-    format!(
-        "`{}` lists the checkpoints that one can go to instead, `{}` starts from the first codon with the files as they are{kept}",
-        typed.command("checkpoints"),
-        typed.run_with(&[Change::Flag("new")])
-    )
-}
-
 /// As many codons a hint names; the thread may hold thousands.
 const MOST_NAMED: usize = 10;
-
-/// What to say about a rollback that did not happen, and what to type instead (CLI-16).
-pub(super) fn failure(error: &RollbackError, typed: &Typed) -> Failure {
-    match error {
-        RollbackError::Running => Failure::from_error(FailureKind::Held, error).hint(format!(
-            "`{}` stops the run first, as Ctrl-C does where it was started",
-            typed.command("stop")
-        )),
-        RollbackError::Survivors { .. } => Failure::from_error(FailureKind::Io, error).hint(SURVIVORS),
-        RollbackError::Target(TargetError::Ambiguous { .. }) => {
-            Failure::from_error(FailureKind::Input, error).hint("type more characters of the SHA")
-        }
-        RollbackError::Target(TargetError::UnknownCodon(_)) => Failure::from_error(FailureKind::Input, error)
-            .hint(format!(
-                "`{}` lists the codons with their checkpoints",
-                typed.command("thread")
-            )),
-        RollbackError::Target(TargetError::UnknownSha(_)) => Failure::from_error(FailureKind::Input, error)
-            .hint(format!("`{}` lists all of them", typed.command("checkpoints"))),
-        RollbackError::Target(TargetError::NoCheckpoint(_)) => Failure::from_error(FailureKind::Input, error)
-            .hint(format!(
-                "`{}` shows which checkpoints it has; --at start and --at end take the first and the last",
-                typed.command("thread")
-            )),
-        RollbackError::Archive(ArchiveError::Manifest { path, .. }) => {
-            Failure::from_error(FailureKind::Input, error).hint(format!(
-                "`mv {0} {0}.old` puts it aside; then run the same command again",
-                path_word(path)
-            ))
-        }
-        RollbackError::Archive(_) => Failure::from_error(FailureKind::Io, error)
-            .hint("mend the disk, then run the same command again: it finishes what was begun"),
-        RollbackError::NoSuccess => Failure::from_error(FailureKind::Input, error).hint(format!(
-            "`{}` starts from the first codon; the history stays",
-            typed.run_with(&[Change::Flag("new")])
-        )),
-        RollbackError::CutOff { safety, .. } => {
-            Failure::from_error(FailureKind::Input, error).hint(past_cut_off(safety.as_ref(), typed))
-        }
-        RollbackError::Restore(RestoreError::InTheWay { path, .. }) => {
-            Failure::from_error(FailureKind::Failed, error)
-                .hint(format!("move `{path}` away and try again; nothing was changed"))
-        }
-        RollbackError::Record(TransitionError::Rejected(_)) => Failure::from_error(FailureKind::Bug, error),
-        RollbackError::History(_) | RollbackError::Record(_) => Failure::from_error(FailureKind::Io, error),
-        RollbackError::Restore(_) | RollbackError::Interrupted { .. } => {
-            Failure::from_error(FailureKind::Io, error).hint(
-                "make room or mend the disk, then run the same command again: it finishes what was begun",
-            )
-        }
-    }
-}

@@ -1,41 +1,39 @@
 //! `hankweave run`
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
-use hankweave_runtime::OpenError;
-use hankweave_runtime::data::DataError;
-use hankweave_runtime::hank_files::{self, LoadHankError};
-use hankweave_runtime::instance_lock::{Exclusion, LockError};
-use hankweave_runtime::preflight::PreflightError;
-use hankweave_runtime::state_manager::TransitionError;
+use hankweave_runtime::hank_files;
+use hankweave_runtime::instance_lock::Exclusion;
 use hankweave_runtime::world::World;
-use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::make_new_files_private;
-use hankweave_runtime::{Builder, Hankweave};
-use hankweave_runtime::{OutputDirectory, Recovery, RunOptions};
-use hankweave_runtime::{RunError, RunOutcome, RunResult};
-use hankweave_runtime::{ServeError, ServerOptions};
-use hankweave_runtime::{Shutdown, StopCause};
+use hankweave_runtime::{
+    Builder, Hankweave, OutputDirectory, Recovery, RunOptions, RunOutcome, RunResult, ServerOptions,
+    Shutdown, StopCause,
+};
 
-use super::args::{Global, Recover, RunArgs};
-use super::browser::Browser;
-use super::exit::{Failure, FailureKind};
-use super::question::{self, Answer};
-use super::server_log::ServerLog;
-use super::show::Show;
-use super::signals::{self, stopped};
-use super::typed::{Change, Typed, in_folder, path_word};
-use super::{commands, config, logging, prices, stopping};
+use crate::args::{Global, Recover, RunArgs};
+use crate::browser::Browser;
+use crate::commands;
+use crate::config;
+use crate::exit::{Failure, FailureKind};
+use crate::failures::{hank_failure, open_failure, run_failure, serve_failure};
+use crate::logging;
+use crate::prices;
+use crate::question::{self, Answer};
 use crate::report::{Ending, Report};
+use crate::server_log::ServerLog;
 use crate::settings::Configuration;
+use crate::show::Show;
+use crate::signals::{self, stopped};
+use crate::stopping;
+use crate::typed::{Change, Typed, path_word};
 
-pub(super) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
     let log = logging::install(global);
     make_new_files_private();
     let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
@@ -297,174 +295,4 @@ fn exit_code(outcome: &RunOutcome) -> u8 {
         RunResult::Stopped(StopCause::Request | StopCause::ForcedRequest) if outcome.done => 0,
         RunResult::Stopped(cause) => cause.exit_code(),
     }
-}
-
-pub(super) fn hank_failure(error: &LoadHankError) -> Failure {
-    let init = |folder: &Path| format!("`{}` writes a hank to start from", in_folder("init", folder));
-    let (kind, hint) = match error {
-        LoadHankError::NoHankInFolder { folder } => (FailureKind::Input, init(folder)),
-        LoadHankError::Missing { path } => {
-            let folder = match path.file_name() {
-                Some(name) if name == "hank.json" => path.parent().unwrap_or(path),
-                _ => &path.with_extension(""),
-            };
-            (FailureKind::Input, init(folder))
-        }
-        LoadHankError::Unreadable { source, .. } if source.is_of_the_system() => (
-            FailureKind::Io,
-            "mend the disk, then type the same again".to_owned(),
-        ),
-        LoadHankError::Unreadable { .. } => (
-            FailureKind::Input,
-            "it must be a regular file that you may read".to_owned(),
-        ),
-    };
-    Failure::from_error(kind, error).hint(hint)
-}
-
-pub(super) const SURVIVORS: &str =
-    "they wait for the kernel, such as for a disk; try again when they are gone";
-
-pub(super) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
-    match error {
-        OpenError::Preflight(PreflightError::Hank(_)) => {
-            Failure::from_error(FailureKind::Input, error)
-                .hint(format!("`{}` shows everything about the hank; nothing was written", typed.validate()))
-        }
-        OpenError::Preflight(PreflightError::Agent { .. }) => {
-            Failure::from_error(FailureKind::Failed, error).hint(format!(
-                "nothing was written; `{}` makes a dry run without any agent program, in a directory of its own",
-                typed.dry_run()
-            ))
-        }
-        OpenError::Preflight(PreflightError::Requirements(_)) => {
-            Failure::from_error(FailureKind::Failed, error).hint("provide it and type the same again; nothing was written")
-        }
-        OpenError::Lock(LockError::Held { .. }) => {
-            Failure::from_error(FailureKind::Held, error).hint(held(typed))
-        }
-        OpenError::Lock(LockError::Unsupported { .. }) => {
-            let vouched = typed.run_with(&[Change::Flag("allow-no-lock")]);
-            Failure::from_error(FailureKind::Io, error).hint(format!(
-                "use a directory on a local disk (-e DIR), or `{vouched}` when no other instance uses this one"
-            ))
-        }
-        OpenError::Lock(LockError::NotPrivate { .. }) => Failure::from_error(FailureKind::Io, error)
-            .hint("it holds prompts and everything that agents print, so it must be yours alone"),
-        OpenError::Lock(LockError::OpenToAll { state_dir }) => {
-            let close = format!("chmod 700 {}", path_word(state_dir));
-            Failure::from_error(FailureKind::Io, error)
-                .hint(format!("look at what is in it, then take it from others with `{close}`"))
-        }
-        OpenError::Data(DataError::Changed { .. }) => {
-            Failure::from_error(FailureKind::Input, error).hint(format!(
-                "`{}` starts over with it and keeps the history; `{}` goes on with what is linked",
-                typed.run_with(&[Change::Flag("new")]),
-                typed.run_with(&[Change::Without("data")])
-            ))
-        }
-        OpenError::Data(DataError::InTheWay { .. }) => Failure::from_error(FailureKind::Input, error)
-            .hint("move it away, or use another execution directory (-e DIR)"),
-        OpenError::Data(DataError::Io { .. }) => Failure::from_error(FailureKind::Io, error)
-            .hint("no codon has run; mend it and type the same again"),
-        OpenError::Data(_) => Failure::from_error(FailureKind::Input, error)
-            .hint("name a file or folder beside the execution directory with --data PATH, or another directory with -e DIR"),
-        OpenError::Output { source, .. } => {
-            let kind = match source.kind() {
-                std::io::ErrorKind::InvalidInput => FailureKind::Input,
-                _ => FailureKind::Io,
-            };
-            Failure::from_error(kind, error)
-                .hint("choose another directory with --output DIR; no codon has run")
-        }
-        OpenError::Directory { .. } => Failure::from_error(FailureKind::Io, error)
-            .hint("choose a directory that you may write to with -e DIR"),
-        OpenError::State(hankweave_runtime::state_manager::LoadError::History(_)) => {
-            Failure::from_error(FailureKind::Input, error)
-                .hint(format!(
-                    "`{}` keeps what is there and starts a new history",
-                    typed.run_with(&[Change::Without("strict-state")])
-                ))
-        }
-        OpenError::State(hankweave_runtime::state_manager::LoadError::Version { .. }) => {
-            Failure::from_error(FailureKind::Input, error).hint(
-                "use the version of hankweave that wrote it, or another execution directory (-e DIR)",
-            )
-        }
-        OpenError::Lock(_)
-        | OpenError::Journal(_)
-        | OpenError::State(_)
-        | OpenError::Checkpoints(_)
-        | OpenError::History(_)
-        | OpenError::Crash(_) => Failure::from_error(FailureKind::Io, error),
-    }
-}
-
-/// What can be done about an instance that has the directory.
-fn held(typed: &Typed) -> String {
-    if super::remote::is_live(typed.execution()) {
-        return format!(
-            "`{}` shows what it does, `{}` stops it; or use another execution directory (-e DIR)",
-            typed.command("attach"),
-            typed.command("stop")
-        );
-    }
-    format!(
-        "wait until it is done (`{}` shows where it stands), or use another execution directory (-e DIR)",
-        typed.command("status")
-    )
-}
-
-fn serve_failure(error: &ServeError, typed: &Typed) -> Failure {
-    match error {
-        ServeError::Listen { .. } => Failure::from_error(FailureKind::Io, error).hint(format!(
-            "`{}` takes any free port",
-            typed.run_with(&[Change::Set("port", "0")])
-        )),
-        ServeError::Token { .. } => Failure::from_error(FailureKind::Io, error),
-        ServeError::BadToken { .. } | ServeError::SameTokens => {
-            Failure::from_error(FailureKind::Input, error)
-                .hint("unset the variable, and tokens are made in .hankweave")
-        }
-    }
-}
-
-fn run_failure(error: &RunError, typed: &Typed) -> Failure {
-    match error {
-        RunError::Record(TransitionError::Rejected(_)) | RunError::CodonLeftOpen => {
-            Failure::from_error(FailureKind::Bug, error)
-        }
-        RunError::ChangedHank(_) | RunError::MissingParent => Failure::from_error(FailureKind::Input, error)
-            .hint(format!(
-                "undo the change, or `{}` starts over; the history stays",
-                typed.run_with(&[Change::Flag("new")])
-            )),
-        RunError::Record(_) | RunError::Save(_) | RunError::Checkpoint(_) => {
-            Failure::from_error(FailureKind::Io, error).hint(format!(
-                "make room or mend the disk, and `{}` goes on",
-                typed.run()
-            ))
-        }
-        RunError::Rollback(error) => super::rollback::failure(error, typed),
-    }
-}
-
-/// The state directory of an execution directory that is only looked at.
-pub(super) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
-    let state_dir = execution.join(STATE_DIR);
-    let metadata = RealDisk.metadata(&state_dir);
-    if metadata.is_ok_and(|metadata| metadata.kind == FileKind::Directory) {
-        return Ok(state_dir);
-    }
-    let message = format!(
-        "`{}` is no execution directory: it has no {}",
-        execution.display(),
-        STATE_DIR
-    );
-    let typed = Typed::about(execution);
-    let hint = match typed.knows_the_hank() {
-        true => format!("name it with -e DIR; `{}` makes one there", typed.run()),
-        false => "name it with -e DIR".to_owned(),
-    };
-    Err(Failure::new(FailureKind::Input, message).hint(hint))
 }

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use hankweave_core::schema;
 
-use super::args::{SchemaArgs, SchemaName};
-use super::exit::Failure;
+use crate::args::{SchemaArgs, SchemaName};
+use crate::exit::Failure;
+use crate::output;
 
-pub(super) fn schema(args: &SchemaArgs) -> Result<ExitCode, Failure> {
-    super::state::print_json(&match args.document {
+pub(crate) fn schema(args: &SchemaArgs) -> Result<ExitCode, Failure> {
+    output::print_json(&match args.document {
         SchemaName::Hank => schema::hank(),
         SchemaName::Config => schema::config(),
         SchemaName::State => schema::state(),

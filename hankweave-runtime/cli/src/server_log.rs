@@ -17,7 +17,7 @@ const WAITING: usize = 64 << 10;
 
 /// The log, shared between the subscriber, which writes, and whoever opens the directory.
 #[derive(Debug, Clone)]
-pub(super) struct ServerLog(Arc<Mutex<Sink>>);
+pub(crate) struct ServerLog(Arc<Mutex<Sink>>);
 
 #[derive(Debug)]
 enum Sink {
@@ -37,12 +37,12 @@ struct LogFile {
 }
 
 impl ServerLog {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(Sink::Waiting(Vec::new()))))
     }
 
     /// Opens the file at `path` behind what earlier lives wrote, for what was said and what will be.
-    pub(super) fn open(&self, disk: &Arc<dyn Disk>, path: &Path) {
+    pub(crate) fn open(&self, disk: &Arc<dyn Disk>, path: &Path) {
         if let Err(error) = self.open_with(disk, path, LIMIT) {
             // The lock is free again: this line may go to a log that is given up, and to standard error.
             tracing::warn!(path = %path.display(), %error, "our own log cannot be written");
@@ -61,7 +61,7 @@ impl ServerLog {
     }
 
     /// Appends whole lines.
-    pub(super) fn append(&self, lines: &[u8]) {
+    pub(crate) fn append(&self, lines: &[u8]) {
         let mut sink = self.sink();
         match &mut *sink {
             Sink::Waiting(said) if said.len() + lines.len() <= WAITING => said.extend_from_slice(lines),

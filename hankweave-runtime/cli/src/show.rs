@@ -22,18 +22,18 @@ use crate::report::Report;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Events on their way to standard output.
-pub(super) struct Show(AbortOnDropHandle<Report>);
+pub(crate) struct Show(AbortOnDropHandle<Report>);
 
 impl Show {
     /// Begins to show everything that is published.
-    pub(super) fn begin(events: Subscription, report: Report) -> Self {
+    pub(crate) fn begin(events: Subscription, report: Report) -> Self {
         let here = Handle::current();
         let showing = Blocking::Threads.run(move || here.block_on(show(events, report)));
         Self(AbortOnDropHandle::new(tokio::spawn(showing)))
     }
 
     /// Waits until everything is shown, and a little longer than `stopped` otherwise; `None` when nobody reads it.
-    pub(super) async fn end(self, stopped: impl Future<Output = ()>) -> Option<Report> {
+    pub(crate) async fn end(self, stopped: impl Future<Output = ()>) -> Option<Report> {
         tokio::select! {
             biased;
             shown = self.0 => match shown {

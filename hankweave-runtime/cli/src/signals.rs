@@ -8,7 +8,7 @@ use hankweave_runtime::{Shutdown, StopCause};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The first signal stops in order, the second one forces. A program started with `nohup` outlives its terminal.
-pub(super) async fn watch(shutdown: Shutdown) -> Infallible {
+pub(crate) async fn watch(shutdown: Shutdown) -> Infallible {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
@@ -38,7 +38,7 @@ pub(super) async fn watch(shutdown: Shutdown) -> Infallible {
 }
 
 /// The exit code of a command that was asked to stop.
-pub(super) fn stopped(shutdown: &Shutdown) -> ExitCode {
+pub(crate) fn stopped(shutdown: &Shutdown) -> ExitCode {
     shutdown
         .cause()
         .map_or(ExitCode::SUCCESS, |cause| ExitCode::from(cause.exit_code()))

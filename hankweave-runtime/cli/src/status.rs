@@ -1,14 +1,12 @@
 //! `hankweave status`
 
 use std::fmt::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, Whole};
 use hankweave_core::codon::CodonExecution;
-use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide};
@@ -17,25 +15,20 @@ use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::inspect;
-use hankweave_runtime::instance_lock::live_record;
 use hankweave_runtime::world::clock::{Clock, SystemClock};
 use hankweave_runtime::world::disk::RealDisk;
-use hankweave_runtime::world::identity::SystemIdentity;
 use hankweave_runtime::{self, CodonSummary};
 use serde_json::json;
 
-use super::args::{Execution, Global};
-use super::exit::Failure;
-use super::typed::{Change, Typed};
+use crate::args::{Execution, Global};
+use crate::directory::is_served;
+use crate::exit::Failure;
+use crate::output;
 use crate::report::{self, at_its_budget, codon_line, standing};
+use crate::typed::{Change, Typed};
 
-/// Whether a process works in this execution directory, as far as its lock file tells.
-pub(super) fn is_served(execution: &Path) -> bool {
-    live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR)).is_some()
-}
-
-pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
-    let state = super::state::read_execution(&execution.execution)?;
+pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
+    let state = crate::state::read_execution(&execution.execution)?;
     let thread = thread::build(&state, None, None);
     let look = Look {
         state: &state,
@@ -45,7 +38,7 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
         decision: decision(execution, &state, &thread),
         now: SystemClock.now(),
         unfinished: unfinished(execution, &thread),
-        budget: super::state::budget_summary(&execution.execution)?,
+        budget: crate::state::budget_summary(&execution.execution)?,
     };
     if global.json() {
         let document = json!({
@@ -81,12 +74,12 @@ pub(super) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "totalSpend": state.total_spend(),
             "costIsLowerBound": state.cost_is_lower_bound(),
         });
-        return super::state::print_json(&document);
+        return output::print_json(&document);
     }
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = look.write(&mut text);
-    super::print(&text)?;
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

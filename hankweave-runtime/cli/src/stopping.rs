@@ -12,7 +12,7 @@ use hankweave_runtime::{Shutdown, StopCause};
 use crate::report::Aside;
 
 /// Answers every request to stop on the screen, for as long as the run lives.
-pub(super) async fn answer(
+pub(crate) async fn answer(
     aside: Aside,
     shutdown: &Shutdown,
     state: impl Fn() -> Arc<HankweaveState>,

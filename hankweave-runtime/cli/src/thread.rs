@@ -10,14 +10,15 @@ use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_runtime::CodonSummary;
 use serde::Serialize;
 
-use super::args::{Global, ThreadArgs};
-use super::exit::Failure;
-use super::state;
-use super::status::is_served;
+use crate::args::{Global, ThreadArgs};
+use crate::directory::is_served;
+use crate::exit::Failure;
+use crate::output;
 use crate::report::{codon_line, standing};
 use crate::screen::tell;
+use crate::state;
 
-pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Failure> {
     let document = state::read(&args.document)?;
     let known = match args.no_checkpoint_validation {
         true => None,
@@ -32,7 +33,7 @@ pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
     }
     let sessions = thread.continuation_sessions(&document.execution_plan);
     if global.json() {
-        return state::print_json(&Report {
+        return output::print_json(&Report {
             thread: &thread,
             sessions,
         });
@@ -43,7 +44,7 @@ pub(super) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
     // A lonely file tells nothing about processes.
     let live = args.document.state.is_some() || is_served(&args.document.execution.execution);
     let _ = write(&mut text, pending, &thread, live);
-    super::print(&text)?;
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,7 +11,7 @@ use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use hankweave_runtime::{GivenOption, Invocation};
 
-use super::args::counts_for_validate;
+use crate::args::counts_for_validate;
 use crate::screen::one_line;
 
 /// The variable that names an execution directory where no `-e` does.
@@ -25,7 +25,7 @@ const UNKNOWN: &str = "HANK";
 
 /// Commands about a run and its execution directory.
 #[derive(Debug, Clone)]
-pub(super) struct Typed {
+pub(crate) struct Typed {
     /// Where the commands will be pasted.
     here: PathBuf,
     /// Whether a command without `-e` means another directory than this one.
@@ -36,7 +36,7 @@ pub(super) struct Typed {
 
 /// How a command differs from the one of the run.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Change<'a> {
+pub(crate) enum Change<'a> {
     /// A flag is added.
     Flag(&'a str),
     /// An option has this value.
@@ -49,7 +49,7 @@ pub(super) enum Change<'a> {
 
 impl Typed {
     /// The commands of a run that was asked for like this.
-    pub(super) fn by(run: &Invocation) -> Self {
+    pub(crate) fn by(run: &Invocation) -> Self {
         let execution = match &run.execution {
             Some(execution) => execution.clone(),
             None => folder_of(&run.hank),
@@ -58,7 +58,7 @@ impl Typed {
     }
 
     /// The commands about an execution directory: those of the run that was there last, as far as it is remembered.
-    pub(super) fn about(execution: &Path) -> Self {
+    pub(crate) fn about(execution: &Path) -> Self {
         let here = RealDisk.real_path(Path::new(".")).unwrap_or_default();
         let run = remembered(&here, execution);
         Self::new(here, execution.to_owned(), run)
@@ -75,7 +75,7 @@ impl Typed {
     }
 
     /// `hankweave ARGUMENTS`, with `-e DIR` where the directory is not the one that is meant without.
-    pub(super) fn command(&self, arguments: &str) -> String {
+    pub(crate) fn command(&self, arguments: &str) -> String {
         let is_here = matches!(self.execution.to_str(), Some("." | "./" | ""));
         match is_here && !self.is_elsewhere {
             true => format!("hankweave {arguments}"),
@@ -84,17 +84,17 @@ impl Typed {
     }
 
     /// The command that goes on with what the run had: hank, directory, data, output, limits.
-    pub(super) fn run(&self) -> String {
+    pub(crate) fn run(&self) -> String {
         self.run_with(&[])
     }
 
     /// The same with changes.
-    pub(super) fn run_with(&self, changes: &[Change<'_>]) -> String {
+    pub(crate) fn run_with(&self, changes: &[Change<'_>]) -> String {
         self.whole("run", changes, |_| true)
     }
 
     /// The command that checks the hank as the run would start with it.
-    pub(super) fn validate(&self) -> String {
+    pub(crate) fn validate(&self) -> String {
         self.whole("validate", &[], counts_for_validate)
     }
 
@@ -149,7 +149,7 @@ impl Typed {
     }
 
     /// The command that goes on with a higher ceiling, as far as `more` says one.
-    pub(super) fn run_with_more(&self, more: Ceiling) -> String {
+    pub(crate) fn run_with_more(&self, more: Ceiling) -> String {
         let dollars = more
             .max_dollars
             .map(|dollars| format!("{:.2}", dollars.as_dollars()));
@@ -169,7 +169,7 @@ impl Typed {
     }
 
     /// The command that plays the hank through without its agents, and touches nothing of what the run has.
-    pub(super) fn dry_run(&self) -> String {
+    pub(crate) fn dry_run(&self) -> String {
         self.run_with(&[
             Change::ThrownAway,
             Change::Without("output"),
@@ -181,17 +181,17 @@ impl Typed {
     }
 
     /// The execution directory.
-    pub(super) fn execution(&self) -> &Path {
+    pub(crate) fn execution(&self) -> &Path {
         &self.execution
     }
 
     /// Whether the hank is where the command says.
-    pub(super) fn knows_the_hank(&self) -> bool {
+    pub(crate) fn knows_the_hank(&self) -> bool {
         self.run.hank.as_os_str() != UNKNOWN
     }
 
     /// What to type instead of a command that a live run refuses, for reasons about which the run does not know what one can type.
-    pub(super) fn instead_of(&self, code: &str) -> Option<String> {
+    pub(crate) fn instead_of(&self, code: &str) -> Option<String> {
         match code {
             "UNKNOWN_CODON" => Some(format!(
                 "`{}` lists the codons of the plan",
@@ -274,7 +274,7 @@ fn seen_from(here: &Path, path: &Path) -> PathBuf {
 }
 
 /// A command about the hank in a folder, which is not named where it is the one that is meant without.
-pub(super) fn in_folder(subcommand: &str, folder: &Path) -> String {
+pub(crate) fn in_folder(subcommand: &str, folder: &Path) -> String {
     match folder.to_str() {
         Some("." | "./" | "") => format!("hankweave {subcommand}"),
         _ => format!("hankweave {subcommand} {}", path_word(folder)),
@@ -282,12 +282,12 @@ pub(super) fn in_folder(subcommand: &str, folder: &Path) -> String {
 }
 
 /// A command about a state document that lies alone.
-pub(super) fn about_file(subcommand: &str, state: &Path) -> String {
+pub(crate) fn about_file(subcommand: &str, state: &Path) -> String {
     format!("hankweave {subcommand} --state {}", path_word(state))
 }
 
 /// A path as one word of a shell, which is taken for no option.
-pub(super) fn path_word(path: &Path) -> String {
+pub(crate) fn path_word(path: &Path) -> String {
     match path.as_os_str().as_bytes().first() {
         Some(b'-') => word(Path::new(".").join(path).as_os_str()),
         _ => word(path.as_os_str()),

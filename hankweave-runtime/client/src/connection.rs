@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message as Frame};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::find::{Endpoint, FindError};
+use crate::find::{Endpoint, FindError};
 
 /// How long connecting and shaking hands may take.
 const PATIENCE: Duration = Duration::from_secs(10);

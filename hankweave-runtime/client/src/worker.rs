@@ -13,10 +13,12 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message as Frame};
 
-use super::connection::{self, ConnectError, Connection};
-use super::find::FindError;
-use super::message::Message;
-use super::{CLOSING, Ended, Target};
+use crate::CLOSING;
+use crate::Ended;
+use crate::Target;
+use crate::connection::{self, ConnectError, Connection};
+use crate::find::FindError;
+use crate::message::Message;
 
 /// How often a lost connection is tried to be had again, and how long is waited before: twice as long each time.
 const TRIES: u32 = 6;

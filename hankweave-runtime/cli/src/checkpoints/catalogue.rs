@@ -10,8 +10,8 @@ use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::checkpoint::{GitHistory, HistoryError, KnownCheckpoint, KnownCheckpoints};
 use serde::Serialize;
 
+use crate::directory::existing_state_dir;
 use crate::exit::{Failure, FailureKind};
-use crate::run::existing_state_dir;
 use crate::state;
 use crate::typed::Typed;
 

@@ -8,12 +8,12 @@ use serde_json::json;
 use super::catalogue::{Catalogue, Row};
 use crate::args::Global;
 use crate::exit::Failure;
+use crate::output;
 use crate::screen::one_line;
-use crate::state;
 
 pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, Failure> {
     if global.json() {
-        return state::print_json(&json!({"checkpoints": catalogue.rows}));
+        return output::print_json(&json!({"checkpoints": catalogue.rows}));
     }
     let mut text = String::new();
     if catalogue.rows.is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn list(global: &Global, catalogue: &Catalogue) -> Result<ExitCode, F
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", line(row));
     }
-    crate::print(&text)?;
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,8 +12,8 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_runtime::checkpoint::HistoryError;
 
 use self::catalogue::Catalogue;
-use super::args::{CheckpointsArgs, CheckpointsCommand, Global};
-use super::exit::{Failure, FailureKind};
+use crate::args::{CheckpointsArgs, CheckpointsCommand, Global};
+use crate::exit::{Failure, FailureKind};
 
 pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
     let catalogue = Catalogue::of(&args.execution)?;

@@ -10,8 +10,8 @@ use super::catalogue::{Catalogue, Row};
 use super::{list, unreadable};
 use crate::args::Global;
 use crate::exit::Failure;
+use crate::output;
 use crate::screen::one_line;
-use crate::state;
 
 pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result<ExitCode, Failure> {
     let row = catalogue.find(name)?;
@@ -27,7 +27,7 @@ pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result
         document["message"] = json!(row.message);
         document["files"] = json!(files);
         document["changes"] = json!(changes);
-        return state::print_json(&document);
+        return output::print_json(&document);
     }
     let mut text = format!("{}\n{}\n", row.sha, list::line(row));
     if let Some(parent) = &row.parent {
@@ -37,7 +37,7 @@ pub(super) fn show(global: &Global, catalogue: &Catalogue, name: &str) -> Result
     } else {
         let _ = writeln!(text, "{} files", files.len());
     }
-    crate::print(&text)?;
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -53,11 +53,11 @@ pub(super) fn diff(
     let changes = catalogue.history()?.diff(&from.sha, &to.sha);
     let changes = changes.map_err(|error| unreadable(catalogue, &blamed.sha, &error))?;
     if global.json() {
-        return state::print_json(&json!({"from": from.sha, "to": to.sha, "changes": changes}));
+        return output::print_json(&json!({"from": from.sha, "to": to.sha, "changes": changes}));
     }
     let mut text = String::new();
     write_changes(&mut text, &changes);
-    crate::print(&text)?;
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

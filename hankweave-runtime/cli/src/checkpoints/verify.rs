@@ -11,8 +11,8 @@ use serde_json::json;
 use super::catalogue::{Catalogue, Row};
 use crate::args::Global;
 use crate::exit::{Failure, FailureKind};
+use crate::output;
 use crate::screen::one_line;
-use crate::state;
 
 /// Damaged parts of one checkpoint that a person is shown.
 const SHOWN: usize = 10;
@@ -41,9 +41,9 @@ pub(super) fn verify(global: &Global, catalogue: &Catalogue, names: &[String]) -
     };
     let damaged = verdicts.iter().filter(|verdict| !verdict.whole).count();
     if global.json() {
-        state::print_json(&json!({"checkpoints": verdicts, "damaged": damaged}))?;
+        output::print_json(&json!({"checkpoints": verdicts, "damaged": damaged}))?;
     } else {
-        crate::print(text(&verdicts, damaged))?;
+        output::print(text(&verdicts, damaged))?;
     }
     Ok(ExitCode::from(u8::from(damaged > 0)))
 }

@@ -13,10 +13,11 @@ use hankweave_client::{Client, CommandError, ConnectError, Ended, FindError, Opt
 use hankweave_core::wire::Command;
 use serde_json::json;
 
-use super::args::{Execution, Global, Point, RollbackArgs, StopArgs};
-use super::checkpoints;
-use super::exit::{Failure, FailureKind};
-use super::typed::Typed;
+use crate::args::{Execution, Global, Point, RollbackArgs, StopArgs};
+use crate::checkpoints;
+use crate::exit::{Failure, FailureKind};
+use crate::output;
+use crate::typed::Typed;
 
 pub(super) use attach::attach;
 pub(super) use page::page;
@@ -36,11 +37,6 @@ pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, Failure
         true => Command::ServerForceShutdown { reason },
     };
     send(global, &args.execution.execution, command)
-}
-
-/// Whether a run is live in the directory and takes clients.
-pub(super) fn is_live(execution: &Path) -> bool {
-    Target::Execution(execution.to_owned()).is_there()
 }
 
 /// `rollback` where a run is live: it goes back by itself, and its next run begins there.
@@ -85,7 +81,7 @@ pub(super) fn rollback(global: &Global, args: &RollbackArgs) -> Result<ExitCode,
 
 /// Sends one command and prints the answer.
 fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode, Failure> {
-    super::logging::install(global);
+    crate::logging::install(global);
     let typed = Typed::about(execution);
     let answer = runtime()?.block_on(async {
         let target = Target::Execution(execution.to_owned());
@@ -96,10 +92,10 @@ fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode,
         answer.map_err(|error| command_failure(&error, Some(&typed)))
     })?;
     if global.json() {
-        return super::state::print_json(&json!(answer)["data"]);
+        return output::print_json(&json!(answer)["data"]);
     }
     if !global.quiet {
-        super::print(format!("{}\n", words::of_answer(&answer)))?;
+        output::print(format!("{}\n", words::of_answer(&answer)))?;
     }
     Ok(ExitCode::SUCCESS)
 }

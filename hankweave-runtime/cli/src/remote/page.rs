@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{connect_failure, runtime};
 use crate::args::{Global, PageArgs};
 use crate::exit::Failure;
+use crate::output;
 use crate::typed::Typed;
 
 /// Prints the address of the page with its token, which is tried first: a token that the run does not know opens nothing.
@@ -29,9 +30,9 @@ pub(crate) fn page(global: &Global, args: &PageArgs) -> Result<ExitCode, Failure
     })?;
     let address = endpoint.page();
     match global.json() {
-        true => crate::state::print_json(&json!({"address": address, "access": name})),
+        true => output::print_json(&json!({"address": address, "access": name})),
         false => {
-            crate::print(format!("{address}\n"))?;
+            output::print(format!("{address}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
     }

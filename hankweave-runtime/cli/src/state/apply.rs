@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::look;
 use crate::args::{Global, StateApplyArgs};
 use crate::exit::{Failure, FailureKind};
+use crate::output;
 
 pub(super) fn apply(global: &Global, args: &StateApplyArgs) -> Result<ExitCode, Failure> {
     let mut live = LiveState::new(match &args.state {
@@ -35,7 +36,7 @@ pub(super) fn apply(global: &Global, args: &StateApplyArgs) -> Result<ExitCode, 
         .map(|(index, event)| play(&mut live, index, event, args.now.is_none(), now))
         .collect();
     if global.json() {
-        return super::print_json(&Applied {
+        return output::print_json(&Applied {
             state: live.document(),
             outcomes,
         });
@@ -46,7 +47,7 @@ pub(super) fn apply(global: &Global, args: &StateApplyArgs) -> Result<ExitCode, 
         let _ = writeln!(text, "{outcome}");
     }
     text.push_str(&render(live.document()));
-    crate::print(&text)?;
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::look;
 use crate::args::{Global, StateCostArgs};
 use crate::exit::{Failure, FailureKind};
+use crate::output;
 
 pub(super) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Failure> {
     let state = look::read(&args.document)?;
@@ -44,12 +45,12 @@ pub(super) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Fa
         runs,
     };
     if global.json() {
-        return super::print_json(&report);
+        return output::print_json(&report);
     }
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = report.write(&mut text);
-    crate::print(&text)?;
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,17 +14,18 @@ use serde::Serialize;
 use super::look;
 use crate::args::{Document, Global};
 use crate::exit::Failure;
+use crate::output;
 use crate::report::{codon_line, standing};
 
 pub(super) fn history(global: &Global, document: &Document) -> Result<ExitCode, Failure> {
     let state = look::read(document)?;
     if global.json() {
-        return super::print_json(&History::of(&state));
+        return output::print_json(&History::of(&state));
     }
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = write(&mut text, &state);
-    crate::print(&text)?;
+    output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

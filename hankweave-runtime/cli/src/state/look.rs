@@ -18,8 +18,8 @@ use hankweave_runtime::world::disk::{Disk, RealDisk};
 
 use super::journal;
 use crate::args::Document;
+use crate::directory::existing_state_dir;
 use crate::exit::{Failure, FailureKind};
-use crate::run::existing_state_dir;
 use crate::screen::tell;
 use crate::typed::{Typed, about_file};
 

@@ -11,8 +11,9 @@ use std::process::ExitCode;
 
 use hankweave_core::document::render;
 
-use super::args::{Document, Global, StateCommand};
-use super::exit::{Failure, FailureKind};
+use crate::args::{Document, Global, StateCommand};
+use crate::exit::Failure;
+use crate::output;
 
 pub(super) use look::{budget_summary, history_command, known_checkpoints, read, read_execution};
 
@@ -27,18 +28,6 @@ pub(super) fn state(global: &Global, command: &StateCommand) -> Result<ExitCode,
 }
 
 fn show(document: &Document) -> Result<ExitCode, Failure> {
-    super::print_json(&render(&read(document)?))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Prints one document of a command.
-pub(super) fn print_json(document: &impl serde::Serialize) -> Result<ExitCode, Failure> {
-    let text = serde_json::to_string_pretty(document).map_err(|error| {
-        Failure::new(
-            FailureKind::Bug,
-            format!("failed to write a result as JSON: {error}"),
-        )
-    })?;
-    super::print_json(&format!("{text}\n"))?;
+    output::print_json_text(&render(&read(document)?))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::look;
 use crate::args::{Global, StateValidateArgs};
 use crate::exit::{Failure, FailureKind};
+use crate::output;
 
 pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<ExitCode, Failure> {
     let found = look::found(&args.document)?;
@@ -33,12 +34,12 @@ pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<Exit
     };
     let report = Report::of(&found, surroundings, quarantined);
     if global.json() {
-        super::print_json(&report)?;
+        output::print_json(&report)?;
     } else {
         let mut text = String::new();
         // Writing to a String cannot fail.
         let _ = report.write(&mut text);
-        crate::print(&text)?;
+        output::print(&text)?;
     }
     Ok(ExitCode::from(if report.valid {
         0

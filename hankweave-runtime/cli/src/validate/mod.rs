@@ -19,15 +19,18 @@ use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
 
 use self::view::CodonView;
-use super::args::{Global, ValidateArgs};
-use super::exit::Failure;
-use super::{config, prices};
+use crate::args::{Global, ValidateArgs};
+use crate::config;
+use crate::exit::Failure;
+use crate::failures::hank_failure;
+use crate::output;
+use crate::prices;
 use crate::report::counted;
 use crate::screen::tell;
 
 /// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
-    let mut loaded = hank_files::load(&args.hank).map_err(|error| super::run::hank_failure(&error))?;
+    let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
     plan(&mut loaded, args)?;
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
     if let Some(hank) = &loaded.hank {
@@ -42,9 +45,9 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     let later = loaded.hank.as_ref().map(unsupported).unwrap_or_default();
     let valid = !loaded.problems.has_errors() && later.is_empty();
     if global.json() {
-        super::state::print_json(&as_json(&loaded, &later))?;
+        output::print_json(&as_json(&loaded, &later))?;
     } else {
-        super::print(as_text(&loaded, &later))?;
+        output::print(as_text(&loaded, &later))?;
     }
     Ok(if valid {
         ExitCode::SUCCESS

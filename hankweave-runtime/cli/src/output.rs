@@ -1,0 +1,41 @@
+//! Results on standard output.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::exit::{Failure, FailureKind};
+use crate::screen::{self, Text};
+
+/// Prints a result for people.
+pub(crate) fn print(text: impl Into<Text>) -> Result<(), Failure> {
+    printed(screen::print(text))
+}
+
+/// Prints a result for programs.
+pub(crate) fn print_json_text(document: &str) -> Result<(), Failure> {
+    printed(screen::print_json(document))
+}
+
+/// A reader that has gone away is no failure of ours (F19).
+fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let message = format!("failed to write to standard output: {error}");
+            Err(Failure::new(FailureKind::Io, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints one document of a command.
+pub(crate) fn print_json(document: &impl Serialize) -> Result<ExitCode, Failure> {
+    let text = serde_json::to_string_pretty(document).map_err(|error| {
+        Failure::new(
+            FailureKind::Bug,
+            format!("failed to write a result as JSON: {error}"),
+        )
+    })?;
+    print_json_text(&format!("{text}\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
