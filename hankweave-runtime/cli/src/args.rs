@@ -162,7 +162,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// What the exit code of `run` tells.
+/// The meaning of the exit codes of `run`.
 const RUN_ENDINGS: &str = "\
 Exit codes:
   0    every codon has ended
@@ -299,7 +299,7 @@ pub(crate) struct SettingArgs {
     /// Run every codon with this model.
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// The port on which clients connect; 0 means any free one, which `.hankweave/server.lock` tells [env: HANKWEAVE_PORT].
+    /// The port on which clients connect; 0 means any free one, which `.hankweave/server.lock` names [env: HANKWEAVE_PORT].
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
     /// Start no codon before it is asked for: commands come from clients, or from standard input, one a line (`help` lists them).
@@ -471,7 +471,7 @@ pub(crate) struct AttachArgs {
     /// The address that `hankweave page` prints, instead of an execution directory.
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) url: Option<String>,
-    /// Begin behind this event; 0 shows everything [default: what happens from now on].
+    /// Begin after this event; 0 shows everything [default: what happens from now on].
     #[arg(long, value_name = "SEQ")]
     pub(crate) after: Option<u64>,
     /// Take commands from standard input, one a line (`help` lists them).
@@ -507,7 +507,7 @@ pub(crate) struct StopArgs {
 pub(crate) struct JournalArgs {
     #[command(flatten)]
     pub(crate) execution: Execution,
-    /// Begin behind this number.
+    /// Begin after this number.
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     pub(crate) after: u64,
     /// Go on with the events that come, until interrupted.
@@ -624,7 +624,7 @@ pub(crate) enum CheckpointsCommand {
         /// The later one.
         to: String,
     },
-    /// Read every part of checkpoints and tell which could not be restored
+    /// Read every part of checkpoints and report which could not be restored
     Verify {
         /// Which ones [default: all].
         #[arg(value_name = "SHA")]

@@ -21,7 +21,7 @@ const OPENER: &str = "xdg-open";
 /// The file in the state directory.
 const FILE: &str = "page.html";
 
-/// Gives the browser the umask of the user instead of ours, which lets nobody read what it downloads.
+/// Gives the browser the user's umask instead of ours, with which nobody else could read its downloads.
 const WITH_UMASK: &str = r#"umask "$0" && exec "$@""#;
 
 /// The page on its way into a browser; the file goes when this is dropped.

@@ -1,4 +1,4 @@
-//! Execution directories that are only looked at.
+//! Looking at an execution directory.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
     Err(Failure::new(FailureKind::Input, message).hint(hint))
 }
 
-/// Whether a process works in this execution directory, as far as its lock file tells.
+/// Whether a process works in this execution directory, according to its lock file.
 pub(crate) fn is_served(execution: &Path) -> bool {
     live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR)).is_some()
 }

@@ -50,7 +50,7 @@ struct Printer<'a> {
 
 /// Why nothing more is printed.
 enum Stopped {
-    /// A reader that has gone away is no failure of ours (F19).
+    /// A reader that has gone away is not a failure (F19).
     NobodyReads,
     Failed(Failure),
 }

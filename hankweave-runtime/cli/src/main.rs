@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 const UNWINDING: Duration = Duration::from_secs(10);
 
 /// Sees to it that a panic ends the program (CLI-2). One in a thread that belongs to a library, which happens when
-/// the system refuses it to wake another thread, reaches nobody, and then somebody would wait for ever. Agents are killed by the kernel
+/// the system refuses it to wake another thread, would otherwise leave the program waiting for ever. Agents are killed by the kernel
 /// with the program.
 #[expect(
     clippy::disallowed_methods,
@@ -96,8 +96,8 @@ fn end_with_a_panic() {
     }));
 }
 
-/// A panic is a bug of ours, with an exit code of its own. While it unwinds, every process that we started is killed; what was
-/// acknowledged is durable in the log already.
+/// A panic is a bug, with an exit code of its own. While it unwinds, every process that we started is killed; what was
+/// acknowledged is already durable in the log.
 fn unless_it_panics(work: impl FnOnce() -> ExitCode) -> ExitCode {
     // Nothing of what the work touched is looked at again.
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));

@@ -17,7 +17,7 @@ pub(crate) fn print_json_text(document: &str) -> Result<(), Failure> {
     printed(screen::print_json(document))
 }
 
-/// A reader that has gone away is no failure of ours (F19).
+/// A reader that has gone away is not a failure (F19).
 fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

@@ -18,7 +18,7 @@ use crate::exit::{Failure, FailureKind};
 use crate::output;
 use crate::settings::{Configuration, Flags};
 
-/// Shows what models cost and who says so; `run` in the same folder with the same flag goes by the same prices.
+/// Shows what models cost and who says so; `run` in the same folder with the same flag uses the same prices.
 pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, Failure> {
     let flags = with_prices(Flags::new(), args.prices.as_deref())?;
     let prices = known(&resolve(None, &flags)?)?;
@@ -47,7 +47,7 @@ pub(crate) fn known(configuration: &Configuration) -> Result<Arc<Prices>, Failur
     }
 }
 
-/// Reads a file of prices; every mistake in it is told at once.
+/// Reads a file of prices and reports every mistake in it.
 fn read(path: &str) -> Result<PriceFile, Failure> {
     let bytes = read_named(&RealDisk, Path::new(path)).map_err(|error| {
         let kind = match error.is_of_the_system() {

@@ -16,7 +16,7 @@ pub(crate) enum Answer {
     Nothing,
 }
 
-/// Asks on a terminal. Where nobody can be asked nothing is chosen, and the run goes on as without a word.
+/// Asks on a terminal. Without one nothing is chosen, and the run continues by its defaults.
 pub(crate) fn ask(trouble: &Trouble) -> Option<Answer> {
     let input = io::stdin();
     if !input.is_terminal() || !io::stderr().is_terminal() {

@@ -124,7 +124,7 @@ async fn serve(
     }
     let shutdown = Shutdown::new();
     let mut watch = pin!(signals::watch(shutdown.clone()));
-    // Whoever asks to stop while the directory is brought in order is heard when that is done, and whoever insists at once.
+    // A stop that is requested while the directory is being opened takes effect afterwards; a second request takes effect at once.
     let opened = tokio::select! {
         biased;
         never = &mut watch => match never {},

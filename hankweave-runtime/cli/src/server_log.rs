@@ -41,7 +41,7 @@ impl ServerLog {
         Self(Arc::new(Mutex::new(Sink::Waiting(Vec::new()))))
     }
 
-    /// Opens the file at `path` behind what earlier lives wrote, for what was said and what will be.
+    /// Opens the file at `path`, after what earlier processes wrote, for messages so far and from now on.
     pub(crate) fn open(&self, disk: &Arc<dyn Disk>, path: &Path) {
         if let Err(error) = self.open_with(disk, path, LIMIT) {
             // The lock is free again: this line may go to a log that is given up, and to standard error.
@@ -60,7 +60,7 @@ impl ServerLog {
         Ok(())
     }
 
-    /// Appends whole lines.
+    /// Appends complete lines.
     pub(crate) fn append(&self, lines: &[u8]) {
         let mut sink = self.sink();
         match &mut *sink {

@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::report::Report;
 
-/// How long a run that was told to stop waits for whoever reads what it has said last.
+/// How long a run that was asked to stop waits for the reader of its last output.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Events on their way to standard output.

@@ -30,7 +30,7 @@ use crate::typed::{Change, Typed};
 pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
     let state = crate::state::read_execution(&execution.execution)?;
     let thread = thread::build(&state, None, None);
-    let look = Look {
+    let view = StatusView {
         state: &state,
         thread: &thread,
         typed: Typed::about(&execution.execution),
@@ -53,22 +53,22 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
                 "cost": run.spend(),
                 "costIsLowerBound": run.cost_is_lower_bound(),
             })),
-            "live": look.live,
-            "outlook": state.runs.front().map(|run| look.outlook(run)),
-            "retry": look.retry().map(|retry| json!({
+            "live": view.live,
+            "outlook": state.runs.front().map(|run| view.outlook(run)),
+            "retry": view.retry().map(|retry| json!({
                 "codonId": retry.entry.codon_id,
                 "number": retry.number,
                 "most": retry.most,
-                "inSeconds": retry.remaining(look.now).as_secs_f64(),
+                "inSeconds": retry.remaining(view.now).as_secs_f64(),
             })),
             "failed": thread.failed,
             "hasRunningCodon": thread.has_running_codon,
             "nextCodonId": thread.next_codon_id,
-            "unfinishedCodonId": look.unfinished,
-            "limitEndsAt": look.limit().map(|(_, ends_at)| ends_at),
+            "unfinishedCodonId": view.unfinished,
+            "limitEndsAt": view.limit().map(|(_, ends_at)| ends_at),
             "pendingRollback": state.pending_rollback,
-            "commands": look.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
-            "budget": look.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
+            "commands": view.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
+            "budget": view.budget.as_ref().and_then(|event| serde_json::to_value(event).ok()?.get("data").cloned()),
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
@@ -78,13 +78,13 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
     }
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = look.write(&mut text);
+    let _ = view.write(&mut text);
     output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What there is to say (CLI-14).
-struct Look<'a> {
+/// What the command shows (CLI-14).
+struct StatusView<'a> {
     state: &'a HankweaveState,
     thread: &'a ExecutionThread,
     typed: Typed,
@@ -95,11 +95,11 @@ struct Look<'a> {
     now: Timestamp,
     /// The codon that has ended, and what follows its end has not.
     unfinished: Option<CodonId>,
-    /// What the last run told of budgets when it ended.
+    /// The budget summary of the last run that ended.
     budget: Option<Event>,
 }
 
-impl Look<'_> {
+impl StatusView<'_> {
     fn write(&self, text: &mut String) -> std::fmt::Result {
         let Self { state, thread, .. } = self;
         let Some(run) = state.runs.front() else {

@@ -1,4 +1,4 @@
-//! What is said at once when somebody asks a run to stop: that it was heard, and how long it may take.
+//! The message when a run is asked to stop: that it stops, and how long that may take.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub(crate) async fn answer(
     grace: Duration,
 ) -> Infallible {
     shutdown.requested().await;
-    let (first, voice) = (heard(shutdown.cause(), &state(), grace), aside.clone());
-    // Whoever does not read it must keep nothing waiting.
-    Blocking::Threads.run(move || voice.say(&first)).await;
+    let (first, first_notice) = (message(shutdown.cause(), &state(), grace), aside.clone());
+    // A reader who does not read it must not hold anything up.
+    Blocking::Threads.run(move || first_notice.say(&first)).await;
     shutdown.force_token().cancelled().await;
     Blocking::Threads
         .run(move || aside.say("stopping: what still runs is ended now"))
@@ -29,7 +29,7 @@ pub(crate) async fn answer(
     std::future::pending().await
 }
 
-fn heard(cause: Option<StopCause>, state: &HankweaveState, grace: Duration) -> String {
+fn message(cause: Option<StopCause>, state: &HankweaveState, grace: Duration) -> String {
     let (stopping, again) = match cause {
         Some(StopCause::Interrupt) => ("stopping", "Ctrl+C again"),
         Some(StopCause::Terminate) => ("stopping (SIGTERM)", "a second signal"),

@@ -33,7 +33,7 @@ pub(crate) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
     }
     let sessions = thread.continuation_sessions(&document.execution_plan);
     if global.json() {
-        return output::print_json(&Report {
+        return output::print_json(&ThreadReport {
             thread: &thread,
             sessions,
         });
@@ -41,7 +41,7 @@ pub(crate) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
     let mut text = String::new();
     // Writing to a String cannot fail.
     let pending = document.pending_rollback.as_ref().filter(|_| args.run.is_none());
-    // A lonely file tells nothing about processes.
+    // A state file alone says nothing about processes.
     let live = args.document.state.is_some() || is_served(&args.document.execution.execution);
     let _ = write(&mut text, pending, &thread, live);
     output::print(&text)?;
@@ -50,7 +50,7 @@ pub(crate) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
 
 /// What `--format json` prints (CLI-8).
 #[derive(Serialize)]
-struct Report<'a> {
+struct ThreadReport<'a> {
     #[serde(flatten)]
     thread: &'a ExecutionThread,
     sessions: BTreeMap<&'a CodonId, Option<&'a SessionId>>,

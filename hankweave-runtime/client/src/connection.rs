@@ -16,7 +16,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::find::{Endpoint, FindError};
 
-/// How long connecting and shaking hands may take.
+/// How long connecting and the handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Largest message that is taken, in bytes; an event holds at most one limited line of an agent.
@@ -28,7 +28,7 @@ pub enum ConnectError {
     /// There is no server to connect to.
     #[error(transparent)]
     Find(#[from] FindError),
-    /// Nobody answers at its address.
+    /// Nothing answers at its address.
     #[error("failed to connect to {authority}")]
     Connect {
         /// Where.
@@ -37,13 +37,13 @@ pub enum ConnectError {
         #[source]
         source: io::Error,
     },
-    /// The server does not take the token.
+    /// The server does not accept the token.
     #[error("the server at {authority} does not take the token")]
     Unauthorized {
         /// Where.
         authority: String,
     },
-    /// What answers there is no server of ours, or it failed.
+    /// What answers there is not a server of hankweave, or it failed.
     #[error("{authority} does not answer like a server of hankweave: {why}")]
     Upgrade {
         /// Where.
@@ -61,10 +61,10 @@ pub enum ConnectError {
     },
 }
 
-/// A WebSocket behind its handshake.
+/// A WebSocket after its handshake.
 pub(super) type Connection = WebSocketStream<TcpStream>;
 
-/// Connects and shakes hands.
+/// Connects and completes the handshake.
 pub(super) async fn open(
     endpoint: &Endpoint,
     handshake: Handshake,

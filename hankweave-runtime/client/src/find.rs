@@ -51,7 +51,7 @@ pub enum FindError {
         /// The directory.
         path: PathBuf,
     },
-    /// Something runs there and takes no clients, or none yet.
+    /// A process works there and accepts no clients, or none yet.
     #[error("the process {pid} works in `{}` and takes no clients", path.display())]
     NoPort {
         /// The directory.
@@ -68,7 +68,7 @@ pub enum FindError {
         #[source]
         source: io::Error,
     },
-    /// An address that nobody understands.
+    /// An address that cannot be read.
     #[error("`{0}` is no address of a server; one is http://127.0.0.1:PORT/#token=TOKEN")]
     Address(String),
 }

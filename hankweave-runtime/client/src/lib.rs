@@ -1,8 +1,8 @@
 //! A client of a live run: watches it and commands it from another program of the same user (WIRE-1 to WIRE-10).
 //!
-//! It finds the run by its execution directory, comes back by itself when the connection is lost, and takes up behind the last event that
+//! It finds the run by its execution directory, comes back by itself when the connection is lost, and continues after the last event that
 //! it handed out. Every event comes once and in order. Events wait until they are asked for, so a wait that begins after the command which
-//! causes its event misses nothing; those that find no room are read again from the journal of the server later.
+//! causes its event misses nothing; those for which there is no room are requested from the server again later.
 //!
 //! ```no_run
 //! use hankweave_core::wire::{Command, Event};
@@ -42,7 +42,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
-use self::worker::{Asked, Worker};
+use self::worker::{PendingCommand, Worker};
 
 pub use connection::ConnectError;
 pub use find::{Access, Endpoint, FindError, Target};
@@ -51,18 +51,18 @@ pub use message::Message;
 /// Events that wait for [`Client::next`] at most; the rest is asked for again.
 const WAITING_EVENTS: usize = 4_096;
 
-/// Commands that may be on their way to the server at once.
+/// Commands that may be in flight at once.
 const WAITING_COMMANDS: usize = 64;
 
-/// How long saying good-bye may take.
+/// How long closing the connection may take.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// How a client comes in.
+/// How a client connects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// What it means to do.
     pub mode: Mode,
-    /// Begin behind this event; 0 means with the first one, `None` with what happens from now on.
+    /// Begin after this event; 0 means with the first one, `None` with what happens from now on.
     pub after: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ impl Options {
         Self { mode, after: None }
     }
 
-    /// The same from behind an event on.
+    /// The same, beginning after an event.
     #[must_use]
     pub const fn after(self, seq: u64) -> Self {
         Self {
@@ -111,7 +111,7 @@ pub struct Client {
 /// Sends commands; clones share the connection, which ends with the [`Client`].
 #[derive(Debug, Clone)]
 pub struct Commands {
-    asked: mpsc::Sender<Asked>,
+    asked: mpsc::Sender<PendingCommand>,
     ended: Arc<OnceLock<Ended>>,
 }
 
@@ -132,7 +132,7 @@ pub enum Ended {
 /// Why a command was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// The server says no; nothing has changed.
+    /// The server refuses it; nothing has changed.
     #[error("{message}")]
     Refused {
         /// The name of the reason.
@@ -146,12 +146,12 @@ pub enum CommandError {
     #[error("no answer came")]
     Unanswered(#[source] Ended),
     /// History comes by [`Options::after`].
-    #[error("history comes by connecting behind an event, not by a command")]
+    #[error("history comes by connecting after an event, not by a command")]
     History,
 }
 
 impl Client {
-    /// Connects and shakes hands.
+    /// Connects and completes the handshake.
     ///
     /// # Errors
     ///
@@ -180,13 +180,13 @@ impl Client {
         })
     }
 
-    /// What the server said to the first handshake.
+    /// The server's response to the first handshake.
     #[must_use]
     pub const fn session(&self) -> &Session {
         &self.session
     }
 
-    /// A hand that sends commands while this one waits for events.
+    /// A handle that sends commands while this client waits for events.
     #[must_use]
     pub fn commands(&self) -> Commands {
         self.commands.clone()
@@ -217,7 +217,7 @@ impl Client {
         }
     }
 
-    /// Passes over messages until `wanted` takes one.
+    /// Skips messages until `wanted` takes one.
     ///
     /// # Errors
     ///
@@ -238,9 +238,9 @@ impl Client {
             work,
             ..
         } = self;
-        // Without anybody who could ask or listen the worker says good-bye.
+        // Without anybody who could ask or listen the worker closes the connection.
         drop((commands, events));
-        // A server that does not answer is left without.
+        // A server that does not answer is not waited for.
         let _ = tokio::time::timeout(CLOSING, work).await;
     }
 }
@@ -259,7 +259,7 @@ impl Commands {
         let id = Uuid::new_v4().to_string();
         let request = Request { id, command };
         let (answer, answered) = oneshot::channel();
-        let sent = self.asked.send(Asked { request, answer }).await;
+        let sent = self.asked.send(PendingCommand { request, answer }).await;
         let answer = match sent {
             Ok(()) => answered.await.ok(),
             Err(_) => None,

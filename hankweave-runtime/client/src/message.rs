@@ -1,14 +1,14 @@
-//! What a client hears.
+//! What a client receives.
 
 use hankweave_core::wire::{Direct, JournalEntry};
 use serde_json::Value;
 
-/// Something that the server said.
+/// A message from the server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
     /// An event of the journal.
     Event(Box<JournalEntry>),
-    /// Something for this client alone that answers no command: who the server is, what it waits for, a `ping.broadcast` of somebody.
+    /// Something for this client alone that answers no command: who the server is, what it waits for, a `ping.broadcast` of another client.
     /// When more waits than there is room for, it is left out.
     Direct(Box<Direct>),
     /// Something that this version does not know.

@@ -15,10 +15,10 @@ use super::*;
 
 type Socket = WebSocketStream<TcpStream>;
 
-/// What the server has heard on all connections: handshakes and commands.
+/// What the server has received on all connections: handshakes and commands.
 type Heard = Arc<Mutex<Vec<Value>>>;
 
-/// Serves one connection after another; `serve` gets the socket behind its handshake and the number of the connection.
+/// Serves one connection after another; `serve` gets the socket after its handshake and the number of the connection.
 async fn server<F, W>(last_seq: u64, mut serve: F) -> (Target, Heard, AbortOnDropHandle<()>)
 where
     F: FnMut(Visitor, usize) -> W + Send + 'static,
@@ -69,7 +69,7 @@ impl Visitor {
         None
     }
 
-    /// A client that has gone hears nothing.
+    /// A client that has gone receives nothing.
     async fn say(&mut self, value: Value) {
         let _ = self.socket.send(Frame::text(value.to_string())).await;
     }
@@ -95,7 +95,7 @@ impl Visitor {
     }
 }
 
-/// The place behind which the client wants to go on, for each of its handshakes.
+/// The event after which the client wants to continue, for each of its handshakes.
 fn places(heard: &Heard) -> Vec<Option<u64>> {
     let heard = heard.lock().unwrap();
     let handshakes = heard.iter().filter(|message| message["type"] == "handshake");
@@ -123,7 +123,7 @@ async fn a_lost_connection_is_taken_up_behind_the_last_event() {
                 visitor.tell(4..=6).await;
                 visitor.close(CloseCode::Again, "slow").await;
             }
-            // Torn off without a word.
+            // Closed without a closing frame.
             1 => visitor.tell(7..=8).await,
             // The server may send what the client has already.
             _ => {
@@ -189,7 +189,7 @@ async fn events_that_find_no_room_are_asked_for_again_and_commands_are_answered_
     let mut client = Client::connect(target, Options::commanding().after(0))
         .await
         .unwrap();
-    // Nobody takes events, and the answer comes behind more of them than have room.
+    // Nobody takes events, and the answer comes after more of them than there is room for.
     client.command(Command::CodonNext).await.unwrap();
     for expected in 1..=ALL {
         assert_eq!(client.next().await.unwrap().seq(), Some(expected));

@@ -1,4 +1,4 @@
-//! The task behind a client: one connection after another until the run ends.
+//! The task of a client: one connection after another until the run ends.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -20,40 +20,40 @@ use crate::connection::{self, ConnectError, Connection};
 use crate::find::FindError;
 use crate::message::Message;
 
-/// How often a lost connection is tried to be had again, and how long is waited before: twice as long each time.
+/// How many attempts there are to reconnect, and the delay before the second one, which doubles each time.
 const TRIES: u32 = 6;
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 
-/// A command on its way.
+/// A command that waits for its answer.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingCommand {
     pub(super) request: Request,
     /// Dropped when no answer can come any more.
     pub(super) answer: oneshot::Sender<Answer>,
 }
 
-/// What the task knows and holds.
+/// The state of the task.
 pub(super) struct Worker {
     target: Target,
     mode: Mode,
     /// The last event that was handed out, or is not wanted.
     position: u64,
-    requests: mpsc::Receiver<Asked>,
+    requests: mpsc::Receiver<PendingCommand>,
     events: mpsc::Sender<Message>,
-    /// Commands that were not answered yet, by their names.
-    unanswered: BTreeMap<String, Asked>,
-    /// Events were passed over because nobody took those that wait; they are asked for again.
-    behind: bool,
+    /// Commands without an answer so far, by their ids.
+    unanswered: BTreeMap<String, PendingCommand>,
+    /// Events were skipped because nobody took those that wait; they are asked for again.
+    lagging: bool,
     ended: Arc<OnceLock<Ended>>,
 }
 
-/// Why a connection is over.
-enum Over {
-    /// Another one goes on.
+/// Why a connection has ended.
+enum Disconnect {
+    /// It was lost; another one continues.
     Again(String),
-    /// Nothing goes on.
+    /// No other one follows.
     Ended(Ended),
-    /// Nobody is interested any more.
+    /// The client has gone.
     Left,
 }
 
@@ -62,7 +62,7 @@ impl Worker {
         target: Target,
         mode: Mode,
         position: u64,
-        requests: mpsc::Receiver<Asked>,
+        requests: mpsc::Receiver<PendingCommand>,
         events: mpsc::Sender<Message>,
         ended: Arc<OnceLock<Ended>>,
     ) -> Self {
@@ -73,7 +73,7 @@ impl Worker {
             requests,
             events,
             unanswered: BTreeMap::new(),
-            behind: false,
+            lagging: false,
             ended,
         }
     }
@@ -82,25 +82,25 @@ impl Worker {
     pub(super) async fn run(mut self, first: Connection) {
         let mut connection = first;
         let ended = loop {
-            let over = self.serve(&mut connection).await;
-            // The last word, or the answer to it; whoever does not hear it does without.
+            let disconnect = self.serve(&mut connection).await;
+            // Sends the closing frame or answers it; a server that does not take it is not waited for.
             let _ = tokio::time::timeout(CLOSING, connection.close(None)).await;
             drop(connection);
-            match over {
-                Over::Left => return,
-                Over::Ended(ended) => break ended,
-                Over::Again(why) => match self.come_back(why).await {
+            match disconnect {
+                Disconnect::Left => return,
+                Disconnect::Ended(ended) => break ended,
+                Disconnect::Again(why) => match self.reconnect(why).await {
                     Ok(next) => connection = next,
                     Err(ended) => break ended,
                 },
             }
         };
-        // Said before the channels close, which is what wakes those who wait.
+        // Set before the channels close, which wakes those who wait.
         let _ = self.ended.set(ended);
     }
 
-    /// Hears and says until the connection is over.
-    async fn serve(&mut self, connection: &mut Connection) -> Over {
+    /// Receives and sends until the connection has ended.
+    async fn serve(&mut self, connection: &mut Connection) -> Disconnect {
         let again: Vec<Frame> = self
             .unanswered
             .values()
@@ -108,46 +108,46 @@ impl Worker {
             .collect();
         for frame in again {
             if let Err(error) = connection.send(frame).await {
-                return Over::Again(error.to_string());
+                return Disconnect::Again(error.to_string());
             }
         }
         let events = self.events.clone();
         loop {
-            // Every arm is cancel safe: a frame, a command and the room for events stay where they are until they are taken.
+            // Every arm is cancel safe: frames, commands and room for events stay where they are until they are taken.
             tokio::select! {
-                heard = connection.next() => {
-                    if let ControlFlow::Break(over) = self.hear(heard) {
-                        return over;
+                received = connection.next() => {
+                    if let ControlFlow::Break(disconnect) = self.receive(received) {
+                        return disconnect;
                     }
                 }
                 asked = self.requests.recv() => {
                     let Some(asked) = asked else {
-                        return Over::Left;
+                        return Disconnect::Left;
                     };
                     let frame = frame(&asked.request);
                     self.unanswered.insert(asked.request.id.clone(), asked);
                     if let Err(error) = connection.send(frame).await {
-                        return Over::Again(error.to_string());
+                        return Disconnect::Again(error.to_string());
                     }
                 }
-                room = events.reserve_many(events.max_capacity()), if self.behind => {
+                room = events.reserve_many(events.max_capacity()), if self.lagging => {
                     if room.is_err() {
-                        return Over::Left;
+                        return Disconnect::Left;
                     }
-                    // Everything that waited was taken, so there is room for what was passed over.
+                    // Everything that waited was taken, so there is room for what was skipped.
                     drop(room);
-                    return Over::Again("the events that were passed over are asked for again".to_owned());
+                    return Disconnect::Again("the events that were skipped are asked for again".to_owned());
                 }
-                () = events.closed() => return Over::Left,
+                () = events.closed() => return Disconnect::Left,
             }
         }
     }
 
-    fn hear(&mut self, heard: Option<Result<Frame, Error>>) -> ControlFlow<Over> {
-        match heard {
-            None => ControlFlow::Break(Over::Again("the server has gone".to_owned())),
-            Some(Err(error)) => ControlFlow::Break(Over::Again(error.to_string())),
-            Some(Ok(Frame::Close(frame))) => ControlFlow::Break(over(frame)),
+    fn receive(&mut self, received: Option<Result<Frame, Error>>) -> ControlFlow<Disconnect> {
+        match received {
+            None => ControlFlow::Break(Disconnect::Again("the server has gone".to_owned())),
+            Some(Err(error)) => ControlFlow::Break(Disconnect::Again(error.to_string())),
+            Some(Ok(Frame::Close(frame))) => ControlFlow::Break(closed_by(frame)),
             Some(Ok(Frame::Text(text))) => {
                 if let Some(message) = Message::read(&text) {
                     self.take(message);
@@ -158,7 +158,7 @@ impl Worker {
         }
     }
 
-    /// Hands a message to whom it belongs.
+    /// Passes a message to whoever waits for it.
     fn take(&mut self, message: Message) {
         if let Message::Direct(direct) = &message
             && let Some(id) = &direct.command_id
@@ -170,19 +170,19 @@ impl Worker {
             return;
         }
         let seq = message.seq();
-        if self.behind || seq.is_some_and(|seq| seq <= self.position) {
+        if self.lagging || seq.is_some_and(|seq| seq <= self.position) {
             return;
         }
         match self.events.try_send(message) {
             Ok(()) => self.position = seq.unwrap_or(self.position),
-            Err(TrySendError::Full(_)) => self.behind = seq.is_some(),
+            Err(TrySendError::Full(_)) => self.lagging = seq.is_some(),
             // Found out by whoever looks at the channel next.
             Err(TrySendError::Closed(_)) => {}
         }
     }
 
-    /// Connects again and takes up where the last connection was left.
-    async fn come_back(&mut self, mut why: String) -> Result<Connection, Ended> {
+    /// Reconnects and continues where the last connection ended.
+    async fn reconnect(&mut self, mut why: String) -> Result<Connection, Ended> {
         let handshake = Handshake {
             mode: self.mode,
             send_previous_events: false,
@@ -196,7 +196,7 @@ impl Worker {
                 Err(error) => why = error.to_string(),
                 Ok(endpoint) => match connection::open(&endpoint, handshake).await {
                     Ok((connection, _)) => {
-                        self.behind = false;
+                        self.lagging = false;
                         return Ok(connection);
                     }
                     Err(error @ (ConnectError::Refused { .. } | ConnectError::Unauthorized { .. })) => {
@@ -217,15 +217,15 @@ fn frame(request: &Request) -> Frame {
 }
 
 /// What a closing frame means.
-fn over(frame: Option<CloseFrame>) -> Over {
+fn closed_by(frame: Option<CloseFrame>) -> Disconnect {
     let Some(frame) = frame else {
-        return Over::Again("the server closed".to_owned());
+        return Disconnect::Again("the server closed".to_owned());
     };
     match frame.code {
-        CloseCode::Away | CloseCode::Normal => Over::Ended(Ended::RunEnded),
+        CloseCode::Away | CloseCode::Normal => Disconnect::Ended(Ended::RunEnded),
         // Too slow, or silent for too long: what was missed is asked for again.
-        CloseCode::Again => Over::Again(frame.reason.to_string()),
-        CloseCode::Policy if frame.reason == "silent" => Over::Again(frame.reason.to_string()),
-        _ => Over::Ended(Ended::Refused(frame.reason.to_string())),
+        CloseCode::Again => Disconnect::Again(frame.reason.to_string()),
+        CloseCode::Policy if frame.reason == "silent" => Disconnect::Again(frame.reason.to_string()),
+        _ => Disconnect::Ended(Ended::Refused(frame.reason.to_string())),
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Row {
     pub(super) timestamp: Option<Timestamp>,
     pub(super) branch: Option<String>,
     pub(super) parent: Option<CheckpointSha>,
-    /// The whole message of the commit.
+    /// The full message of the commit.
     #[serde(skip)]
     pub(super) message: String,
     /// Whether state.json names it.
@@ -142,7 +142,7 @@ impl Row {
     }
 }
 
-/// All that a branch leads to and all that is recorded, and which of it is whole.
+/// Every checkpoint that a branch leads to or the state names, and which of them are complete.
 fn look(
     history: &GitHistory,
     recorded: &BTreeMap<CheckpointSha, Row>,
@@ -150,7 +150,7 @@ fn look(
     let mut known = history.known()?;
     let all: Vec<CheckpointSha> = known.keys().chain(recorded.keys()).cloned().collect();
     let restorable = history.restorable(&all)?;
-    // What lies behind a missing checkpoint is found by its name only, and does not tell on which branch it was found.
+    // The ancestors of a missing checkpoint are found by name only, so their branch is not known.
     for (sha, found) in &restorable {
         known.entry(sha.clone()).or_insert_with(|| found.clone());
     }

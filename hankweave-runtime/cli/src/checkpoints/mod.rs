@@ -25,7 +25,7 @@ pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<Exi
     }
 }
 
-/// The whole name of the checkpoint that begins with `prefix`, which people see shorter than programs may write it.
+/// The full SHA of the checkpoint that begins with `prefix`; people see shorter ones than programs may send.
 pub(super) fn full_name(execution: &Path, prefix: &str) -> Result<CheckpointSha, Failure> {
     Ok(Catalogue::of(execution)?.find(prefix)?.sha.clone())
 }

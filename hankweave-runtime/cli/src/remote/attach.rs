@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::sync::watch;
 
 use super::keys::{self, Keys, Pressed};
-use super::words::{self, Typed};
+use super::words::{self, Input};
 use super::{command_failure, connect_failure, ended_failure, is_interactive, runtime};
 use crate::args::{AttachArgs, Global};
 use crate::checkpoints;
@@ -20,7 +20,7 @@ use crate::report::Report;
 use crate::screen::tell;
 use crate::typed::Typed as About;
 
-/// How long the list of checkpoints may take behind the answer to the command for it.
+/// How long the list of checkpoints may take after the command for it was answered.
 const LIST: Duration = Duration::from_secs(5);
 
 /// Shows what happens until the run ends. With `--control` each key is a command, and each line where there is no keyboard.
@@ -167,7 +167,7 @@ async fn obey(commands: &Commands, typed: Option<&About>) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let read = match words::read(&line) {
-            Typed::BackTo(prefix) => match full_name(typed, prefix).await {
+            Input::BackTo(prefix) => match full_name(typed, prefix).await {
                 Ok(sha) => words::back_to(sha),
                 Err(failure) => {
                     tell(failure.text());
@@ -177,11 +177,11 @@ async fn obey(commands: &Commands, typed: Option<&About>) {
             read => read,
         };
         match read {
-            Typed::Nothing => {}
-            Typed::Unknown | Typed::BackTo(_) => tell(format!("commands: {}\n", words::HELP)),
-            Typed::Detach => return,
-            Typed::Command(command) => send(commands, command, typed).await,
-            Typed::Careful(command) => {
+            Input::Nothing => {}
+            Input::Unknown | Input::BackTo(_) => tell(format!("commands: {}\n", words::HELP)),
+            Input::Detach => return,
+            Input::Command(command) => send(commands, command, typed).await,
+            Input::Careful(command) => {
                 if is_meant(&mut lines).await {
                     send(commands, command, typed).await;
                 }
@@ -191,7 +191,7 @@ async fn obey(commands: &Commands, typed: Option<&About>) {
     std::future::pending().await
 }
 
-/// The whole name of a checkpoint of a run whose directory is known.
+/// The full SHA of a checkpoint of a run whose directory is known.
 async fn full_name(typed: Option<&About>, prefix: String) -> Result<String, Failure> {
     let Some(typed) = typed else {
         let message = format!("`{prefix}` is too short to name a checkpoint to a run elsewhere");

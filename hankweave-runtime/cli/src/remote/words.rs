@@ -6,71 +6,71 @@ use hankweave_core::wire::{Answer, Command, Outcome, Point, ShaPrefix};
 pub(super) const HELP: &str = "next | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
                                rollback codon ID | quit (ends the run) | detach";
 
-/// Digits of a whole SHA.
+/// Digits of a full SHA.
 const LONGEST_SHA: usize = 64;
 
-/// A line that was typed.
+/// A line of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum Input {
     Nothing,
     Command(Command),
-    /// A command that changes the files: it is asked once more.
+    /// A command that changes files and has to be confirmed.
     Careful(Command),
-    /// Back to the checkpoint that begins like this; for the run that is too short.
+    /// Back to the checkpoint that begins like this; too short for the run to accept.
     BackTo(String),
     Detach,
     Unknown,
 }
 
-pub(super) fn read(line: &str) -> Typed {
+pub(super) fn read(line: &str) -> Input {
     let words: Vec<&str> = line.split_whitespace().collect();
     let auto_restart = false;
     match words.as_slice() {
-        [] => Typed::Nothing,
-        ["next"] => Typed::Command(Command::CodonNext),
-        ["redo"] => Typed::Command(Command::CodonRedo),
+        [] => Input::Nothing,
+        ["next"] => Input::Command(Command::CodonNext),
+        ["redo"] => Input::Command(Command::CodonRedo),
         ["start", id] => start(id, false),
         ["start", id, "--skip-rig"] | ["start", "--skip-rig", id] => start(id, true),
-        ["skip"] => Typed::Command(Command::CodonSkip),
-        ["stop", reason @ ..] => Typed::Command(Command::CodonForceStop {
+        ["skip"] => Input::Command(Command::CodonSkip),
+        ["stop", reason @ ..] => Input::Command(Command::CodonForceStop {
             reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
         }),
-        ["rollback", "last-success"] => Typed::Careful(Command::RollbackToLastSuccess { auto_restart }),
+        ["rollback", "last-success"] => Input::Careful(Command::RollbackToLastSuccess { auto_restart }),
         ["rollback", "codon", id] => match CodonId::new(*id) {
-            Ok(codon_id) => Typed::Careful(Command::RollbackToCodon {
+            Ok(codon_id) => Input::Careful(Command::RollbackToCodon {
                 codon_id,
                 checkpoint_type: Point::End,
                 auto_restart,
             }),
-            Err(_) => Typed::Unknown,
+            Err(_) => Input::Unknown,
         },
         ["rollback", sha] if sha.len() <= LONGEST_SHA && sha.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
             back_to(sha.to_ascii_lowercase())
         }
-        ["quit"] => Typed::Command(Command::ServerShutdown { reason: None }),
-        ["detach"] => Typed::Detach,
-        _ => Typed::Unknown,
+        ["quit"] => Input::Command(Command::ServerShutdown { reason: None }),
+        ["detach"] => Input::Detach,
+        _ => Input::Unknown,
     }
 }
 
 /// Back to a checkpoint.
-pub(super) fn back_to(sha: String) -> Typed {
+pub(super) fn back_to(sha: String) -> Input {
     match ShaPrefix::new(sha.clone()) {
-        Some(checkpoint_sha) => Typed::Careful(Command::RollbackToCheckpoint {
+        Some(checkpoint_sha) => Input::Careful(Command::RollbackToCheckpoint {
             checkpoint_sha,
             auto_restart: false,
         }),
-        None => Typed::BackTo(sha),
+        None => Input::BackTo(sha),
     }
 }
 
-fn start(id: &str, skip_pre_commands: bool) -> Typed {
+fn start(id: &str, skip_pre_commands: bool) -> Input {
     match CodonId::new(id) {
-        Ok(codon_id) => Typed::Command(Command::CodonStart {
+        Ok(codon_id) => Input::Command(Command::CodonStart {
             codon_id,
             skip_pre_commands,
         }),
-        Err(_) => Typed::Unknown,
+        Err(_) => Input::Unknown,
     }
 }
 
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn a_line_is_a_command_and_what_changes_files_is_asked_once_more() {
-        assert_eq!(read(" next "), Typed::Command(Command::CodonNext));
+        assert_eq!(read(" next "), Input::Command(Command::CodonNext));
         let stop = |reason: Option<&str>| {
-            Typed::Command(Command::CodonForceStop {
+            Input::Command(Command::CodonForceStop {
                 reason: reason.map(str::to_owned),
             })
         };
@@ -135,11 +135,11 @@ mod tests {
             "rollback codon a",
             "rollback 0123456789AB",
         ] {
-            assert!(matches!(read(careful), Typed::Careful(_)), "{careful}");
+            assert!(matches!(read(careful), Input::Careful(_)), "{careful}");
         }
         assert_eq!(read("start a --skip-rig"), start("a", true));
-        assert_eq!(read("rollback 01AB"), Typed::BackTo("01ab".to_owned()));
-        assert_eq!((read(""), read("detach")), (Typed::Nothing, Typed::Detach));
+        assert_eq!(read("rollback 01AB"), Input::BackTo("01ab".to_owned()));
+        assert_eq!((read(""), read("detach")), (Input::Nothing, Input::Detach));
         for unknown in [
             "start ../x",
             "start a b",
@@ -149,7 +149,7 @@ mod tests {
             "rollback main",
             "rollback codon ../x",
         ] {
-            assert_eq!(read(unknown), Typed::Unknown, "{unknown}");
+            assert_eq!(read(unknown), Input::Unknown, "{unknown}");
         }
     }
 }

@@ -27,11 +27,11 @@ const ACTION: &str = "    {wide_msg:.dim}";
 pub(crate) struct LiveView {
     area: Area,
     action: Bar,
-    codons: HashMap<CodonId, Line>,
+    codons: HashMap<CodonId, CodonLine>,
 }
 
 #[derive(Debug)]
-struct Line {
+struct CodonLine {
     bar: Bar,
     status: CodonStatus,
     /// What interrupted it, which is no failure.
@@ -93,7 +93,7 @@ impl LiveView {
                 let template = format!("{{spinner:.cyan}} {codon_id:<24} {{msg}} {{elapsed:>8}}");
                 let bar = self.area.insert_before(&self.action, &template);
                 bar.tick_every(TICK);
-                let line = Line {
+                let line = CodonLine {
                     bar,
                     status: CodonStatus::Preparing,
                     interrupted_by: None,
@@ -166,7 +166,7 @@ impl LiveView {
     }
 }
 
-impl Line {
+impl CodonLine {
     fn draw(&self) {
         let used = tokens(self.usage.total());
         self.bar.set_message(format!(

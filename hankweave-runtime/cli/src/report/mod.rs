@@ -44,7 +44,7 @@ impl Report {
         Self::Json(JsonLines::default())
     }
 
-    /// A voice beside the report, for what must be heard at once.
+    /// Prints beside the report what must be seen at once.
     pub(crate) fn aside(&self) -> Aside {
         match self {
             Self::Live(view) => Aside::Live(view.area()),
@@ -127,7 +127,7 @@ impl Report {
     }
 }
 
-/// Says what does not wait for its turn among the events. Whoever does not read it keeps the speaker waiting.
+/// Prints what does not wait for its turn among the events. Blocks as long as it is not read.
 #[derive(Debug, Clone)]
 pub(crate) enum Aside {
     /// Above the moving lines of a live view.

@@ -1,4 +1,4 @@
-//! The closing words of a run.
+//! The summary at the end of a run.
 
 use std::collections::HashSet;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Which characters could steer a terminal or deceive who reads, and how they are shown instead.
+//! Which characters could control a terminal or deceive the reader, and how they are shown instead.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ pub(crate) fn printable(text: &str) -> String {
     safe
 }
 
-/// The same for a name, which has no business with further lines: a line break in it is no line of ours.
+/// The same for a name, in which a line break is escaped as well.
 pub(crate) fn one_line(name: impl Display) -> String {
     printable(&name.to_string())
         .replace('\n', "\\n")

@@ -1,4 +1,4 @@
-//! The border to terminals: all that people and scripts read of us goes out here, and nothing in it can steer a terminal or deceive who reads (S9).
+//! All output to people and scripts is written here, and nothing in it can control a terminal or deceive the reader (S9).
 //!
 //! No other module opens standard output or standard error for text; `tests/architecture.rs` holds the sources against that. So no printer has to
 //! think of it: what it writes is made visible here, but for the styles that it asks for ([`Text::styled`]).
@@ -35,7 +35,7 @@ pub(crate) fn ask(text: impl Into<Text>) -> io::Result<()> {
     out.flush()
 }
 
-/// A message of our own log, which is one line whatever it tells of.
+/// A message of our own log, always on one line.
 pub(crate) fn log_line(message: &[u8]) -> String {
     let text = String::from_utf8_lossy(message);
     format!("{}\n", one_line(text.trim_end()))

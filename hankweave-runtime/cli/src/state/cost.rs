@@ -39,7 +39,7 @@ pub(super) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Fa
         .map(|run| RunCost::of(run))
         .collect();
     let current = state.current_run().map(RunCost::of);
-    let report = Report {
+    let report = CostReport {
         current_run: Figures::sum(current.iter().map(|run| run.figures)),
         total: Figures::sum(runs.iter().map(|run| run.figures)),
         runs,
@@ -57,7 +57,7 @@ pub(super) fn cost(global: &Global, args: &StateCostArgs) -> Result<ExitCode, Fa
 /// What `--format json` prints; runs newest first.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+struct CostReport<'a> {
     total: Figures,
     current_run: Figures,
     runs: Vec<RunCost<'a>>,
@@ -159,7 +159,7 @@ impl<'a> SentinelCost<'a> {
     }
 }
 
-impl Report<'_> {
+impl CostReport<'_> {
     fn write(&self, text: &mut String) -> std::fmt::Result {
         writeln!(
             text,

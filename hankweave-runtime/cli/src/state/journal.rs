@@ -30,8 +30,8 @@ pub(super) fn state_events(disk: &dyn Disk, segments: &[PathBuf]) -> Vec<Recorde
         // A crash may have left a file beside what was kept of it.
         let known = events.last().map_or(0, |event| event.seq);
         let read = each_line(disk, segment, |line| {
-            let line = serde_json::from_slice::<Line>(line).ok();
-            events.extend(line.filter(|line| line.seq > known).map(Line::recorded));
+            let line = serde_json::from_slice::<StateEventLine>(line).ok();
+            events.extend(line.filter(|line| line.seq > known).map(StateEventLine::recorded));
         });
         // What could be read of it counts.
         read.unwrap_or_default();
@@ -58,7 +58,7 @@ pub(super) fn budget_summary(disk: &dyn Disk, segments: &[PathBuf]) -> Option<Ev
 
 /// The line of a state event; lines of other events do not have its data.
 #[derive(Deserialize)]
-struct Line {
+struct StateEventLine {
     seq: u64,
     timestamp: Timestamp,
     data: Transition,
@@ -69,7 +69,7 @@ struct Transition {
     transition: StateEvent,
 }
 
-impl Line {
+impl StateEventLine {
     fn recorded(self) -> Recorded<StateEvent> {
         Recorded {
             seq: self.seq,

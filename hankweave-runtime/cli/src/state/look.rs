@@ -23,7 +23,7 @@ use crate::exit::{Failure, FailureKind};
 use crate::screen::tell;
 use crate::typed::{Typed, about_file};
 
-/// The document that a command is about. A file that was named must be whole; an execution directory is looked at as a start would do it.
+/// The document that a command is about. A named file must be complete; an execution directory is read as a start would read it.
 pub(crate) fn read(document: &Document) -> Result<HankweaveState, Failure> {
     match &document.state {
         None => read_execution(&document.execution.execution),
@@ -87,7 +87,7 @@ pub(super) fn run_folders(document: &Document) -> Vec<String> {
         return Vec::new();
     }
     let runs = state_dir(document).join("runs");
-    // A folder that is not there or cannot be listed tells nothing, and this command only warns.
+    // A folder that is not there or cannot be listed is left out, and this command only warns.
     let names = RealDisk.list_dir(&runs).unwrap_or_default();
     let is_dir = |name: &str| runs.join(name).is_dir();
     let mut names: Vec<String> = names
@@ -122,7 +122,7 @@ pub(crate) fn known_checkpoints(
     }
 }
 
-/// What the checkpoint repository has of what `state` names: nothing when it is gone. One that cannot be read is told about and left out.
+/// What the checkpoint repository has of what `state` names: nothing when it is gone. One that cannot be read is reported and left out.
 fn repository(execution: &Path, state: &HankweaveState) -> Option<CheckpointTable> {
     let path = ExecutionDir::new(execution.to_owned()).checkpoints();
     let recorded = inspect::recorded_checkpoints(state);

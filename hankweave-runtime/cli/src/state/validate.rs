@@ -32,7 +32,7 @@ pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<Exit
         true => Some(repair(args)?),
         false => None,
     };
-    let report = Report::of(&found, surroundings, quarantined);
+    let report = ValidationReport::of(&found, surroundings, quarantined);
     if global.json() {
         output::print_json(&report)?;
     } else {
@@ -51,7 +51,7 @@ pub(super) fn validate(global: &Global, args: &StateValidateArgs) -> Result<Exit
 /// What `--format json` prints (CLI-9).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report<'a> {
+struct ValidationReport<'a> {
     #[serde(serialize_with = "as_text")]
     source: Source,
     valid: bool,
@@ -78,7 +78,7 @@ fn as_text<S: serde::Serializer>(source: &Source, serializer: S) -> Result<S::Ok
     serializer.collect_str(source)
 }
 
-impl<'a> Report<'a> {
+impl<'a> ValidationReport<'a> {
     fn of(found: &'a Recovered, surroundings: Surroundings<'_>, quarantined: Option<Vec<PathBuf>>) -> Self {
         let state = &found.state;
         Self {

@@ -56,7 +56,7 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     })
 }
 
-/// Lays the settings over the hank as a run does, and adds what that run would refuse, or would better be told of.
+/// Lays the settings over the hank as a run does, and adds what that run would refuse, or warn about.
 fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(), Failure> {
     let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
     let options = RunOptions {
