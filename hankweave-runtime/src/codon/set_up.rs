@@ -1,60 +1,36 @@
-//! Running the rig of a codon and telling clients about it.
+//! Running the rig of a codon and reporting it to clients.
 
 use hankweave_core::agent::FailureReason;
-use hankweave_core::hank;
 use hankweave_core::wire::Event;
-use tokio::sync::mpsc;
 
 use super::context::CodonRun;
-use crate::rig::{Rig, RigAction, RigError, RigEvent, RigFailure, RigStep, WorkingDirectory};
+use crate::rig::{Rig, RigError, RigEvent, RigFailure};
 use crate::world::process::environment;
-
-/// Lines of rig commands that may wait for the journal; a command that prints faster waits.
-const LINES: usize = 256;
 
 /// Runs every item of the rig.
 pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason> {
     let run = codon.run;
     let rig = Rig {
-        spawner: run.world.spawner.clone(),
-        disk: run.world.disk.clone(),
-        blocking: run.world.blocking,
+        world: run.world.clone(),
         hank: run.loaded.root.clone(),
         workspace: run.dir.root().to_owned(),
         env: environment(&run.world.environment, &codon.config.env),
         marker: codon.marker(),
         deadline: Rig::DEFAULT_DEADLINE,
         grace: run.options.grace,
+        ignore_failures: run.options.ignore_rig_failures,
+        cancel: codon.orders.token().child_token(),
         force: codon.orders.force_token().clone(),
     };
-    let steps: Vec<RigStep> = codon
-        .config
-        .rig_setup
-        .iter()
-        .map(|item| step(codon, item))
-        .collect();
-    let (sender, mut events) = mpsc::channel(LINES);
-    let halt = codon.orders.token().child_token();
-    let work = async {
-        let result = rig.run(&steps, &sender, &halt).await;
-        drop(sender);
-        result
-    };
-    let tell = async {
-        while let Some(event) = events.recv().await {
-            if let Some(event) = translate(codon, event) {
-                run.tell(event).await;
-            }
-        }
-    };
-    let done = async { tokio::join!(work, tell).0 };
-    tokio::pin!(done);
+    let report = |event| run.tell(translate(codon, event));
+    let work = rig.run(&codon.config.rig_setup, report);
+    tokio::pin!(work);
     let result = tokio::select! {
         biased;
-        result = &mut done => result,
+        result = &mut work => result,
         _ = codon.time_is_over() => {
-            halt.cancel();
-            done.await
+            rig.cancel.cancel();
+            work.await
         }
     };
     let Err(error) = result else { return Ok(()) };
@@ -64,40 +40,18 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
     Err(error.reason())
 }
 
-fn step(codon: &CodonRun<'_>, item: &hank::RigItem) -> RigStep {
-    let action = match &item.action {
-        hank::RigAction::Copy { copy, replace } => RigAction::Copy {
-            from: copy.from.clone(),
-            to: copy.to.clone().into(),
-            replace: *replace,
-        },
-        hank::RigAction::Command { command } => RigAction::Command {
-            run: command.run.clone(),
-            working_directory: match command.working_directory {
-                hank::WorkingDirectory::Project => WorkingDirectory::Project,
-                hank::WorkingDirectory::LastCopied => WorkingDirectory::LastCopied,
-            },
-        },
-    };
-    RigStep {
-        action,
-        allow_failure: item.allow_failure || codon.run.options.ignore_rig_failures,
-    }
-}
-
-fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Option<Event> {
+fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {
     match event {
-        RigEvent::Output { index, stream, line } => Some(Event::RigOutput {
+        RigEvent::Output { index, stream, line } => Event::RigOutput {
             codon_id: codon.entry.codon_id.clone(),
             stream,
             line,
             command_index: index,
-        }),
-        RigEvent::FailureIgnored { index, failure } => Some(failed(codon, index, &failure, true)),
-        RigEvent::LeftOut { path, .. } => Some(Event::Info {
+        },
+        RigEvent::FailureIgnored { index, failure } => failed(codon, index, &failure, true),
+        RigEvent::LeftOut(path) => Event::Info {
             message: format!("`{path}` was not copied: files of git stay where they are"),
-        }),
-        RigEvent::Started { .. } | RigEvent::Completed { .. } => None,
+        },
     }
 }
 

@@ -1,6 +1,5 @@
-//! Running the command line of a rig step.
+//! Running the command line of a rig item.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -9,53 +8,39 @@ use std::time::Duration;
 use hankweave_core::agent::ProcessExit;
 use hankweave_core::wire::RigStream;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
-use tokio::sync::mpsc;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
-use super::RigEvent;
-use crate::world::process::{CommandSpec, ProcessControl, Spawner, Stdin, stop};
+use super::run::{Rig, RigEvent, RigFailure, StepError};
+use crate::world::process::{CommandSpec, ProcessControl, Stdin, stop};
 
-/// Longest line that is told as one; a longer one is told in pieces.
+/// The longest line that is reported whole; a longer one comes in pieces.
 const LINE_BYTES: u64 = 64 << 10;
 
 /// How long output is still read after the end of the command.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// What commands of one rig have in common.
-pub(super) struct CommandRunner<'a> {
-    pub(super) spawner: &'a dyn Spawner,
-    pub(super) env: &'a BTreeMap<OsString, OsString>,
-    pub(super) marker: &'a str,
-    pub(super) deadline: Duration,
-    pub(super) grace: Duration,
-    pub(super) force: &'a CancellationToken,
-    pub(super) cancel: &'a CancellationToken,
-    pub(super) events: &'a mpsc::Sender<RigEvent>,
-}
-
-/// How a command ended.
-pub(super) enum CommandEnd {
-    Ended(ProcessExit),
-    TimedOut,
-    Cancelled,
-}
-
-impl CommandRunner<'_> {
+impl Rig {
     /// Runs `line` with `sh -c` in `folder` and leaves no process behind.
-    pub(super) async fn run(&self, index: usize, line: &str, folder: &Path) -> io::Result<CommandEnd> {
-        let mut process = self.spawner.spawn(CommandSpec {
+    pub(super) async fn command<F: Future<Output = ()>>(
+        &self,
+        index: usize,
+        line: &str,
+        folder: &Path,
+        report: &impl Fn(RigEvent) -> F,
+    ) -> Result<(), StepError> {
+        let spec = CommandSpec {
             program: "/bin/sh".into(),
             args: ["-c", line].map(OsString::from).into(),
             env: self.env.clone(),
             work_dir: folder.to_owned(),
             stdin: Stdin::Closed,
-            marker: self.marker.to_owned(),
-        })?;
+            marker: self.marker.clone(),
+        };
+        let mut process = self.world.spawner.spawn(spec).map_err(RigFailure::Spawn)?;
         let output = async {
             tokio::join!(
-                self.tell(index, RigStream::Stdout, &mut process.stdout),
-                self.tell(index, RigStream::Stderr, &mut process.stderr)
+                read_lines(index, RigStream::Stdout, &mut process.stdout, report),
+                read_lines(index, RigStream::Stderr, &mut process.stderr, report)
             )
         };
         let control = &mut *process.control;
@@ -63,18 +48,21 @@ impl CommandRunner<'_> {
             // The losing arms only wait: nothing is lost with them.
             let end = tokio::select! {
                 biased;
-                exit = control.wait() => exit.map(CommandEnd::Ended),
-                () = tokio::time::sleep(self.deadline) => self.stop(control).await.map(|_| CommandEnd::TimedOut),
-                () = self.cancel.cancelled() => self.stop(control).await.map(|_| CommandEnd::Cancelled),
+                exit = control.wait() => exit.map(judge),
+                () = tokio::time::sleep(self.deadline) => {
+                    let timeout = RigFailure::Timeout { deadline: self.deadline };
+                    self.stop(control).await.map(|_| Err(timeout.into()))
+                }
+                () = self.cancel.cancelled() => self.stop(control).await.map(|_| Err(StepError::Cancelled)),
             };
             control.sweep().await;
-            end
+            end.unwrap_or_else(|error| Err(RigFailure::Spawn(error).into()))
         };
         tokio::pin!(output, watched);
         tokio::select! {
             biased;
             end = &mut watched => {
-                // Whoever still holds the pipe could not be killed and has nothing to say to us.
+                // A process that still holds the pipe could not be killed; its output does not matter.
                 let _ = timeout(DRAIN, output).await;
                 end
             }
@@ -82,7 +70,7 @@ impl CommandRunner<'_> {
         }
     }
 
-    /// Asks the command to end; force takes the grace away.
+    /// Asks the command to end; a forced stop skips the grace period.
     async fn stop(&self, control: &mut dyn ProcessControl) -> io::Result<ProcessExit> {
         // Dropping the graceful stop half-way is harmless: the other one signals the same group again.
         tokio::select! {
@@ -91,28 +79,26 @@ impl CommandRunner<'_> {
             () = self.force.cancelled() => stop(control, Duration::ZERO).await,
         }
     }
+}
 
-    async fn tell(&self, index: usize, stream: RigStream, output: &mut (impl AsyncRead + Unpin)) {
-        let mut output = BufReader::new(output);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            match (&mut output).take(LINE_BYTES).read_until(b'\n', &mut line).await {
-                Ok(0) | Err(_) => return,
-                Ok(_) => {
-                    let text =
-                        String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(&line)).into_owned();
-                    // A listener that went away does not stop the rig.
-                    let _ = self
-                        .events
-                        .send(RigEvent::Output {
-                            index,
-                            stream,
-                            line: text,
-                        })
-                        .await;
-                }
-            }
-        }
+fn judge(exit: ProcessExit) -> Result<(), StepError> {
+    match exit.is_success() {
+        true => Ok(()),
+        false => Err(RigFailure::CommandFailed { exit }.into()),
+    }
+}
+
+async fn read_lines<F: Future<Output = ()>>(
+    index: usize,
+    stream: RigStream,
+    output: &mut (impl AsyncRead + Unpin),
+    report: &impl Fn(RigEvent) -> F,
+) {
+    let mut output = BufReader::new(output);
+    let mut bytes = Vec::new();
+    while let Ok(1..) = (&mut output).take(LINE_BYTES).read_until(b'\n', &mut bytes).await {
+        let line = String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned();
+        report(RigEvent::Output { index, stream, line }).await;
+        bytes.clear();
     }
 }

@@ -4,15 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::copy::{self, CopyError, Tree};
+use super::files;
 use super::target::{self, Target, TargetError};
 use crate::world::disk::{Disk, FileKind, Folder, Found};
-
-/// What is compared at a time, in bytes.
-const CHUNK: usize = 64 * 1_024;
 
 /// What the rigs of a hank copy, and where.
 #[derive(Debug, Clone, Default)]
@@ -129,9 +127,9 @@ type Entry<'a> = (&'a dyn Folder, &'a OsStr);
 /// Whether everything that a copy of `tree` at `source` brings is in `copy` as it was brought; with `alone`, and nothing beside it.
 fn is_untouched(tree: &Tree, source: Entry<'_>, copy: Entry<'_>, alone: bool) -> io::Result<bool> {
     match (tree, copy.0.open(copy.1)?) {
-        (Tree::File, Found::File(mut copied)) => match source.0.open(source.1)? {
-            Found::File(mut original) => {
-                Ok(original.mode == copied.mode && is_same(&mut *original.content, &mut *copied.content)?)
+        (Tree::File, Found::File(copied)) => match source.0.open(source.1)? {
+            Found::File(original) => {
+                Ok(original.mode == copied.mode && files::same_content(original.content, copied.content)?)
             }
             Found::Folder(_) | Found::Other(_) => Ok(false),
         },
@@ -154,21 +152,6 @@ fn is_untouched(tree: &Tree, source: Entry<'_>, copy: Entry<'_>, alone: bool) ->
             Ok(true)
         }
         (Tree::File | Tree::Link(_) | Tree::Folder(_), _) => Ok(false),
-    }
-}
-
-fn is_same(left: &mut dyn Read, right: &mut dyn Read) -> io::Result<bool> {
-    let read = |from: &mut dyn Read, bytes: &mut Vec<u8>| {
-        bytes.clear();
-        from.take(CHUNK as u64).read_to_end(bytes)
-    };
-    let (mut ours, mut theirs) = (Vec::with_capacity(CHUNK), Vec::with_capacity(CHUNK));
-    loop {
-        read(left, &mut ours)?;
-        read(right, &mut theirs)?;
-        if ours != theirs || ours.is_empty() {
-            return Ok(ours == theirs);
-        }
     }
 }
 

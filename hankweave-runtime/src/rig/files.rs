@@ -1,7 +1,7 @@
 //! Files of the workspace: which of them patterns mean, and the folders on the way to one. No link is followed.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -115,6 +115,20 @@ pub(super) fn look(root: &dyn Folder, path: &Path) -> io::Result<Option<Found>> 
     match at(root, path, |folder, name| folder.open(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         found => found.map(Some),
+    }
+}
+
+/// Whether both have the same bytes.
+pub(super) fn same_content(left: Box<dyn Read + Send>, right: Box<dyn Read + Send>) -> io::Result<bool> {
+    let (mut left, mut right) = (BufReader::new(left), BufReader::new(right));
+    loop {
+        let (ours, theirs) = (left.fill_buf()?, right.fill_buf()?);
+        let length = ours.len().min(theirs.len());
+        if length == 0 || ours[..length] != theirs[..length] {
+            return Ok(ours.is_empty() && theirs.is_empty());
+        }
+        left.consume(length);
+        right.consume(length);
     }
 }
 

@@ -126,31 +126,7 @@ fn is_same(workspace: &dyn Folder, directory: &dyn Folder, path: &Path) -> io::R
     let (Found::File(own), Found::File(there)) = (open(workspace)?, open(directory)?) else {
         return Ok(false);
     };
-    let (mut own, mut there) = (own.content, there.content);
-    let (mut left, mut right) = (vec![0; 64 << 10], vec![0; 64 << 10]);
-    loop {
-        let (read, other) = (fill(&mut *own, &mut left)?, fill(&mut *there, &mut right)?);
-        if left[..read] != right[..other] {
-            return Ok(false);
-        }
-        if read == 0 {
-            return Ok(true);
-        }
-    }
-}
-
-/// Reads until `buffer` is full or nothing is left.
-fn fill(content: &mut dyn io::Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut read = 0;
-    while read < buffer.len() {
-        match content.read(&mut buffer[read..]) {
-            Ok(0) => break,
-            Ok(more) => read += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(read)
+    files::same_content(own.content, there.content)
 }
 
 #[cfg(test)]

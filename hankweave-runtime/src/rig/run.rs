@@ -8,88 +8,61 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::agent::{FailureKind, FailureReason, InterruptedBy, ProcessExit};
+use hankweave_core::hank::{RigAction, RigItem, WorkingDirectory};
 use hankweave_core::wire::RigStream;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::command::{CommandEnd, CommandRunner};
 use super::copy::{self, CopyError};
 use super::target::{self, TargetError};
-use super::{RigAction, RigStep, WorkingDirectory};
-use crate::world::blocking::Blocking;
-use crate::world::disk::{Disk, FileKind, parent};
-use crate::world::process::Spawner;
+use crate::world::World;
+use crate::world::disk::{FileKind, parent};
 
-/// Everything around the steps of one rig.
+/// Everything around the items of one rig.
 #[derive(Debug)]
 pub struct Rig {
-    /// Starts the commands.
-    pub spawner: Arc<dyn Spawner>,
-    /// Where copies read and write.
-    pub disk: Arc<dyn Disk>,
-    /// Where copies wait for the disk.
-    pub blocking: Blocking,
+    /// Where copies and commands happen.
+    pub world: World,
     /// The hank's folder: where copies come from.
     pub hank: PathBuf,
     /// The agent's workspace: where copies go and commands run.
     pub workspace: PathBuf,
-    /// The whole environment of the commands; see [`environment`](crate::world::process::environment).
+    /// The complete environment of the commands; see [`environment`](crate::world::process::environment).
     pub env: BTreeMap<OsString, OsString>,
-    /// Text that no other process tree has; see [`CommandSpec::marker`](crate::world::process::CommandSpec::marker).
+    /// Unique to this process tree; see [`CommandSpec::marker`](crate::world::process::CommandSpec::marker).
     pub marker: String,
     /// Longest time of one command.
     pub deadline: Duration,
     /// How long a command may take to end when it is asked to.
     pub grace: Duration,
-    /// Takes that time away.
+    /// Every item may fail, whatever it says itself.
+    pub ignore_failures: bool,
+    /// Stops a running command as an agent is stopped, and starts no further item.
+    pub cancel: CancellationToken,
+    /// Skips the grace period.
     pub force: CancellationToken,
 }
 
-/// What is told while a rig runs. `index` is the place of the step, counted from 0.
+/// What is reported while a rig runs. `index` is the position of the item, counted from 0.
 #[derive(Debug)]
 pub enum RigEvent {
-    /// A step begins.
-    Started {
-        /// The step.
-        index: usize,
-    },
     /// A command printed a line, on standard output or standard error; invalid UTF-8 replaced.
     Output {
-        /// The step.
+        /// The item.
         index: usize,
         /// Where it was printed.
         stream: RigStream,
         /// The line without its line break; at most 64 KiB, a longer one comes in pieces.
         line: String,
     },
-    /// A copy passed something over.
-    LeftOut {
-        /// The step.
-        index: usize,
-        /// What was not copied, relative to the hank's folder.
-        path: String,
-    },
-    /// A step succeeded.
-    Completed {
-        /// The step.
-        index: usize,
-    },
-    /// A step failed and the rig goes on, because it may.
+    /// A copy skipped this path, relative to the hank's folder.
+    LeftOut(String),
+    /// An item failed and the rig goes on, because it may.
     FailureIgnored {
-        /// The step.
+        /// The item.
         index: usize,
         /// Why it failed.
         failure: RigFailure,
     },
-}
-
-/// What a finished rig did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RigSummary {
-    /// Steps that succeeded.
-    pub completed: usize,
-    /// Steps that failed and were allowed to.
-    pub ignored: usize,
 }
 
 /// Why a rig did not finish.
@@ -183,15 +156,15 @@ impl RigError {
     }
 }
 
-/// How one step went wrong.
-enum StepEnd {
+/// How one item went wrong.
+pub(super) enum StepError {
     Failed(RigFailure),
     Cancelled,
 }
 
-impl From<RigFailure> for StepEnd {
-    fn from(failure: RigFailure) -> Self {
-        Self::Failed(failure)
+impl<F: Into<RigFailure>> From<F> for StepError {
+    fn from(failure: F) -> Self {
+        Self::Failed(failure.into())
     }
 }
 
@@ -199,90 +172,69 @@ impl Rig {
     /// The usual time of one command (S6).
     pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
 
-    /// Runs the steps in order and tells `events` about them. `cancel` stops a running command as an agent is stopped,
-    /// and lets no further step begin.
+    /// Runs the items in order and passes what happens to `report`.
     ///
     /// # Errors
     ///
-    /// Returns [`RigError`] with the step that failed or was stopped; later steps have not run.
-    pub async fn run(
+    /// Returns [`RigError`] with the item that failed or was stopped; later items have not run.
+    pub async fn run<F: Future<Output = ()>>(
         &self,
-        steps: &[RigStep],
-        events: &mpsc::Sender<RigEvent>,
-        cancel: &CancellationToken,
-    ) -> Result<RigSummary, RigError> {
-        let mut summary = RigSummary::default();
+        items: &[RigItem],
+        report: impl Fn(RigEvent) -> F,
+    ) -> Result<(), RigError> {
         let mut last_copied = self.workspace.clone();
-        for (index, step) in steps.iter().enumerate() {
-            if cancel.is_cancelled() {
+        for (index, item) in items.iter().enumerate() {
+            if self.cancel.is_cancelled() {
                 return Err(RigError::Cancelled { index });
             }
-            // Nobody has to listen: a send that fails is no failure of the rig.
-            let _ = events.send(RigEvent::Started { index }).await;
-            let event = match self
-                .step(index, &step.action, &mut last_copied, events, cancel)
-                .await
-            {
-                Ok(()) => {
-                    summary.completed += 1;
-                    RigEvent::Completed { index }
+            match self.item(index, &item.action, &mut last_copied, &report).await {
+                Ok(()) => {}
+                Err(StepError::Failed(failure)) if item.allow_failure || self.ignore_failures => {
+                    report(RigEvent::FailureIgnored { index, failure }).await;
                 }
-                Err(StepEnd::Failed(failure)) if step.allow_failure => {
-                    summary.ignored += 1;
-                    RigEvent::FailureIgnored { index, failure }
-                }
-                Err(StepEnd::Failed(failure)) => return Err(RigError::Step { index, failure }),
-                Err(StepEnd::Cancelled) => return Err(RigError::Cancelled { index }),
-            };
-            let _ = events.send(event).await;
+                Err(StepError::Failed(failure)) => return Err(RigError::Step { index, failure }),
+                Err(StepError::Cancelled) => return Err(RigError::Cancelled { index }),
+            }
         }
-        Ok(summary)
+        Ok(())
     }
 
-    async fn step(
+    async fn item<F: Future<Output = ()>>(
         &self,
         index: usize,
         action: &RigAction,
         last_copied: &mut PathBuf,
-        events: &mpsc::Sender<RigEvent>,
-        cancel: &CancellationToken,
-    ) -> Result<(), StepEnd> {
+        report: &impl Fn(RigEvent) -> F,
+    ) -> Result<(), StepError> {
         match action {
-            RigAction::Copy { from, to, replace } => {
+            RigAction::Copy { copy, replace } => {
                 let left_out;
-                (*last_copied, left_out) = self.copy(from, to, *replace).await?;
+                (*last_copied, left_out) = self.copy(&copy.from, Path::new(&copy.to), *replace).await?;
                 for path in left_out {
-                    let _ = events.send(RigEvent::LeftOut { index, path }).await;
+                    report(RigEvent::LeftOut(path)).await;
                 }
                 Ok(())
             }
-            RigAction::Command {
-                run,
-                working_directory,
-            } => {
-                let folder = match working_directory {
+            RigAction::Command { command } => {
+                let folder = match command.working_directory {
                     WorkingDirectory::Project => &self.workspace,
                     WorkingDirectory::LastCopied => last_copied,
                 };
-                let runner = CommandRunner {
-                    spawner: &*self.spawner,
-                    env: &self.env,
-                    marker: &self.marker,
-                    deadline: self.deadline,
-                    grace: self.grace,
-                    force: &self.force,
-                    cancel,
-                    events,
-                };
-                self.command_end(runner.run(index, run, folder).await)
+                self.command(index, &command.run, folder, report).await
             }
         }
     }
 
-    /// Copies on a thread that may wait for the disk, and returns the folder in which a command can run (the target, or what holds a file) and
-    /// what was left out.
+    /// Copies on a blocking thread.
+    ///
+    /// Returns the folder in which a command can run (the target, or the folder of a copied file) and what was
+    /// left out.
     async fn copy(&self, from: &str, to: &Path, replace: bool) -> Result<(PathBuf, Vec<String>), RigFailure> {
-        let (disk, hank, workspace) = (Arc::clone(&self.disk), self.hank.clone(), self.workspace.clone());
+        let (disk, hank, workspace) = (
+            Arc::clone(&self.world.disk),
+            self.hank.clone(),
+            self.workspace.clone(),
+        );
         let (from, to) = (from.to_owned(), to.to_owned());
         let copy = move || {
             let target = target::resolve(&*disk, &workspace, &to)?;
@@ -296,35 +248,22 @@ impl Rig {
             };
             Ok((folder, left_out))
         };
-        self.blocking.run(copy).await
-    }
-
-    fn command_end(&self, end: io::Result<CommandEnd>) -> Result<(), StepEnd> {
-        match end {
-            Ok(CommandEnd::Ended(exit)) if exit.is_success() => Ok(()),
-            Ok(CommandEnd::Ended(exit)) => Err(RigFailure::CommandFailed { exit }.into()),
-            Ok(CommandEnd::TimedOut) => Err(RigFailure::Timeout {
-                deadline: self.deadline,
-            }
-            .into()),
-            Ok(CommandEnd::Cancelled) => Err(StepEnd::Cancelled),
-            Err(error) => Err(RigFailure::Spawn(error).into()),
-        }
+        self.world.blocking.run(copy).await
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use hankweave_core::hank::{CopyStep, RigCommand};
     use tempfile::TempDir;
 
     use super::*;
-    use crate::world::disk::RealDisk;
-    use crate::world::process::ChildSpawner;
 
     struct Stage {
         _folder: TempDir,
         rig: Rig,
-        cancel: CancellationToken,
     }
 
     impl Stage {
@@ -334,60 +273,56 @@ mod tests {
             std::fs::create_dir(folder.path().join("template")).unwrap();
             std::fs::write(folder.path().join("template/a.txt"), "hello").unwrap();
             let rig = Rig {
-                disk: Arc::new(RealDisk),
-                blocking: Blocking::Threads,
+                world: World::real(),
                 hank: folder.path().to_owned(),
-                spawner: Arc::new(ChildSpawner::new()),
                 workspace: folder.path().join("workspace"),
                 env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
                 marker: folder.path().to_string_lossy().into_owned(),
                 deadline: Rig::DEFAULT_DEADLINE,
                 grace: Duration::from_millis(50),
+                ignore_failures: false,
+                cancel: CancellationToken::new(),
                 force: CancellationToken::new(),
             };
             Self {
                 _folder: folder,
                 rig,
-                cancel: CancellationToken::new(),
             }
         }
 
-        fn copy(&self) -> RigStep {
-            let action = RigAction::Copy {
-                from: "template".into(),
-                to: "copied".into(),
-                replace: false,
+        async fn run(&self, items: &[RigItem]) -> (Result<(), RigError>, Vec<String>) {
+            let lines = Mutex::new(Vec::new());
+            let report = |event| {
+                lines.lock().unwrap().push(match event {
+                    RigEvent::Output { line, .. } => line,
+                    RigEvent::FailureIgnored { failure, .. } => failure.to_string(),
+                    RigEvent::LeftOut(path) => path,
+                });
+                std::future::ready(())
             };
-            RigStep {
-                action,
-                allow_failure: false,
-            }
-        }
-
-        async fn run(&self, steps: &[RigStep]) -> (Result<RigSummary, RigError>, Vec<String>) {
-            let (sender, mut receiver) = mpsc::channel(100);
-            let outcome = self.rig.run(steps, &sender, &self.cancel).await;
-            drop(sender);
-            let mut lines = Vec::new();
-            while let Some(event) = receiver.recv().await {
-                match event {
-                    RigEvent::Output { line, .. } => lines.push(line),
-                    RigEvent::FailureIgnored { failure, .. } => lines.push(failure.to_string()),
-                    RigEvent::LeftOut { path, .. } => lines.push(path),
-                    RigEvent::Started { .. } | RigEvent::Completed { .. } => {}
-                }
-            }
-            (outcome, lines)
+            let outcome = self.rig.run(items, report).await;
+            (outcome, lines.into_inner().unwrap())
         }
     }
 
-    fn command(run: &str, working_directory: WorkingDirectory, allow_failure: bool) -> RigStep {
-        let action = RigAction::Command {
+    fn copy() -> RigItem {
+        let copy = CopyStep {
+            from: "template".to_owned(),
+            to: "copied".to_owned(),
+        };
+        RigItem {
+            action: RigAction::Copy { copy, replace: false },
+            allow_failure: false,
+        }
+    }
+
+    fn command(run: &str, working_directory: WorkingDirectory, allow_failure: bool) -> RigItem {
+        let command = RigCommand {
             run: run.to_owned(),
             working_directory,
         };
-        RigStep {
-            action,
+        RigItem {
+            action: RigAction::Command { command },
             allow_failure,
         }
     }
@@ -398,7 +333,7 @@ mod tests {
         let stage = Stage::new();
         let steps = [
             command("ls", WorkingDirectory::LastCopied, false),
-            stage.copy(),
+            copy(),
             command(
                 "cat a.txt; echo; echo oops >&2; exit 3",
                 WorkingDirectory::LastCopied,
@@ -407,13 +342,7 @@ mod tests {
             command("ls", WorkingDirectory::Project, false),
         ];
         let (outcome, mut lines) = stage.run(&steps).await;
-        assert_eq!(
-            outcome.unwrap(),
-            RigSummary {
-                completed: 3,
-                ignored: 1
-            }
-        );
+        outcome.unwrap();
         // Standard output and standard error are two pipes, so the order between them is not fixed.
         lines.sort();
         assert_eq!(
@@ -463,16 +392,17 @@ mod tests {
     #[tokio::test]
     async fn a_stopped_rig_ends_its_command_and_begins_nothing_more() {
         let stage = Stage::new();
-        let (sender, mut receiver) = mpsc::channel(100);
         let steps = [
             command("echo up; sleep 1000", WorkingDirectory::Project, true),
-            stage.copy(),
+            copy(),
         ];
-        let stop_when_up = async {
-            while !matches!(receiver.recv().await, Some(RigEvent::Output { line, .. }) if line == "up") {}
-            stage.cancel.cancel();
+        let stop_when_up = |event| {
+            if matches!(event, RigEvent::Output { line, .. } if line == "up") {
+                stage.rig.cancel.cancel();
+            }
+            std::future::ready(())
         };
-        let (outcome, ()) = tokio::join!(stage.rig.run(&steps, &sender, &stage.cancel), stop_when_up);
+        let outcome = stage.rig.run(&steps, stop_when_up).await;
         assert!(matches!(outcome, Err(RigError::Cancelled { index: 0 })));
         assert!(!stage.rig.workspace.join("copied").exists());
     }

@@ -5,30 +5,24 @@
 
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::PlanEntry;
-use hankweave_core::hank::{CodonConfig, Hank, LoopConfig, OutputItem};
+use hankweave_core::hank::{CodonConfig, Hank, LoopConfig, OutputItem, RigAction, RigCommand, RigItem};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::plan::{Decision, NextIteration, decide, iteration_end};
 use hankweave_core::thread::{self, ThreadCodon};
 use hankweave_core::wire::{Event, FailedPath};
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
 
 use crate::codon::{Orders, RunContext};
 use crate::error::chain;
 use crate::options::{OutputDirectory, RunOptions};
 use crate::paths::ExecutionDir;
 use crate::recovery::Opened;
-use crate::rig::{
-    Archive, ArchiveRequest, Moved, Outputs, Rig, RigAction, RigError, RigEvent, RigStep, WorkingDirectory,
-};
+use crate::rig::{Archive, ArchiveRequest, Moved, Outputs, Rig, RigError, RigEvent};
 use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
 use crate::world::World;
 use crate::world::disk::{Disk, read_if_present, remove_if_present, replace};
 use crate::world::process::{environment, marker};
-
-/// Lines of commands that may wait for the journal; a command that prints faster waits.
-const LINES: usize = 256;
 
 /// A larger note is not one of ours.
 const MAX_NOTE_BYTES: u64 = 64 << 10;
@@ -231,49 +225,37 @@ impl<'a> Aftermath<'a> {
 
     async fn before_copy(&self, group: &OutputItem) -> Result<(), Unpublished> {
         let rig = Rig {
-            spawner: self.world.spawner.clone(),
-            disk: self.world.disk.clone(),
-            blocking: self.world.blocking,
+            world: self.world.clone(),
             hank: self.dir.root().to_owned(),
             workspace: self.dir.root().to_owned(),
             env: environment(&self.world.environment, &self.config.env),
             marker: marker(self.run_id, &self.entry.codon_id),
             deadline: Rig::DEFAULT_DEADLINE,
             grace: self.options.grace,
+            ignore_failures: false,
+            cancel: self.orders.token().clone(),
             force: self.orders.force_token().clone(),
         };
-        let steps: Vec<RigStep> = group
-            .before_copy
-            .iter()
-            .map(|command| RigStep {
-                action: RigAction::Command {
-                    run: command.run.clone(),
-                    working_directory: WorkingDirectory::Project,
-                },
-                allow_failure: false,
-            })
-            .collect();
-        let (sender, mut events) = mpsc::channel(LINES);
-        let work = async {
-            let result = rig.run(&steps, &sender, self.orders.token()).await;
-            drop(sender);
-            result
+        let item = |command: &RigCommand| RigItem {
+            action: RigAction::Command {
+                command: command.clone(),
+            },
+            allow_failure: false,
         };
-        let tell = async {
-            while let Some(event) = events.recv().await {
-                if let RigEvent::Output { index, stream, line } = event {
-                    self.tell(Event::RigOutput {
-                        codon_id: self.entry.codon_id.clone(),
-                        stream,
-                        line,
-                        command_index: index,
-                    })
-                    .await;
-                }
+        let items: Vec<RigItem> = group.before_copy.iter().map(item).collect();
+        let report = |event| async move {
+            if let RigEvent::Output { index, stream, line } = event {
+                self.tell(Event::RigOutput {
+                    codon_id: self.entry.codon_id.clone(),
+                    stream,
+                    line,
+                    command_index: index,
+                })
+                .await;
             }
         };
-        let (result, ()) = tokio::join!(work, tell);
-        result.map(drop).map_err(|error| match error {
+        let result = rig.run(&items, report).await;
+        result.map_err(|error| match error {
             RigError::Step { index, failure } => {
                 format!("command {} of beforeCopy failed: {}", index + 1, chain(&failure))
             }
