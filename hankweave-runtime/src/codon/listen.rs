@@ -14,7 +14,6 @@ use tokio::time::Instant;
 
 use super::context::CodonRun;
 use crate::driver::EventReceiver;
-use crate::state_manager::Parcel;
 
 /// Listens to the agent of one codon.
 pub(super) struct Listener<'a> {
@@ -29,10 +28,8 @@ pub(super) struct Listener<'a> {
     pub(super) compacted: bool,
     /// The agent has answered and done nothing itself since; what it has left running may have.
     pub(super) has_answered: bool,
-    /// When the words that are being heard had arrived.
+    /// When the events that are handled now had arrived.
     now: Instant,
-    /// What follows from the words that were heard, in order, and was not handed on yet.
-    news: Parcel,
 }
 
 /// What an agent has said without a pause.
@@ -61,15 +58,25 @@ impl<'a> Listener<'a> {
             compacted: false,
             has_answered: false,
             now: Instant::now(),
-            news: Parcel::default(),
         }
     }
 
-    /// Hears `first` and what has come with it.
+    /// Handles `first` and the events that came with it.
     pub(super) async fn listen(&mut self, first: AgentEvent, more: &mut EventReceiver) -> Heard {
-        let heard = self.hear_all(first, more);
-        self.hand_on().await;
-        heard
+        self.now = Instant::now();
+        let mut next = Some(first);
+        while let Some(event) = next {
+            let spends = matches!(event, AgentEvent::Usage(_));
+            match event {
+                AgentEvent::Finished(outcome) => return Heard::End(outcome),
+                event => self.handle(event).await,
+            }
+            if spends && self.meter.exceeded(self.codon.begun.elapsed()).is_some() {
+                return Heard::Overspent;
+            }
+            next = more.next_arrived();
+        }
+        Heard::Words
     }
 
     /// What the agent had said before it was stopped still counts.
@@ -82,46 +89,20 @@ impl<'a> Listener<'a> {
         None
     }
 
-    fn hear_all(&mut self, first: AgentEvent, more: &mut EventReceiver) -> Heard {
-        self.now = Instant::now();
-        let mut next = Some(first);
-        while let Some(event) = next {
-            let spends = matches!(event, AgentEvent::Usage(_));
-            match event {
-                AgentEvent::Finished(outcome) => return Heard::End(outcome),
-                event => self.hear(event),
-            }
-            if spends && self.meter.exceeded(self.codon.begun.elapsed()).is_some() {
-                return Heard::Overspent;
-            }
-            next = more.next_arrived();
-        }
-        Heard::Words
-    }
-
-    /// Sends the news on their way; waits only for a place in the queue.
-    async fn hand_on(&mut self) {
-        self.codon
-            .run
-            .manager
-            .send_all(std::mem::take(&mut self.news))
-            .await;
-    }
-
-    fn hear(&mut self, event: AgentEvent) {
+    async fn handle(&mut self, event: AgentEvent) {
         self.has_answered = match &event {
             AgentEvent::Result(_) => true,
             event => self.has_answered && !is_work_of_its_own(event),
         };
         match event {
-            AgentEvent::Message { text, .. } => self.act(AgentAction::Message, text),
-            AgentEvent::Thinking { text, .. } => self.act(AgentAction::Thinking, text),
-            AgentEvent::ToolUse { id, name, input, .. } => self.use_tool(id, name, input),
-            AgentEvent::ToolResult(result) => self.answer(result),
-            AgentEvent::Usage(usage) => self.count(usage),
+            AgentEvent::Message { text, .. } => self.act(AgentAction::Message, text).await,
+            AgentEvent::Thinking { text, .. } => self.act(AgentAction::Thinking, text).await,
+            AgentEvent::ToolUse { id, name, input, .. } => self.use_tool(id, name, input).await,
+            AgentEvent::ToolResult(result) => self.answer(result).await,
+            AgentEvent::Usage(usage) => self.count(usage).await,
             AgentEvent::Compacted => {
                 self.compacted = true;
-                self.info("the agent shortened its conversation".to_owned());
+                self.info("the agent shortened its conversation".to_owned()).await;
             }
             AgentEvent::Retrying {
                 attempt,
@@ -131,7 +112,8 @@ impl<'a> Listener<'a> {
             } => {
                 let most = max_retries.map_or(String::new(), |most| format!(" of {most}"));
                 let why = error.unwrap_or_else(|| "a failed request".to_owned());
-                self.info(format!("the agent retries after {why} (retry {attempt}{most})"));
+                self.info(format!("the agent retries after {why} (retry {attempt}{most})"))
+                    .await;
             }
             AgentEvent::OutputTruncated { bytes, sha256 } => {
                 let event = wire::Event::OutputTruncated {
@@ -139,12 +121,12 @@ impl<'a> Listener<'a> {
                     length: bytes,
                     sha256,
                 };
-                self.tell(event);
+                self.tell(event).await;
             }
             AgentEvent::Unparsed { start } => {
                 let codon_id = self.codon.entry.codon_id.clone();
                 let event = wire::Event::OutputUnparsed { codon_id, start };
-                self.tell(event);
+                self.tell(event).await;
             }
             // An agent that has answered is about to end: what it reports is compared with its limits when it goes on, or has ended.
             AgentEvent::Result(result) => {
@@ -160,7 +142,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    fn act(&mut self, action: AgentAction, content: String) {
+    async fn act(&mut self, action: AgentAction, content: String) {
         let event = wire::Event::AssistantAction {
             codon_id: self.codon.entry.codon_id.clone(),
             action,
@@ -169,10 +151,10 @@ impl<'a> Listener<'a> {
             tool_input: None,
             tool_use_id: None,
         };
-        self.tell(event);
+        self.tell(event).await;
     }
 
-    fn use_tool(&mut self, id: String, name: String, input: serde_json::Value) {
+    async fn use_tool(&mut self, id: String, name: String, input: serde_json::Value) {
         let event = wire::Event::AssistantAction {
             codon_id: self.codon.entry.codon_id.clone(),
             action: AgentAction::ToolUse,
@@ -182,10 +164,10 @@ impl<'a> Listener<'a> {
             tool_use_id: Some(id.clone()),
         };
         self.open_tools.insert(id, (name, self.now));
-        self.tell(event);
+        self.tell(event).await;
     }
 
-    fn answer(&mut self, result: ToolResult) {
+    async fn answer(&mut self, result: ToolResult) {
         let (name, begin) = self.open_tools.remove(&result.tool_use_id).unzip();
         let elapsed = begin.map_or(Duration::ZERO, |begin| self.now - begin);
         let event = wire::Event::ToolResult {
@@ -198,11 +180,11 @@ impl<'a> Listener<'a> {
             execution_time_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             is_error: result.is_error,
         };
-        self.tell(event);
+        self.tell(event).await;
     }
 
     /// What is new of one model message: its tokens and its price come on top, and it counts once as a message of the main conversation.
-    fn count(&mut self, usage: MessageUsage) {
+    async fn count(&mut self, usage: MessageUsage) {
         let codon_id = self.codon.entry.codon_id.clone();
         let run_id = self.codon.run.run_id.clone();
         let from_sub_agent = usage.parent_tool_use_id.is_some();
@@ -220,7 +202,7 @@ impl<'a> Listener<'a> {
             cost_delta: added.cost,
             tokens_delta: added.tokens,
         };
-        self.news.transition(costs);
+        drop(self.codon.run.transition(costs).await);
         if !from_sub_agent && usage.is_new {
             let new_count = self.running.assistant_message_count + 1;
             self.running.set_assistant_message_count(new_count);
@@ -229,7 +211,7 @@ impl<'a> Listener<'a> {
                 codon_id: codon_id.clone(),
                 new_count,
             };
-            self.news.transition(count);
+            drop(self.codon.run.transition(count).await);
         }
         let event = wire::Event::TokenUsage {
             codon_id,
@@ -241,15 +223,15 @@ impl<'a> Listener<'a> {
             cost_is_lower_bound: is_lower_bound.then_some(true),
             model_id: Some(usage.model),
         };
-        self.tell(event);
+        self.tell(event).await;
     }
 
-    fn info(&mut self, message: String) {
-        self.tell(wire::Event::Info { message });
+    async fn info(&mut self, message: String) {
+        self.tell(wire::Event::Info { message }).await;
     }
 
-    fn tell(&mut self, event: wire::Event) {
-        self.news.record(event);
+    async fn tell(&mut self, event: wire::Event) {
+        self.codon.run.tell(event).await;
     }
 }
 

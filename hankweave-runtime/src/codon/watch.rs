@@ -4,7 +4,6 @@
 //! what happened while nobody looked. What a checkpoint itself has seen needs no walk of our own.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use super::context::CodonRun;
 use crate::checkpoint::{CheckpointStore, SurveyedFile, TreePath};
 use crate::error::chain;
 use crate::world::World;
+use crate::world::ids::hex;
 
 /// The shortest time between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -256,12 +256,4 @@ fn nodes<'f>(files: impl Iterator<Item = &'f SurveyedFile>) -> Vec<FileNode> {
 /// A path for people and JSON: what is no UTF-8 is replaced.
 fn text(path: &TreePath) -> String {
     String::from_utf8_lossy(path.as_bytes()).into_owned()
-}
-
-fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // A String takes any text.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -1,27 +1,26 @@
-//! The way of an agent's events from its driver to whoever listens: in batches, because to wake somebody for each event costs more than
+//! The channel of an agent's events. They come in lists, because waking the receiver for each event costs more than
 //! most events.
 
 use hankweave_core::agent::AgentEvent;
 use tokio::sync::mpsc;
 
-use super::process::OutputReader;
-
-/// Makes a channel in which `batches` lists of events may wait for a slow listener.
+/// Makes a channel in which `lists` lists of events may wait for a slow receiver.
 ///
 /// # Panics
 ///
-/// Panics when `batches` is 0.
+/// Panics when `lists` is 0.
 #[must_use]
-pub fn event_channel(batches: usize) -> (EventSender, EventReceiver) {
-    let (sender, receiver) = mpsc::channel(batches);
-    (EventSender(sender), EventReceiver::new(Source::Lists(receiver)))
+pub fn event_channel(lists: usize) -> (EventSender, EventReceiver) {
+    let (sender, lists) = mpsc::channel(lists);
+    let arrived = Vec::new();
+    (EventSender(sender), EventReceiver { lists, arrived })
 }
 
 /// The driver's end.
 #[derive(Debug, Clone)]
 pub struct EventSender(mpsc::Sender<Vec<AgentEvent>>);
 
-/// Nobody listens any more, or, for [`EventSender::try_send`], there is no room.
+/// The receiver was dropped, or, for [`EventSender::try_send`], there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the events were not taken")]
 pub struct NotSent;
@@ -31,7 +30,7 @@ impl EventSender {
     ///
     /// # Errors
     ///
-    /// [`NotSent`] when nobody listens any more.
+    /// [`NotSent`] when the receiver was dropped.
     ///
     /// # Cancel safety
     ///
@@ -44,12 +43,12 @@ impl EventSender {
     ///
     /// # Errors
     ///
-    /// [`NotSent`] when there is none, or nobody listens any more.
+    /// [`NotSent`] when there is none, or the receiver was dropped.
     pub fn try_send(&self, events: Vec<AgentEvent>) -> Result<(), NotSent> {
         self.0.try_send(events).map_err(|_| NotSent)
     }
 
-    /// Waits until nobody listens any more.
+    /// Waits until the receiver is dropped.
     ///
     /// # Cancel safety
     ///
@@ -59,89 +58,36 @@ impl EventSender {
     }
 }
 
-/// The listener's end.
+/// The receiver's end.
 #[derive(Debug)]
 pub struct EventReceiver {
-    source: Source,
-    /// What has arrived and was read, the next one last.
+    lists: mpsc::Receiver<Vec<AgentEvent>>,
+    /// The rest of the list that was received last, the next event last.
     arrived: Vec<AgentEvent>,
-    /// How many more are given out before somebody waits again.
-    left: usize,
 }
-
-/// Where events come from.
-#[derive(Debug)]
-enum Source {
-    /// A driver that tells them.
-    Lists(mpsc::Receiver<Vec<AgentEvent>>),
-    /// The output of a process, whose lines are understood one by one, when the next event is wanted.
-    Output(Box<OutputReader>),
-}
-
-/// Events that are heard without a pause at most.
-const AT_ONCE: usize = 1_024;
 
 impl EventReceiver {
-    fn new(source: Source) -> Self {
-        Self {
-            source,
-            arrived: Vec::new(),
-            left: 0,
-        }
-    }
-
-    /// Waits for the next event; `None` when the sender is gone and everything was received.
+    /// Waits for the next event; `None` when every sender was dropped and everything was received.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: an event is lost to nobody but whoever it was returned to.
+    /// Cancel safe: an event is taken only when it is returned.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
-        self.left = AT_ONCE - 1;
-        loop {
-            if let Some(event) = self.read() {
-                return Some(event);
-            }
-            match &mut self.source {
-                Source::Lists(lists) => self.arrived = lists.recv().await?,
-                Source::Output(reader) => reader.arrival(&mut self.arrived).await?,
-            }
+        while self.arrived.is_empty() {
+            self.arrived = self.lists.recv().await?;
             self.arrived.reverse();
         }
+        self.arrived.pop()
     }
 
-    /// The next event that has arrived with the one that was received last, and soon `None` even if there are more: whoever listens may have
-    /// to look at something else.
+    /// The next event that came with the one that was received last.
     pub fn next_arrived(&mut self) -> Option<AgentEvent> {
-        self.left = self.left.checked_sub(1)?;
-        self.read()
-    }
-
-    /// The next event that has arrived.
-    fn read(&mut self) -> Option<AgentEvent> {
-        loop {
-            if let Some(event) = self.arrived.pop() {
-                return Some(event);
-            }
-            let found = match &mut self.source {
-                Source::Output(reader) => reader.line(&mut self.arrived),
-                Source::Lists(_) => false,
-            };
-            if !found {
-                return None;
-            }
-            self.arrived.reverse();
-        }
-    }
-}
-
-impl From<OutputReader> for EventReceiver {
-    fn from(reader: OutputReader) -> Self {
-        Self::new(Source::Output(Box::new(reader)))
+        self.arrived.pop()
     }
 }
 
 impl From<Vec<AgentEvent>> for EventReceiver {
-    /// The end of a channel in which everything was said already.
+    /// The receiver of these events, after which nothing comes.
     fn from(mut events: Vec<AgentEvent>) -> Self {
         let (_, receiver) = event_channel(1);
         events.reverse();
@@ -168,16 +114,6 @@ mod tests {
         assert_eq!(events.next_arrived(), None);
         drop(sender);
         assert_eq!(events.recv().await, None);
-    }
-
-    #[tokio::test]
-    async fn many_that_come_at_once_are_heard_in_parts() {
-        let mut events = EventReceiver::from(vec![AgentEvent::Compacted; AT_ONCE + 1]);
-        let mut parts = Vec::new();
-        while events.recv().await.is_some() {
-            parts.push(1 + std::iter::from_fn(|| events.next_arrived()).count());
-        }
-        assert_eq!(parts, [AT_ONCE, 1]);
     }
 
     #[tokio::test]

@@ -284,10 +284,7 @@ mod tests {
                 cancel: CancellationToken::new(),
                 force: CancellationToken::new(),
             };
-            Self {
-                _folder: folder,
-                rig,
-            }
+            Self { _folder: folder, rig }
         }
 
         async fn run(&self, items: &[RigItem]) -> (Result<(), RigError>, Vec<String>) {

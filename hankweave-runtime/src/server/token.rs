@@ -1,7 +1,7 @@
 //! Who may come in: two secrets, one for everything and one for reading (WIRE-26).
 
 use std::ffi::OsStr;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::ServeError;
 use crate::world::World;
 use crate::world::disk::{self, Disk, FileKind};
+use crate::world::ids::hex;
 
 /// Longest token that is taken, in bytes.
 const LONGEST: usize = 256;
@@ -122,11 +123,7 @@ fn of_directory(world: &World, path: &Path) -> Result<Secret, ServeError> {
     if let Some(text) = read(&*world.disk, path).map_err(failed("read", path))? {
         return Ok(Secret::new(text));
     }
-    let mut text = String::with_capacity(64);
-    for byte in world.ids.secret() {
-        // A String takes any text.
-        let _ = write!(text, "{byte:02x}");
-    }
+    let text = hex(&world.ids.secret());
     disk::replace(&*world.disk, path, format!("{text}\n").as_bytes()).map_err(failed("write", path))?;
     Ok(Secret::new(text))
 }

@@ -1,20 +1,20 @@
 //! The task that owns the document (P1, P2, P3, P4).
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use hankweave_core::document::HankweaveState;
 use hankweave_core::event::StateEvent;
 use hankweave_core::state::{Applied, LiveState};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{CurrentFigures, Event};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::degraded::Degraded;
 use super::handle::CostFigures;
-use super::journaling::{Content, Item, Journalist, Letters, waiting};
+use super::journal_writer::{Content, Item, JournalQueue, JournalWriter, waiting};
 use super::snapshots::{Snapshots, Step};
 use super::{Loaded, Parts, PersistenceError, Receipt, TransitionError};
 use crate::store::{LogBatch, StateLog};
@@ -31,15 +31,12 @@ type ShutdownReply = oneshot::Sender<Result<(), Arc<PersistenceError>>>;
 /// What the handle asks for.
 #[derive(Debug)]
 pub(super) enum Request {
-    Transition(StateEvent, Option<Reply>),
-    Record(Vec<Event>, Option<Reply>),
-    /// Several of them, and their places among those that may wait.
-    Several(Vec<Request>, OwnedSemaphorePermit),
+    Transition(StateEvent, Reply),
+    Record(Box<Event>, Reply),
     Shutdown(ShutdownReply),
 }
 
 /// The single writer; see the module's documentation.
-#[derive(Debug)]
 #[must_use = "the state manager does nothing unless its task is spawned"]
 pub struct StateManagerTask {
     parts: Parts,
@@ -48,8 +45,8 @@ pub struct StateManagerTask {
     log: StateLog,
     snapshots: Snapshots,
     /// Until the task runs.
-    journalist: Option<Journalist>,
-    letters: Letters,
+    journal_writer: Option<JournalWriter>,
+    journal: JournalQueue,
     requests: mpsc::Receiver<Request>,
     /// Requests that were taken from the queue together.
     waiting: Vec<Request>,
@@ -65,7 +62,7 @@ struct Accepted {
     /// The log's lines of the state events.
     lines: LogBatch,
     recorded: Vec<(Reply, Receipt)>,
-    news: Vec<Item>,
+    items: Vec<Item>,
     /// Whether a run or a codon changed its state.
     transition: bool,
 }
@@ -76,14 +73,14 @@ impl Accepted {
             at,
             lines: LogBatch::default(),
             recorded: Vec::new(),
-            news: Vec::new(),
+            items: Vec::new(),
             transition: false,
         }
     }
 
     fn refuse(self, error: &Arc<PersistenceError>) {
         let recorded = self.recorded.into_iter().map(|(reply, _)| reply);
-        refuse(recorded.chain(waiting(self.news)), error);
+        refuse(recorded.chain(waiting(self.items)), error);
     }
 }
 
@@ -93,18 +90,18 @@ impl StateManagerTask {
         loaded: Loaded,
         requests: mpsc::Receiver<Request>,
         (visible, costs): (watch::Sender<Arc<HankweaveState>>, watch::Sender<CostFigures>),
-        (journalist, letters): (Journalist, Letters),
+        (journal_writer, journal): (JournalWriter, JournalQueue),
         degraded: Degraded,
     ) -> Self {
-        let mut snapshots = Snapshots::new(parts.clone(), letters.clone(), loaded.cuts);
+        let mut snapshots = Snapshots::new(parts.clone(), journal.clone(), loaded.cuts);
         if loaded.behind {
-            // Whoever reads state.json need not know the log, even if nothing changes in this life.
+            // A reader of state.json need not know the log, even if this process changes nothing.
             snapshots.changed(true);
         }
         Self {
             snapshots,
-            journalist: Some(journalist),
-            letters,
+            journal_writer: Some(journal_writer),
+            journal,
             parts,
             live: loaded.live,
             next_seq: loaded.next_seq,
@@ -126,40 +123,40 @@ impl StateManagerTask {
 
     async fn run(self) {
         let blocking = self.parts.blocking;
-        let (writer, journalist) = self.split();
-        let journalist = blocking.spawn(journalist);
+        let (writer, journal_writer) = self.split();
+        let journal_writer = blocking.spawn(journal_writer);
         writer.await;
-        if let Err(ended) = journalist.await
+        if let Err(ended) = journal_writer.await
             && ended.is_panic()
         {
             std::panic::resume_unwind(ended.into_panic());
         }
     }
 
-    /// The writer and the journalist, for whoever schedules them otherwise than [`spawn`](Self::spawn), as a model checker does. Both must be
-    /// run to their ends.
+    /// The writer of the log and the journal writer, to be scheduled in another way than [`spawn`](Self::spawn) does
+    /// it, as by a model checker. Both must be run to their ends.
     pub fn split(
         mut self,
     ) -> (
         impl Future<Output = ()> + Send + 'static,
         impl Future<Output = ()> + Send + 'static,
     ) {
-        let journalist = self.journalist.take().expect("a task runs once");
-        (self.write(), journalist.run())
+        let journal_writer = self.journal_writer.take().expect("a task runs once");
+        (self.write(), journal_writer.run())
     }
 
     async fn write(mut self) {
         let shutdown = self.work().await;
         let outcome = self.save_in_time().await;
         match shutdown {
-            // Who asked may have gone away meanwhile.
+            // The caller may have stopped waiting.
             Some(reply) => drop(reply.send(outcome)),
             None => outcome.unwrap_or_else(|error| tracing::error!(%error, "the last save failed")),
         }
-        // What waits behind the shutdown is answered by its closed ticket, and the journalist has nothing more to wait for.
+        // Requests after the shutdown are answered by their closed tickets, and the journal writer ends with its queue.
     }
 
-    /// Carries out requests until somebody asks for the shutdown or nobody is left to ask for anything.
+    /// Carries out requests until the shutdown is asked for or every handle is dropped.
     async fn work(&mut self) -> Option<ShutdownReply> {
         loop {
             // Short work first: a busy queue must not keep a snapshot from its time.
@@ -182,7 +179,7 @@ impl StateManagerTask {
     async fn commit(&mut self) -> Option<ShutdownReply> {
         let mut accepted = Accepted::at(self.parts.clock.now());
         let mut waiting = std::mem::take(&mut self.waiting);
-        // Behind a shutdown nothing is taken: the dropped reply says so.
+        // After a shutdown nothing is taken: the dropped reply reports that.
         let shutdown = waiting
             .drain(..)
             .find_map(|request| self.carry_out(request, &mut accepted));
@@ -195,19 +192,14 @@ impl StateManagerTask {
     fn carry_out(&mut self, request: Request, accepted: &mut Accepted) -> Option<ShutdownReply> {
         match request {
             Request::Transition(event, reply) => self.judge(event, reply, accepted),
-            Request::Record(events, reply) => self.take(events, reply, accepted),
-            Request::Several(requests, _places) => {
-                return requests
-                    .into_iter()
-                    .find_map(|request| self.carry_out(request, accepted));
-            }
+            Request::Record(event, reply) => self.take(event, reply, accepted),
             Request::Shutdown(reply) => return Some(reply),
         }
         None
     }
 
-    /// Lets the reducer judge one state event; a rejected one concerns nobody else.
-    fn judge(&mut self, event: StateEvent, reply: Option<Reply>, accepted: &mut Accepted) {
+    /// Applies one state event; a rejected one does not affect the others.
+    fn judge(&mut self, event: StateEvent, reply: Reply, accepted: &mut Accepted) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
@@ -215,10 +207,10 @@ impl StateManagerTask {
             Ok((seq, applied)) => {
                 let at = accepted.at;
                 let receipt = Receipt { seq, at };
-                accepted.recorded.extend(reply.map(|reply| (reply, receipt)));
+                accepted.recorded.push((reply, receipt));
                 let figures = CurrentFigures::of(&self.live);
                 let content = Content::Transition(Box::new(event), figures);
-                accepted.news.push(Item { seq, at, content });
+                accepted.items.push(Item { seq, at, content });
                 accepted.transition |= applied.transition;
             }
             Err(error) => {
@@ -247,18 +239,18 @@ impl StateManagerTask {
         Ok((seq, applied))
     }
 
-    /// Gives events that change no state their places in history.
-    fn take(&mut self, events: Vec<Event>, reply: Option<Reply>, accepted: &mut Accepted) {
+    /// Gives an event that changes no state its place in history.
+    fn take(&mut self, event: Box<Event>, reply: Reply, accepted: &mut Accepted) {
         if let Some(error) = self.degraded.failure() {
             return answer(reply, Err(TransitionError::NotDurable(error)));
         }
         let (seq, at) = (self.next_seq, accepted.at);
-        self.next_seq += events.len() as u64;
-        let content = Content::Others(events, reply);
-        accepted.news.push(Item { seq, at, content });
+        self.next_seq = seq + 1;
+        let content = Content::Other(event, reply);
+        accepted.items.push(Item { seq, at, content });
     }
 
-    /// Makes the accepted events durable, then visible, then known to those who wait, then to everybody else.
+    /// Makes the accepted events durable, then visible, then answers their senders, then queues them for the journal.
     async fn persist(&mut self, accepted: Accepted) {
         if !accepted.lines.is_empty() {
             if let Err(error) = self.append(&accepted.lines) {
@@ -270,8 +262,8 @@ impl StateManagerTask {
         for (reply, receipt) in accepted.recorded {
             answer(reply, Ok(receipt));
         }
-        if !accepted.news.is_empty() {
-            self.letters.tell(accepted.news).await;
+        if !accepted.items.is_empty() {
+            self.journal.append(accepted.items).await;
         }
     }
 
@@ -281,7 +273,7 @@ impl StateManagerTask {
         let durable = self.live.document();
         self.visible.send_modify(|visible| match Arc::get_mut(visible) {
             Some(visible) => visible.follow(durable),
-            // Somebody keeps what he saw.
+            // A reader still holds the old snapshot.
             None => *visible = Arc::new(durable.clone()),
         });
     }
@@ -306,9 +298,6 @@ impl StateManagerTask {
             Step::Saved(cut, Ok(())) => {
                 self.snapshots.cuts().saved(cut, true);
                 self.trim_log();
-                if self.snapshots.cuts().wait_for_the_next() {
-                    self.snapshots.hurry();
-                }
             }
             Step::Saved(_, Err(error)) => self.degraded.note(error),
         }
@@ -361,7 +350,7 @@ impl StateManagerTask {
             self.advance(step);
         }
         if self.degraded.failure().is_none() {
-            let synced = self.letters.sync().await;
+            let synced = self.journal.sync().await;
             synced.unwrap_or_else(|error| self.degraded.note(error));
         }
         if let Some(error) = self.degraded.failure() {
@@ -374,17 +363,22 @@ impl StateManagerTask {
     }
 }
 
-/// Tells everybody that the disk failed.
+impl fmt::Debug for StateManagerTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateManagerTask")
+            .field("next_seq", &self.next_seq)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Answers that the disk failed.
 pub(super) fn refuse(replies: impl IntoIterator<Item = Reply>, error: &Arc<PersistenceError>) {
     for reply in replies {
         answer(reply, Err(TransitionError::NotDurable(Arc::clone(error))));
     }
 }
 
-/// Tells who waits for it what became of an event.
-pub(super) fn answer(reply: impl Into<Option<Reply>>, result: Result<Receipt, TransitionError>) {
-    if let Some(reply) = reply.into() {
-        // Whoever dropped the ticket does not want to know.
-        let _ = reply.send(result);
-    }
+/// Answers the sender of an event, who may have dropped its ticket.
+pub(super) fn answer(reply: Reply, result: Result<Receipt, TransitionError>) {
+    let _ = reply.send(result);
 }

@@ -1,4 +1,4 @@
-//! The side of the state manager that everybody else holds.
+//! The handle of the state manager.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,25 +6,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hankweave_core::cost::{TokenUsage, Usd};
+use hankweave_core::cost::Usd;
 use hankweave_core::document::{HankweaveState, KnownCheckpoints, PlanEntry};
 use hankweave_core::event::StateEvent;
-use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::id::RunId;
 use hankweave_core::state::{LiveState, Totals};
 use hankweave_core::thread::{self, ExecutionThread};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::Event;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::actor::{LAST_SAVE, Request};
 use super::degraded::Degraded;
-use super::journaling::Journalist;
+use super::journal_writer::JournalWriter;
 use super::publish::Recent;
 use super::{Loaded, Parts, PersistenceError, StateManagerTask, Subscription, TransitionError};
 use crate::journal::EventJournal;
 use crate::world::blocking::Blocking;
 
-/// Events that may wait. The actor takes up to 1,024 at a time, so this is a few syncs ahead of the disk; whoever sends
+/// Events that may wait. The writer takes up to 1,024 at a time, so this is a few syncs ahead of the disk. A sender of
 /// more waits for the disk instead of filling the memory.
 const QUEUE: usize = 4_096;
 
@@ -35,11 +35,10 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct StateManager {
     queue: mpsc::Sender<Request>,
-    /// Places for events that come several at a time.
-    places: Arc<Semaphore>,
     visible: watch::Receiver<Arc<HankweaveState>>,
     costs: watch::Receiver<CostFigures>,
-    told: watch::Receiver<u64>,
+    /// The number of the last event that was published.
+    published: watch::Receiver<u64>,
     degraded: watch::Receiver<Option<Arc<PersistenceError>>>,
     recent: Arc<Recent>,
     journal: Arc<dyn EventJournal>,
@@ -72,7 +71,7 @@ impl CostFigures {
 
 /// The answer to one event. Dropping it changes nothing.
 #[derive(Debug)]
-#[must_use = "an event may be rejected, which only its ticket tells"]
+#[must_use = "only the ticket reports that an event was rejected"]
 pub struct Ticket(oneshot::Receiver<Result<Receipt, TransitionError>>);
 
 /// A durable event's place in history.
@@ -84,57 +83,32 @@ pub struct Receipt {
     pub at: Timestamp,
 }
 
-/// Events that are sent together, in order.
-#[derive(Debug, Default)]
-pub struct Parcel {
-    requests: Vec<Request>,
-    count: usize,
-}
-
-impl Parcel {
-    /// Adds a change of the document, as for [`StateManager::transition`].
-    pub fn transition(&mut self, event: StateEvent) {
-        self.requests.push(Request::Transition(event, None));
-        self.count += 1;
-    }
-
-    /// Adds another event, as for [`StateManager::record`].
-    pub fn record(&mut self, event: Event) {
-        self.count += 1;
-        match self.requests.last_mut() {
-            Some(Request::Record(events, None)) => events.push(event),
-            _ => self.requests.push(Request::Record(vec![event], None)),
-        }
-    }
-}
-
 impl StateManager {
-    /// Makes the manager of a loaded state. Nothing happens until the task is run; whoever runs it owns its end.
+    /// Makes the manager of a loaded state. Nothing happens until the task runs; its spawner awaits its end.
     pub fn start(parts: Parts, loaded: Loaded) -> (Self, StateManagerTask) {
         let (queue, requests) = mpsc::channel(QUEUE);
         let recent = Arc::new(Recent::behind(loaded.next_seq - 1));
         let (visible_sender, visible) = watch::channel(Arc::new(loaded.live.document().clone()));
         let (costs_sender, costs) = watch::channel(CostFigures::of(&loaded.live));
-        let (told_sender, told) = watch::channel(loaded.next_seq - 1);
+        let (published_sender, published) = watch::channel(loaded.next_seq - 1);
         let (noted, degraded) = Degraded::new();
         let manager = Self {
             queue,
-            places: Arc::new(Semaphore::new(QUEUE)),
             visible,
             costs,
-            told,
+            published,
             degraded,
             recent: Arc::clone(&recent),
             journal: Arc::clone(&parts.journal),
             blocking: parts.blocking,
         };
-        let journalist = Journalist::new(parts.clone(), recent, told_sender, noted.clone());
+        let journal_writer = JournalWriter::new(parts.clone(), recent, published_sender, noted.clone());
         let task = StateManagerTask::new(
             parts,
             loaded,
             requests,
             (visible_sender, costs_sender),
-            journalist,
+            journal_writer,
             noted,
         );
         (manager, task)
@@ -146,24 +120,7 @@ impl StateManager {
     ///
     /// A call that is dropped before it returns has put nothing in the queue.
     pub async fn transition(&self, event: StateEvent) -> Ticket {
-        self.send(|reply| Request::Transition(event, Some(reply))).await
-    }
-
-    /// Sets what a codon has cost so far, as absolute values: the event `CostsUpdated`.
-    pub async fn update_costs(
-        &self,
-        run_id: RunId,
-        codon_id: CodonId,
-        cost: Usd,
-        tokens: TokenUsage,
-    ) -> Ticket {
-        self.transition(StateEvent::CostsUpdated {
-            run_id,
-            codon_id,
-            cost,
-            tokens,
-        })
-        .await
+        self.send(|reply| Request::Transition(event, reply)).await
     }
 
     /// Replaces the execution plan, in order with the transitions.
@@ -175,24 +132,7 @@ impl StateManager {
     ///
     /// Its ticket resolves when it is in the journal (D5).
     pub async fn record(&self, event: Event) -> Ticket {
-        self.send(|reply| Request::Record(vec![event], Some(reply))).await
-    }
-
-    /// The same for many events at a time, which wakes the writer once. Nobody hears what becomes of each.
-    ///
-    /// # Cancel safety
-    ///
-    /// Either all of them are in the queue or none.
-    pub async fn send_all(&self, parcel: Parcel) {
-        if parcel.count == 0 {
-            return;
-        }
-        // More than may wait wait alone. QUEUE is a small number.
-        let count = u32::try_from(parcel.count.min(QUEUE)).unwrap_or(u32::MAX);
-        // Places are never taken away.
-        if let Ok(places) = Arc::clone(&self.places).acquire_many_owned(count).await {
-            let _ = self.queue.send(Request::Several(parcel.requests, places)).await;
-        }
+        self.send(|reply| Request::Record(Box::new(event), reply)).await
     }
 
     /// The document as far as it is durable.
@@ -205,18 +145,6 @@ impl StateManager {
     #[must_use]
     pub fn costs(&self) -> CostFigures {
         *self.costs.borrow()
-    }
-
-    /// What the codons of all runs cost.
-    #[must_use]
-    pub fn total_cost(&self) -> Usd {
-        self.costs().total
-    }
-
-    /// What the codons of the current run cost; zero when there is none.
-    #[must_use]
-    pub fn current_run_cost(&self) -> Usd {
-        self.costs().current_run
     }
 
     /// The thread that ends in `target`, or in the newest run. `known` are the checkpoints that exist; without them no checkpoint counts as
@@ -233,7 +161,7 @@ impl StateManager {
     /// The number of the last event that was published; its ticket may have resolved before.
     #[must_use]
     pub fn last_seq(&self) -> u64 {
-        *self.told.borrow()
+        *self.published.borrow()
     }
 
     /// Follows everything that is published from now on.
@@ -242,11 +170,11 @@ impl StateManager {
         self.subscribe_after(self.last_seq())
     }
 
-    /// Follows everything behind number `seq`, however old.
+    /// Follows everything after number `seq`, however old.
     #[must_use]
     pub fn subscribe_after(&self, seq: u64) -> Subscription {
-        let (told, journal) = (self.told.clone(), Arc::clone(&self.journal));
-        Subscription::new(Arc::clone(&self.recent), told, journal, self.blocking, seq)
+        let (published, journal) = (self.published.clone(), Arc::clone(&self.journal));
+        Subscription::new(Arc::clone(&self.recent), published, journal, self.blocking, seq)
     }
 
     /// What was recorded, to be read again.
@@ -255,7 +183,7 @@ impl StateManager {
         Arc::clone(&self.journal)
     }
 
-    /// Tells when the disk has failed; nothing is recorded from then on and the runtime must stop with exit code 74.
+    /// Changes when the disk has failed; nothing is recorded from then on and the runtime must stop with exit code 74.
     #[must_use]
     pub fn degraded(&self) -> watch::Receiver<Option<Arc<PersistenceError>>> {
         self.degraded.clone()

@@ -1,21 +1,21 @@
 //! The single writer of the state document.
 //!
-//! Events wait in a queue. One task takes all that wait, lets the reducer judge each, makes the accepted ones durable with one
-//! write and one sync of `state.log`, and only then shows the new state and resolves the tickets. A second task brings them into the
-//! journal and to its subscribers, while the first one waits for the disk again; snapshots of the whole document are written
-//! beside both.
+//! Events wait in a queue. One task takes all that wait, applies each, makes the accepted ones durable with one write
+//! and one sync of `state.log`, and only then shows the new state and resolves the tickets. The journal writer, a second
+//! task, writes them into the journal and publishes them, while the first one waits for the disk again. Snapshots of the
+//! document are written at the same time.
 //!
 //! ```text
-//! handle ── queue ──► actor: encode, judge ──► log + sync ──► state visible ──► tickets
-//!                                         ├── letters ──► journalist: journal ──► subscribers
-//!                                         └── snapshots: render ──► mark in the log ──► state.json
+//! handle ── queue ──► writer: encode, apply ──► log + sync ──► state visible ──► tickets
+//!                                          ├── queue ──► journal writer: journal ──► subscribers
+//!                                          └── snapshots: render ──► mark in the log ──► state.json
 //! ```
 
 mod actor;
 mod degraded;
 mod error;
 mod handle;
-mod journaling;
+mod journal_writer;
 mod load;
 mod publish;
 mod snapshots;
@@ -30,7 +30,7 @@ use crate::world::ids::IdSource;
 
 pub use actor::StateManagerTask;
 pub use error::{LoadError, PersistenceError, TransitionError};
-pub use handle::{CostFigures, Parcel, Receipt, StateManager, Ticket};
+pub use handle::{CostFigures, Receipt, StateManager, Ticket};
 pub use load::{Loaded, Strictness, load, peek};
 pub use publish::{Delivery, Events, Subscription};
 

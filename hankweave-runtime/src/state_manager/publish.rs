@@ -83,7 +83,7 @@ impl Recent {
 pub struct Subscription {
     recent: Arc<Recent>,
     /// Changes behind events that were published together, so that they cost one wake-up.
-    told: watch::Receiver<u64>,
+    published: watch::Receiver<u64>,
     journal: Arc<dyn EventJournal>,
     blocking: Blocking,
     /// The `seq` of the last event given out.
@@ -136,14 +136,14 @@ pub enum Delivery {
 impl Subscription {
     pub(super) fn new(
         recent: Arc<Recent>,
-        told: watch::Receiver<u64>,
+        published: watch::Receiver<u64>,
         journal: Arc<dyn EventJournal>,
         blocking: Blocking,
         position: u64,
     ) -> Self {
         Self {
             recent,
-            told,
+            published,
             journal,
             blocking,
             position,
@@ -177,7 +177,7 @@ impl Subscription {
                 }
                 Found::Nothing if ended => return Ok(None),
                 // The manager's end closes this, behind its last events.
-                Found::Nothing => ended = self.told.changed().await.is_err(),
+                Found::Nothing => ended = self.published.changed().await.is_err(),
             }
         }
     }

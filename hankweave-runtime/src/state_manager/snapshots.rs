@@ -3,7 +3,6 @@
 //! One snapshot at a time goes through two steps on a blocking thread, with the actor between them: its text is made, the actor
 //! appends its mark to the log, and the file is replaced.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use futures_util::future::BoxFuture;
 use hankweave_core::document::{HankweaveState, render};
 use tokio::time::Instant;
 
-use super::journaling::Letters;
+use super::journal_writer::JournalQueue;
 use super::{Parts, PersistenceError};
 use crate::store::SnapshotMark;
 
@@ -31,7 +30,7 @@ pub(super) const WORTH_CUTTING: u64 = 32 << 20;
 /// When to write a snapshot, and how far the one in progress has come.
 pub(super) struct Snapshots {
     parts: Parts,
-    letters: Letters,
+    journal: JournalQueue,
     work: Option<BoxFuture<'static, Step>>,
     /// When the work began.
     begun: Instant,
@@ -76,12 +75,6 @@ impl Cuts {
         self.primary = cut;
     }
 
-    /// Whether the next snapshot makes something worth cutting off, which this one did not. Cutting copies what was recorded since the one before, so
-    /// the sooner the next one comes, the less is copied.
-    pub(super) fn wait_for_the_next(&self) -> bool {
-        self.primary >= WORTH_CUTTING && self.backup < WORTH_CUTTING
-    }
-
     /// What neither document needs, once that is worth a copy of a log of `length` bytes; it is taken to be cut off.
     ///
     /// No less is cut off than is copied, so that each record is copied once at most.
@@ -97,10 +90,10 @@ impl Cuts {
 }
 
 impl Snapshots {
-    pub(super) fn new(parts: Parts, letters: Letters, cuts: Cuts) -> Self {
+    pub(super) fn new(parts: Parts, journal: JournalQueue, cuts: Cuts) -> Self {
         Self {
             parts,
-            letters,
+            journal,
             work: None,
             begun: Instant::now(),
             due: None,
@@ -151,14 +144,14 @@ impl Snapshots {
     /// Saves a snapshot whose mark is durable. The journal is synced first, so that a start needs nothing of the log that
     /// is older than state.json to complete it.
     pub(super) fn save(&mut self, rendered: Rendered) {
-        let (letters, files, blocking) = (
-            self.letters.clone(),
+        let (journal, files, blocking) = (
+            self.journal.clone(),
             self.parts.files.clone(),
             self.parts.blocking,
         );
         let Rendered { text, cut, .. } = rendered;
         self.work = Some(Box::pin(async move {
-            if let Err(error) = letters.sync().await {
+            if let Err(error) = journal.sync().await {
                 return Step::Saved(cut, Err(error));
             }
             let saved = blocking.run(move || files.save(text.as_bytes(), true)).await;
@@ -193,37 +186,5 @@ impl Snapshots {
     /// What the saved documents need of the log.
     pub(super) fn cuts(&mut self) -> &mut Cuts {
         &mut self.cuts
-    }
-}
-
-impl fmt::Debug for Snapshots {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshots")
-            .field("busy", &self.work.is_some())
-            .field("due", &self.due)
-            .field("cuts", &self.cuts)
-            .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn little_is_copied_when_the_log_is_cut() {
-        let mut cuts = Cuts::default();
-        cuts.saved(WORTH_CUTTING / 2, true);
-        assert!(!cuts.wait_for_the_next());
-        cuts.saved(WORTH_CUTTING * 3 / 2, true);
-        assert_eq!(cuts.take_unneeded(WORTH_CUTTING * 3 / 2), None);
-        assert!(
-            cuts.wait_for_the_next(),
-            "what the backup needs is worth cutting soon"
-        );
-        let length = WORTH_CUTTING * 3 / 2 + 100;
-        cuts.saved(length, true);
-        assert_eq!(cuts.take_unneeded(length), Some(WORTH_CUTTING * 3 / 2));
-        assert!(!cuts.wait_for_the_next());
     }
 }

@@ -206,21 +206,19 @@ async fn costs_are_told_with_the_time_of_the_last_one() {
     }
     assert_eq!(life.manager.costs().last_updated, None);
     let (cost, tokens) = (Usd::from_micros(250_000), TokenUsage::default());
-    let told = life
-        .manager
-        .update_costs(run_id("a"), codon_id, cost, tokens)
-        .await;
-    told.await.unwrap();
+    let updated = StateEvent::CostsUpdated {
+        run_id: run_id("a"),
+        codon_id,
+        cost,
+        tokens,
+    };
+    life.transition(updated).await.unwrap();
     let expected = CostFigures {
         total: cost,
         current_run: cost,
         last_updated: Some(Noon.now()),
     };
     assert_eq!(life.manager.costs(), expected);
-    assert_eq!(
-        (life.manager.total_cost(), life.manager.current_run_cost()),
-        (cost, cost)
-    );
     let thread = life.manager.execution_thread(Some(&run_id("a")), None);
     assert_eq!((thread.codons.len(), thread.has_running_codon), (1, true));
     assert_eq!(
@@ -385,9 +383,9 @@ async fn more_events_at_a_time_than_the_queue_holds_come_in_order() {
     let folder = folder();
     let life = start(folder.path());
     let mut events = life.manager.subscribe_after(0);
-    let mut many = Parcel::default();
-    (1..=10_000).for_each(|number| many.record(info(number)));
-    life.manager.send_all(many).await;
+    for number in 1..=10_000 {
+        drop(life.manager.record(info(number)).await);
+    }
     life.transition(sha(1)).await.unwrap();
     life.end().await;
     let mut told = Vec::new();
@@ -403,17 +401,14 @@ async fn more_events_at_a_time_than_the_queue_holds_come_in_order() {
 
 // covers: P2, P3
 #[tokio::test(start_paused = true)]
-async fn what_is_sent_together_keeps_its_order() {
+async fn events_keep_the_order_in_which_they_were_sent() {
     let folder = folder();
     let life = start(folder.path());
     let mut events = life.manager.subscribe_after(0);
-    let mut parcel = Parcel::default();
-    parcel.record(info(1));
-    parcel.record(info(2));
-    parcel.transition(sha(1));
-    parcel.record(info(3));
-    life.manager.send_all(parcel).await;
-    life.manager.send_all(Parcel::default()).await;
+    drop(life.manager.record(info(1)).await);
+    drop(life.manager.record(info(2)).await);
+    drop(life.manager.transition(sha(1)).await);
+    drop(life.manager.record(info(3)).await);
     life.end().await;
     let mut told = Vec::new();
     while let Some(delivery) = events.next().await.unwrap() {

@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use hankweave_core::agent::{AgentDecoder, Launch};
 
+use super::lines::LineFramer;
 use super::log::Log;
-use super::reader::OutputReader;
+use super::output::OutputLogger;
+use super::passed::PassOver;
 use super::supervise::{Supervisor, supervise};
 use super::transcripts::Transcripts;
-use crate::driver::{RunningAgent, StartError};
+use crate::driver::{RunningAgent, StartError, event_channel};
 use crate::world::World;
 use crate::world::disk::{FileKind, parent, remove_if_present};
 use crate::world::environment;
 use crate::world::process::{self, CommandSpec, Stdin};
 
-/// Pieces of output that may wait for a slow listener; then the agent waits in its pipe.
+/// Lists of events that may wait for a slow receiver; then the agent waits at its pipe.
 const WAITING: usize = 2;
 
 /// What drivers of agent processes share: how processes are started, what they inherit, and their limits.
@@ -166,13 +168,21 @@ impl ProcessHost {
             .spawner
             .spawn(spec)
             .map_err(|source| StartError::Spawn { program, source })?;
-        let (output, reader) = OutputReader::new(decoder, transcripts, WAITING);
+        let (sender, events) = event_channel(WAITING);
+        let logger = OutputLogger {
+            log,
+            passed: interrupt_first.then(PassOver::default),
+            framer: LineFramer::new(self.limits.line_bytes),
+            decoder,
+            transcripts,
+            events: sender.clone(),
+        };
         let pid = process.pid;
         let control = supervise(Supervisor {
             process,
-            log,
-            output,
-            limits: self.limits,
+            logger,
+            events: sender,
+            drain: self.limits.drain,
             blocking: *blocking,
             grace,
             interrupt_first,
@@ -180,7 +190,7 @@ impl ProcessHost {
         Ok(RunningAgent {
             pid: Some(pid),
             log_path,
-            events: reader.into(),
+            events,
             control: Box::new(control),
         })
     }

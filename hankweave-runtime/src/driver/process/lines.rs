@@ -1,13 +1,13 @@
 //! Cutting a stream of bytes into lines of bounded length.
 
 use std::borrow::Cow;
-use std::fmt::Write;
-use std::ops::Range;
 
 use hankweave_core::agent::AgentLine;
 use sha2::{Digest, Sha256};
 
-/// One line of output, borrowed from what was read when it came in one piece.
+use crate::world::ids::hex;
+
+/// One line of output, borrowed from the chunk when it came in one piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'c> {
     /// The line without its line break, invalid UTF-8 replaced.
@@ -21,54 +21,6 @@ pub(super) enum Line<'c> {
     },
 }
 
-/// Lines that came together, one behind the other in one text.
-#[derive(Debug, Default)]
-pub(super) struct Lines {
-    text: String,
-    lines: Vec<Place>,
-}
-
-#[derive(Debug)]
-enum Place {
-    Text(Range<usize>),
-    TooLong { bytes: u64, sha256: String },
-}
-
-/// After so many lines they are handed on, however short they are.
-const FULL: usize = 4_096;
-
-impl Lines {
-    pub(super) fn push(&mut self, line: Line<'_>) {
-        let begin = self.text.len();
-        self.lines.push(match line {
-            Line::Text(text) => {
-                self.text.push_str(&text);
-                Place::Text(begin..self.text.len())
-            }
-            Line::TooLong { bytes, sha256 } => Place::TooLong { bytes, sha256 },
-        });
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.lines.len() >= FULL
-    }
-
-    /// Line number `index`, counted from 0.
-    pub(super) fn get(&self, index: usize) -> Option<AgentLine<'_>> {
-        Some(match self.lines.get(index)? {
-            Place::Text(place) => AgentLine::Text(&self.text[place.clone()]),
-            Place::TooLong { bytes, sha256 } => AgentLine::TooLong {
-                bytes: *bytes,
-                sha256,
-            },
-        })
-    }
-}
-
 /// Collects chunks into lines. Holds at most `limit` bytes of an unfinished line, whatever arrives.
 ///
 /// Only `\n` ends a line: JSON strings may contain the other characters that some call line breaks.
@@ -76,7 +28,7 @@ impl Lines {
 pub(super) struct LineFramer {
     limit: usize,
     unfinished: Vec<u8>,
-    /// What was let go of the unfinished line because it is too long.
+    /// The part of the unfinished line that was dropped because it is too long.
     dropped: Option<Dropped>,
 }
 
@@ -94,15 +46,22 @@ impl Dropped {
     }
 
     fn into_line<'c>(self) -> Line<'c> {
-        let digest = self.hash.finalize();
-        let sha256 = digest.iter().fold(String::new(), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
         Line::TooLong {
             bytes: self.bytes,
-            sha256,
+            sha256: hex(&self.hash.finalize()),
+        }
+    }
+}
+
+impl Line<'_> {
+    /// The same for a decoder.
+    pub(super) fn as_agent_line(&self) -> AgentLine<'_> {
+        match self {
+            Self::Text(text) => AgentLine::Text(text),
+            Self::TooLong { bytes, sha256 } => AgentLine::TooLong {
+                bytes: *bytes,
+                sha256,
+            },
         }
     }
 }

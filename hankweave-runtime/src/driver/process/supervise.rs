@@ -1,8 +1,9 @@
 //! The task that owns one agent process.
 //!
-//! Three things happen side by side: the *pump* reads the output; the *scribe*, on a thread of its own, writes it into the log, cuts it into
-//! lines for whoever listens, and may wait for both, and then the pump waits as well; the *watch* waits for the end or a stop and never waits for a
-//! listener. The end of the process, not of its output, is the end of the agent (S4).
+//! Three things happen at the same time. The *pump* reads standard output. The *output logger*, on a thread of its
+//! own, writes it into the log and sends its events; while it waits for the disk or the receiver, the pump waits
+//! too. The *watch* waits for the end of the process or a stop and never waits for a receiver. The end of the
+//! process, not of its output, is the end of the agent (S4).
 
 use std::io;
 use std::time::Duration;
@@ -14,22 +15,18 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::host::ProcessLimits;
-use super::lines::{LineFramer, Lines};
-use super::log::Log;
-use super::passed::PassOver;
-use super::reader::Output;
-use crate::driver::AgentControl;
+use super::output::OutputLogger;
+use crate::driver::{AgentControl, EventSender};
 use crate::world::blocking::Blocking;
 use crate::world::process::{ProcessControl, SpawnedProcess, Sweep, interrupt, stop};
 
 /// Size of one read, at most.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// What was read and not written down yet, in reads.
-const UNWRITTEN: usize = 4;
+/// How many chunks may wait for the output logger.
+const WAITING_CHUNKS: usize = 4;
 
-/// How much is read after the drain time, when an endless writer that nobody could kill holds the pipe.
+/// How much is read after the drain time, when a process that could not be killed writes without end.
 const LATE_BYTES: usize = 1 << 20;
 
 const STDERR_TAIL_BYTES: usize = 16 << 10;
@@ -37,11 +34,13 @@ const STDERR_TAIL_BYTES: usize = 16 << 10;
 /// Everything the task needs.
 pub(super) struct Supervisor {
     pub(super) process: SpawnedProcess,
-    pub(super) log: Log,
-    pub(super) output: mpsc::Sender<Output>,
-    pub(super) limits: ProcessLimits,
+    pub(super) logger: OutputLogger,
+    /// Shows when the receiver is dropped.
+    pub(super) events: EventSender,
+    /// How long output is still read after the end of the process.
+    pub(super) drain: Duration,
     pub(super) blocking: Blocking,
-    /// Used when the listener goes away without a stop.
+    /// Used when the receiver is dropped without a stop.
     pub(super) grace: Duration,
     /// The process is interrupted before it is asked to end.
     pub(super) interrupt_first: bool,
@@ -71,7 +70,7 @@ impl AgentControl for TaskControl {
     fn stop<'a>(&'a self, grace: Duration) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             self.ask.send_replace(Some(grace));
-            // An error means that the task is over, and so is the process.
+            // An error means that the task has ended, and so has the process.
             let _ = self.ended.clone().wait_for(Option::is_some).await;
         })
     }
@@ -84,36 +83,30 @@ async fn run(
 ) {
     let Supervisor {
         process,
-        log,
-        output,
-        limits,
+        logger,
+        events,
+        drain,
         blocking,
         grace,
         interrupt_first,
     } = supervisor;
-    let (chunks, unwritten) = mpsc::channel(UNWRITTEN);
-    let scribe = Scribe {
-        log,
-        passed: interrupt_first.then(PassOver::default),
-        framer: LineFramer::new(limits.line_bytes),
-        output: output.clone(),
-    };
-    let scribe = blocking.spawn(scribe.run(unwritten));
-    let stdout = Drain::new(process.stdout, &ended, limits.drain);
-    let stderr = Drain::new(process.stderr, &ended, limits.drain);
+    let (chunks, waiting) = mpsc::channel(WAITING_CHUNKS);
+    let logger = blocking.spawn(logger.run(waiting));
+    let stdout = Drain::new(process.stdout, &ended, drain);
+    let stderr = Drain::new(process.stderr, &ended, drain);
     let mut process = Stoppable {
         control: process.control,
         interrupt_first,
     };
-    let watched = watch_process(&mut process, asked, &ended, &output, grace);
+    let watched = watch_process(&mut process, asked, &ended, &events, grace);
     let ((), stderr_tail, (exit, ended_by, sweep)) =
         tokio::join!(pump(stdout, chunks), tail(stderr), watched);
-    match scribe.await {
-        Ok(()) => {}
+    let logger = match logger.await {
+        Ok(logger) => logger,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // Only a tokio runtime that is going away cancels the scribe, and then it drops this task as well.
+        // Only a tokio runtime that shuts down cancels the logger, and then it drops this task as well.
         Err(_) => std::future::pending().await,
-    }
+    };
     if sweep.survivors > 0 {
         tracing::warn!(
             survivors = sweep.survivors,
@@ -126,24 +119,23 @@ async fn run(
         stderr_tail,
         leftovers: sweep.killed,
     };
-    // A listener that went away does not need to be told.
-    let _ = output.send(Output::End(end)).await;
+    logger.finish(end).await;
 }
 
-/// Waits for the end of the process, helps it along when asked, and cleans up. Then tells the readers of its pipes.
+/// Waits for the end of the process, stops it when asked, and cleans up. Then lets the readers of its pipes know.
 async fn watch_process(
     process: &mut Stoppable,
     mut asked: watch::Receiver<Option<Duration>>,
     ended: &watch::Sender<Option<Instant>>,
-    output: &mpsc::Sender<Output>,
+    events: &EventSender,
     grace: Duration,
 ) -> (ProcessExit, EndedBy, Sweep) {
-    // Both other arms only look: losing them loses nothing.
+    // The other arms only wait: losing them loses nothing.
     let (exit, ended_by) = tokio::select! {
         biased;
         exit = process.control.wait() => (exit, EndedBy::Itself),
         grace = asked_to_stop(&mut asked) => (end(process, grace, &mut asked).await, EndedBy::Us),
-        () = output.closed() => (process.stop(grace).await, EndedBy::Us),
+        () = events.closed() => (process.stop(grace).await, EndedBy::Us),
     };
     let exit = exit.unwrap_or_else(|error| {
         tracing::error!(%error, "failed to wait for the agent");
@@ -154,7 +146,7 @@ async fn watch_process(
     (exit, ended_by, sweep)
 }
 
-/// Asks the process to end and kills it after `grace`, or as soon as somebody asks with less patience.
+/// Asks the process to end and kills it after `grace`, or after a shorter grace that is asked for meanwhile.
 async fn end(
     process: &mut Stoppable,
     grace: Duration,
@@ -163,7 +155,7 @@ async fn end(
     let sooner = async {
         let less = |asked: &Option<Duration>| asked.is_some_and(|asked| asked < grace);
         if asked.wait_for(less).await.is_err() {
-            // Nobody can ask any more; the task is about to be dropped.
+            // The handle is gone: the task is about to be dropped.
             std::future::pending().await
         }
     };
@@ -190,7 +182,7 @@ impl Stoppable {
     }
 }
 
-/// What is told about a process that even SIGKILL did not end.
+/// What is recorded of a process that even SIGKILL did not end.
 const KILLED: i32 = 9;
 
 async fn asked_to_stop(asked: &mut watch::Receiver<Option<Duration>>) -> Duration {
@@ -201,67 +193,20 @@ async fn asked_to_stop(asked: &mut watch::Receiver<Option<Duration>>) -> Duratio
         .and_then(|grace| *grace);
     match grace {
         Some(grace) => grace,
-        // Nobody can ask any more; then the task is about to be dropped.
+        // The handle is gone: the task is about to be dropped.
         None => std::future::pending().await,
     }
 }
 
-/// Hands the output over to the scribe.
+/// Passes the output to its logger.
 async fn pump(mut output: Drain<impl AsyncRead + Unpin>, chunks: mpsc::Sender<Vec<u8>>) {
     loop {
         let mut chunk = Vec::with_capacity(CHUNK_BYTES);
         if output.read(&mut chunk).await == 0 {
             return;
         }
-        // The scribe goes away before only by a panic, which is passed on when it is awaited.
+        // The logger ends earlier only by a panic, which is passed on when it is awaited.
         let _ = chunks.send(chunk).await;
-    }
-}
-
-/// Copies output into the log and cuts it into lines.
-struct Scribe {
-    log: Log,
-    /// Takes the pieces of answers out first, where there are some.
-    passed: Option<PassOver>,
-    framer: LineFramer,
-    output: mpsc::Sender<Output>,
-}
-
-impl Scribe {
-    /// Works until nothing more can come.
-    async fn run(mut self, mut chunks: mpsc::Receiver<Vec<u8>>) {
-        while let Some(mut chunk) = chunks.recv().await {
-            if let Some(passed) = &mut self.passed {
-                passed.filter(&mut chunk);
-            }
-            self.write(&chunk).await;
-        }
-        if let Some(passed) = &mut self.passed {
-            let last = passed.finish();
-            self.write(last).await;
-        }
-        let mut lines = Lines::default();
-        self.framer.finish().into_iter().for_each(|line| lines.push(line));
-        self.tell(lines).await;
-    }
-
-    async fn write(&mut self, mut chunk: &[u8]) {
-        self.log.append(chunk);
-        let mut lines = Lines::default();
-        while let Some(line) = self.framer.next(&mut chunk) {
-            lines.push(line);
-            if lines.is_full() {
-                self.tell(std::mem::take(&mut lines)).await;
-            }
-        }
-        self.tell(lines).await;
-    }
-
-    async fn tell(&mut self, lines: Lines) {
-        if !lines.is_empty() {
-            // A listener that went away makes the watch stop the process; until then the output goes on into the log.
-            let _ = self.output.send(Output::Lines(lines)).await;
-        }
     }
 }
 
@@ -294,8 +239,9 @@ impl<R: AsyncRead + Unpin> Drain<R> {
         }
     }
 
-    /// Fills the room of `chunk`, and returns the number of bytes read, 0 at the end. What already waits in the pipe is read even when the time is over, so
-    /// that a slow reader of the events loses nothing.
+    /// Fills the capacity of `chunk`, and returns the number of bytes read, 0 at the end.
+    ///
+    /// What already waits in the pipe is read even when the time is over, so that a slow receiver loses nothing.
     async fn read(&mut self, chunk: &mut Vec<u8>) -> usize {
         // Both arms are cancel safe: a read that was not finished has taken nothing.
         let early = tokio::select! {

@@ -1,0 +1,127 @@
+//! What an agent prints: into its log, and decoded into events.
+
+use hankweave_core::agent::{AgentDecoder, AgentEvent, ProcessEnd, Records};
+use tokio::sync::mpsc;
+
+use super::lines::LineFramer;
+use super::log::Log;
+use super::passed::PassOver;
+use super::transcripts::Transcripts;
+use crate::driver::EventSender;
+
+/// How many events are sent together at most, so that a list of them stays small however short the lines are.
+const MOST_EVENTS: usize = 1_024;
+
+/// Copies the output of one process into its log and sends its events. It may wait for the disk and for the
+/// receiver of the events.
+#[derive(Debug)]
+pub(super) struct OutputLogger {
+    pub(super) log: Log,
+    /// Removes the pieces of messages first, where there are some.
+    pub(super) passed: Option<PassOver>,
+    pub(super) framer: LineFramer,
+    pub(super) decoder: Box<dyn AgentDecoder>,
+    /// What the agent writes down itself.
+    pub(super) transcripts: Option<Transcripts>,
+    pub(super) events: EventSender,
+}
+
+impl OutputLogger {
+    /// Works until the output has ended, and returns what sends the end of the process.
+    pub(super) async fn run(mut self, mut chunks: mpsc::Receiver<Vec<u8>>) -> Self {
+        while let Some(mut chunk) = chunks.recv().await {
+            if let Some(passed) = &mut self.passed {
+                passed.filter(&mut chunk);
+            }
+            self.write(&chunk).await;
+        }
+        if let Some(passed) = &mut self.passed {
+            let last = passed.finish();
+            self.write(last).await;
+        }
+        let mut events = Vec::new();
+        if let Some(line) = self.framer.finish() {
+            self.decoder.hear(line.as_agent_line(), &mut events);
+        }
+        self.send(events).await;
+        self
+    }
+
+    /// Sends the end of the process, after everything that it printed.
+    pub(super) async fn finish(mut self, end: ProcessEnd) {
+        let mut events = Vec::new();
+        self.recall(Records::Whole, &mut events).await;
+        events.push(AgentEvent::Finished(self.decoder.finish(end)));
+        self.send(events).await;
+    }
+
+    async fn write(&mut self, mut chunk: &[u8]) {
+        self.log.append(chunk);
+        let mut events = Vec::new();
+        while let Some(line) = self.framer.next(&mut chunk) {
+            self.decoder.hear(line.as_agent_line(), &mut events);
+            if events.len() >= MOST_EVENTS {
+                self.send(std::mem::take(&mut events)).await;
+            }
+        }
+        self.recall(Records::SubAgents, &mut events).await;
+        self.send(events).await;
+    }
+
+    /// Reads what the agent has written down itself, where that tells more than its lines.
+    async fn recall(&mut self, records: Records, events: &mut Vec<AgentEvent>) {
+        if let (Some(transcripts), Some(session)) = (&self.transcripts, self.decoder.wants(records)) {
+            let transcript = transcripts.read(session, records).await;
+            self.decoder.recall(records, transcript, events);
+        }
+    }
+
+    async fn send(&mut self, events: Vec<AgentEvent>) {
+        if !events.is_empty() {
+            // Without a receiver the process is stopped; until then its output still goes into the log.
+            let _ = self.events.send(events).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::agent::{ClaudeDecoder, EndedBy, ProcessExit};
+
+    use super::*;
+    use crate::driver::event_channel;
+    use crate::world::disk::RealDisk;
+
+    #[tokio::test]
+    async fn lines_become_events_in_order_and_then_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("agent.log");
+        let (sender, mut events) = event_channel(8);
+        let logger = OutputLogger {
+            log: Log::create(&RealDisk, &path, 100).unwrap(),
+            passed: None,
+            framer: LineFramer::new(100),
+            decoder: Box::new(ClaudeDecoder::new(false)),
+            transcripts: None,
+            events: sender,
+        };
+        let (chunks, output) = mpsc::channel(8);
+        for chunk in ["one\n{}\ntw", "o\nthree"] {
+            chunks.send(chunk.as_bytes().to_vec()).await.unwrap();
+        }
+        drop(chunks);
+        let end = ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself);
+        logger.run(output).await.finish(end).await;
+        for start in ["one", "two", "three"] {
+            let start = start.to_owned();
+            assert_eq!(events.recv().await, Some(AgentEvent::Unparsed { start }));
+        }
+        let last = events.recv().await;
+        assert!(
+            matches!(&last, Some(AgentEvent::Finished(outcome)) if outcome.exit == ProcessExit::Exited(0)),
+            "{last:?}"
+        );
+        assert_eq!(events.recv().await, None);
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "one\n{}\ntwo\nthree");
+    }
+}

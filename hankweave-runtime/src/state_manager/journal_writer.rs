@@ -1,0 +1,274 @@
+//! The task that writes the journal and publishes its events, while the writer of the log goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use hankweave_core::event::StateEvent;
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::actor::{Reply, answer, refuse};
+use super::degraded::Degraded;
+use super::load::SEQ_GAP;
+use super::publish::Recent;
+use super::{Parts, PersistenceError, Receipt};
+use crate::journal::{Batch, JournalError, state_event_id};
+
+/// How long the journal may stay without a sync (D5).
+const SYNC_DELAY: Duration = Duration::from_millis(200);
+
+/// Requests that may wait for the journal before the writer of the log waits as well.
+const QUEUE: usize = 2;
+
+/// What the writer of the log asks of the [`JournalWriter`].
+pub(super) enum JournalRequest {
+    /// Write and publish accepted events, in the order of their numbers.
+    Append(Vec<Item>),
+    /// Make the journal durable up to here.
+    Sync(oneshot::Sender<Result<(), Arc<PersistenceError>>>),
+}
+
+/// The queue in front of the [`JournalWriter`].
+#[derive(Debug, Clone)]
+pub(super) struct JournalQueue(mpsc::Sender<JournalRequest>);
+
+impl JournalQueue {
+    /// Queues accepted events; waits while the queue is full.
+    pub(super) async fn append(&self, items: Vec<Item>) {
+        // The journal writer lives longer than its caller unless it panics, and a panic is passed on at the end.
+        let _ = self.0.send(JournalRequest::Append(items)).await;
+    }
+
+    /// Makes everything durable in the journal that was queued before.
+    ///
+    /// # Errors
+    ///
+    /// [`PersistenceError::Journal`].
+    pub(super) async fn sync(&self) -> Result<(), Arc<PersistenceError>> {
+        let (reply, synced) = oneshot::channel();
+        let _ = self.0.send(JournalRequest::Sync(reply)).await;
+        match synced.await {
+            Ok(synced) => synced,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Writes accepted events into the journal in the order of their numbers, then publishes them.
+pub(super) struct JournalWriter {
+    parts: Parts,
+    recent: Arc<Recent>,
+    requests: mpsc::Receiver<JournalRequest>,
+    sync: LazySync,
+    /// Work on the journal that can wait, in progress on another thread.
+    tidying: Option<BoxFuture<'static, ()>>,
+    /// The number of the last event that was published.
+    published: watch::Sender<u64>,
+    degraded: Degraded,
+}
+
+/// Syncs the journal some time after it was written to.
+#[derive(Default)]
+struct LazySync {
+    due: Option<Instant>,
+    /// The sync in progress, and how many of the unsynced events it makes durable.
+    work: Option<(BoxFuture<'static, Result<(), JournalError>>, u64)>,
+    /// Events in a row that neither the log nor a sync of the journal made durable.
+    unsynced: u64,
+}
+
+/// One accepted event on its way into the journal.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) seq: u64,
+    pub(super) at: Timestamp,
+    pub(super) content: Content,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// The document changed: the event, durable in the log, and the figures after it.
+    Transition(Box<StateEvent>, CurrentFigures),
+    /// Something else; its sender waits until it is in the journal.
+    Other(Box<Event>, Reply),
+}
+
+/// The senders that wait until their events are in the journal.
+pub(super) fn waiting(items: Vec<Item>) -> impl Iterator<Item = Reply> {
+    items.into_iter().filter_map(|item| match item.content {
+        Content::Transition(..) => None,
+        Content::Other(_, reply) => Some(reply),
+    })
+}
+
+impl JournalWriter {
+    pub(super) fn new(
+        parts: Parts,
+        recent: Arc<Recent>,
+        published: watch::Sender<u64>,
+        degraded: Degraded,
+    ) -> (Self, JournalQueue) {
+        let (sender, requests) = mpsc::channel(QUEUE);
+        let writer = Self {
+            parts,
+            recent,
+            requests,
+            sync: LazySync::default(),
+            tidying: None,
+            published,
+            degraded,
+        };
+        (writer, JournalQueue(sender))
+    }
+
+    /// Works until every [`JournalQueue`] is dropped and empty. Work that can wait is then left to another time.
+    pub(super) async fn run(mut self) {
+        loop {
+            // Every arm is cancel safe: what is in progress stays so.
+            tokio::select! {
+                biased;
+                synced = self.sync.done(&self.parts) => self.note(synced),
+                () = in_progress(&mut self.tidying) => self.tidying = None,
+                request = self.requests.recv() => match request {
+                    Some(JournalRequest::Append(items)) => self.append(items),
+                    Some(JournalRequest::Sync(reply)) => {
+                        let synced = match self.degraded.failure() {
+                            Some(error) => Err(error),
+                            None => self.sync.now(&self.parts).map_err(failed),
+                        };
+                        // The caller may have run out of time.
+                        let _ = reply.send(synced);
+                    }
+                    None => return,
+                },
+            }
+        }
+    }
+
+    fn append(&mut self, items: Vec<Item>) {
+        if let Some(error) = self.degraded.failure() {
+            // State events among them are durable in the log; the next start brings them into the journal.
+            return refuse(waiting(items), &error);
+        }
+        let published = self.publish(items);
+        self.note(published);
+        if self.tidying.is_none() && self.parts.journal.is_untidy() {
+            let journal = Arc::clone(&self.parts.journal);
+            self.tidying = Some(Box::pin(self.parts.blocking.run(move || journal.tidy())));
+        }
+    }
+
+    /// Stops all recording after the journal has failed.
+    fn note(&self, done: Result<(), Arc<PersistenceError>>) {
+        if let Err(error) = done {
+            self.degraded.note(error);
+        }
+    }
+
+    /// Writes events into the journal, answers their senders, and publishes them.
+    ///
+    /// # Errors
+    ///
+    /// [`PersistenceError::Journal`]: nothing was published. State events are durable in the log and reach the
+    /// journal at the next start.
+    fn publish(&mut self, items: Vec<Item>) -> Result<(), Arc<PersistenceError>> {
+        let (mut batch, mut replies) = (Batch::default(), Vec::new());
+        for Item { seq, at, content } in items {
+            let (id, event) = match content {
+                Content::Transition(event, figures) => {
+                    self.sync.unsynced = 0;
+                    let id = state_event_id(seq, at, &event, &figures);
+                    (id, Event::state_transition(event, figures))
+                }
+                Content::Other(event, reply) => {
+                    self.sync.unsynced += 1;
+                    replies.push((reply, Receipt { seq, at }));
+                    (self.parts.ids.event_id(), *event)
+                }
+            };
+            let entry = JournalEntry {
+                seq,
+                id,
+                timestamp: at,
+                event,
+            };
+            if let Err(error) = batch.push(&entry) {
+                tracing::error!(%error, seq, "an event is no text; please report this bug");
+            }
+        }
+        if let Err(error) = self.sync.append(&self.parts, &batch) {
+            let error = failed(error);
+            refuse(replies.into_iter().map(|(reply, _)| reply), &error);
+            return Err(error);
+        }
+        for (reply, receipt) in replies {
+            answer(reply, Ok(receipt));
+        }
+        let last = batch.last_seq();
+        self.recent.push(Arc::new(batch));
+        self.published.send_replace(last);
+        Ok(())
+    }
+}
+
+impl LazySync {
+    fn append(&mut self, parts: &Parts, batch: &Batch) -> Result<(), JournalError> {
+        parts.journal.append(batch)?;
+        self.due.get_or_insert_with(|| Instant::now() + SYNC_DELAY);
+        if self.unsynced > SEQ_GAP {
+            // Numbers that subscribers have seen must not be given out again after a crash.
+            self.unsynced = 0;
+            parts.journal.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything in the journal durable.
+    fn now(&mut self, parts: &Parts) -> Result<(), JournalError> {
+        (self.due, self.unsynced) = (None, 0);
+        parts.journal.sync()
+    }
+
+    /// Waits until a sync was due and has ended, on another thread.
+    ///
+    /// # Errors
+    ///
+    /// [`PersistenceError::Journal`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a sync stays in progress.
+    async fn done(&mut self, parts: &Parts) -> Result<(), Arc<PersistenceError>> {
+        let (work, covers) = match (&mut self.work, self.due) {
+            (Some(work), _) => work,
+            (None, Some(due)) => {
+                tokio::time::sleep_until(due).await;
+                self.due = None;
+                let journal = Arc::clone(&parts.journal);
+                let work = Box::pin(parts.blocking.run(move || journal.sync()));
+                self.work.insert((work, self.unsynced))
+            }
+            (None, None) => return std::future::pending().await,
+        };
+        let (synced, covers) = (work.await, *covers);
+        self.work = None;
+        self.unsynced = self.unsynced.saturating_sub(covers);
+        synced.map_err(failed)
+    }
+}
+
+/// Waits for the end of `work`; for ever when there is none.
+async fn in_progress<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+fn failed(error: JournalError) -> Arc<PersistenceError> {
+    Arc::new(PersistenceError::Journal(error))
+}
