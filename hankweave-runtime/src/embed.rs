@@ -9,19 +9,19 @@ use hankweave_core::document::{HankweaveState, KnownCheckpoints};
 use hankweave_core::id::RunId;
 use hankweave_core::thread::ExecutionThread;
 
-use crate::attendance::Attendance;
 use crate::checkpoint::CheckpointStore;
 use crate::driver::{AgentDriver, DriverSet, ProcessHost};
 use crate::hank_files::LoadedHank;
 use crate::instance_lock::InstanceLock;
 use crate::options::{Recovery, RunOptions};
 use crate::paths::ExecutionDir;
+use crate::presence::Presence;
 use crate::recovery::{self, OpenError, OpenRequest};
 use crate::runner::{
     self, Commander, Inbox, Rollback, RollbackError, RollbackTarget, RunError, RunOutcome, Surroundings,
     Trouble,
 };
-use crate::server::{Bound, ServeError, ServerOptions, Stage};
+use crate::server::{Bound, ServeError, ServedRun, ServerOptions};
 use crate::shutdown::Shutdown;
 use crate::state_manager::{CostFigures, PersistenceError, Subscription};
 use crate::world::World;
@@ -69,7 +69,7 @@ impl Builder {
         self
     }
 
-    /// Takes the directory into possession and brings its records in order: lock, state, journal, checkpoints, crashed runs.
+    /// Takes the lock of the directory and brings its records in order: state, journal, checkpoints, crashed runs.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Builder {
     }
 }
 
-/// An execution directory in our possession, ready to run.
+/// An open execution directory, ready to run.
 #[derive(Debug)]
 pub struct Hankweave {
     pub(crate) opened: recovery::Opened,
@@ -101,20 +101,22 @@ pub struct Hankweave {
 impl Hankweave {
     /// Begins with a hank in the real world.
     ///
-    /// A run touches no process but its agents, the commands of its rigs and what those have started, so a program may have several runs and
-    /// children of its own (S11). It finds what an agent has left behind by its process group, its session, the mark in its environment and its parents. A
-    /// process that has shed all of them lives on; only a program that adopts orphans finds that, as `hankweave run` does:
-    /// `Hankweave::builder_in(World::real().adopting_orphans()?, hank)`, for a program with one run at a time and no children of its own.
+    /// A run touches no process but its agents, the commands of its rigs and what those have started. So a program may have
+    /// several runs and children of its own (S11). Processes that an agent left running are found by their process group,
+    /// their session, the marker in their environment and their parents. A process that has shed all of them lives on. Only
+    /// a program that adopts orphans finds that one, as `hankweave run` does:
+    /// `Hankweave::builder_in(World::real().adopting_orphans()?, hank)`. That is for a program with one run at a time and no
+    /// children of its own.
     ///
-    /// The system ends an agent with the thread that has started it, so the tokio runtime has to live as long as the run. A handler of tokio's for
-    /// SIGCHLD is there from the first agent on; it calls the one that was there before. A program that ignores this signal has to reap its own
-    /// children from then on.
+    /// The system ends an agent with the thread that started it, so the tokio runtime has to live as long as the run. From
+    /// the first agent on there is a tokio handler for SIGCHLD, which calls the previous one. A program that ignores this
+    /// signal has to reap its own children from then on.
     #[must_use]
     pub fn builder(hank: LoadedHank) -> Builder {
         Self::builder_in(World::real(), hank)
     }
 
-    /// Begins with a hank in another world, which everything in the run goes through, the built-in drivers among it.
+    /// Begins with a hank in another world, which everything in the run uses, including the built-in drivers.
     #[must_use]
     pub fn builder_in(world: World, hank: LoadedHank) -> Builder {
         let dir = hank.root.clone();
@@ -140,7 +142,7 @@ impl Hankweave {
         self.commander.clone()
     }
 
-    /// Takes a port on which clients can watch and command the run as soon as it runs; `server.lock` tells them which.
+    /// Takes a port on which clients can watch and command the run as soon as it runs; they find it in `server.lock`.
     ///
     /// # Errors
     ///
@@ -158,19 +160,20 @@ impl Hankweave {
         self.bound.as_ref().map(Bound::address)
     }
 
-    /// The address of the page that follows the run, once a port was taken. It holds no token, so it may be shown, and the page shows nothing.
+    /// The address of the page that follows the run, once a port was taken. It holds no token: it may be shown, and the page
+    /// shows nothing without one.
     #[must_use]
     pub fn page_address(&self) -> Option<String> {
         self.bound.as_ref().map(Bound::page_address)
     }
 
-    /// The address that opens the page, with the token for reading: for the user and for nobody else.
+    /// The address that opens the page, with the token for reading. For the user only.
     #[must_use]
     pub fn read_only_address(&self) -> Option<String> {
         self.bound.as_ref().map(Bound::read_only_address)
     }
 
-    /// The same with the token for everything: whoever has it commands the run.
+    /// The same with the token for everything, which commands the run.
     #[must_use]
     pub fn control_address(&self) -> Option<String> {
         self.bound.as_ref().map(Bound::control_address)
@@ -189,8 +192,9 @@ impl Hankweave {
         move || manager.snapshot()
     }
 
-    /// The execution thread that ends in `target`, or in the newest run. With `validate` it names the checkpoints that can be restored; without, which
-    /// is faster, none counts as validated.
+    /// The execution thread that ends in `target`, or in the newest run.
+    ///
+    /// With `validate` it names the checkpoints that can be restored. Without, which is faster, none counts as validated.
     ///
     /// # Errors
     ///
@@ -215,19 +219,19 @@ impl Hankweave {
         self.opened.possession.manager.costs()
     }
 
-    /// Where things lie.
+    /// The paths in the execution directory.
     #[must_use]
     pub fn directory(&self) -> &ExecutionDir {
         &self.opened.possession.dir
     }
 
-    /// What a person should know about how the directory was found.
+    /// Notices for the user about the state of the directory.
     #[must_use]
     pub fn notices(&self) -> &[String] {
         &self.opened.possession.notices
     }
 
-    /// What keeps the next run from simply going on, if anything does.
+    /// Why the next run cannot simply go on, if it cannot.
     ///
     /// # Errors
     ///
@@ -242,7 +246,7 @@ impl Hankweave {
         runner::has_nothing_to_do(&self.opened)
     }
 
-    /// How long a used-up limit of a provider still holds that the next run waits for, as far as the records tell.
+    /// How long the next run waits for the usage limit of a provider, as far as that is recorded.
     #[must_use]
     pub fn limit_ends_in(&self) -> Option<Duration> {
         let possession = &self.opened.possession;
@@ -263,16 +267,17 @@ impl Hankweave {
         self.opened.options.recovery = Some(recovery);
     }
 
-    /// Finds the way back to `target` and what it would change. Changes no file.
+    /// Finds out what going back to `target` would change. Changes no file.
     ///
     /// # Errors
     ///
-    /// Returns [`RollbackError`] when there is no such way.
+    /// Returns [`RollbackError`] when that is not possible.
     pub async fn look_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
-        runner::look(&self.opened.possession, target).await
+        runner::preview(&self.opened.possession, target).await
     }
 
-    /// Goes back to `target`: brings its files back, keeping what was there in a checkpoint, and lets the next run go on from there.
+    /// Goes back to `target`: restores its files, keeps the current ones in a checkpoint, and lets the next run go on from
+    /// there.
     ///
     /// # Errors
     ///
@@ -281,7 +286,7 @@ impl Hankweave {
         runner::go_back(&self.opened.possession, target).await
     }
 
-    /// Gives the directory back without a run.
+    /// Releases the directory without a run.
     ///
     /// # Errors
     ///
@@ -297,18 +302,18 @@ impl Hankweave {
     ///
     /// # Errors
     ///
-    /// Returns [`RunError`] when the run could not be recorded or cannot go on for a reason of ours.
+    /// Returns [`RunError`] when the run could not be recorded or cannot go on for a reason other than its codons.
     pub async fn run(self, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
-        let attendance = Attendance::new();
+        let presence = Presence::new();
         let possession = &self.opened.possession;
         let start = |bound: Bound| {
-            bound.start(Stage {
+            bound.start(ServedRun {
                 world: possession.world.clone(),
                 dir: possession.dir.clone(),
                 hank: self.opened.hank.clone(),
                 manager: possession.manager.clone(),
                 commander: self.commander.clone(),
-                attendance: attendance.clone(),
+                presence: presence.clone(),
                 shutdown: shutdown.clone(),
             })
         };
@@ -316,7 +321,7 @@ impl Hankweave {
         let server = self.bound.map(start);
         let surroundings = Surroundings {
             server: address,
-            attendance: attendance.clone(),
+            presence: presence.clone(),
             shutdown: shutdown.clone(),
         };
         let leave = async {

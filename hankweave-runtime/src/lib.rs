@@ -15,7 +15,6 @@
     )
 )]
 
-mod attendance;
 pub mod checkpoint;
 mod codon;
 pub mod data;
@@ -31,6 +30,7 @@ mod open_directory;
 mod options;
 mod paths;
 pub mod preflight;
+mod presence;
 mod recovery;
 pub mod rig;
 mod runner;

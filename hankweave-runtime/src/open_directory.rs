@@ -64,7 +64,7 @@ impl OpenDirectory {
     ///
     /// Returns [`RollbackError`] when there is no such way.
     pub async fn look_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
-        runner::look(&self.possession, target).await
+        runner::preview(&self.possession, target).await
     }
 
     /// Goes back to `target`; see [`Hankweave::go_back`](crate::Hankweave::go_back).

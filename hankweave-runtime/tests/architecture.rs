@@ -13,7 +13,7 @@ const FOR_ADAPTERS: &str = "world";
 
 /// Every module of the library with all that it may use of the others. Each may use only what stands above it, so there is no circle.
 const LIBRARY: &[(&str, &str)] = &[
-    ("attendance", ""),
+    ("presence", ""),
     ("error", ""),
     ("invocation", ""),
     ("paths", ""),
@@ -32,7 +32,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ("state_manager", "journal store world"),
     (
         "codon",
-        "attendance checkpoint driver error hank_files options paths rig shutdown state_manager world",
+        "presence checkpoint driver error hank_files options paths rig shutdown state_manager world",
     ),
     (
         "recovery",
@@ -40,7 +40,7 @@ const LIBRARY: &[(&str, &str)] = &[
     ),
     (
         "runner",
-        "attendance checkpoint codon error instance_lock options paths recovery rig shutdown state_manager world",
+        "presence checkpoint codon error instance_lock options paths recovery rig shutdown state_manager world",
     ),
     ("inspect", "recovery runner"),
     (
@@ -49,11 +49,11 @@ const LIBRARY: &[(&str, &str)] = &[
     ),
     (
         "server",
-        "attendance error journal paths runner shutdown state_manager world",
+        "presence error journal paths runner shutdown state_manager world",
     ),
     (
         "embed",
-        "attendance checkpoint driver hank_files instance_lock options paths recovery runner server shutdown state_manager world",
+        "presence checkpoint driver hank_files instance_lock options paths recovery runner server shutdown state_manager world",
     ),
 ];
 

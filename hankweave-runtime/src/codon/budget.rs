@@ -12,7 +12,7 @@ use super::CodonEnd;
 use super::context::{CodonRun, Ended, Stage};
 use super::finish::{Notes, complete, exit_code};
 
-/// Ends a codon for which nothing is left before anything is started for it: not even its first request may be paid.
+/// Ends a codon with no budget left before anything is started for it: not even its first request could be paid.
 pub(super) async fn begin(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> Stage<Codon<Preparing>> {
     match codon.used_up() {
         Some(exceeded) => Err(end_before_work(codon, preparing, -1, exceeded).await),
@@ -20,7 +20,7 @@ pub(super) async fn begin(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> 
     }
 }
 
-/// Ends a codon that reached a limit before its agent worked: what has no work to complete is skipped, unless the run pauses.
+/// Ends a codon that reached a limit before its agent worked. Without work to complete it is skipped, unless the run pauses.
 pub(super) async fn end_before_work<S: Active>(
     codon: &CodonRun<'_>,
     state: Codon<S>,
@@ -53,7 +53,7 @@ pub(super) async fn end(
     let notes = Notes::of_budget(exceeded);
     let reason = match codon.limits.consequence(&exceeded) {
         OnExceeded::Complete => return complete(codon, running, exit, notes).await,
-        // Its last answer has used up what was left, and its work is done: the run pauses before the next codon.
+        // Its last answer used up the rest, and its work is done: the run pauses before the next codon.
         OnExceeded::Pause if exit.verdict.is_success() => {
             return complete(codon, running, exit, Notes::default()).await;
         }
@@ -71,7 +71,7 @@ fn paused(codon: &CodonRun<'_>, exceeded: BudgetExceeded) -> FailureReason {
     FailureReason::interrupted(InterruptedBy::Ceiling, why_paused(&codon.limits, exceeded))
 }
 
-/// Why a run pauses, in words; of the whole the run tells more.
+/// Why a run pauses, in words; the run adds the details of its total budget.
 pub(crate) fn why_paused(limits: &Limits, exceeded: BudgetExceeded) -> String {
     match limits.is_of_the_whole(&exceeded) {
         true => "the budget of the whole is used up".to_owned(),

@@ -1,4 +1,4 @@
-//! What every stage of a codon works with.
+//! What every stage of a codon needs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,13 +12,13 @@ use hankweave_core::id::{CheckpointSha, RunId, SessionId};
 use hankweave_core::wire;
 use tokio::time::Instant;
 
-use super::{CodonEnd, Orders, Watch};
-use crate::attendance::Attendance;
+use super::{CodonEnd, FileWatcher, Orders};
 use crate::checkpoint::CheckpointStore;
 use crate::driver::DriverSet;
 use crate::hank_files::LoadedHank;
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
+use crate::presence::Presence;
 use crate::shutdown::Shutdown;
 use crate::state_manager::{PersistenceError, StateManager, Ticket, TransitionError};
 use crate::world::World;
@@ -38,9 +38,9 @@ pub(crate) struct RunContext {
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
     pub(crate) shutdown: Shutdown,
     /// The files as they were seen last.
-    pub(crate) watch: Watch,
-    /// Who could say what is to be done.
-    pub(crate) attendance: Attendance,
+    pub(crate) watch: FileWatcher,
+    /// The clients that may send commands.
+    pub(crate) presence: Presence,
     pub(crate) options: RunOptions,
     /// Patterns that keep the hank's own files out of checkpoints.
     pub(crate) own_files: Vec<String>,
@@ -59,8 +59,8 @@ impl RunContext {
         self.options.ceiling.over(&self.hank)
     }
 
-    /// Tells clients of something that does not change the state.
-    pub(crate) async fn tell(&self, event: wire::Event) {
+    /// Records and publishes an event that does not change the state.
+    pub(crate) async fn publish(&self, event: wire::Event) {
         // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
         drop(self.manager.record(event).await);
     }
@@ -84,7 +84,7 @@ impl RunContext {
     }
 }
 
-/// One codon of a run and what was found out about it before it starts.
+/// One codon of a run and what is known about it before it starts.
 #[derive(Debug)]
 pub(crate) struct CodonRun<'a> {
     pub(crate) run: &'a RunContext,
@@ -101,20 +101,20 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) limits: Limits,
     /// When its time began.
     pub(crate) begun: Instant,
-    /// Where people's orders arrive.
+    /// The user's orders.
     pub(crate) orders: Orders,
     /// Its agent used more than is known.
     pub(crate) cost_is_lower_bound: AtomicBool,
 }
 
-/// What is to be done about the rig of a codon (HANK-23).
+/// What to do about the rig of a codon (HANK-23).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RigNeed {
     /// It is set up and checkpointed.
     SetUp,
     /// It is in the files already, and in this checkpoint.
     Done(CheckpointSha),
-    /// Somebody wants the codon without it.
+    /// The user wants the codon without it.
     LeftOut,
 }
 
@@ -124,7 +124,7 @@ impl From<Option<CheckpointSha>> for RigNeed {
     }
 }
 
-/// How the walk of a codon can stop before its last stage.
+/// How a codon can end before its last stage.
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// The codon reached a terminal state.
@@ -144,7 +144,7 @@ pub(crate) type Stage<T> = Result<T, Ended>;
 impl CodonRun<'_> {
     /// Takes one step of the machine and sends its event.
     ///
-    /// Does not wait until the event is durable, except at the end of the codon: that is what the receipt is for.
+    /// Does not wait until the event is durable; at the end of the codon the ticket is awaited for that.
     pub(crate) async fn step<S, E>(&self, codon: Codon<S>, edge: E) -> (Codon<E::To>, Ticket)
     where
         S: Active,
@@ -164,8 +164,8 @@ impl CodonRun<'_> {
         }
     }
 
-    /// The same for the event that tells the end of the codon.
-    pub(super) fn told_as_lower_bound(&self) -> Option<bool> {
+    /// The same for the event that publishes the end of the codon.
+    pub(super) fn published_lower_bound(&self) -> Option<bool> {
         let is_lower_bound = self.cost_is_lower_bound.load(Ordering::Relaxed);
         is_lower_bound.then_some(true)
     }

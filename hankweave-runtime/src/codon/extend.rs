@@ -31,7 +31,7 @@ pub(super) async fn extend(
         tell(codon, &running, number, prompt).await;
         let mut agent = match start::resume(codon, &running, prompt, work.dollars_left()).await {
             Ok(agent) => agent,
-            Err(trouble) => return Err(trouble.end(codon, running).await),
+            Err(failure) => return Err(failure.end(codon, running).await),
         };
         match wait_for_session(codon, &mut agent).await {
             Opening::Session(_) => {}
@@ -50,7 +50,7 @@ pub(super) async fn extend(
 async fn tell(codon: &CodonRun<'_>, running: &Codon<Running>, extension_number: u64, prompt: &str) {
     codon
         .run
-        .tell(wire::Event::CodonExtended {
+        .publish(wire::Event::CodonExtended {
             codon_id: codon.entry.codon_id.clone(),
             codon_name: codon.config.name.clone(),
             extension_number,

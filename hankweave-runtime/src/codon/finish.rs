@@ -10,7 +10,7 @@ use hankweave_core::codon::{
     Active, BudgetExceeded, CheckpointType, Codon, CodonExecution, Complete, Completed, Edge, Fail, Failed,
     Preparing, Running, Skip, Skipped,
 };
-use hankweave_core::cost::UsageTotals;
+use hankweave_core::cost::{UsageTotals, Usd};
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::OnFailure;
 use hankweave_core::id::CheckpointSha;
@@ -33,12 +33,12 @@ pub(crate) enum CodonEnd {
     Failed(Codon<Failed>),
     /// It failed because the disk did not take what it needs: a checkpoint, or the folders and files of its agent.
     Unsaved(Codon<Failed>),
-    /// A person wanted it so.
+    /// The user skipped it.
     Skipped(Codon<Skipped>),
 }
 
 impl CodonEnd {
-    /// The record that the walk of the typed codon implies.
+    /// The record that the typed codon implies.
     pub(crate) fn into_execution(self) -> CodonExecution {
         match self {
             Self::Completed(codon) => codon.into_execution(),
@@ -48,7 +48,7 @@ impl CodonEnd {
     }
 }
 
-/// What the last record of a codon says beside its state.
+/// What the last record of a codon says besides its state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Notes {
     context_exceeded: bool,
@@ -63,7 +63,7 @@ impl Notes {
         }
     }
 
-    fn on(self, mut event: StateEvent, time: Measured) -> StateEvent {
+    fn add_to(self, mut event: StateEvent, time: Measured) -> StateEvent {
         event = event.with_measured(time.codon, time.run);
         if self.context_exceeded {
             event = event.with_context_exceeded();
@@ -75,7 +75,7 @@ impl Notes {
     }
 }
 
-/// How long things took when a codon ended, by a clock that nobody sets.
+/// How long the codon and its run have taken, by the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
     codon: Duration,
@@ -124,7 +124,7 @@ pub(super) async fn finish(
     }
 }
 
-/// Replaces the sum over messages by what the agent itself reports in the end, which also knows the output tokens.
+/// Replaces the sum over messages by the agent's own final report, which also has the output tokens.
 pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Running>, exit: &ExitOutcome) {
     let UsageTotals {
         tokens,
@@ -132,7 +132,7 @@ pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Runni
         lower_bound,
         ..
     } = exit.usage;
-    let told_as_lower_bound = codon.cost_is_lower_bound.swap(lower_bound, Ordering::Relaxed);
+    let was_lower_bound = codon.cost_is_lower_bound.swap(lower_bound, Ordering::Relaxed);
     if (running.current_cost, running.current_tokens.usage) != (cost, tokens) {
         running.set_current_cost(cost);
         running.set_current_tokens(tokens.into());
@@ -143,7 +143,7 @@ pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Runni
             final_tokens: tokens,
         };
         drop(codon.run.transition(final_cost).await);
-    } else if told_as_lower_bound == lower_bound {
+    } else if was_lower_bound == lower_bound {
         return;
     }
     let event = wire::Event::TokenUsage {
@@ -153,13 +153,13 @@ pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Runni
         cache_creation_tokens: tokens.cache_creation_tokens,
         cache_read_tokens: tokens.cache_read_tokens,
         total_cost: cost,
-        cost_is_lower_bound: codon.told_as_lower_bound(),
+        cost_is_lower_bound: codon.published_lower_bound(),
         model_id: None,
     };
-    codon.run.tell(event).await;
+    codon.run.publish(event).await;
 }
 
-/// Completed needs a checkpoint: without one the codon has failed (G5, RUN-11).
+/// Completes the codon. Without a checkpoint it has failed (G5, RUN-11).
 pub(super) async fn complete(
     codon: &CodonRun<'_>,
     running: Codon<Running>,
@@ -170,27 +170,18 @@ pub(super) async fn complete(
         Ok(sha) => sha,
         Err(error) => return Err(codon.fail_unsaved(running, 0, "checkpoint", &error).await),
     };
-    let step = running.step(Complete {
+    let complete = Complete {
         end_time: codon.run.world.clock.now(),
         completion_checkpoint,
         result_message_received: exit.result_received,
-    });
-    let time = codon.measured();
-    let event = notes.on(codon.event(Running::PHASE, &step.event), time);
-    codon.run.transition(event).await.await?;
-    let ended = wire::Event::CodonCompleted {
-        codon_id: codon.entry.codon_id.clone(),
-        success: true,
-        cost: step.codon.final_cost,
-        cost_is_lower_bound: codon.told_as_lower_bound(),
-        duration: millis(time.codon),
-        exit_status: ExitStatus::Success,
-        failure_reason: None,
-        failure_ignored: None,
-        budget_exceeded: notes.budget_exceeded,
     };
-    codon.run.tell(ended).await;
-    Ok(CodonEnd::Completed(step.codon))
+    let time = codon.measured();
+    let (completed, recorded) = codon.last_step(running, complete, notes, time).await;
+    recorded.await?;
+    codon
+        .publish_end(completed.final_cost, ExitStatus::Success, None, (notes, time))
+        .await;
+    Ok(CodonEnd::Completed(completed))
 }
 
 impl CodonRun<'_> {
@@ -203,8 +194,8 @@ impl CodonRun<'_> {
         }
     }
 
-    /// Makes a checkpoint of the workspace, and tells what has changed since the files were looked at last: before the codon ends, so that nothing it
-    /// did comes later.
+    /// Makes a checkpoint of the workspace, and publishes what has changed since the last look at the files. That happens
+    /// before the end of the codon is published, so that none of its changes comes later.
     pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
         let tip = || self.run.tip.lock().unwrap_or_else(PoisonError::into_inner);
         let request = CheckpointRequest {
@@ -220,7 +211,7 @@ impl CodonRun<'_> {
         let store = self.run.checkpoints.clone();
         let made = self.run.world.blocking.run(move || store.create(&request)).await;
         if made.is_err() {
-            self.run.watch.look(self).await;
+            self.run.watch.survey(self).await;
         }
         let checkpoint = made?;
         for skipped in checkpoint
@@ -239,12 +230,12 @@ impl CodonRun<'_> {
             sha: checkpoint.sha.clone(),
             branch: checkpoint.branch,
         };
-        // What needs the checkpoint records it once more, and hears of a disk that fails.
+        // A step that needs the checkpoint records it again, and waits for that.
         drop(self.run.transition(created).await);
         Ok(checkpoint.sha)
     }
 
-    /// What must not stand in the text of an error: what agents print when they fail becomes one.
+    /// The secrets to remove from the text of an error, which may hold what an agent printed.
     fn secrets(&self) -> Secrets {
         let own = self
             .config
@@ -254,7 +245,7 @@ impl CodonRun<'_> {
         Secrets::of(self.run.world.environment.iter().chain(own))
     }
 
-    /// Ends the codon as failed, from whatever state it is in. The error checkpoint is welcome, not required.
+    /// Ends the codon as failed, from any state. The error checkpoint is not required.
     pub(super) async fn fail<S: Active>(
         &self,
         codon: Codon<S>,
@@ -267,7 +258,7 @@ impl CodonRun<'_> {
         self.fail_with(codon, exit_code, reason, Notes::default()).await
     }
 
-    /// The same with something to note.
+    /// The same with notes.
     pub(super) async fn fail_with<S: Active>(
         &self,
         codon: Codon<S>,
@@ -293,24 +284,13 @@ impl CodonRun<'_> {
         if let Err(error) = recorded.await {
             return Ended::Unrecorded(error);
         }
-        let ignored = self.config.failure_policy() == OnFailure::Ignore && !reason.interrupted;
-        self.run
-            .tell(wire::Event::CodonCompleted {
-                codon_id: self.entry.codon_id.clone(),
-                success: false,
-                cost: failed.partial_cost,
-                cost_is_lower_bound: self.told_as_lower_bound(),
-                duration: millis(time.codon),
-                exit_status: exit_status(exit_code),
-                failure_reason: Some(reason),
-                failure_ignored: ignored.then_some(true),
-                budget_exceeded: notes.budget_exceeded,
-            })
+        let status = exit_status(exit_code);
+        self.publish_end(failed.partial_cost, status, Some(reason), (notes, time))
             .await;
         Ended::Codon(CodonEnd::Failed(failed))
     }
 
-    /// Ends the codon because a checkpoint that it needs, of which `what` tells the kind, could not be made.
+    /// Ends the codon because a checkpoint of the kind `what` could not be made.
     pub(super) async fn fail_unsaved<S: Active>(
         &self,
         codon: Codon<S>,
@@ -321,7 +301,7 @@ impl CodonRun<'_> {
     where
         Fail: Edge<S, To = Failed>,
     {
-        // Nothing is lost when a rig is set up once more; what an agent has done is not done again by itself.
+        // A rig can be set up again without loss; the work of an agent is not repeated automatically.
         let retriable = S::PHASE == Preparing::PHASE;
         let message = format!("{what} failed: {}", crate::error::chain(error));
         let reason = FailureReason::unknown(retriable, message);
@@ -361,23 +341,13 @@ impl CodonRun<'_> {
         if let Err(error) = recorded.await {
             return Ended::Unrecorded(error);
         }
-        self.run
-            .tell(wire::Event::CodonCompleted {
-                codon_id: self.entry.codon_id.clone(),
-                success: false,
-                cost: skipped.partial_cost,
-                cost_is_lower_bound: self.told_as_lower_bound(),
-                duration: millis(time.codon),
-                exit_status: exit_status(exit_code),
-                failure_reason: None,
-                failure_ignored: None,
-                budget_exceeded: notes.budget_exceeded,
-            })
+        let status = exit_status(exit_code);
+        self.publish_end(skipped.partial_cost, status, None, (notes, time))
             .await;
         Ended::Codon(CodonEnd::Skipped(skipped))
     }
 
-    /// The last step of the machine, with what there is to note.
+    /// The last step of the machine, with its notes.
     async fn last_step<S, E>(
         &self,
         codon: Codon<S>,
@@ -390,11 +360,35 @@ impl CodonRun<'_> {
         E: Edge<S>,
     {
         let step = codon.step(edge);
-        let event = notes.on(self.event(S::PHASE, &step.event), time);
+        let event = notes.add_to(self.event(S::PHASE, &step.event), time);
         (step.codon, self.run.transition(event).await)
     }
 
-    /// A checkpoint of what a codon leaves behind that did not complete; welcome, not required.
+    /// Publishes the end of the codon.
+    async fn publish_end(
+        &self,
+        cost: Usd,
+        exit_status: ExitStatus,
+        failure_reason: Option<FailureReason>,
+        (notes, time): (Notes, Measured),
+    ) {
+        let ignores = self.config.failure_policy() == OnFailure::Ignore;
+        let is_ignored = |reason: &FailureReason| ignores && !reason.interrupted;
+        let event = wire::Event::CodonCompleted {
+            codon_id: self.entry.codon_id.clone(),
+            success: matches!(exit_status, ExitStatus::Success),
+            cost,
+            cost_is_lower_bound: self.published_lower_bound(),
+            duration: u64::try_from(time.codon.as_millis()).unwrap_or(u64::MAX),
+            exit_status,
+            failure_ignored: failure_reason.as_ref().is_some_and(is_ignored).then_some(true),
+            failure_reason,
+            budget_exceeded: notes.budget_exceeded,
+        };
+        self.run.publish(event).await;
+    }
+
+    /// A checkpoint of what an incomplete codon leaves in the workspace; not required.
     async fn last_checkpoint(&self, kind: CheckpointType) -> Option<CheckpointSha> {
         match self.checkpoint(kind).await {
             Ok(sha) => Some(sha),
@@ -406,17 +400,13 @@ impl CodonRun<'_> {
     }
 }
 
-/// The exit code of an agent that was stopped. One that ends with code 0 and without success when it is interrupted is told as a shell
-/// tells it.
+/// The exit code of an agent that was stopped. An interrupted agent that ends with code 0 but without success gets the
+/// code that a shell would report.
 pub(super) fn exit_code(exit: &ExitOutcome) -> i64 {
     match exit.verdict.is_success() || !exit.exit.is_success() {
         true => i64::from(exit.exit.code()),
         false => 130,
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn exit_status(code: i64) -> ExitStatus {

@@ -1,4 +1,4 @@
-//! Initializing: the agent has to say which session it is in.
+//! Initializing: the agent has to report its session.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::driver::RunningAgent;
 /// Longest time from the spawn to the session id (S6).
 const SESSION_DEADLINE: Duration = Duration::from_secs(60);
 
-/// What the agent said first.
+/// How the agent began.
 pub(super) enum Opening {
     Session(SessionId),
     Ended(FailureReason, i64),
@@ -48,7 +48,7 @@ pub(super) async fn initialize(
                 .await;
             codon
                 .run
-                .tell(wire::Event::CodonStarted {
+                .publish(wire::Event::CodonStarted {
                     codon_id: codon.entry.codon_id.clone(),
                     codon_name: codon.config.name.clone(),
                     codon_description: codon.config.description.clone(),
@@ -72,13 +72,13 @@ pub(super) async fn initialize(
     }
 }
 
-/// Waits until the agent says which session it is in.
+/// Waits until the agent reports its session.
 pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> Opening {
     let deadline = tokio::time::sleep(SESSION_DEADLINE);
     let time_is_over = codon.time_is_over();
     tokio::pin!(deadline, time_is_over);
     loop {
-        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. The agent is heard last, as in `run`.
+        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. The events of the agent come last, as in `run`.
         tokio::select! {
             biased;
             why = codon.interrupted() => {
@@ -121,11 +121,11 @@ async fn lost_session(
     let info = format!("{id} runs again from its beginning, with the files as they are");
     let reason = FailureReason::interrupted(InterruptedBy::LostSession, message);
     let ended = codon.fail(initializing, exit_code, reason).await;
-    codon.run.tell(wire::Event::Info { message: info }).await;
+    codon.run.publish(wire::Event::Info { message: info }).await;
     ended
 }
 
-/// An agent that ended before it named a session has failed, whatever its exit code (S5).
+/// An agent that ended before it reported a session has failed, whatever its exit code (S5).
 fn no_session(outcome: ExitOutcome) -> FailureReason {
     match outcome.verdict {
         Verdict::Failure { reason, .. } => reason,

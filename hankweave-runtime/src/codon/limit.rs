@@ -1,4 +1,4 @@
-//! Usage limits of providers: what an agent said of one becomes the moment at which it ends.
+//! Usage limits of providers: finding out when one ends.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -15,8 +15,8 @@ const ZONES: &str = "/usr/share/zoneinfo";
 const MOST_ZONE_BYTES: u64 = 64 << 10;
 
 impl CodonRun<'_> {
-    /// The reason of an agent's failure, with the end of the usage limit if it is one whose end is known: the agent named it, or it says how long
-    /// to wait, or until when by a clock.
+    /// The reason of an agent's failure, with the end of the usage limit where it is known: from the agent, from a time to
+    /// wait, or from the clock time in its message.
     pub(super) async fn with_limit(&self, reason: FailureReason) -> FailureReason {
         if reason.retry_at.is_some() {
             return reason;

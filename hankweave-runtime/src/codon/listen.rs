@@ -1,4 +1,4 @@
-//! What an agent says becomes costs, counts and events.
+//! Turns the events of an agent into costs, counts and events for clients.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -15,30 +15,30 @@ use tokio::time::Instant;
 use super::context::CodonRun;
 use crate::driver::EventReceiver;
 
-/// Listens to the agent of one codon.
+/// Handles the events of one codon's agent.
 pub(super) struct Listener<'a> {
     codon: &'a CodonRun<'a>,
     pub(super) running: Codon<Running>,
-    /// The tools that have not answered yet, with the moment of their use.
+    /// The tools that have not returned yet, with the time of their call.
     open_tools: HashMap<String, (String, Instant)>,
     pub(super) meter: Meter,
     /// What the codon's earlier processes used.
     before: UsageTotals,
     /// The agent shortened its conversation because its context was full.
     pub(super) compacted: bool,
-    /// The agent has answered and done nothing itself since; what it has left running may have.
+    /// The agent has answered and done nothing itself since; processes that it started may still work.
     pub(super) has_answered: bool,
     /// When the events that are handled now had arrived.
     now: Instant,
 }
 
-/// What an agent has said without a pause.
-pub(super) enum Heard {
-    /// There may be more to come.
-    Words,
-    /// With this, a limit was exceeded; what came behind it was not heard.
+/// What handling a list of events came to.
+pub(super) enum Handled {
+    /// More events may come.
+    Events,
+    /// A limit was exceeded; the rest of the list was not handled.
     Overspent,
-    /// Its end.
+    /// The agent has ended.
     End(ExitOutcome),
 }
 
@@ -62,27 +62,27 @@ impl<'a> Listener<'a> {
     }
 
     /// Handles `first` and the events that came with it.
-    pub(super) async fn listen(&mut self, first: AgentEvent, more: &mut EventReceiver) -> Heard {
+    pub(super) async fn listen(&mut self, first: AgentEvent, more: &mut EventReceiver) -> Handled {
         self.now = Instant::now();
         let mut next = Some(first);
         while let Some(event) = next {
             let spends = matches!(event, AgentEvent::Usage(_));
             match event {
-                AgentEvent::Finished(outcome) => return Heard::End(outcome),
+                AgentEvent::Finished(outcome) => return Handled::End(outcome),
                 event => self.handle(event).await,
             }
             if spends && self.meter.exceeded(self.codon.begun.elapsed()).is_some() {
-                return Heard::Overspent;
+                return Handled::Overspent;
             }
             next = more.next_arrived();
         }
-        Heard::Words
+        Handled::Events
     }
 
-    /// What the agent had said before it was stopped still counts.
-    pub(super) async fn hear_the_rest(&mut self, more: &mut EventReceiver) -> Option<ExitOutcome> {
+    /// Handles the events until the end of an agent that was stopped: they still count.
+    pub(super) async fn listen_to_end(&mut self, more: &mut EventReceiver) -> Option<ExitOutcome> {
         while let Some(first) = more.recv().await {
-            if let Heard::End(outcome) = self.listen(first, more).await {
+            if let Handled::End(outcome) = self.listen(first, more).await {
                 return Some(outcome);
             }
         }
@@ -92,17 +92,29 @@ impl<'a> Listener<'a> {
     async fn handle(&mut self, event: AgentEvent) {
         self.has_answered = match &event {
             AgentEvent::Result(_) => true,
-            event => self.has_answered && !is_work_of_its_own(event),
+            event => self.has_answered && !is_own_work(event),
         };
-        match event {
-            AgentEvent::Message { text, .. } => self.act(AgentAction::Message, text).await,
-            AgentEvent::Thinking { text, .. } => self.act(AgentAction::Thinking, text).await,
-            AgentEvent::ToolUse { id, name, input, .. } => self.use_tool(id, name, input).await,
-            AgentEvent::ToolResult(result) => self.answer(result).await,
+        let codon_id = self.codon.entry.codon_id.clone();
+        let event = match event {
+            AgentEvent::Message { text, .. } => self.action(AgentAction::Message, text),
+            AgentEvent::Thinking { text, .. } => self.action(AgentAction::Thinking, text),
+            AgentEvent::ToolUse { id, name, input, .. } => {
+                self.open_tools.insert(id.clone(), (name.clone(), self.now));
+                wire::Event::AssistantAction {
+                    codon_id,
+                    action: AgentAction::ToolUse,
+                    content: name.clone(),
+                    tool_name: Some(name),
+                    tool_input: Some(input),
+                    tool_use_id: Some(id),
+                }
+            }
+            AgentEvent::ToolResult(result) => self.tool_result(result),
             AgentEvent::Usage(usage) => self.count(usage).await,
             AgentEvent::Compacted => {
                 self.compacted = true;
-                self.info("the agent shortened its conversation".to_owned()).await;
+                let message = "the agent shortened its conversation".to_owned();
+                wire::Event::Info { message }
             }
             AgentEvent::Retrying {
                 attempt,
@@ -112,23 +124,16 @@ impl<'a> Listener<'a> {
             } => {
                 let most = max_retries.map_or(String::new(), |most| format!(" of {most}"));
                 let why = error.unwrap_or_else(|| "a failed request".to_owned());
-                self.info(format!("the agent retries after {why} (retry {attempt}{most})"))
-                    .await;
+                let message = format!("the agent retries after {why} (retry {attempt}{most})");
+                wire::Event::Info { message }
             }
-            AgentEvent::OutputTruncated { bytes, sha256 } => {
-                let event = wire::Event::OutputTruncated {
-                    codon_id: self.codon.entry.codon_id.clone(),
-                    length: bytes,
-                    sha256,
-                };
-                self.tell(event).await;
-            }
-            AgentEvent::Unparsed { start } => {
-                let codon_id = self.codon.entry.codon_id.clone();
-                let event = wire::Event::OutputUnparsed { codon_id, start };
-                self.tell(event).await;
-            }
-            // An agent that has answered is about to end: what it reports is compared with its limits when it goes on, or has ended.
+            AgentEvent::OutputTruncated { bytes, sha256 } => wire::Event::OutputTruncated {
+                codon_id,
+                length: bytes,
+                sha256,
+            },
+            AgentEvent::Unparsed { start } => wire::Event::OutputUnparsed { codon_id, start },
+            // An agent that has answered is about to end: its report is compared with its limits when it goes on, or has ended.
             AgentEvent::Result(result) => {
                 let UsageTotals { cost, tokens, .. } = &self.before;
                 let (cost, tokens) = (*cost + result.usage.cost, *tokens + result.usage.tokens);
@@ -136,41 +141,29 @@ impl<'a> Listener<'a> {
                 if result.budget_exhausted {
                     self.meter.spent();
                 }
+                return;
             }
             // A second opening line after background work changes nothing.
-            AgentEvent::SessionStarted { .. } | AgentEvent::Finished(_) => {}
-        }
+            AgentEvent::SessionStarted { .. } | AgentEvent::Finished(_) => return,
+        };
+        self.codon.run.publish(event).await;
     }
 
-    async fn act(&mut self, action: AgentAction, content: String) {
-        let event = wire::Event::AssistantAction {
+    fn action(&self, action: AgentAction, content: String) -> wire::Event {
+        wire::Event::AssistantAction {
             codon_id: self.codon.entry.codon_id.clone(),
             action,
             content,
             tool_name: None,
             tool_input: None,
             tool_use_id: None,
-        };
-        self.tell(event).await;
+        }
     }
 
-    async fn use_tool(&mut self, id: String, name: String, input: serde_json::Value) {
-        let event = wire::Event::AssistantAction {
-            codon_id: self.codon.entry.codon_id.clone(),
-            action: AgentAction::ToolUse,
-            content: name.clone(),
-            tool_name: Some(name.clone()),
-            tool_input: Some(input),
-            tool_use_id: Some(id.clone()),
-        };
-        self.open_tools.insert(id, (name, self.now));
-        self.tell(event).await;
-    }
-
-    async fn answer(&mut self, result: ToolResult) {
+    fn tool_result(&mut self, result: ToolResult) -> wire::Event {
         let (name, begin) = self.open_tools.remove(&result.tool_use_id).unzip();
         let elapsed = begin.map_or(Duration::ZERO, |begin| self.now - begin);
-        let event = wire::Event::ToolResult {
+        wire::Event::ToolResult {
             codon_id: self.codon.entry.codon_id.clone(),
             tool_use_id: result.tool_use_id,
             tool_name: result.tool_name.or(name).unwrap_or_default(),
@@ -179,12 +172,11 @@ impl<'a> Listener<'a> {
             original_length: result.original_length,
             execution_time_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
             is_error: result.is_error,
-        };
-        self.tell(event).await;
+        }
     }
 
-    /// What is new of one model message: its tokens and its price come on top, and it counts once as a message of the main conversation.
-    async fn count(&mut self, usage: MessageUsage) {
+    /// Adds the new tokens and the new cost of one model message, which counts once as a message of the main conversation.
+    async fn count(&mut self, usage: MessageUsage) -> wire::Event {
         let codon_id = self.codon.entry.codon_id.clone();
         let run_id = self.codon.run.run_id.clone();
         let from_sub_agent = usage.parent_tool_use_id.is_some();
@@ -213,7 +205,7 @@ impl<'a> Listener<'a> {
             };
             drop(self.codon.run.transition(count).await);
         }
-        let event = wire::Event::TokenUsage {
+        wire::Event::TokenUsage {
             codon_id,
             input_tokens: added.tokens.input_tokens,
             output_tokens: added.tokens.output_tokens,
@@ -222,21 +214,12 @@ impl<'a> Listener<'a> {
             total_cost: self.running.current_cost,
             cost_is_lower_bound: is_lower_bound.then_some(true),
             model_id: Some(usage.model),
-        };
-        self.tell(event).await;
-    }
-
-    async fn info(&mut self, message: String) {
-        self.tell(wire::Event::Info { message }).await;
-    }
-
-    async fn tell(&mut self, event: wire::Event) {
-        self.codon.run.tell(event).await;
+        }
     }
 }
 
-/// Whether the agent itself does something: not a sub-agent, and not a line that nobody can read.
-fn is_work_of_its_own(event: &AgentEvent) -> bool {
+/// Whether the agent itself does something: not a sub-agent, and not a line that cannot be decoded.
+fn is_own_work(event: &AgentEvent) -> bool {
     match event {
         AgentEvent::Message {
             parent_tool_use_id, ..

@@ -1,4 +1,4 @@
-//! One codon, from its first record to its last: the typed machine drives the world, one file for each state.
+//! One codon, from its first record to its last, with one file for each state of the typed machine.
 //!
 //! ```text
 //! open ─► budget ─► prepare ─► start ─► initialize ─► run ─► extend ─► finish
@@ -27,7 +27,7 @@ pub(crate) use budget::why_paused;
 pub(crate) use context::{CodonRun, RigNeed, RunContext};
 pub(crate) use finish::CodonEnd;
 pub(crate) use orders::{Order, Orders};
-pub(crate) use watch::{Watch, tree_now};
+pub(crate) use watch::{FileWatcher, tree_now};
 
 use self::context::{Ended, Stage};
 use self::run::SoFar;
@@ -39,13 +39,13 @@ use crate::state_manager::TransitionError;
 ///
 /// Returns [`TransitionError`] when the state could not be recorded; everything that the codon started has ended then.
 pub(crate) async fn execute(codon: &CodonRun<'_>) -> Result<CodonEnd, TransitionError> {
-    match walk(codon).await {
+    match run_stages(codon).await {
         Ok(end) | Err(Ended::Codon(end)) => Ok(end),
         Err(Ended::Unrecorded(error)) => Err(error),
     }
 }
 
-async fn walk(codon: &CodonRun<'_>) -> Stage<CodonEnd> {
+async fn run_stages(codon: &CodonRun<'_>) -> Stage<CodonEnd> {
     let preparing = budget::begin(codon, open::open(codon).await?).await?;
     codon.run.watch.begin(codon).await;
     let starting = prepare::prepare(codon, preparing).await?;

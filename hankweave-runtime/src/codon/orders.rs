@@ -1,4 +1,4 @@
-//! What ends a codon before its agent does: a person, the end of the run, a limit.
+//! Ending a codon before its agent ends: on a user's order, at the end of the run, or after a failure.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use super::context::{CodonRun, Ended};
 use super::finish::Notes;
 use crate::shutdown::{Shutdown, StopCause};
 
-/// What a person wants with the codon that runs.
+/// A user's order about the running codon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Order {
     /// It ends as skipped.
@@ -20,7 +20,7 @@ pub(crate) enum Order {
     ForceStop(Option<String>),
 }
 
-/// The line on which orders reach one codon; every clone is the same line.
+/// The orders for one codon; all clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Orders {
     halt: CancellationToken,
@@ -29,7 +29,7 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// A line that is also cut when the run is asked to stop.
+    /// No order yet. The codon also ends when the run is asked to stop.
     pub(crate) fn new(shutdown: &Shutdown) -> Self {
         Self {
             halt: shutdown.token().child_token(),
@@ -38,7 +38,7 @@ impl Orders {
         }
     }
 
-    /// The first order counts; a forced stop after a skip takes the agent's grace away.
+    /// Gives an order. The first one counts; a forced stop after a skip only skips the grace period.
     pub(crate) fn give(&self, order: Order) {
         if matches!(order, Order::ForceStop(_)) {
             self.force.cancel();
@@ -66,11 +66,11 @@ impl Orders {
 /// Why a codon ends before its agent does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Interruption {
-    /// A person wants it so.
+    /// On a user's order.
     Ordered(Order),
     /// The run stops.
     Stopped(Option<StopCause>),
-    /// Something is wrong with the agent or with us.
+    /// Something failed.
     Failure(FailureReason),
 }
 
@@ -87,7 +87,7 @@ impl CodonRun<'_> {
         })
     }
 
-    /// Waits until the codon has to end, for a reason that does not lie with its agent.
+    /// Waits until the codon has to end for a reason outside of its agent.
     ///
     /// # Cancel safety
     ///
@@ -104,7 +104,7 @@ impl CodonRun<'_> {
         }
     }
 
-    /// Ends the codon as its interruption demands. `exit_code` is that of its agent, -1 without one.
+    /// Ends the codon after an interruption. `exit_code` is that of its agent, -1 without one.
     pub(super) async fn end_early<S: Active>(
         &self,
         codon: Codon<S>,
@@ -123,7 +123,7 @@ impl CodonRun<'_> {
                 let ended = self.fail(codon, -1, reason).await;
                 // RUN-13
                 let message = format!("Codon {} force stopped", self.entry.codon_id);
-                self.run.tell(Event::Info { message }).await;
+                self.run.publish(Event::Info { message }).await;
                 ended
             }
             Interruption::Stopped(cause) => {

@@ -26,8 +26,8 @@ pub(super) async fn prepare(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -
             return Err(match (codon.interruption(), codon.used_up(), trouble) {
                 (Some(why), ..) => codon.end_early(preparing, -1, why).await,
                 (None, Some(exceeded), _) => budget::end_before_work(codon, preparing, -1, exceeded).await,
-                (None, None, Trouble::Items(reason)) => codon.fail(preparing, -1, reason).await,
-                (None, None, Trouble::Checkpoint(error)) => {
+                (None, None, SetUpError::Items(reason)) => codon.fail(preparing, -1, reason).await,
+                (None, None, SetUpError::Checkpoint(error)) => {
                     codon.fail_unsaved(preparing, -1, "rig checkpoint", &error).await
                 }
             });
@@ -37,22 +37,22 @@ pub(super) async fn prepare(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -
     Ok(starting)
 }
 
-/// Why a rig is not set up.
-enum Trouble {
+/// Why a rig could not be set up.
+enum SetUpError {
     Items(FailureReason),
     Checkpoint(CheckpointError),
 }
 
 /// Runs the items and checkpoints what they made.
-async fn set_up(codon: &CodonRun<'_>) -> Result<CheckpointSha, Trouble> {
+async fn set_up(codon: &CodonRun<'_>) -> Result<CheckpointSha, SetUpError> {
     let begin = Instant::now();
-    run_items(codon).await.map_err(Trouble::Items)?;
+    run_items(codon).await.map_err(SetUpError::Items)?;
     let made = codon.checkpoint(CheckpointType::RigSetup).await;
-    let sha = made.map_err(Trouble::Checkpoint)?;
+    let sha = made.map_err(SetUpError::Checkpoint)?;
     let count = codon.config.rig_setup.len();
     codon
         .run
-        .tell(wire::Event::RigSetupCompleted {
+        .publish(wire::Event::RigSetupCompleted {
             codon_id: codon.entry.codon_id.clone(),
             rig_type: if count == 1 { "command" } else { "commands" }.to_owned(),
             command_count: count,

@@ -1,4 +1,4 @@
-//! Running: the agent is heard until it ends, is stopped, or falls silent.
+//! Running: the events of the agent are handled until it ends, is stopped, or is silent for too long.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
 use super::context::{CodonRun, Stage};
-use super::listen::{Heard, Listener};
+use super::listen::{Handled, Listener};
 use super::orders::Interruption;
 use super::silence::{Due, Silence};
 use crate::driver::RunningAgent;
 
 /// Why an agent is stopped.
 enum Halt {
-    /// For a reason that does not lie in what it did.
+    /// For a reason outside of the agent.
     Interrupted(Interruption),
     /// A limit is reached.
     OverBudget,
-    /// It has answered, and only what it left running keeps it alive.
+    /// It has answered, and only processes that it left running keep it alive.
     Settled,
     /// It was silent for this long.
     Silent(Duration),
@@ -34,7 +34,7 @@ pub(super) enum Outcome {
     Ended(ExitOutcome),
     /// It was stopped for this reason.
     Stopped(Interruption, ExitOutcome),
-    /// Its driver broke its promise to tell the end.
+    /// Its driver never reported the end.
     Lost,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// The end of the agent, when it succeeded and nothing keeps it from going on: its context is not full, and no budget is used up.
+    /// The end of the agent when it succeeded and can go on: its context is not full, and no budget is used up.
     pub(super) fn success(&mut self) -> Option<ExitOutcome> {
         let exit = match &self.outcome {
             Outcome::Ended(exit) if exit.verdict.is_success() && !self.compacted => exit.clone(),
@@ -81,7 +81,7 @@ impl Work {
         }
     }
 
-    /// What another process of the codon comes on top of.
+    /// The totals that another process of the codon adds to.
     pub(super) fn so_far(self) -> SoFar {
         let usage = match self.outcome {
             Outcome::Ended(exit) | Outcome::Stopped(_, exit) => exit.usage,
@@ -123,29 +123,29 @@ pub(super) async fn run(
     let mut reached = None;
     let mut outcome = loop {
         let (silent_at, due) = silence.next();
-        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent that never stops talking must not
-        // keep the run from being stopped, so it is heard last.
+        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent that prints
+        // without end must not keep the run from being stopped, so its events come last.
         let why = tokio::select! {
             biased;
             why = codon.interrupted() => Halt::Interrupted(why),
             _ = &mut time_is_over => Halt::OverBudget,
             () = codon.run.watch.due() => {
-                codon.run.watch.look(codon).await;
+                codon.run.watch.survey(codon).await;
                 continue;
             }
             event = agent.events.recv() => {
                 let Some(event) = event else { break Outcome::Lost };
                 match listener.listen(event, &mut agent.events).await {
-                    Heard::Words => {
+                    Handled::Events => {
                         silence.broken(Instant::now(), listener.has_answered);
                         continue;
                     }
-                    Heard::Overspent => Halt::OverBudget,
-                    Heard::End(outcome) => break Outcome::Ended(outcome),
+                    Handled::Overspent => Halt::OverBudget,
+                    Handled::End(outcome) => break Outcome::Ended(outcome),
                 }
             }
             () = tokio::time::sleep_until(silent_at) => {
-                codon.run.tell(Event::Info { message: said_of(codon, due) }).await;
+                codon.run.publish(Event::Info { message: silence_message(codon, due) }).await;
                 match due {
                     Due::Warning { .. } => {
                         silence.warned();
@@ -160,12 +160,12 @@ pub(super) async fn run(
             reached = listener.meter.exceeded(codon.begun.elapsed());
         }
         stop(codon, agent.control.as_ref()).await;
-        let Some(exit) = listener.hear_the_rest(&mut agent.events).await else {
+        let Some(exit) = listener.listen_to_end(&mut agent.events).await else {
             break Outcome::Lost;
         };
         break match why {
             Halt::Interrupted(why) => Outcome::Stopped(why, exit),
-            // A success that was said stays one, however long the silence after it.
+            // A reported success stays one, however long the silence after it.
             Halt::Silent(longest) if !exit.verdict.is_success() => {
                 Outcome::Stopped(Interruption::Failure(silent(longest)), exit)
             }
@@ -185,8 +185,8 @@ pub(super) async fn run(
     Ok((listener.running, work))
 }
 
-/// What people read of a silence.
-fn said_of(codon: &CodonRun<'_>, due: Due) -> String {
+/// The message about a silence.
+fn silence_message(codon: &CodonRun<'_>, due: Due) -> String {
     let id = &codon.entry.codon_id;
     match due {
         Due::Warning { silent, longest } => {
@@ -224,7 +224,7 @@ fn silent(patience: Duration) -> FailureReason {
     }
 }
 
-/// Stops an agent whose words no longer matter and returns its exit code.
+/// Stops an agent whose events no longer matter and returns its exit code.
 pub(super) async fn halt(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> i64 {
     stop(codon, agent.control.as_ref()).await;
     while let Some(event) = agent.events.recv().await {
@@ -235,7 +235,7 @@ pub(super) async fn halt(codon: &CodonRun<'_>, agent: &mut RunningAgent) -> i64 
     -1
 }
 
-/// Asks the agent to end; force, or a second request of the user, takes the grace away.
+/// Asks the agent to end; a forced stop, or a second request of the user, skips the grace period.
 async fn stop(codon: &CodonRun<'_>, control: &dyn crate::driver::AgentControl) {
     // Dropping the graceful stop half-way is harmless: the forced one signals the same group again.
     tokio::select! {

@@ -22,7 +22,7 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
         cancel: codon.orders.token().child_token(),
         force: codon.orders.force_token().clone(),
     };
-    let report = |event| run.tell(translate(codon, event));
+    let report = |event| run.publish(translate(codon, event));
     let work = rig.run(&codon.config.rig_setup, report);
     tokio::pin!(work);
     let result = tokio::select! {
@@ -35,7 +35,7 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
     };
     let Err(error) = result else { return Ok(()) };
     if let RigError::Step { index, failure } = &error {
-        run.tell(failed(codon, *index, failure, false)).await;
+        run.publish(failed(codon, *index, failure, false)).await;
     }
     Err(error.reason())
 }

@@ -1,7 +1,7 @@
 //! How long an agent may say nothing (S6, HANK-50).
 //!
-//! An agent that has answered and does nothing more itself is only kept alive by what it has left running; that is ended soon. One that works
-//! may be silent for long, because a model may think for long.
+//! An agent that has answered is only kept alive by processes that it left running; they are ended soon. One that works may
+//! be silent for long, because a model may think for long.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(super) struct Silence {
 /// What follows a silence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// It is told that the agent will be ended.
+    /// A warning is published that the agent will be ended.
     Warning { silent: Duration, longest: Duration },
     /// What the agent has left running is ended.
     Settled(Duration),

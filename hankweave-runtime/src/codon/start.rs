@@ -31,10 +31,10 @@ pub(super) async fn start(
     }
     let agent = match spawn(codon, launch(codon)).await {
         Ok(agent) => agent,
-        Err(trouble) => return Err(trouble.end(codon, starting).await),
+        Err(failure) => return Err(failure.end(codon, starting).await),
     };
     let initialize = Initialize {
-        // A driver without a process has no pid; the record demands a number, and 0 is no process that could be signalled.
+        // A driver without a process has no pid; the record needs a number, and no process has the pid 0.
         claude_pid: Pid(agent.pid.unwrap_or(0)),
         claude_log_path: codon.run.dir.relative_to_state(&agent.log_path),
         previous_session_id: codon.session.clone(),
@@ -49,7 +49,7 @@ pub(super) async fn resume(
     running: &Codon<Running>,
     prompt: &str,
     max_dollars: Option<Usd>,
-) -> Result<RunningAgent, Trouble> {
+) -> Result<RunningAgent, SpawnFailure> {
     let session = &running.claude_session_id;
     let launch = launch(codon).map(|launch| Launch {
         prompt: prompt::render(prompt, Places::of(codon).variables()),
@@ -63,34 +63,37 @@ pub(super) async fn resume(
     spawn(codon, launch).await
 }
 
-async fn spawn(codon: &CodonRun<'_>, launch: Result<Launch, FailureReason>) -> Result<RunningAgent, Trouble> {
-    let launch = launch.map_err(Trouble::Other)?;
+async fn spawn(
+    codon: &CodonRun<'_>,
+    launch: Result<Launch, FailureReason>,
+) -> Result<RunningAgent, SpawnFailure> {
+    let launch = launch.map_err(SpawnFailure::Other)?;
     let agent = codon.config.agent_name();
     let unknown = || FailureReason::unknown(false, format!("the agent `{agent}` is not known"));
     let driver = codon.run.drivers.get(agent);
-    let driver = driver.ok_or_else(|| Trouble::Other(unknown()))?;
+    let driver = driver.ok_or_else(|| SpawnFailure::Other(unknown()))?;
     if codon.run.failure().is_some() {
         let reason = FailureReason::unknown(true, "the state could not be saved");
-        return Err(Trouble::Other(reason));
+        return Err(SpawnFailure::Other(reason));
     }
     driver.start(launch).await.map_err(|error| {
         let reason = FailureReason::unknown(false, crate::error::chain(&error));
         match error {
-            StartError::Prepare { .. } => Trouble::Disk(reason),
-            _ => Trouble::Other(reason),
+            StartError::Prepare { .. } => SpawnFailure::Disk(reason),
+            _ => SpawnFailure::Other(reason),
         }
     })
 }
 
-/// Why there is no agent.
-pub(super) enum Trouble {
-    /// The disk did not take the folders and files that it needs.
+/// Why the agent was not started.
+pub(super) enum SpawnFailure {
+    /// The folders and files that it needs could not be written.
     Disk(FailureReason),
     Other(FailureReason),
 }
 
-impl Trouble {
-    /// Ends the codon for it.
+impl SpawnFailure {
+    /// Ends the codon.
     pub(super) async fn end<S: Active>(self, codon: &CodonRun<'_>, state: Codon<S>) -> Ended
     where
         Fail: Edge<S, To = Failed>,
@@ -102,7 +105,7 @@ impl Trouble {
     }
 }
 
-/// What the codons before have cost that worked in this session.
+/// What earlier codons in this session have cost.
 fn carried(codon: &CodonRun<'_>, session: &SessionId) -> Usd {
     let state = codon.run.manager.snapshot();
     let codons = state.runs.iter().flat_map(|run| &run.codons);
@@ -111,7 +114,7 @@ fn carried(codon: &CodonRun<'_>, session: &SessionId) -> Usd {
     same.map(|record| record.agent_cost()).sum()
 }
 
-/// The places that template variables stand for.
+/// The values of the template variables.
 struct Places {
     root: String,
     data: String,
@@ -134,7 +137,7 @@ impl Places {
     }
 }
 
-/// What an agent is told that goes on in its own session. Its task stands at the beginning of the conversation.
+/// The prompt of an agent that goes on in its own session, where its task is at the beginning of the conversation.
 const GO_ON: &str = "You were interrupted before you had finished. Your earlier work and the files are as you left them. \
     Go on where you stopped, and finish the task as it was given to you.";
 

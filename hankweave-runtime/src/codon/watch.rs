@@ -1,7 +1,8 @@
-//! Watching the files of the workspace while a codon runs: what changed is told once in a while, and all of it before the codon ends.
+//! Watching the files of the workspace while a codon runs. Changes are published from time to time, and all of them before
+//! the codon ends.
 //!
-//! The walk of checkpoints is repeated instead of asking the system to watch: it knows which files count, has no limit on their number, and sees
-//! what happened while nobody looked. What a checkpoint itself has seen needs no walk of our own.
+//! The survey of checkpoints is repeated instead of asking the system to watch: it knows which files count, has no limit
+//! on their number, and sees changes that happened in between. What a checkpoint has seen is not surveyed again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,40 +20,41 @@ use crate::error::chain;
 use crate::world::World;
 use crate::world::ids::hex;
 
-/// The shortest time between two looks.
+/// The shortest time between two surveys.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Looking takes at most one part of so many of the time.
+/// Surveys take at most this fraction of the time: one part in so many.
 const SHARE: u32 = 20;
 
-/// Changes that are told one by one after one look.
+/// How many changes are published one by one after one survey.
 const MOST_CHANGES: usize = 500;
 
-/// A larger file is told without a fingerprint.
+/// A larger file is published without a fingerprint.
 const MOST_READ_BYTES: u64 = 8 << 20;
 
-/// A larger file is told without its content, and so are all once so much has been told after one look: clients have limits too.
-const MOST_TOLD_BYTES: usize = 64 << 10;
-const MOST_TOLD_AT_ONCE: usize = 1 << 20;
+/// A larger file is published without its content, and so are all files beyond the total of one survey: clients have
+/// limits too.
+const MOST_CONTENT_BYTES: usize = 64 << 10;
+const MOST_CONTENT_AT_ONCE: usize = 1 << 20;
 
-/// What the files were like when they were looked at last.
+/// The files as they were surveyed last.
 #[derive(Debug, Default)]
-pub(crate) struct Watch(Mutex<Seen>);
+pub(crate) struct FileWatcher(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// `None` before the first look.
+    /// `None` before the first survey.
     files: Option<Arc<Files>>,
     /// Which files counted then.
     patterns: Vec<String>,
-    /// When the next look is due.
+    /// When the next survey is due.
     due: Option<Instant>,
 }
 
 type Files = BTreeMap<TreePath, SurveyedFile>;
 
-/// What one look found.
-struct Look {
+/// What one survey found.
+struct Survey {
     files: Files,
     changes: Vec<Change>,
 }
@@ -66,8 +68,8 @@ struct Change {
     content: Option<String>,
 }
 
-impl Watch {
-    /// Waits until the next look is due.
+impl FileWatcher {
+    /// Waits until the next survey is due.
     ///
     /// # Cancel safety
     ///
@@ -77,16 +79,16 @@ impl Watch {
         tokio::time::sleep_until(due.unwrap_or_else(|| Instant::now() + INTERVAL)).await;
     }
 
-    /// Looks for the first time, or at other files than before: what is there then is not new. Between two codons that watch the same files there
-    /// is nothing to begin with.
+    /// Surveys for the first time, or with other patterns than before; the files that are there are not new then. Does
+    /// nothing between two codons that watch the same files.
     pub(super) async fn begin(&self, codon: &CodonRun<'_>) {
         if !self.0.lock().await.knows(&codon.patterns) {
-            self.look(codon).await;
+            self.survey(codon).await;
         }
     }
 
-    /// Looks and tells what is not as it was; the first look, and one at other files, only tells what there is.
-    pub(super) async fn look(&self, codon: &CodonRun<'_>) {
+    /// Surveys and publishes what has changed. The first survey, and one with other patterns, only publishes the tree.
+    pub(super) async fn survey(&self, codon: &CodonRun<'_>) {
         let mut seen = self.0.lock().await;
         let begin = Instant::now();
         let (store, patterns) = (Arc::clone(&codon.run.checkpoints), codon.patterns.clone());
@@ -103,7 +105,7 @@ impl Watch {
         }
     }
 
-    /// The same with what a checkpoint has just seen.
+    /// The same with the files that a checkpoint has just seen.
     pub(super) async fn learn(&self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
         self.0.lock().await.take(codon, files).await;
     }
@@ -122,34 +124,34 @@ impl Seen {
         self.files.is_some() && self.patterns == patterns
     }
 
-    /// Compares with what was seen before, and tells the difference.
+    /// Compares with the files seen before, and publishes the difference.
     async fn take(&mut self, codon: &CodonRun<'_>, files: Vec<SurveyedFile>) {
-        // Where other files count, those that come in are not new.
+        // With other patterns, additional files are not new.
         let before = self.files.take().filter(|_| self.patterns == codon.patterns);
         self.patterns.clone_from(&codon.patterns);
         let is_first = before.is_none();
         let store = Arc::clone(&codon.run.checkpoints);
-        let mut content = Content::told(codon.run.options.file_contents);
+        let mut content = Content::wanted(codon.run.options.file_contents);
         let compare = move || compare(&*store, before.as_deref(), files, &mut content);
-        let look = codon.run.world.blocking.run(compare).await;
-        let changed = !look.changes.is_empty();
-        let more = look.changes.len().saturating_sub(MOST_CHANGES);
-        for change in look.changes.into_iter().take(MOST_CHANGES) {
-            codon.run.tell(change.into_event()).await;
+        let survey = codon.run.world.blocking.run(compare).await;
+        let changed = !survey.changes.is_empty();
+        let more = survey.changes.len().saturating_sub(MOST_CHANGES);
+        for change in survey.changes.into_iter().take(MOST_CHANGES) {
+            codon.run.publish(change.into_event()).await;
         }
         if more > 0 {
             let message = format!("{more} more files have changed");
-            codon.run.tell(Event::Info { message }).await;
+            codon.run.publish(Event::Info { message }).await;
         }
         if changed || is_first {
-            let tree = nodes(look.files.values());
-            codon.run.tell(Event::FiletreeUpdated { tree }).await;
+            let tree = nodes(survey.files.values());
+            codon.run.publish(Event::FiletreeUpdated { tree }).await;
         }
-        self.files = Some(Arc::new(look.files));
+        self.files = Some(Arc::new(survey.files));
     }
 }
 
-/// The files that match `patterns` now, as a tree; nothing when they cannot be looked at.
+/// The files that match `patterns` now, as a tree; empty when they cannot be surveyed.
 pub(crate) async fn tree_now(
     world: &World,
     checkpoints: &Arc<dyn CheckpointStore>,
@@ -170,10 +172,10 @@ fn compare(
     before: Option<&Files>,
     files: Vec<SurveyedFile>,
     content: &mut Content,
-) -> Look {
+) -> Survey {
     let files = files.into_iter().map(|file| (file.path.clone(), file)).collect();
     let changes = before.map_or_else(Vec::new, |before| changes(store, before, &files, content));
-    Look { files, changes }
+    Survey { files, changes }
 }
 
 fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files, content: &mut Content) -> Vec<Change> {
@@ -187,7 +189,7 @@ fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files, content: &m
     });
     let mut changes: Vec<Change> = Vec::new();
     for (file, action) in written {
-        // What nobody is told one by one is not read.
+        // Changes that are not published one by one are not read.
         let bytes = (changes.len() < MOST_CHANGES)
             .then(|| store.content(file, MOST_READ_BYTES))
             .flatten();
@@ -196,7 +198,7 @@ fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files, content: &m
             action,
             size: Some(file.size()),
             fingerprint: bytes.as_deref().map(|bytes| hex(&Sha256::digest(bytes))),
-            content: bytes.and_then(|bytes| content.tell(bytes)),
+            content: bytes.and_then(|bytes| content.take(bytes)),
         });
     }
     let gone = before.keys().filter(|path| !now.contains_key(*path));
@@ -210,22 +212,22 @@ fn changes(store: &dyn CheckpointStore, before: &Files, now: &Files, content: &m
     changes
 }
 
-/// How much of what files hold may still be told after one look.
+/// How much content may still be published after one survey.
 struct Content {
-    /// Bytes; `None` when nobody wants to know.
+    /// Bytes; `None` when no content is wanted.
     left: Option<usize>,
 }
 
 impl Content {
-    fn told(wanted: bool) -> Self {
-        let left = wanted.then_some(MOST_TOLD_AT_ONCE);
+    fn wanted(wanted: bool) -> Self {
+        let left = wanted.then_some(MOST_CONTENT_AT_ONCE);
         Self { left }
     }
 
-    /// The text that is told; `None` for what is no text, too long or too much.
-    fn tell(&mut self, bytes: Vec<u8>) -> Option<String> {
+    /// The text to publish; `None` when it is no text, too long or too much.
+    fn take(&mut self, bytes: Vec<u8>) -> Option<String> {
         let left = self.left.as_mut()?;
-        if bytes.len() > MOST_TOLD_BYTES.min(*left) {
+        if bytes.len() > MOST_CONTENT_BYTES.min(*left) {
             return None;
         }
         let text = String::from_utf8(bytes).ok()?;
@@ -253,7 +255,7 @@ fn nodes<'f>(files: impl Iterator<Item = &'f SurveyedFile>) -> Vec<FileNode> {
     file_tree(named.iter().map(|(path, modified)| (path.as_str(), *modified)))
 }
 
-/// A path for people and JSON: what is no UTF-8 is replaced.
+/// A path for people and JSON; invalid UTF-8 is replaced.
 fn text(path: &TreePath) -> String {
     String::from_utf8_lossy(path.as_bytes()).into_owned()
 }

@@ -1,23 +1,23 @@
-//! Events that are told together, as the lines that the journal has of them.
+//! Events that are published together, as lines of the journal.
 
 use hankweave_core::wire::JournalEntry;
 
-/// Lines in the order of their `seq`, written down once for everybody. Whoever wants to know more than a line says at its beginning reads it:
-/// most lines are only passed on.
+/// Lines in the order of their `seq`, encoded once for all subscribers. A subscriber that needs the content of a line
+/// decodes it; most lines are only passed on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The lines, each with its newline.
     text: String,
-    lines: Vec<Line>,
+    lines: Vec<LineInfo>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) seq: u64,
+struct LineInfo {
+    seq: u64,
     /// The type of its event.
-    pub(super) kind: &'static str,
-    /// Where it ends in the text, behind its newline.
-    pub(super) end: usize,
+    kind: &'static str,
+    /// Where it ends in the text, after its newline.
+    end: usize,
 }
 
 impl Batch {
@@ -42,7 +42,7 @@ impl Batch {
         let json = serde_json::to_string(entry)?;
         self.text.push_str(&json);
         self.text.push('\n');
-        self.lines.push(Line {
+        self.lines.push(LineInfo {
             seq: entry.seq,
             kind: entry.event.name(),
             end: self.text.len(),
@@ -50,7 +50,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The lines, one behind the other, each with its newline: what stands in the journal.
+    /// The lines, each with its newline, as they are in the journal.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -76,7 +76,7 @@ impl Batch {
         self.lines.partition_point(|line| line.seq <= seq)
     }
 
-    /// The lines from number `from` on, counted from 0, one behind the other, each with its newline.
+    /// The lines from position `from` on, counted from 0, each with its newline.
     pub(crate) fn text_from(&self, from: usize) -> &str {
         &self.text[self.begin_of_line(from)..]
     }
@@ -128,7 +128,7 @@ impl<'b> BatchLine<'b> {
         &self.batch.text[self.batch.begin_of_line(self.index)..end - 1]
     }
 
-    /// What the line says; `None` for one that nests too deep to be read, which only a driver of somebody else can bring about.
+    /// The decoded line; `None` for one that nests too deep to be decoded, which only a third-party driver can cause.
     #[must_use]
     pub fn entry(self) -> Option<JournalEntry> {
         JournalEntry::from_json(self.text().as_bytes()).ok()

@@ -1,17 +1,14 @@
 //! The journal as files: `events/000001-kept.jsonl`, `events/000002.jsonl`, …
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::wire::JournalEntry;
 
-use super::index::Index;
 use super::lines;
-use super::retention::{is_forgotten, keep_the_rest, oldest_beyond};
+use super::retention::{keep_the_rest, oldest_beyond};
 use super::segment::Segment;
 use super::{Batch, EventJournal, JournalError, Page, PageLimit};
 use crate::world::disk::{self, AppendFile, Disk, SyncFile};
@@ -23,28 +20,8 @@ pub struct FileJournal {
     dir: PathBuf,
     limits: JournalLimits,
     writer: Mutex<Writer>,
-    /// Held while somebody waits for the disk, so that nobody takes what is being synced for durable. Set once that has failed.
+    /// Locked during a sync, so that what is being synced does not yet count as durable. Set once a sync has failed.
     sync_failed: Mutex<bool>,
-}
-
-/// Where the lines behind a number are (P10).
-#[derive(Debug)]
-struct Stretch {
-    after: u64,
-    /// The files that have them, oldest first.
-    segments: Vec<Segment>,
-    /// Where in the first file the first line is.
-    range: Range<u64>,
-    /// See [`Writer::ours`].
-    ours: (u32, u64),
-}
-
-/// A line that is shown.
-struct Shown<'a> {
-    seq: Option<u64>,
-    bytes: &'a [u8],
-    /// Whether this process wrote it.
-    of_ours: bool,
 }
 
 /// When the journal begins a new file, and when it begins to forget (D6).
@@ -70,19 +47,12 @@ struct Writer {
     /// Oldest first; the last one is written to.
     segments: Vec<Segment>,
     file: Box<dyn AppendFile>,
-    index: Index,
-    /// From which file on, and where in it, this process has written everything: nobody else's damage is there.
-    ours: (u32, u64),
     last_seq: u64,
-    /// How many entries there are, once somebody has counted them.
+    /// How many entries there are, once they were counted.
     count: Option<u64>,
     unsynced: bool,
-    /// A file was finished and nobody has tidied up since.
+    /// A file was finished since the last tidying.
     untidy: bool,
-    /// Whether agents printed something into the last file; taken to be so where another process has written to it.
-    has_output: bool,
-    /// The numbers of finished files in which nothing was printed.
-    without_output: BTreeSet<u32>,
 }
 
 impl FileJournal {
@@ -117,11 +87,7 @@ impl FileJournal {
 
     fn begin_file(&self, first_seq: u64) -> io::Result<()> {
         let mut writer = self.writer();
-        let finished = writer.segments.last().map_or(0, |last| last.number);
-        if !std::mem::take(&mut writer.has_output) {
-            writer.without_output.insert(finished);
-        }
-        let number = finished + 1;
+        let number = writer.segments.last().map_or(0, |last| last.number) + 1;
         let segment = Segment::new(&self.dir, number, first_seq);
         writer.file = self.disk.open_append(&segment.path)?;
         self.disk.sync_dir(&self.dir)?;
@@ -130,7 +96,7 @@ impl FileJournal {
         Ok(())
     }
 
-    /// Takes the output of agents out of the oldest files until all together have at most as many bytes as are retained.
+    /// Removes the output of agents from the oldest files until the journal has at most as many bytes as are retained.
     fn forget(&self) -> io::Result<()> {
         loop {
             let segments = self.writer().segments.clone();
@@ -138,80 +104,66 @@ impl FileJournal {
                 return Ok(());
             };
             let kept = whole.as_kept(&self.dir);
-            let nothing_to_forget = self.writer().without_output.contains(&whole.number);
-            if !nothing_to_forget {
-                keep_the_rest(&*self.disk, &whole, &kept)?;
-            }
+            keep_the_rest(&*self.disk, &whole, &kept)?;
             let mut writer = self.writer();
-            if nothing_to_forget {
-                self.disk.rename(&whole.path, &kept.path)?;
-            } else {
-                self.disk.remove_file(&whole.path)?;
-                writer.count = None;
-            }
-            // Whoever reads the old list meanwhile finds no file, and takes the new list as soon as the writer is free.
+            self.disk.remove_file(&whole.path)?;
+            writer.count = None;
+            // A reader of the old list finds no file, and takes the new list as soon as the writer is free.
             if let Some(place) = writer.segments.iter_mut().find(|segment| **segment == whole) {
                 *place = kept;
             }
-            writer.index.forget(whole.number);
             drop(writer);
             self.disk.sync_dir(&self.dir)?;
         }
     }
 
-    /// Shows the lines behind number `after`, oldest first, as long as `show` wants more.
-    fn visit(&self, mut after: u64, show: &mut dyn FnMut(Shown<'_>) -> bool) -> Result<(), JournalError> {
-        let mut stretch = self.writer().behind(after);
+    /// Shows the lines after number `after`, oldest first, until `show` returns `false` (P10).
+    fn visit(
+        &self,
+        mut after: u64,
+        show: &mut dyn FnMut(Option<u64>, &[u8]) -> bool,
+    ) -> Result<(), JournalError> {
+        let mut segments = self.writer().segments_after(after);
         loop {
             let mut shown = after;
-            let end = self.walk(&stretch, &mut |line| {
-                let seq = line.seq;
-                let more = show(line);
+            let end = self.walk(&segments, after, &mut |seq, line| {
+                let more = show(seq, line);
                 if more {
                     shown = shown.max(seq.unwrap_or(shown));
                 }
                 more
             });
-            let mut writer = self.writer();
             match end {
-                // A file lost the output of agents meanwhile, which happens to each once at most.
+                // The output of agents was removed from a file meanwhile, which happens to each at most once.
                 Err(error) if error.source.kind() == io::ErrorKind::NotFound => {
                     after = shown;
-                    let now = writer.behind(after);
-                    if now.segments == stretch.segments {
+                    let now = self.writer().segments_after(after);
+                    if now == segments {
                         return Err(error);
                     }
-                    stretch = now;
+                    segments = now;
                 }
-                Ok(Some((segment, offset))) if writer.segments.contains(segment) => {
-                    // The next part of the history begins here.
-                    writer.index.stop(segment.number, shown, offset);
-                    return Ok(());
-                }
-                end => return end.map(|_| ()),
+                end => return end,
             }
         }
     }
 
-    /// Shows lines until `show` wants no more; returns where the first line is that it did not want.
-    fn walk<'s>(
+    fn walk(
         &self,
-        stretch: &'s Stretch,
-        show: &mut dyn FnMut(Shown<'_>) -> bool,
-    ) -> Result<Option<(&'s Segment, u64)>, JournalError> {
-        let mut range = stretch.range.clone();
-        for segment in &stretch.segments {
-            // Only the first file begins with lines that nobody wants.
-            let range = std::mem::replace(&mut range, 0..0);
-            let end = visit(&*self.disk, segment, stretch, range, show);
-            if let Some(offset) = end.map_err(failed("read", &segment.path))? {
-                return Ok(Some((segment, offset)));
+        segments: &[Segment],
+        after: u64,
+        show: &mut dyn FnMut(Option<u64>, &[u8]) -> bool,
+    ) -> Result<(), JournalError> {
+        for segment in segments {
+            let more = show_lines(&*self.disk, segment, after, show);
+            if !more.map_err(failed("read", &segment.path))? {
+                break;
             }
         }
-        Ok(None)
+        Ok(())
     }
 
-    /// Writes the last file anew with those of `restored` among its lines.
+    /// Rewrites the last file with the lines of `restored` inserted.
     fn rewrite_last(&self, writer: &mut Writer, restored: &Batch) -> io::Result<()> {
         let segment = writer
             .segments
@@ -234,51 +186,34 @@ impl FileJournal {
         }
         restored.for_each(|line| add(line.text().as_bytes()));
         disk::replace(&*self.disk, &segment.path, &content)?;
-        writer.segments.iter_mut().for_each(Segment::forget_lines);
         writer.file = self.disk.open_append(&segment.path)?;
-        writer.index.forget(segment.number);
-        writer.ours = (segment.number, writer.file.length());
         Ok(())
     }
 }
 
 impl Writer {
-    /// The entries begin in the last file that does not begin behind them.
-    fn behind(&self, after: u64) -> Stretch {
+    /// The files with the lines after number `after`: from the last one that does not begin after them.
+    fn segments_after(&self, after: u64) -> Vec<Segment> {
         let start = self
             .segments
             .partition_point(|segment| segment.first_seq <= after);
-        let segments = self.segments[start.saturating_sub(1)..].to_vec();
-        let first = segments
-            .first()
-            .map(|first| self.index.range(first.number, after));
-        Stretch {
-            after,
-            segments,
-            range: first.unwrap_or(0..0),
-            ours: self.ours,
-        }
+        self.segments[start.saturating_sub(1)..].to_vec()
     }
 
     fn append(&mut self, batch: &Batch) -> io::Result<()> {
-        let begin = self.file.length();
         self.file.append(batch.text().as_bytes())?;
-        if let Some(last) = self.segments.last() {
-            self.index.note(last.number, self.last_seq, begin);
-        }
         self.unsynced = true;
-        self.has_output |= batch.lines().any(|line| is_forgotten(line.kind()));
         Ok(())
     }
 
     fn write_again(&mut self, disk: &dyn Disk, after: u64) -> io::Result<()> {
         let last = self.segments.last().expect("a journal has at least one file");
-        let from = last.place_of(disk, after, self.index.range(last.number, after))?;
+        let from = last.place_of(disk, after)?;
         self.unsynced = true;
         disk::write_again(disk, &last.path, &mut *self.file, from)
     }
 
-    /// The file, if something in it is not durable and nobody else takes care of that.
+    /// The file, if something in it is not durable and is not being synced.
     fn take_unsynced(&mut self) -> Option<Arc<dyn SyncFile>> {
         std::mem::take(&mut self.unsynced).then(|| self.file.syncer())
     }
@@ -329,7 +264,7 @@ impl EventJournal for FileJournal {
 
     fn tidy(&self) {
         self.writer().untidy = false;
-        // Nothing is lost when there is too much, and the next finished file makes it be tried again.
+        // Nothing is lost when the journal is too large, and it is tried again when the next file is finished.
         self.forget().unwrap_or_else(|error| {
             tracing::warn!(%error, dir = %self.dir.display(), "failed to forget the oldest output of agents");
         });
@@ -355,16 +290,16 @@ impl EventJournal for FileJournal {
 
     fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError> {
         let (mut page, mut bytes) = (Page::default(), 0);
-        self.visit(after, &mut |line| {
-            let Some(entry) = lines::decode(line.bytes) else {
+        self.visit(after, &mut |_, line| {
+            let Some(entry) = lines::decode(line) else {
                 page.corrupt_lines += 1;
                 return true;
             };
-            if page.is_full(bytes + line.bytes.len(), limit) {
+            if page.is_full(bytes + line.len(), limit) {
                 page.more = true;
                 return false;
             }
-            bytes += line.bytes.len() + 1;
+            bytes += line.len() + 1;
             page.entries.push(entry);
             true
         })?;
@@ -372,14 +307,9 @@ impl EventJournal for FileJournal {
     }
 
     fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), JournalError> {
-        self.visit(after, &mut |line| {
-            // What we have written ourselves needs no look at it.
-            let bytes = match line.of_ours {
-                true => Some(Cow::Borrowed(line.bytes)),
-                false => lines::to_pass_on(line.bytes),
-            };
-            let shown = line.seq.zip(bytes);
-            shown.is_none_or(|(seq, bytes)| show(seq, &bytes))
+        self.visit(after, &mut |seq, line| {
+            let shown = seq.zip(lines::for_readers(line));
+            shown.is_none_or(|(seq, line)| show(seq, &line))
         })
     }
 
@@ -391,19 +321,19 @@ impl EventJournal for FileJournal {
         if let Some(count) = known {
             return Ok(count);
         }
-        // What is appended meanwhile has greater numbers, and is added from there on by whoever appends.
+        // Events that are appended meanwhile have greater numbers; they are counted below.
         let mut before = 0;
-        self.visit(0, &mut |line| {
-            before += u64::from(line.seq.is_some_and(|seq| seq <= last));
-            line.seq.is_none_or(|seq| seq <= last)
+        self.visit(0, &mut |seq, _| {
+            before += u64::from(seq.is_some_and(|seq| seq <= last));
+            seq.is_none_or(|seq| seq <= last)
         })?;
         let mut writer = self.writer();
-        let mut behind = 0;
-        self.walk(&writer.behind(last), &mut |_| {
-            behind += 1;
+        let mut later = 0;
+        self.walk(&writer.segments_after(last), last, &mut |_, _| {
+            later += 1;
             true
         })?;
-        Ok(*writer.count.insert(before + behind))
+        Ok(*writer.count.insert(before + later))
     }
 
     fn last_seq(&self) -> u64 {
@@ -411,26 +341,22 @@ impl EventJournal for FileJournal {
     }
 }
 
-/// Shows the lines of one file, the first of which is in `range`; returns where the first line is that `show` did not want.
-fn visit(
+/// Shows the lines of one file after number `after`; returns whether `show` wanted all of them.
+fn show_lines(
     disk: &dyn Disk,
     segment: &Segment,
-    stretch: &Stretch,
-    range: Range<u64>,
-    show: &mut dyn FnMut(Shown<'_>) -> bool,
-) -> io::Result<Option<u64>> {
-    let mut lines = segment.lines(disk, segment.place_of(disk, stretch.after, range)?);
+    after: u64,
+    show: &mut dyn FnMut(Option<u64>, &[u8]) -> bool,
+) -> io::Result<bool> {
+    let mut lines = segment.lines(disk, segment.place_of(disk, after)?);
     while let Some(line) = lines.next_line()? {
-        let bytes = line.bytes;
-        let seq = lines::seq_of(bytes);
-        let is_before = seq.is_some_and(|seq| seq <= stretch.after);
-        let of_ours = !segment.kept && (segment.number, line.offset) >= stretch.ours;
-        let shown = Shown { seq, bytes, of_ours };
-        if !is_before && !show(shown) {
-            return Ok(Some(line.offset));
+        let seq = lines::seq_of(line.bytes);
+        let is_before = seq.is_some_and(|seq| seq <= after);
+        if !is_before && !show(seq, line.bytes) {
+            return Ok(false);
         }
     }
-    Ok(None)
+    Ok(true)
 }
 
 fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
@@ -444,7 +370,7 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
         segments.push(Segment::new(dir, 1, 0));
     }
     for segment in &segments {
-        // What a crash left in the middle of forgetting.
+        // Left by a crash while output was removed.
         let remains = match segment.kept {
             true => Segment::new(dir, segment.number, 0).path,
             false => disk::with_suffix(&segment.as_kept(dir).path, ".tmp"),
@@ -463,23 +389,17 @@ fn open_writer(disk: &dyn Disk, dir: &Path) -> io::Result<Writer> {
             break;
         }
     }
-    let ours = (last.number, file.length());
-    let has_output = file.length() > 0;
     Ok(Writer {
         segments,
         file,
-        index: Index::default(),
-        ours,
         last_seq,
         count: None,
         unsynced: true,
         untidy: false,
-        has_output,
-        without_output: BTreeSet::new(),
     })
 }
 
-/// The files of a journal, oldest first. Of a file that a crash left with its kept part, the kept part counts.
+/// The files of a journal, oldest first. Where a crash left a file and its kept part, the kept part counts.
 pub(super) fn find_segments(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<Segment>> {
     let names = disk.list_dir(dir)?;
     let names = names.iter().filter_map(|name| name.to_str());
@@ -586,6 +506,7 @@ mod tests {
         assert!(RealDisk.list_dir(&folder.path().join("events")).unwrap().len() > 3);
     }
 
+    // covers: D6
     #[test]
     fn a_place_in_a_large_file_is_found_by_halving() {
         let folder = tempfile::tempdir().unwrap();
@@ -604,45 +525,6 @@ mod tests {
             assert_eq!(page.entries[0].seq, (after / 2 + 1) * 2, "after {after}");
         }
         assert!(journal.read_after(40_000, EVERYTHING).unwrap().entries.is_empty());
-    }
-
-    // covers: D6
-    #[test]
-    fn a_page_begins_where_the_one_before_it_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        open(&folder).append(&entries(1..=20_000)).unwrap();
-        let path = folder.path().join("events/000001.jsonl");
-        let content = std::fs::read(&path).unwrap();
-        // In another life, which has written nothing yet.
-        let journal = open(&folder);
-        for after in (0..19_000).step_by(1_000) {
-            let mut wanted = (after + 1..).take(1_000);
-            let show = &mut |seq, _: &[u8]| wanted.next() == Some(seq);
-            journal.lines_after(after, show).unwrap();
-            assert_eq!(wanted.next(), None, "all were shown, and one more");
-            let place = journal.writer().behind(after + 1_000).range.start;
-            let next = &content[usize::try_from(place).unwrap()..];
-            assert_eq!(lines::seq_of(next), Some(after + 1_001));
-        }
-    }
-
-    // covers: D6
-    #[test]
-    fn what_is_appended_is_found_without_a_search() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = open(&folder);
-        for first in (1..=20_000).step_by(100) {
-            journal.append(&entries(first..first + 100)).unwrap();
-        }
-        for after in (0..20_000).step_by(777) {
-            let range = journal.writer().behind(after).range;
-            let end = range.end.min(journal.writer().file.length());
-            assert!(end - range.start < 160 * 1_024, "{after}: {range:?}");
-            assert_eq!(
-                seqs(&journal.read_after(after, PageLimit::CLIENT).unwrap())[0],
-                after + 1
-            );
-        }
     }
 
     // covers: P7, F5

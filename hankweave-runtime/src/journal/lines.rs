@@ -1,10 +1,8 @@
 //! Reading journal lines from a file of any size with little memory.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hankweave_core::id::EventId;
 use hankweave_core::time::Timestamp;
@@ -14,16 +12,16 @@ use serde::de::IgnoredAny;
 
 use crate::world::disk::Disk;
 
-/// Bytes that are read from the disk at a time. Memory for more would come from the system anew each time, which takes longer than reading.
+/// Bytes that are read from the disk at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// Longer lines are none of ours: an entry holds at most one limited line of an agent.
+/// hankweave writes no longer lines: an entry holds at most one limited line of an agent.
 const MAX_LINE: usize = 16 << 20;
 
 /// Bytes that are searched at a time for the end of a longer line.
 const SCANNED: usize = 256 * 1024;
 
-/// What an event says before its data is shorter.
+/// Everything before the data of an event is shorter.
 const MAX_HEAD: usize = 4 * 1024;
 
 /// Whether a line is text and JSON, whatever it says.
@@ -37,9 +35,11 @@ pub(super) fn decode(line: &[u8]) -> Option<JournalEntry> {
     JournalEntry::from_json(line).ok()
 }
 
-/// The line as it is passed on; `None` when it is no JSON. Earlier versions recorded the values of variables with a plan, which no reader is to see: an
-/// entry that was read and is written again has their names alone.
-pub(super) fn to_pass_on(line: &[u8]) -> Option<Cow<'_, [u8]>> {
+/// The line as it is sent to readers; `None` when it is not JSON.
+///
+/// Earlier versions recorded the values of variables with a plan, which no reader may see. An entry that is decoded and
+/// written again has only their names.
+pub(super) fn for_readers(line: &[u8]) -> Option<Cow<'_, [u8]>> {
     let has = |part: &str| memchr::memmem::find(line, part.as_bytes()).is_some();
     if !is_json(line) {
         return None;
@@ -74,45 +74,19 @@ pub(super) fn kind_of(line: &[u8]) -> Option<Cow<'_, str>> {
     Some(head.kind)
 }
 
-/// Where in a file no line ends for longer than a line of ours can be. Somebody who looks for a place in the file passes over it many times, and need
-/// not read it again for that.
-#[derive(Debug, Default)]
-pub(super) struct LongLines(Mutex<BTreeMap<u64, u64>>);
-
-impl LongLines {
-    /// The next line break, if `offset` is in such a line.
-    fn end_of(&self, offset: u64) -> Option<u64> {
-        let long = self.known();
-        let (end, begin) = long.range(offset..).next()?;
-        (*begin <= offset).then_some(*end)
-    }
-
-    fn note(&self, begin: u64, end: u64) {
-        let mut long = self.known();
-        let known = long.entry(end).or_insert(begin);
-        *known = begin.min(*known);
-    }
-
-    fn known(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
-        // Every change is a single call, so a panic elsewhere leaves it whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Reads the lines of a file from some place on. The last line is given out only once it has its newline.
+/// Reads the lines of a file from some offset on. The last line is returned only once it has its newline.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
     disk: &'a dyn Disk,
     path: &'a Path,
-    long: &'a LongLines,
     /// Where the next chunk begins in the file.
     read_to: u64,
     chunk: Vec<u8>,
     /// Where the next line begins in `chunk`.
     next: usize,
-    /// What is shown in the place of a line that is too long.
-    stand_in: Vec<u8>,
-    /// How many bytes stand behind the last line break.
+    /// What replaces a line that is too long.
+    replacement: Vec<u8>,
+    /// How many bytes come after the last line break.
     unfinished: u64,
 }
 
@@ -120,21 +94,20 @@ pub(super) struct Lines<'a> {
 pub(super) struct Line<'a> {
     /// Where it begins in the file.
     pub(super) offset: u64,
-    /// Its bytes. For a line that is longer than any of ours, an event that tells so in its place, or nothing when it is no event.
+    /// Its bytes. A line that is too long is replaced by an event that reports it, or by nothing when it is no event.
     pub(super) bytes: &'a [u8],
 }
 
 impl<'a> Lines<'a> {
     /// Reads from `offset` on, where a line begins.
-    pub(super) fn new(disk: &'a dyn Disk, path: &'a Path, long: &'a LongLines, offset: u64) -> Self {
+    pub(super) fn new(disk: &'a dyn Disk, path: &'a Path, offset: u64) -> Self {
         Self {
             disk,
             path,
-            long,
             read_to: offset,
             chunk: Vec::new(),
             next: 0,
-            stand_in: Vec::new(),
+            replacement: Vec::new(),
             unfinished: 0,
         }
     }
@@ -156,10 +129,9 @@ impl<'a> Lines<'a> {
         let length = end - offset;
         let whole = usize::try_from(length).ok().filter(|length| *length <= MAX_LINE);
         let Some(whole) = whole else {
-            self.long.note(offset, end);
-            self.stand_in = stand_in(&self.chunk, length);
+            self.replacement = replacement(&self.chunk, length);
             (self.chunk, self.next, self.read_to) = (Vec::new(), 0, end + 1);
-            let bytes = &*self.stand_in;
+            let bytes = &*self.replacement;
             return Ok(Some(Line { offset, bytes }));
         };
         self.chunk = self.disk.read_at(self.path, offset, whole + 1)?;
@@ -175,13 +147,11 @@ impl<'a> Lines<'a> {
         Line { offset, bytes }
     }
 
-    /// Where the line at `offset` ends that is longer than the chunk, which holds its beginning; `None` when it does not. Takes no more memory than a chunk.
+    /// Where the line at `offset` ends, of which the chunk holds only the beginning; `None` when it has no end. Takes no
+    /// more memory than a chunk.
     fn end_of_line(&mut self, offset: u64) -> io::Result<Option<u64>> {
         let (mut at, mut is_last) = (self.read_to, self.chunk.len() < CHUNK);
         loop {
-            if let Some(end) = self.long.end_of(at) {
-                return Ok(Some(end));
-            }
             if is_last {
                 self.unfinished = at - offset;
                 return Ok(None);
@@ -200,14 +170,15 @@ impl<'a> Lines<'a> {
         self.read_to - (self.chunk.len() - self.next) as u64
     }
 
-    /// How many bytes stand behind the last line break, once there is no next line.
+    /// How many bytes come after the last line break, once there is no next line.
     pub(super) fn unfinished(&self) -> u64 {
         self.unfinished
     }
 }
 
-/// The event that tells of a line which is too long, under the same number and id; `head` is its beginning. Empty when it is no event.
-fn stand_in(head: &[u8], length: u64) -> Vec<u8> {
+/// The event that replaces a line which is too long, with the same number and id; `head` is the beginning of the line.
+/// Empty when the line is no event.
+fn replacement(head: &[u8], length: u64) -> Vec<u8> {
     #[derive(Deserialize)]
     struct Head {
         seq: u64,
@@ -245,8 +216,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         RealDisk.create_new(&path, content).unwrap();
-        let long = LongLines::default();
-        let mut lines = Lines::new(&RealDisk, &path, &long, 0);
+        let mut lines = Lines::new(&RealDisk, &path, 0);
         let mut found = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
             found.push((line.offset, line.bytes.len()));
@@ -277,7 +247,7 @@ mod tests {
 
     // covers: F5
     #[test]
-    fn a_line_that_is_too_long_is_read_once_and_told_under_its_number() {
+    fn a_line_that_is_too_long_is_replaced_by_an_event_with_its_number() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let head = br#"{"seq":7,"id":"e-7","timestamp":"2025-01-04T12:00:00.000Z","type":"tool.result","data":{"x":""#;
@@ -285,9 +255,8 @@ mod tests {
         RealDisk
             .create_new(&path, &[&long_line[..], b"next\n"].concat())
             .unwrap();
-        let long = LongLines::default();
         let read = |offset: u64| {
-            let mut lines = Lines::new(&RealDisk, &path, &long, offset);
+            let mut lines = Lines::new(&RealDisk, &path, offset);
             let bytes = lines.next_line().unwrap().unwrap().bytes.to_vec();
             assert!(lines.chunk.capacity() <= CHUNK);
             assert_eq!(lines.next_line().unwrap().unwrap().bytes, b"next");
@@ -303,13 +272,10 @@ mod tests {
             message.contains("`tool.result`") && message.contains(&length.to_string()),
             "{message}"
         );
-        // Whoever looks for a place in the file comes into the middle of the line: it is not read to its end again.
-        let begin = long.end_of(MAX_LINE as u64);
-        assert_eq!(begin, Some(length as u64));
+        // A search by halving may begin in the middle of the line.
         for offset in [1, MAX_LINE, 2 * MAX_LINE] {
             assert_eq!(read(offset as u64), b"", "the rest of a line is no event");
         }
-        assert_eq!(long.known().len(), 1);
     }
 
     #[test]

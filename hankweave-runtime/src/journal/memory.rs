@@ -48,7 +48,7 @@ impl EventJournal for MemoryJournal {
         let all = self.lines();
         let mut page = Page::default();
         let mut bytes = 0;
-        for (_, line) in behind(&all, after) {
+        for (_, line) in lines_after(&all, after) {
             let Some(entry) = decode(line.as_bytes()) else {
                 page.corrupt_lines += 1;
                 continue;
@@ -65,8 +65,8 @@ impl EventJournal for MemoryJournal {
 
     fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), JournalError> {
         let all = self.lines();
-        let mut behind = behind(&all, after).iter();
-        let _ = behind.all(|(seq, line)| show(*seq, line.as_bytes()));
+        let mut later = lines_after(&all, after).iter();
+        let _ = later.all(|(seq, line)| show(*seq, line.as_bytes()));
         Ok(())
     }
 
@@ -83,7 +83,7 @@ fn written(batch: &Batch) -> impl Iterator<Item = Written> {
     batch.lines().map(|line| (line.seq(), line.text().to_owned()))
 }
 
-fn behind(all: &[Written], after: u64) -> &[Written] {
+fn lines_after(all: &[Written], after: u64) -> &[Written] {
     &all[all.partition_point(|(seq, _)| *seq <= after)..]
 }
 

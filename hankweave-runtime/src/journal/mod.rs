@@ -1,12 +1,12 @@
-//! The event journal: everything that clients may ask for again, in order.
+//! The event journal: every event that clients may ask for again, in order.
 //!
 //! State events in it are derived from `state.log`, which is what makes them durable; the journal is synced lazily and
-//! completed from the log at the next start. Agent output is in the journal only, and the oldest goes when there is too much.
+//! completed from the log at the next start. Agent output is only in the journal, and the oldest is removed when it is
+//! too large.
 
 mod batch;
 mod event_id;
 mod file;
-mod index;
 mod lines;
 mod memory;
 mod retention;
@@ -27,45 +27,44 @@ pub use tail::{JournalTail, Passed, TailLine};
 
 use crate::world::disk::Disk;
 
-/// Shows the lines of one file of a journal, oldest first, as they stand there. A line that is longer than any of ours takes no memory.
+/// Passes the lines of one file of a journal to `each`, oldest first. A line that is too long takes no memory.
 ///
 /// # Errors
 ///
 /// What the system says.
 pub fn each_line(disk: &dyn Disk, file: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-    let long = lines::LongLines::default();
-    let mut lines = lines::Lines::new(disk, file, &long, 0);
+    let mut lines = lines::Lines::new(disk, file, 0);
     while let Some(line) = lines.next_line()? {
         each(line.bytes);
     }
     Ok(())
 }
 
-/// Keeps events and gives them out again. One task appends; any number may read at the same time.
+/// Keeps events. One task appends; any number of readers may read at the same time.
 pub trait EventJournal: Send + Sync + Debug {
     /// Adds entries, which continue the order of `seq`. They can be read at once and are durable after [`sync`](Self::sync).
     ///
     /// # Errors
     ///
-    /// [`JournalError`]; none of the entries is then in the journal, as far as the disk still obeys.
+    /// [`JournalError`]; then none of the entries is in the journal, unless the disk fails to take them out again.
     fn append(&self, batch: &Batch) -> Result<(), JournalError>;
 
     /// Returns once everything that was appended is durable.
     ///
     /// # Errors
     ///
-    /// [`JournalError`]; do not try again, nobody knows what is durable.
+    /// [`JournalError`]; do not try again, because it is unknown what is durable.
     fn sync(&self) -> Result<(), JournalError>;
 
-    /// Makes the entries with a `seq` greater than `after` durable by writing them again: an earlier life may have failed to sync them, and then
-    /// they can be read, yet no [`sync`](Self::sync) brings them to the disk.
+    /// Makes the entries with a `seq` greater than `after` durable by writing them again. An earlier process may have
+    /// failed to sync them; then they can be read, yet no [`sync`](Self::sync) brings them to the disk.
     ///
     /// # Errors
     ///
     /// [`JournalError`]; nothing may be appended then.
     fn write_again(&self, after: u64) -> Result<(), JournalError>;
 
-    /// Puts entries in that a crash took, each at its place in the order of `seq`, and makes them durable.
+    /// Inserts entries that a crash took, in the order of `seq`, and makes them durable.
     ///
     /// # Errors
     ///
@@ -79,8 +78,8 @@ pub trait EventJournal: Send + Sync + Debug {
     /// [`JournalError`] when the disk refuses; lines that cannot be read are counted, not reported as errors.
     fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError>;
 
-    /// Shows the same as the lines that stand in the journal, each with its `seq`, for whoever passes them on: they are JSON and need not be
-    /// understood for that. Ends with the first line that `show` does not want, which it says with `false`.
+    /// Shows the same entries as lines, each with its `seq`, for readers that pass them on: they are JSON and are not
+    /// decoded for that. Ends when `show` returns `false`.
     ///
     /// # Errors
     ///
@@ -92,8 +91,8 @@ pub trait EventJournal: Send + Sync + Debug {
         false
     }
 
-    /// Does what can wait and may take seconds, such as forgetting the oldest output of agents; others append and read meanwhile. What it does not
-    /// finish, because the disk refuses or the process ends, is done another time.
+    /// Does work that can wait and may take seconds, such as removing the oldest output of agents; others append and read
+    /// meanwhile. What it does not finish, because of the disk or the end of the process, is done another time.
     fn tidy(&self) {}
 
     /// How many entries there are. The first call may have to read everything.
@@ -129,9 +128,9 @@ impl PageLimit {
 pub struct Page {
     /// The entries, oldest first.
     pub entries: Vec<JournalEntry>,
-    /// How many lines could not be read on the way.
+    /// How many lines could not be decoded.
     pub corrupt_lines: u64,
-    /// Whether there is more behind the last entry.
+    /// Whether more entries follow.
     pub more: bool,
 }
 
@@ -149,4 +148,5 @@ pub struct JournalError {
 }
 
 #[cfg(test)]
+#[path = "tests/contract.rs"]
 mod contract;

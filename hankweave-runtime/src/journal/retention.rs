@@ -1,7 +1,7 @@
-//! What an old file of the journal loses when there is too much (D6).
+//! Removing the oldest output of agents when the journal is too large (D6).
 //!
-//! What agents printed goes first, oldest file first; everything else is kept. The kept part has a name of its own, `000001-kept.jsonl`,
-//! so that whoever reads the file meanwhile notices, and a file is looked through only once.
+//! Output goes first, oldest file first; everything else is kept. The kept part has another name, `000001-kept.jsonl`,
+//! so that a reader of the old file notices, and no file is rewritten twice.
 
 use std::io;
 
@@ -9,12 +9,12 @@ use super::lines::kind_of;
 use super::segment::Segment;
 use crate::world::disk::{self, Disk};
 
-/// Whether an event of this type goes when there is too much.
-pub(super) fn is_forgotten(kind: &str) -> bool {
+/// Whether an event of this type is removed.
+fn is_forgotten(kind: &str) -> bool {
     FORGOTTEN.contains(&kind)
 }
 
-/// Output of agents and rigs, and figures that the state events tell as well.
+/// Output of agents and rigs, and figures that the state events have as well.
 const FORGOTTEN: [&str; 8] = [
     "assistant.action",
     "tool.result",
@@ -171,7 +171,7 @@ mod tests {
 
     // covers: D6
     #[test]
-    fn a_file_in_which_nothing_was_printed_is_not_written_anew() {
+    fn a_file_without_output_is_kept_whole() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("events");
         let journal = FileJournal::open(Arc::new(RealDisk), &dir, LIMITS).unwrap();

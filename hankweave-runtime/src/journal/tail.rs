@@ -11,15 +11,15 @@ use super::lines::{kind_of, seq_of};
 use super::segment::Segment;
 use crate::world::disk::Disk;
 
-/// Whoever writes replaces a file once in 64 MiB; when that happens so often during one reading, the next reading goes on.
+/// The writer replaces a file once in 64 MiB. When that happens this often during one reading, the next reading goes on.
 const MOST_TRIES: usize = 10;
 
-/// Gives out the lines of a journal as they stand there, from some number on, and later those that came since. It writes nothing.
+/// Returns the lines of a journal as they are, from some number on, and later those that came since. It writes nothing.
 #[derive(Debug)]
 pub struct JournalTail {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// Lines up to this number were given out or are not wanted.
+    /// Lines up to this number were returned or are not wanted.
     after: u64,
     /// The file that is being read, and where its next line begins.
     at: Option<(Segment, u64)>,
@@ -36,12 +36,12 @@ pub struct TailLine<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What was passed over.
+/// What was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Passed {
     /// Lines that are damaged.
     pub corrupt_lines: u64,
-    /// Bytes behind the last line break: a line that is being written, or one that was never finished.
+    /// Bytes after the last line break: a line that is being written, or one that was never finished.
     pub unfinished_bytes: u64,
 }
 
@@ -57,7 +57,7 @@ impl JournalTail {
         }
     }
 
-    /// Gives everything that is there and was not given out before to `each`, oldest first, until that breaks off.
+    /// Passes all new lines to `each`, oldest first, until that breaks off.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl JournalTail {
             };
             match read {
                 Ok(()) => break,
-                // A file got another name: find the place by the number of the line.
+                // A file was renamed: the place is found by the number of the line.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => self.at = None,
                 Err(error) => return Err(failed("read", &self.dir)(error)),
             }
@@ -91,7 +91,7 @@ impl JournalTail {
         let segments = find_segments(&*self.disk, &self.dir)?;
         let (mut offset, start) = self.place(&segments)?;
         for segment in segments.into_iter().skip(start) {
-            // Of a file that is being read now, what stands in front of `offset` is known.
+            // The lines before `offset` were read before.
             self.at = Some((segment, std::mem::take(&mut offset)));
             if self.read_segment(each, passed)?.is_break() {
                 break;
@@ -112,13 +112,13 @@ impl JournalTail {
             .partition_point(|segment| segment.first_seq <= self.after)
             .saturating_sub(1);
         let offset = match segments.get(index) {
-            Some(segment) => segment.place_of(&*self.disk, self.after, 0..u64::MAX)?,
+            Some(segment) => segment.place_of(&*self.disk, self.after)?,
             None => 0,
         };
         Ok((offset, index))
     }
 
-    /// Reads the file of `self.at` to its end, and keeps `self.at` behind the last line.
+    /// Reads the file of `self.at` to its end, and moves `self.at` after the last line.
     fn read_segment(
         &mut self,
         each: &mut impl FnMut(TailLine<'_>) -> ControlFlow<()>,
@@ -151,7 +151,7 @@ impl JournalTail {
     }
 }
 
-/// Whether a line can begin at `offset`. It cannot when the file was written anew meanwhile, with other lines in it.
+/// Whether a line can begin at `offset`; not when the file was rewritten meanwhile with other lines.
 fn ends_a_line(disk: &dyn Disk, path: &Path, offset: u64) -> io::Result<bool> {
     match offset.checked_sub(1) {
         None => Ok(true),

@@ -1,4 +1,4 @@
-//! Taking an execution directory into possession.
+//! Opening an execution directory: its lock and its records.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -9,6 +9,7 @@ use hankweave_core::discovery::{READ_ONLY_TOKEN_FILE, TOKEN_FILE};
 use hankweave_core::document::StateProblem;
 use hankweave_core::hank::{CodonConfig, Hank, redirecting_variables};
 use hankweave_core::state::Source;
+use hankweave_core::wire::Event;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -34,14 +35,14 @@ use crate::store::StateFiles;
 use crate::world::World;
 use crate::world::disk::{Disk, remove_if_present, with_suffix};
 
-/// How long a held lock is asked for again. A killed server may be dying still, and a child that it was about to start has the lock until it
-/// becomes another program: a start right behind a kill must not fail for that.
+/// How long a lock that is held is tried again. A killed server may not have ended yet, and a child that it was about to
+/// start holds the lock until it becomes another program. A start right after a kill must not fail for that.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// How long the fingerprint of the data may take, unless the hank says otherwise (RUN-8).
 const FINGERPRINT_TIME: Duration = Duration::from_secs(5);
 
-/// Why an execution directory could not be taken into possession.
+/// Why an execution directory could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The hank cannot be run here; nothing was written.
@@ -80,7 +81,7 @@ pub enum OpenError {
     /// The checkpoint repository cannot be used.
     #[error(transparent)]
     Checkpoints(checkpoint::OpenError),
-    /// The checkpoints cannot be looked at, so nobody knows where to go on.
+    /// The checkpoints cannot be read, so it is unknown where to go on.
     #[error("failed to look for the recorded checkpoints")]
     History(#[source] HistoryError),
     /// A crash that was found could not be recorded.
@@ -88,7 +89,7 @@ pub enum OpenError {
     Crash(#[source] TransitionError),
 }
 
-/// An execution directory in our possession, with its records in order.
+/// An execution directory that is locked, with its records in order.
 #[derive(Debug)]
 pub(crate) struct Possession {
     pub(crate) world: World,
@@ -96,16 +97,31 @@ pub(crate) struct Possession {
     pub(crate) manager: StateManager,
     pub(crate) writer: JoinHandle<()>,
     pub(crate) checkpoints: Arc<dyn CheckpointStore>,
-    /// The recorded checkpoints that can be restored, as long as no run can have made another one.
+    /// The recorded checkpoints that can be restored; `None` once a run may have made another one.
     pub(crate) restorable: Option<KnownCheckpoints>,
     /// Processes of an earlier run that could not be ended.
     pub(crate) survivors: usize,
-    /// What the rigs of the hank copy; nothing where no hank is known.
+    /// What the rigs of the hank copy; empty when no hank is known.
     pub(crate) rig_copies: Arc<RigCopies>,
     pub(crate) notices: Vec<String>,
 }
 
 impl Possession {
+    /// Runs `work` with the checkpoints, on a blocking thread.
+    pub(crate) async fn with_checkpoints<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn CheckpointStore) -> T + Send + 'static,
+    ) -> T {
+        let store = Arc::clone(&self.checkpoints);
+        self.world.blocking.run(move || work(&*store)).await
+    }
+
+    /// Records and publishes an event that does not change the state.
+    pub(crate) async fn publish(&self, event: Event) {
+        // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
+        drop(self.manager.record(event).await);
+    }
+
     /// Writes what is left to write, waits for `last`, and gives the directory back (D8).
     ///
     /// # Errors
@@ -135,7 +151,7 @@ impl Possession {
     }
 }
 
-/// An execution directory in our possession, and the hank that is to run in it.
+/// An open execution directory, and the hank to run in it.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) possession: Possession,
@@ -163,7 +179,7 @@ pub(crate) fn without_own_files(mut patterns: Vec<String>, own_files: &[String])
     patterns
 }
 
-/// What is to be opened, and how.
+/// What to open, and how.
 #[derive(Debug)]
 pub(crate) struct OpenRequest {
     pub(crate) hank: LoadedHank,
@@ -175,7 +191,7 @@ pub(crate) struct OpenRequest {
     pub(crate) world: World,
 }
 
-/// Brings everything in order; the lock is given out apart, because it is kept and given back by whoever runs the rest.
+/// Opens the directory. The lock is returned separately, because the caller keeps and releases it.
 pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock), OpenError> {
     let OpenRequest {
         hank: loaded,
@@ -206,7 +222,7 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
         }
         return Err(error);
     }
-    // Only now: how a start was asked for that is refused is nothing to repeat.
+    // Only now: the command line of a refused start must not be suggested again.
     remember_hank(&possession, &loaded, options.invocation.clone()).await;
     let opened = Opened {
         possession,
@@ -219,7 +235,8 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
     Ok((opened, lock))
 }
 
-/// Remembers the hank for rollbacks that are not told it. Without that they leave what its rigs have copied, which loses nothing.
+/// Remembers the hank for rollbacks that do not name it. Without it they leave what its rigs have copied, which loses
+/// nothing.
 async fn remember_hank(possession: &Possession, hank: &LoadedHank, invocation: Option<Invocation>) {
     let (disk, dir, hank) = (
         Arc::clone(&possession.world.disk),
@@ -257,7 +274,7 @@ async fn bring(
     brought.await.map_err(OpenError::Data)
 }
 
-/// Makes the output directory and finds out its real place. Inside the workspace it is no work of an agent.
+/// Makes the output directory and resolves its path. Inside the workspace it is left out of checkpoints.
 fn prepare_output(
     possession: &Possession,
     options: &mut RunOptions,
@@ -278,7 +295,7 @@ fn prepare_output(
         ))),
         false => Ok(()),
     };
-    // Looked at before it is made, so that a refusal leaves nothing behind, and again where it really is.
+    // Checked before it is made, so that a refusal leaves nothing behind, and again at its real path.
     let disk = &*possession.world.disk;
     check(&place_of(disk, &output.path))?;
     let real = disk.make_dirs(&output.path).map_err(failed)?;
@@ -288,7 +305,7 @@ fn prepare_output(
     Ok(())
 }
 
-/// Where a folder will be once it is made: the real place of as much of it as there is, and the rest.
+/// The path that a folder will have once it is made: the real path of the part that exists, and the rest.
 fn place_of(disk: &dyn Disk, path: &Path) -> PathBuf {
     let real = path.ancestors().find_map(|ancestor| {
         let named = match ancestor.as_os_str().is_empty() {
@@ -309,7 +326,7 @@ fn place_of(disk: &dyn Disk, path: &Path) -> PathBuf {
     place
 }
 
-/// Takes the directory for somebody who brings no hank: what rigs have copied is known from the one that ran last.
+/// Opens the directory without a hank; what rigs have copied is known from the hank that ran last.
 pub(crate) async fn possess_without_hank(
     world: World,
     dir: &Path,
@@ -322,7 +339,7 @@ pub(crate) async fn possess_without_hank(
     Ok((possession, lock))
 }
 
-/// Takes the directory: its lock, its records, and what a crashed run left behind.
+/// Takes the lock, opens the records, and cleans up after a crashed run.
 async fn possess(
     world: World,
     dir: &Path,
@@ -420,8 +437,8 @@ async fn possess(
     Ok((possession, records.lock))
 }
 
-/// Makes the directory when it does not exist, and finds out its real place. Its name is durable then: what is synced in a directory
-/// without one is lost with the power (P1).
+/// Makes the directory when it does not exist, and resolves its path. Its name is durable then: files that are synced in
+/// a directory without a durable name are lost with the power (P1).
 fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenError> {
     let failed = |source| OpenError::Directory {
         path: dir.to_owned(),
@@ -438,7 +455,8 @@ fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenError> 
     let real = disk.make_dirs(dir).map_err(failed)?;
     for (distance, folder) in real.ancestors().skip(1).take(lacking.max(1)).enumerate() {
         match disk.sync_dir(folder) {
-            // A folder of somebody else; that of a directory which was there before is synced in case that a killed life of ours made it.
+            // Another user's folder. The parent of an existing directory is synced because a killed process of ours may have
+            // made the directory.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && distance >= lacking => {}
             synced => synced.map_err(failed)?,
         }
@@ -459,11 +477,11 @@ struct Records {
     loaded: Loaded,
     checkpoints: Arc<dyn CheckpointStore>,
     report: OpenReport,
-    /// What was in the way, in words.
+    /// What was moved aside, in words.
     set_aside: Vec<String>,
 }
 
-/// Everything on disk that waits, in the documented order: lock, journal, state, checkpoints (RUN-1, L3).
+/// Opens the files, in the documented order: lock, journal, state, checkpoints (RUN-1, L3). Blocks.
 fn open_records(
     world: &World,
     dir: &ExecutionDir,
@@ -489,7 +507,7 @@ fn open_records(
         source,
     })?);
     for token in [TOKEN_FILE, READ_ONLY_TOKEN_FILE] {
-        // What is left of a token that a killed life was about to write; a disk that refuses will tell so by what follows.
+        // Left by a process that was killed while it wrote a token. A disk that fails is noticed below.
         let _ = remove_if_present(&*world.disk, &with_suffix(&state_dir.join(token), ".tmp"));
     }
     let journal = FileJournal::open(Arc::clone(&world.disk), &dir.events(), JournalLimits::default())
@@ -535,7 +553,7 @@ fn open_repository(
     Ok((Arc::new(store), report))
 }
 
-/// What the hank redirects: nobody should run a foreign one without having seen it (S8).
+/// What the hank redirects: the user of a downloaded hank should see that (S8).
 fn redirections(hank: &Hank) -> Vec<String> {
     let say = |codon: &CodonConfig| {
         let names = redirecting_variables(codon);

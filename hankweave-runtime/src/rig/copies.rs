@@ -175,7 +175,7 @@ mod tests {
         let (hank, workspace) = (folder.path().join("hank"), folder.path().join("work"));
         fs::create_dir_all(hank.join("from/sub")).unwrap();
         fs::create_dir(&workspace).unwrap();
-        fs::write(hank.join("from/sub/a.txt"), "a".repeat(CHUNK + 1)).unwrap();
+        fs::write(hank.join("from/sub/a.txt"), "a".repeat(100_001)).unwrap();
         fs::write(hank.join("from/left-out.log"), "no part of a copy").unwrap();
         symlink("sub/a.txt", hank.join("from/link")).unwrap();
         let copy = RigCopy {
@@ -209,8 +209,8 @@ mod tests {
     #[test]
     fn a_copy_in_which_anything_was_changed_stays_whole() {
         let changes: [fn(&Path); 6] = [
-            |to| fs::write(to.join("sub/a.txt"), "b".repeat(CHUNK + 1)).unwrap(),
-            |to| fs::write(to.join("sub/a.txt"), "a".repeat(CHUNK)).unwrap(),
+            |to| fs::write(to.join("sub/a.txt"), "b".repeat(100_001)).unwrap(),
+            |to| fs::write(to.join("sub/a.txt"), "a".repeat(100_000)).unwrap(),
             |to| fs::write(to.join("sub/new.txt"), "").unwrap(),
             |to| fs::remove_file(to.join("link")).unwrap(),
             |to| fs::set_permissions(to.join("sub/a.txt"), fs::Permissions::from_mode(0o700)).unwrap(),

@@ -1,7 +1,8 @@
-//! What follows the end of a codon: its results are handed out, and files go to the archive (HANK-24, HANK-27).
+//! What follows the end of a codon: its results are copied to the output directory, and files go to the archive (HANK-24,
+//! HANK-27).
 //!
-//! A note names the codon from its start until all of this is done. A run that was cut off in between, or that could not hand the results out,
-//! is finished by the next start (HANK-26, RUN-14).
+//! A note names the codon from its start until this is done. When a run crashed in between, or could not copy the results,
+//! the next start finishes it (HANK-26, RUN-14).
 
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::PlanEntry;
@@ -40,11 +41,11 @@ pub(super) struct Aftermath<'a> {
     orders: Orders,
     /// Patterns that keep the hank's own files where they are.
     own_files: &'a [String],
-    /// An earlier life may have done some of it.
+    /// An earlier process may have done part of it.
     again: bool,
 }
 
-/// Why results were not handed out, in words.
+/// Why results were not copied, in words.
 pub(super) type Unpublished = String;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -72,7 +73,7 @@ pub fn has_unfinished_results(disk: &dyn Disk, dir: &ExecutionDir, codon: &Threa
     completed && note.is_some_and(|note| note.names(codon))
 }
 
-/// Finishes what an earlier life began.
+/// Finishes what an earlier process began.
 pub(super) async fn catch_up(opened: &Opened, shutdown: &Shutdown) -> Result<(), (CodonId, Unpublished)> {
     let possession = &opened.possession;
     let (disk, path) = (possession.world.disk.clone(), possession.dir.aftermath());
@@ -120,7 +121,7 @@ async fn forget(world: &World, dir: &ExecutionDir) {
     let (disk, path) = (world.disk.clone(), dir.aftermath());
     let removed = world.blocking.run(move || remove_if_present(&*disk, &path)).await;
     if let Err(error) = removed {
-        // The next start does harmless work once more.
+        // The next start repeats the work, which is harmless.
         tracing::warn!(%error, "the note about finished results stays");
     }
 }
@@ -190,7 +191,7 @@ impl<'a> Aftermath<'a> {
                     context: Some("outputFiles".to_owned()),
                     code: Some("OUTPUT_FAILED".to_owned()),
                 };
-                self.tell(error).await;
+                self.publish(error).await;
                 return Err(why);
             }
             self.archive_of_codon(&completed.completion_checkpoint).await;
@@ -218,7 +219,7 @@ impl<'a> Aftermath<'a> {
                 self.entry.codon_id,
                 output.path.display()
             );
-            self.tell(Event::Info { message }).await;
+            self.publish(Event::Info { message }).await;
         }
         Ok(())
     }
@@ -245,7 +246,7 @@ impl<'a> Aftermath<'a> {
         let items: Vec<RigItem> = group.before_copy.iter().map(item).collect();
         let report = |event| async move {
             if let RigEvent::Output { index, stream, line } = event {
-                self.tell(Event::RigOutput {
+                self.publish(Event::RigOutput {
                     codon_id: self.entry.codon_id.clone(),
                     stream,
                     line,
@@ -293,7 +294,7 @@ impl<'a> Aftermath<'a> {
         .await;
     }
 
-    /// Tells the end of an iteration and, when it was the last one, archives for the loop.
+    /// Publishes the end of an iteration and, when it was the last one, archives for the loop.
     async fn end_iteration(&self, ended: &CodonExecution) {
         let state = self.manager.snapshot();
         let thread = thread::build(&state, None, None);
@@ -302,7 +303,7 @@ impl<'a> Aftermath<'a> {
         };
         let is_final = end.next != NextIteration::Follows;
         if !self.again {
-            self.tell(end.into()).await;
+            self.publish(end.into()).await;
         }
         // A codon that is tried again, or that stops the run, has not ended its loop.
         let goes_on = !matches!(
@@ -324,7 +325,7 @@ impl<'a> Aftermath<'a> {
         }
     }
 
-    /// Best effort: what cannot be moved stays and is told.
+    /// Best effort: files that cannot be moved stay and are reported.
     async fn archive(&self, mut request: ArchiveRequest) {
         if request.patterns.is_empty() {
             return;
@@ -357,7 +358,7 @@ impl<'a> Aftermath<'a> {
                 failed_paths: vec![FailedPath::from((".".to_owned(), chain(&error)))],
             },
         };
-        self.tell(event).await;
+        self.publish(event).await;
     }
 
     fn own_loop(&self) -> Option<&'a LoopConfig> {
@@ -365,7 +366,7 @@ impl<'a> Aftermath<'a> {
         self.hank.find_loop(&context.loop_id)
     }
 
-    async fn tell(&self, event: Event) {
+    async fn publish(&self, event: Event) {
         // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
         drop(self.manager.record(event).await);
     }

@@ -1,4 +1,4 @@
-//! How a run begins: fresh, behind the newest codon, or back at an earlier point (RUN-2 to RUN-4).
+//! How a run begins: fresh, after the newest codon, or at an earlier point (RUN-2 to RUN-4).
 
 use hankweave_core::codon::{CheckpointType, CodonExecution};
 use hankweave_core::document::{
@@ -20,8 +20,8 @@ use crate::codon::tree_now;
 use crate::options::Recovery;
 use crate::recovery::Opened;
 
-/// What the first records of the run say.
-pub(super) struct Begun {
+/// A run after its first records.
+pub(super) struct BegunRun {
     pub(super) run: Run<Running>,
     /// When it began.
     pub(super) at: Instant,
@@ -31,12 +31,12 @@ pub(super) struct Begun {
     pub(super) rig: Option<CheckpointSha>,
 }
 
-/// Where a run goes on.
+/// From where a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
-    /// As the options of the first run say, else where the records say.
+pub(super) enum BeginAt {
+    /// As the options say, which count for the first run; else as recorded.
     Start,
-    /// Where the records say.
+    /// As recorded.
     Recorded,
     /// Before the newest codon, which runs again with the files as they are.
     Again,
@@ -46,9 +46,13 @@ pub(super) enum How {
 
 /// Opens the next run, or returns `None` when the plan is finished and nothing is left to do.
 ///
-/// `goes_on` tells clients of a rollback whether the next codon starts by itself.
-pub(super) async fn begin(opened: &Opened, how: How, goes_on: bool) -> Result<Option<Begun>, RunError> {
-    let anew = opened.options.fresh && how == How::Start;
+/// `goes_on` is published after a rollback: whether the next codon starts by itself.
+pub(super) async fn begin(
+    opened: &Opened,
+    how: BeginAt,
+    goes_on: bool,
+) -> Result<Option<BegunRun>, RunError> {
+    let anew = opened.options.fresh && how == BeginAt::Start;
     match rollback::finish(&opened.possession).await {
         Err(RollbackError::CutOff { target, safety, .. }) if anew => {
             rollback::leave_cut_off(&opened.possession, &target, safety.as_ref()).await;
@@ -58,7 +62,7 @@ pub(super) async fn begin(opened: &Opened, how: How, goes_on: bool) -> Result<Op
     let state = opened.possession.manager.snapshot();
     let (source, reason) = match resume(opened, &state, how).await? {
         Resume::Fresh => return fresh(opened, &state).await.map(Some),
-        // Without autostart somebody may want to go back from the end.
+        // Without autostart the user may want to go back from the end.
         Resume::Continue(_) if opened.options.autostart && is_finished(&state, &opened.hank) => {
             return Ok(None);
         }
@@ -84,20 +88,19 @@ pub(super) async fn begin(opened: &Opened, how: How, goes_on: bool) -> Result<Op
     let run = start_run(opened, &state, conditions).await?;
     if reason == ContinuationReason::Rollback {
         let completed = completed(opened, &state, source, &run, goes_on);
-        // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
-        drop(opened.possession.manager.record(completed).await);
-        tell_snapshot(opened).await;
+        opened.possession.publish(completed).await;
+        publish_snapshot(opened).await;
     }
-    Ok(Some(Begun { run, at, base, rig }))
+    Ok(Some(BegunRun { run, at, base, rig }))
 }
 
-/// In the codon that was interrupted, with the files as they are: its agent goes on in its session.
+/// Begins in the codon that was interrupted, with the files as they are: its agent goes on in its session.
 async fn in_session(
     opened: &Opened,
     state: &HankweaveState,
     source: ContinuationSource,
     session: SessionId,
-) -> Result<Begun, RunError> {
+) -> Result<BegunRun, RunError> {
     let thread = thread::build(state, None, None);
     let interrupted = thread.codons.first().map(|entry| entry.codon.as_ref());
     let rig = interrupted
@@ -107,11 +110,11 @@ async fn in_session(
     let conditions = StartingConditions::in_session(source, session);
     let at = Instant::now();
     let run = start_run(opened, state, conditions).await?;
-    Ok(Begun { run, at, base, rig })
+    Ok(BegunRun { run, at, base, rig })
 }
 
 /// A snapshot follows every rollback (WIRE-16).
-async fn tell_snapshot(opened: &Opened) {
+async fn publish_snapshot(opened: &Opened) {
     let possession = &opened.possession;
     let state = possession.manager.snapshot();
     let plan = &state.execution_plan;
@@ -119,16 +122,12 @@ async fn tell_snapshot(opened: &Opened) {
     let patterns = opened.patterns(declared.unwrap_or_default());
     let files = tree_now(&possession.world, &possession.checkpoints, patterns).await;
     let thread = thread::build(&state, None, None);
-    // As above.
-    drop(
-        possession
-            .manager
-            .record(Event::state_snapshot(&state, &thread, files))
-            .await,
-    );
+    possession
+        .publish(Event::state_snapshot(&state, &thread, files))
+        .await;
 }
 
-/// What keeps a run from simply going on: somebody has to choose a [`Recovery`].
+/// Why a run cannot simply go on: the user has to choose a [`Recovery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
     /// The codon that failed, or was cut off.
@@ -148,7 +147,7 @@ pub struct Trouble {
 /// Where [`Recovery::LastSuccess`] leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WayBack {
-    /// Behind this codon, which completed.
+    /// After this codon, which completed.
     Behind(CodonId),
     /// Into this codon, to its checkpoint of this type.
     Into(CodonId, CheckpointType),
@@ -190,11 +189,11 @@ fn way_back(state: &HankweaveState, thread: &ExecutionThread) -> WayBack {
     }
 }
 
-/// From nothing, with the files as they are.
-async fn fresh(opened: &Opened, state: &HankweaveState) -> Result<Begun, RunError> {
+/// Begins at the first codon, with the files as they are.
+async fn fresh(opened: &Opened, state: &HankweaveState) -> Result<BegunRun, RunError> {
     let sha = initial_checkpoint(opened, state).await?;
     let conditions = StartingConditions::fresh(Some(sha.clone()));
-    Ok(Begun {
+    Ok(BegunRun {
         at: Instant::now(),
         run: start_run(opened, state, conditions).await?,
         base: Some(sha),
@@ -203,24 +202,24 @@ async fn fresh(opened: &Opened, state: &HankweaveState) -> Result<Begun, RunErro
 }
 
 /// Where the run goes on (RUN-2).
-async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Resume, RunError> {
-    if (opened.options.fresh && how == How::Start) || state.runs.is_empty() {
+async fn resume(opened: &Opened, state: &HankweaveState, how: BeginAt) -> Result<Resume, RunError> {
+    if (opened.options.fresh && how == BeginAt::Start) || state.runs.is_empty() {
         return Ok(Resume::Fresh);
     }
     if let Some(pending) = &state.pending_rollback {
         return Ok(Resume::RollBack(pending.source.clone()));
     }
-    if let (How::Anew, Some(run)) = (how, state.runs.front()) {
+    if let (BeginAt::Anew, Some(run)) = (how, state.runs.front()) {
         return Ok(Resume::Again(ContinuationSource::beginning_of(&run.run_id)));
     }
     let known = rollback::known_checkpoints(&opened.possession).await?;
     let thread = thread::build(state, None, Some(&known));
     let blocked = obstacle(state, &thread, &opened.hank).is_some();
-    let wish = opened.options.recovery.filter(|_| how == How::Start);
-    // Who is told where to go on after a pause is obeyed as after a failure.
+    let wish = opened.options.recovery.filter(|_| how == BeginAt::Start);
+    // An explicit choice counts after a pause as it does after a failure.
     let blocked = blocked || (wish.is_some() && thread.interruption().is_some());
     let recovery = wish.unwrap_or_else(|| thread.default_recovery());
-    if how != How::Again && recovery == Recovery::Session {
+    if how != BeginAt::Again && recovery == Recovery::Session {
         if let Some(resume) = taken_up(state).or_else(|| thread.in_session()) {
             return Ok(resume);
         }
@@ -228,7 +227,7 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Res
             no_session(opened, &thread).await;
         }
     }
-    let again = how == How::Again || (blocked && recovery != Recovery::LastSuccess);
+    let again = how == BeginAt::Again || (blocked && recovery != Recovery::LastSuccess);
     let across = thread.across_the_cut(state);
     if let Some(source) = across.clone().or_else(|| thread.again()).filter(|_| again) {
         return Ok(Resume::Again(source));
@@ -236,7 +235,7 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Res
     let untouched = state.runs.front().filter(|run| run.codons.is_empty());
     let source = untouched.and_then(|run| run.starting_conditions.source());
     Ok(match source {
-        // A run that ended before its first codon is taken up where it began, which a rig-setup continuation needs.
+        // A run that ended before its first codon is continued where it began, which a rig-setup continuation needs.
         Some(source) if !blocked => taken_up(state).unwrap_or_else(|| Resume::Continue(source.clone())),
         Some(_) | None => match (thread.resume(blocked), across) {
             (Resume::Fresh, Some(source)) => Resume::Again(source),
@@ -250,7 +249,7 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: How) -> Result<Res
     })
 }
 
-/// What the newest run was opened to go on with, when it ended before that began.
+/// The session that the newest run was opened for, when the run ended before its first codon.
 fn taken_up(state: &HankweaveState) -> Option<Resume> {
     let conditions = &state
         .runs
@@ -261,7 +260,7 @@ fn taken_up(state: &HankweaveState) -> Option<Resume> {
     Some(Resume::Session(source.clone(), session.clone()))
 }
 
-/// Tells that there is no session to go on with.
+/// Publishes that there is no session to go on with.
 async fn no_session(opened: &Opened, thread: &ExecutionThread) {
     let id = thread
         .codons
@@ -270,11 +269,9 @@ async fn no_session(opened: &Opened, thread: &ExecutionThread) {
     let message = format!(
         "{id} has no session in which it could go on; it runs again from its beginning, with the files as they are"
     );
-    // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
-    drop(opened.possession.manager.record(Event::Info { message }).await);
+    opened.possession.publish(Event::Info { message }).await;
 }
 
-/// Whether the plan has ended with the newest codon, as if a new run were open already.
 /// Whether the next run would end at once, because nothing is left to do.
 pub(crate) fn has_nothing_to_do(opened: &Opened) -> bool {
     let state = opened.possession.manager.snapshot();
@@ -303,11 +300,8 @@ async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<C
         patterns: opened.patterns(patterns.unwrap_or_default()),
         at: possession.world.clock.now(),
     };
-    let store = possession.checkpoints.clone();
     let initial = possession
-        .world
-        .blocking
-        .run(move || store.initial(&request))
+        .with_checkpoints(move |store| store.initial(&request))
         .await;
     let sha = initial.map_err(RunError::Checkpoint)?.sha;
     if state.initial_checkpoint.is_none() {
@@ -317,7 +311,7 @@ async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<C
     Ok(sha)
 }
 
-/// Tells clients which run took up the way back.
+/// The event about the run that continues after a rollback.
 fn completed(
     opened: &Opened,
     state: &HankweaveState,
@@ -366,14 +360,11 @@ async fn start_run(
         starting_conditions,
         server_pid: Pid(opened.possession.world.identity.pid()),
     };
-    opened.possession.manager.transition(started).await.await?;
+    let manager = &opened.possession.manager;
+    manager.transition(started).await.await?;
     if fresh || state.execution_plan.is_empty() {
-        opened
-            .possession
-            .manager
-            .replace_plan(initial_plan(&opened.hank))
-            .await
-            .await?;
+        let plan = initial_plan(&opened.hank);
+        manager.replace_plan(plan).await.await?;
     }
     Ok(Run::new(run_id, now))
 }

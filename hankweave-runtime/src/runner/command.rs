@@ -1,22 +1,22 @@
-//! What can be asked of a live run (WIRE-12, WIRE-13).
+//! The commands of a live run (WIRE-12, WIRE-13).
 //!
-//! Commands reach the runner through one bounded channel, whoever sends them. The runner answers each: it was accepted, or it is refused with a
-//! reason. What then happens is told by events.
+//! All commands reach the runner through one bounded channel. The runner accepts each, or refuses it with a reason. What
+//! happens then is published as events.
 
 use hankweave_core::id::CodonId;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Rollback, RollbackError, RollbackTarget};
 
-/// Commands that may wait. A person types one at a time; whoever sends more waits.
+/// Commands that may wait; a sender of more waits.
 const QUEUE: usize = 16;
 
-/// What is asked of a live run.
+/// A command for a live run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Start the codon that is next; a retry that is due later starts now.
     Next,
-    /// Run the newest codon again, whatever became of it, with the files as they are.
+    /// Run the newest codon again, however it ended, with the files as they are.
     Redo,
     /// Start this entry of the plan, with the files as they are; what follows it in the plan comes next.
     ///
@@ -50,7 +50,7 @@ pub enum Accepted {
     Starting(CodonId),
     /// This codon is being ended, or its next try is called off.
     Stopping(CodonId),
-    /// The files are back.
+    /// The files were restored.
     RolledBack(Box<Rollback>),
 }
 
@@ -80,10 +80,10 @@ pub enum Refusal {
     /// There is nothing that could run again.
     #[error("no codon has been run yet to redo")]
     NothingToRedo,
-    /// The way back does not exist, or the restore went wrong.
+    /// The target does not exist, or the restore failed.
     #[error("rollback failed")]
     Rollback(#[source] RollbackError),
-    /// The files are being taken back.
+    /// Files are being restored.
     #[error("a rollback is in progress")]
     RollbackInProgress,
     /// The run is being stopped.
@@ -169,7 +169,7 @@ pub(crate) fn channel() -> (Commander, Inbox) {
 }
 
 impl Inbox {
-    /// The next command; waits for ever when nobody can send one any more.
+    /// The next command; waits for ever when every sender was dropped.
     ///
     /// # Cancel safety
     ///
@@ -199,7 +199,7 @@ impl Inbox {
     }
 }
 
-/// Answers a command; whoever sent it may have stopped waiting, which changes nothing.
+/// Answers a command. Its sender may have stopped waiting, which is harmless.
 pub(super) fn answer(reply: Reply, answer: Result<Accepted, Refusal>) {
     let _ = reply.send(answer);
 }

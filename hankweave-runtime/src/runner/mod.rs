@@ -19,6 +19,6 @@ pub use command::{Accepted, Command, Commander, Refusal};
 pub(crate) use command::{Inbox, channel};
 pub use outcome::{CodonSummary, Pause, RunOutcome, RunResult};
 pub use rollback::{Rollback, RollbackError, RollbackTarget};
-pub(crate) use rollback::{go_back, known_checkpoints, look};
+pub(crate) use rollback::{go_back, known_checkpoints, preview};
 pub use run::RunError;
 pub(crate) use run::{Surroundings, run};

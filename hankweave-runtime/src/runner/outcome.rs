@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The outcome of a run.
 
 use std::time::Duration;
 
@@ -21,9 +21,10 @@ pub enum RunResult {
     NothingToDo,
     /// This codon failed and its policy does not ignore that.
     Failed(CodonId),
-    /// This codon failed because the disk did not take its checkpoint, or the folders and files of its agent, and its policy does not ignore that.
+    /// This codon failed because its checkpoint, or the folders and files of its agent, could not be written, and its policy
+    /// does not ignore that.
     Unsaved(CodonId),
-    /// This codon completed, and its results could not be handed out for this reason.
+    /// This codon completed, and its results could not be copied to the output directory for this reason.
     OutputFailed(CodonId, String),
     /// The run was asked to stop.
     Stopped(StopCause),
@@ -40,11 +41,11 @@ pub struct Pause {
     pub by: InterruptedBy,
     /// The same for people.
     pub why: String,
-    /// What everything together may use when it is to go on, where something of that is used up; only what has to be raised.
+    /// The new total budget that is needed to go on; only the limits that have to be raised.
     pub more: Ceiling,
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug, Clone)]
 pub struct RunOutcome {
     /// The run; `None` when nothing was to be done.
@@ -65,7 +66,7 @@ pub struct RunOutcome {
     pub done: bool,
 }
 
-/// What became of one codon.
+/// How one codon ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CodonSummary {
@@ -78,7 +79,7 @@ pub struct CodonSummary {
     pub duration: Duration,
     /// What it cost, in US dollars, also when it was skipped.
     pub cost: Usd,
-    /// It cost more, and nobody knows how much.
+    /// It cost more, and it is unknown how much.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cost_is_lower_bound: bool,
     /// The tokens it used.

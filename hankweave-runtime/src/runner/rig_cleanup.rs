@@ -1,4 +1,4 @@
-//! What the rigs of codons that are gone back on had copied is taken out of the workspace (RUN-20).
+//! Removing from the workspace what the rigs of undone codons had copied (RUN-20).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,17 @@ use hankweave_core::wire::{CleanupStatus, Event, FailedDirectory};
 
 use crate::error::chain;
 use crate::recovery::Possession;
-use crate::rig::RigCopy;
+use crate::rig::{RigCopies, RigCopy};
+use crate::world::disk::Disk;
 
-/// Takes out the untouched copies of a codon, tells it, and returns those that are gone. `kept` are the places where others need a copy.
+/// Removes the unchanged copies of a codon, publishes that, and returns the removed ones. `kept` are the places where other
+/// codons need a copy.
 pub(super) async fn clean_up(
     possession: &Possession,
     (codon_id, codon_name): (&CodonId, String),
     kept: &BTreeSet<PathBuf>,
 ) -> Vec<RigCopy> {
-    let (copies, disk) = (Arc::clone(&possession.rig_copies), possession.world.disk.clone());
-    let (codon, kept) = (codon_id.configured().to_owned(), kept.clone());
-    let looked = possession.world.blocking.run(move || {
-        let kept = kept.iter().map(PathBuf::as_path).collect();
-        let found = copies.found(&*disk, &codon, &kept);
-        found.into_iter().cloned().collect::<Vec<RigCopy>>()
-    });
-    let found = looked.await;
+    let found = found(possession, codon_id, kept).await;
     if found.is_empty() {
         return Vec::new();
     }
@@ -37,19 +32,17 @@ pub(super) async fn clean_up(
         failed_cleanups: None,
         error: None,
     };
-    // Losing receipts is harmless: a journal that cannot be written shows up in the next transition.
-    drop(possession.manager.record(cleanup(CleanupStatus::Started)).await);
-    let (copies, disk) = (Arc::clone(&possession.rig_copies), possession.world.disk.clone());
+    possession.publish(cleanup(CleanupStatus::Started)).await;
     let wanted = found.clone();
-    let work = move || {
-        let take_out = |copy: RigCopy| {
-            let taken = copies.take_out(&*disk, &copy).map_err(|error| chain(&error));
-            (copy, taken)
+    let remove = move |copies: &RigCopies, disk: &dyn Disk| {
+        let remove = |copy: RigCopy| {
+            let removed = copies.take_out(disk, &copy).map_err(|error| chain(&error));
+            (copy, removed)
         };
-        wanted.into_iter().map(take_out).collect::<Vec<_>>()
+        wanted.into_iter().map(remove).collect::<Vec<_>>()
     };
     let (mut gone, mut failed) = (Vec::new(), Vec::new());
-    for (copy, taken) in possession.world.blocking.run(work).await {
+    for (copy, taken) in with_copies(possession, remove).await {
         let directory = place(&copy);
         match taken {
             Ok(()) => gone.push(copy),
@@ -71,38 +64,54 @@ pub(super) async fn clean_up(
         *successful_cleanups = Some(gone.iter().map(place).collect());
         *failed_cleanups = Some(failed);
     }
-    drop(possession.manager.record(event).await);
+    possession.publish(event).await;
     gone
 }
 
-/// The copies of a codon that would be taken out now. Changes nothing.
+/// The copies of a codon that would be removed now. Changes nothing.
 pub(super) async fn untouched(
     possession: &Possession,
     codon_id: &CodonId,
     kept: &BTreeSet<PathBuf>,
 ) -> Vec<String> {
-    let (copies, disk) = (Arc::clone(&possession.rig_copies), possession.world.disk.clone());
-    let (codon, kept) = (codon_id.configured().to_owned(), kept.clone());
-    let work = move || {
-        let kept = kept.iter().map(PathBuf::as_path).collect();
-        let found = copies.found(&*disk, &codon, &kept).into_iter();
-        let untouched = found.filter(|copy| copies.can_take_out(&*disk, copy));
+    let found = found(possession, codon_id, kept).await;
+    let look = move |copies: &RigCopies, disk: &dyn Disk| {
+        let untouched = found.iter().filter(|copy| copies.can_take_out(disk, copy));
         untouched.map(place).collect()
     };
-    possession.world.blocking.run(work).await
+    with_copies(possession, look).await
 }
 
-/// Makes copies again, because nothing was gone back on after all.
-pub(super) async fn put_back(possession: &Possession, gone: Vec<RigCopy>) {
+/// The copies of a codon that are in the workspace, without those at the places of `kept`.
+async fn found(possession: &Possession, codon_id: &CodonId, kept: &BTreeSet<PathBuf>) -> Vec<RigCopy> {
+    let (codon, kept) = (codon_id.configured().to_owned(), kept.clone());
+    let find = move |copies: &RigCopies, disk: &dyn Disk| {
+        let kept = kept.iter().map(PathBuf::as_path).collect();
+        let found = copies.found(disk, &codon, &kept);
+        found.into_iter().cloned().collect()
+    };
+    with_copies(possession, find).await
+}
+
+/// Runs `work` with the rigs' copies, on a blocking thread.
+async fn with_copies<T: Send + 'static>(
+    possession: &Possession,
+    work: impl FnOnce(&RigCopies, &dyn Disk) -> T + Send + 'static,
+) -> T {
     let (copies, disk) = (Arc::clone(&possession.rig_copies), possession.world.disk.clone());
-    let work = move || {
+    possession.world.blocking.run(move || work(&copies, &*disk)).await
+}
+
+/// Makes copies again, because the rollback failed before it changed anything.
+pub(super) async fn put_back(possession: &Possession, gone: Vec<RigCopy>) {
+    let work = move |copies: &RigCopies, disk: &dyn Disk| {
         for copy in gone {
-            if let Err(error) = copies.put_back(&*disk, &copy) {
+            if let Err(error) = copies.put_back(disk, &copy) {
                 tracing::warn!(error = %chain(&error), to = %copy.to.display(), "a copy of a rig could not be made again");
             }
         }
     };
-    possession.world.blocking.run(work).await;
+    with_copies(possession, work).await;
 }
 
 pub(super) fn place(copy: &RigCopy) -> String {

@@ -1,7 +1,8 @@
-//! Going back: the files of an earlier checkpoint, and a run that goes on from there (RUN-19).
+//! Rolling back: restoring the files of an earlier checkpoint, for a run that goes on from there (RUN-19).
 //!
-//! The way back is recorded before the first file changes, with the checkpoint that keeps the files as they were, and noted as done after the
-//! last one, so a restore that was interrupted is finished by whatever starts next (G8). The next run takes it up.
+//! The rollback is recorded before the first file changes, with the safety checkpoint of the files as they were, and it is
+//! recorded as done after the last one. So a restore that was interrupted is finished by the next start (G8). The next run
+//! continues from there.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,7 @@ use crate::recovery::{self, Possession};
 use crate::rig::{ArchiveEntry, ArchiveError, RigCopy, Taken};
 use crate::state_manager::TransitionError;
 
-/// Where to go back to.
+/// Where to roll back to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RollbackTarget {
     /// The checkpoint whose SHA begins like this.
@@ -37,31 +38,31 @@ pub enum RollbackTarget {
     LastSuccess,
 }
 
-/// Why there is no going back.
+/// Why a rollback failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RollbackError {
     /// Something runs; nothing was changed.
     #[error("a codon is running")]
     Running,
-    /// Files are never taken back beneath living processes (G9); nothing was changed.
+    /// Files are never restored under running processes (G9); nothing was changed.
     #[error("{count} processes of an earlier run still live, so its files cannot be taken back")]
     Survivors {
         /// How many.
         count: usize,
     },
-    /// There is no such place; nothing was changed.
+    /// There is no such target; nothing was changed.
     #[error("there is no way back to there")]
     Target(#[source] TargetError),
     /// No checkpoint of the thread exists; nothing was changed.
     #[error("no codon has a checkpoint that one could go back to")]
     NoSuccess,
-    /// The checkpoints cannot be read, so nobody knows where one can go; nothing was changed.
+    /// The checkpoints cannot be read, so the targets are unknown; nothing was changed.
     #[error("failed to read the checkpoints")]
     History(#[source] HistoryError),
-    /// The files could not be taken back; the error says whether some were changed.
+    /// The files could not be restored; the error says whether some were changed.
     #[error("failed to bring back the files")]
     Restore(#[source] RestoreError),
-    /// The files could not be taken back, and some may have been changed.
+    /// The files could not be restored, and some may have been changed.
     #[error("failed to bring back all files; what was there before is kept in checkpoint {}", safety.short())]
     Interrupted {
         /// The files as they were before the first change.
@@ -70,7 +71,7 @@ pub enum RollbackError {
         #[source]
         source: RestoreError,
     },
-    /// A restore was interrupted, and what it was to bring back is gone. Whoever chooses another place to go on from leaves it behind.
+    /// A restore was interrupted, and its checkpoint cannot be read any more. Going on from another place abandons it.
     #[error(
         "the way back to checkpoint {} was interrupted and cannot be finished, because the checkpoint cannot be read",
         target.short()
@@ -84,74 +85,69 @@ pub enum RollbackError {
         #[source]
         source: Box<Self>,
     },
-    /// The archive cannot be used; nothing was changed, unless the files are back already.
+    /// The archive cannot be used; nothing was changed, unless the files were restored already.
     #[error("failed to bring files back from the archive")]
     Archive(#[source] ArchiveError),
-    /// The way back could not be recorded.
+    /// The rollback could not be recorded.
     #[error("failed to record the rollback")]
     Record(#[from] TransitionError),
 }
 
-/// A way back that is possible.
+/// A rollback, carried out or previewed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rollback {
     /// Where the next run goes on.
     pub source: ContinuationSource,
-    /// When in the life of the codon the checkpoint was made.
+    /// At which point of the codon the checkpoint was made.
     pub checkpoint_type: Option<CheckpointType>,
-    /// What happens to the files: for a rollback that is only looked at, what would happen.
+    /// What happens to the files; in a preview, what would happen.
     pub files: RestorePlan,
-    /// Files that come back from the archive, where nothing stands in their places.
+    /// Files that come back from the archive, because their places are free.
     pub unarchived: Vec<String>,
-    /// Untouched copies that the rigs of the codons that are left had made, and that are taken out.
+    /// Unchanged copies, made by the rigs of the codons that are undone, which are removed.
     pub rig_copies: Vec<String>,
     /// The checkpoint that keeps the files as they were; `None` when nothing had to change, or nothing was changed.
     pub safety: Option<CheckpointSha>,
-    /// The codon that runs next; `None` when the one gone back to had failed, or was the last one.
+    /// The codon that runs next; `None` when the target codon had failed, or was the last one.
     pub next: Option<CodonId>,
-    /// Whether the codon gone back to had failed.
+    /// Whether the target codon had failed.
     pub failed: bool,
 }
 
-/// A way back that exists.
-struct Way {
+/// A rollback that is possible, before it is carried out.
+struct Route {
     state: Arc<HankweaveState>,
-    /// The thread that ends where the way begins.
+    /// The thread that ends at the current state.
     thread: ExecutionThread,
-    /// Where it leads.
+    /// The target.
     source: ContinuationSource,
-    /// The checkpoint whose files are left.
+    /// The checkpoint of the current files.
     left: Option<CheckpointSha>,
 }
 
-/// Finds the way to `target` and what it would change. Changes no file.
-pub(crate) async fn look(
+/// Finds out what a rollback to `target` would change. Changes no file.
+pub(crate) async fn preview(
     possession: &Possession,
     target: &RollbackTarget,
 ) -> Result<Rollback, RollbackError> {
-    let way = find(possession, possession.manager.snapshot(), target).await?;
-    let archived = archived(possession, &way.source, way.left.clone()).await?;
-    let (left, kept) = (way.codons().0, way.kept_copies(possession));
+    let route = find(possession, possession.manager.snapshot(), target).await?;
+    let archived = archived(possession, &route.source, route.left.clone()).await?;
+    let (left, kept) = (route.codons().0, route.kept_copies(possession));
     let mut rig_copies = Vec::new();
     for entry in left {
         rig_copies.extend(untouched(possession, entry.codon.codon_id(), &kept).await);
     }
-    let (store, request) = (
-        possession.checkpoints.clone(),
-        request(possession, &way.source.checkpoint_sha, way.left.clone()),
-    );
+    let request = request(possession, &route.source.checkpoint_sha, route.left.clone());
     let plan = possession
-        .world
-        .blocking
-        .run(move || store.plan_restore(&request))
+        .with_checkpoints(move |store| store.plan_restore(&request))
         .await;
     Ok(Rollback {
         rig_copies,
-        ..way.rollback(plan.map_err(RollbackError::Restore)?, archived)
+        ..route.rollback(plan.map_err(RollbackError::Restore)?, archived)
     })
 }
 
-/// Goes back to `target`: restores the files and records where the next run goes on.
+/// Rolls back to `target`: restores the files and records where the next run goes on.
 pub(crate) async fn go_back(
     possession: &Possession,
     target: &RollbackTarget,
@@ -159,15 +155,15 @@ pub(crate) async fn go_back(
     let finished = finish(possession).await;
     let mut state = possession.manager.snapshot();
     match finished {
-        // As if it had never begun: its place in the records is taken by the new one, as soon as that is known to be possible.
+        // As if it had never begun: the new rollback replaces its record, as soon as that is known to be possible.
         Err(RollbackError::CutOff { .. }) => Arc::make_mut(&mut state).pending_rollback = None,
         finished => finished?,
     }
-    let way = find(possession, state, target).await?;
-    go(possession, way).await
+    let route = find(possession, state, target).await?;
+    roll_back(possession, route).await
 }
 
-/// The same for a place that is known to exist.
+/// The same for a target that is known to exist.
 pub(crate) async fn go_back_to(
     possession: &Possession,
     source: ContinuationSource,
@@ -175,20 +171,20 @@ pub(crate) async fn go_back_to(
     let state = possession.manager.snapshot();
     let thread = thread::build(&state, None, None);
     let left = left(&state, &thread, &known_checkpoints(possession).await?);
-    let way = Way {
+    let route = Route {
         state,
         thread,
         source,
         left,
     };
-    go(possession, way).await
+    roll_back(possession, route).await
 }
 
 async fn find(
     possession: &Possession,
     state: Arc<HankweaveState>,
     target: &RollbackTarget,
-) -> Result<Way, RollbackError> {
+) -> Result<Route, RollbackError> {
     let known = known_checkpoints(possession).await?;
     let thread = thread::build(&state, None, Some(&known));
     if thread.has_running_codon {
@@ -201,7 +197,7 @@ async fn find(
         }
         resolved => resolved?,
     };
-    Ok(Way {
+    Ok(Route {
         source,
         left: left(&state, &thread, &known),
         state,
@@ -209,15 +205,16 @@ async fn find(
     })
 }
 
-/// The way back to a checkpoint of which only the repository knows: what was there before files were taken back. It stands where the history stood then.
+/// The target for a checkpoint that only the repository knows: a safety checkpoint. It is at the point of history where it
+/// was made.
 async fn kept_target(
     possession: &Possession,
     state: &HankweaveState,
     thread: &ExecutionThread,
     prefix: &str,
 ) -> Result<Option<ContinuationSource>, RollbackError> {
-    let (store, wanted) = (possession.checkpoints.clone(), prefix.to_owned());
-    let look = move || -> Result<_, HistoryError> {
+    let wanted = prefix.to_owned();
+    let search = move |store: &dyn CheckpointStore| -> Result<_, HistoryError> {
         let known = store.known()?;
         let is_wanted = |(sha, found): &(&CheckpointSha, &KnownCheckpoint)| {
             found.kind() == SAFETY && sha.as_str().starts_with(&wanted)
@@ -229,12 +226,8 @@ async fn kept_target(
             .collect();
         Ok((store.restorable(&fitting)?, known))
     };
-    let (fitting, known) = possession
-        .world
-        .blocking
-        .run(look)
-        .await
-        .map_err(RollbackError::History)?;
+    let found = possession.with_checkpoints(search).await;
+    let (fitting, known) = found.map_err(RollbackError::History)?;
     let mut shas = fitting.into_keys();
     let Some(files) = shas.next() else {
         return Ok(None);
@@ -264,50 +257,50 @@ async fn kept_target(
     }))
 }
 
-/// The kind of checkpoint that keeps the files as they were before others were brought back.
+/// The kind of checkpoint that keeps the files as they were before a restore.
 const SAFETY: &str = "safety";
 
-async fn go(possession: &Possession, way: Way) -> Result<Rollback, RollbackError> {
-    nobody_lives(possession)?;
+async fn roll_back(possession: &Possession, route: Route) -> Result<Rollback, RollbackError> {
+    check_survivors(possession)?;
     let recorded = possession.manager.snapshot().pending_rollback.clone();
-    let archived = archived(possession, &way.source, way.left.clone()).await?;
+    let archived = archived(possession, &route.source, route.left.clone()).await?;
     let mut pending = PendingRollback {
-        source: way.source.clone(),
-        left: way.left.clone(),
+        source: route.source.clone(),
+        left: route.left.clone(),
         safety: None,
         restored: false,
         extra: Extra::default(),
     };
     let protection = protect(possession, &pending).await;
     if let Err(error) = &protection {
-        tell(possession, failed(error)).await;
+        possession.publish(failed(error)).await;
     }
     let Protection { plan, safety } = protection?;
     pending.safety = safety.map(|safety| safety.sha);
     let mut rollback = Rollback {
         safety: pending.safety.clone(),
-        ..way.rollback(plan, archived)
+        ..route.rollback(plan, archived)
     };
     if let Some(safety) = &rollback.safety {
         let message = format!("the files as they were are kept in checkpoint {}", safety.short());
-        tell(possession, Event::Info { message }).await;
+        possession.publish(Event::Info { message }).await;
     }
-    tell(possession, started(&way, &rollback)).await;
+    possession.publish(started(&route, &rollback)).await;
     let mut cleaned = Vec::new();
     let going_back = async {
         record(possession, Some(pending.clone())).await?;
-        cleaned = leave(possession, &way).await;
-        bring(possession, pending).await
+        cleaned = undo_codons(possession, &route).await;
+        finish_restore(possession, pending).await
     };
     match going_back.await {
         Ok(changed) => {
             rollback.rig_copies = cleaned.iter().map(place).collect();
-            tell(possession, arrived(&rollback, changed)).await;
-            tell_arrival(possession, &way.state, &rollback).await;
+            possession.publish(arrived(&rollback, changed)).await;
+            publish_arrival(possession, &route.state, &rollback).await;
             Ok(rollback)
         }
         Err(error) => {
-            tell(possession, failed(&error)).await;
+            possession.publish(failed(&error)).await;
             if changed_nothing(&error) {
                 put_back(possession, cleaned).await;
                 record(possession, recorded).await?;
@@ -317,8 +310,8 @@ async fn go(possession: &Possession, way: Way) -> Result<Rollback, RollbackError
     }
 }
 
-impl Way {
-    /// The codons that are left, newest first, and those that stay.
+impl Route {
+    /// The codons that are undone, newest first, and those that stay.
     fn codons(&self) -> (&[ThreadCodon], &[ThreadCodon]) {
         let codons = &self.thread.codons;
         let newer = codons.iter().take_while(|entry| !is_target(entry, &self.source));
@@ -333,7 +326,7 @@ impl Way {
         targets.map(Path::to_owned).collect()
     }
 
-    /// What going this way comes to.
+    /// What the rollback comes to.
     fn rollback(&self, files: RestorePlan, archived: Vec<ArchiveEntry>) -> Rollback {
         let is_written = |path: &str| {
             files
@@ -365,10 +358,10 @@ impl Way {
     }
 }
 
-/// What a rollback goes through: the codons that are left, newest first, with what their rigs had copied, and then the files. Returns the copies
-/// that are gone.
-async fn leave(possession: &Possession, way: &Way) -> Vec<RigCopy> {
-    let (left, kept) = (way.codons().0, way.kept_copies(possession));
+/// Publishes the steps of a rollback: the codons that are undone, newest first, and then the files. Removes the copies of
+/// their rigs, and returns those that were removed.
+async fn undo_codons(possession: &Possession, route: &Route) -> Vec<RigCopy> {
+    let (left, kept) = (route.codons().0, route.kept_copies(possession));
     let total_steps = left.len() + 1;
     let progress = |current_step, message| Event::RollbackProgress {
         current_step,
@@ -378,27 +371,29 @@ async fn leave(possession: &Possession, way: &Way) -> Vec<RigCopy> {
     let mut gone = Vec::new();
     for (index, entry) in left.iter().enumerate() {
         let id = entry.codon.codon_id();
-        tell(possession, progress(index + 1, format!("leaving {id}"))).await;
+        possession
+            .publish(progress(index + 1, format!("leaving {id}")))
+            .await;
         if let Some((checkpoint_type, sha)) = entry.codon.checkpoints().last() {
             let checkpoint = Event::RollbackCodonCheckpoint {
                 codon_id: id.clone(),
-                codon_name: name_of(&way.state, id),
+                codon_name: name_of(&route.state, id),
                 checkpoint: sha.clone(),
                 checkpoint_type: Some(checkpoint_type),
                 message: "what it left can be found here".to_owned(),
             };
-            tell(possession, checkpoint).await;
+            possession.publish(checkpoint).await;
         }
-        gone.extend(clean_up(possession, (id, name_of(&way.state, id)), &kept).await);
+        gone.extend(clean_up(possession, (id, name_of(&route.state, id)), &kept).await);
     }
-    let target = way.source.checkpoint_sha.short();
+    let target = route.source.checkpoint_sha.short();
     let message = format!("bringing back the files of checkpoint {target}");
-    tell(possession, progress(total_steps, message)).await;
+    possession.publish(progress(total_steps, message)).await;
     gone
 }
 
-/// The last step is done.
-async fn tell_arrival(possession: &Possession, state: &HankweaveState, rollback: &Rollback) {
+/// Publishes the last step.
+async fn publish_arrival(possession: &Possession, state: &HankweaveState, rollback: &Rollback) {
     let source = &rollback.source;
     let Some(codon_id) = source.after_codon.clone() else {
         return;
@@ -410,10 +405,10 @@ async fn tell_arrival(possession: &Possession, state: &HankweaveState, rollback:
         checkpoint_type: rollback.checkpoint_type,
         message: "the files are back".to_owned(),
     };
-    tell(possession, arrived).await;
+    possession.publish(arrived).await;
 }
 
-/// What people call the codon; its id when the plan does not hold it any more.
+/// The name of the codon; its id when the plan does not have it any more.
 fn name_of(state: &HankweaveState, id: &CodonId) -> String {
     let planned = state.execution_plan.iter().find(|entry| entry.codon_id == *id);
     let name = planned.and_then(|entry| entry.codon.name());
@@ -448,9 +443,9 @@ pub(crate) async fn finish(possession: &Possession) -> Result<(), RollbackError>
     let Some(pending) = pending.filter(|pending| !pending.restored) else {
         return Ok(());
     };
-    nobody_lives(possession)?;
+    check_survivors(possession)?;
     let (target, safety) = (pending.source.checkpoint_sha.clone(), pending.safety.clone());
-    let finished = go_on(possession, pending).await;
+    let finished = resume(possession, pending).await;
     let kept = finished.map_err(|error| match cannot_be_read(&error) {
         true => RollbackError::CutOff {
             target: target.clone(),
@@ -463,26 +458,26 @@ pub(crate) async fn finish(possession: &Possession) -> Result<(), RollbackError>
         "going back to checkpoint {} had been interrupted and was finished{kept}",
         target.short()
     );
-    tell(possession, Event::Info { message }).await;
+    possession.publish(Event::Info { message }).await;
     Ok(())
 }
 
-/// Brings back what was not brought back yet, and says in words what that changed.
-async fn go_on(possession: &Possession, mut pending: PendingRollback) -> Result<String, RollbackError> {
+/// Restores what was not restored yet, and describes what that changed.
+async fn resume(possession: &Possession, mut pending: PendingRollback) -> Result<String, RollbackError> {
     if pending.safety.is_none() {
         let protection = protect(possession, &pending).await?;
         pending.safety = protection.safety.map(|safety| safety.sha);
         record(possession, Some(pending.clone())).await?;
     }
     let safety = pending.safety.clone();
-    let changed = bring(possession, pending).await?;
+    let changed = finish_restore(possession, pending).await?;
     Ok(safety.map_or_else(String::new, |safety| {
         let safety = safety.short();
         format!(" ({changed} files changed; what was there is kept in checkpoint {safety})")
     }))
 }
 
-/// Tells that an interrupted restore is left as it is, for a run that begins anew.
+/// Publishes that an interrupted restore is abandoned, for a run that begins anew.
 pub(super) async fn leave_cut_off(
     possession: &Possession,
     target: &CheckpointSha,
@@ -495,7 +490,7 @@ pub(super) async fn leave_cut_off(
         "going back to checkpoint {} had been interrupted and cannot be finished; the files stay as they are{kept}",
         target.short()
     );
-    tell(possession, Event::Info { message }).await;
+    possession.publish(Event::Info { message }).await;
 }
 
 /// Whether a checkpoint or its contents cannot be read, which trying again does not change.
@@ -509,8 +504,8 @@ fn cannot_be_read(error: &RollbackError) -> bool {
     }
 }
 
-/// Files are never taken back beneath living processes (G9).
-fn nobody_lives(possession: &Possession) -> Result<(), RollbackError> {
+/// Files are never restored under running processes (G9).
+fn check_survivors(possession: &Possession) -> Result<(), RollbackError> {
     match possession.survivors {
         0 => Ok(()),
         count => Err(RollbackError::Survivors { count }),
@@ -522,9 +517,8 @@ pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<Checkpo
     let known = match &possession.restorable {
         Some(known) => known.clone(),
         None => {
-            let store = possession.checkpoints.clone();
             let recorded = recovery::recorded_checkpoints(&possession.manager.snapshot());
-            let known = possession.world.blocking.run(move || store.restorable(&recorded));
+            let known = possession.with_checkpoints(move |store| store.restorable(&recorded));
             known.await.map_err(RollbackError::History)?
         }
     };
@@ -539,7 +533,7 @@ pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<Checkpo
         .collect())
 }
 
-/// The checkpoint whose files are left: the newest one that can still be read, so files that only a lost one knew stay.
+/// The checkpoint of the current files: the newest one that can be read. Files that only a lost one knew stay.
 fn left(state: &HankweaveState, thread: &ExecutionThread, known: &CheckpointTable) -> Option<CheckpointSha> {
     let position = thread::position(state, thread);
     let recorded = thread.codons.iter().filter_map(|entry| {
@@ -576,26 +570,29 @@ fn arrived(rollback: &Rollback, changed: usize) -> Event {
     Event::Info { message }
 }
 
-/// Brings the files back, records that they are, and tells how many have changed.
-async fn bring(possession: &Possession, mut pending: PendingRollback) -> Result<usize, RollbackError> {
+/// Restores the files, records that, and returns how many have changed.
+async fn finish_restore(
+    possession: &Possession,
+    mut pending: PendingRollback,
+) -> Result<usize, RollbackError> {
     let changed = restore(possession, &pending).await?;
-    take_back(possession, &pending).await?;
+    unarchive(possession, &pending).await?;
     pending.restored = true;
     record(possession, Some(pending)).await?;
     Ok(changed)
 }
 
-/// Keeps what is there in a checkpoint.
+/// Makes a safety checkpoint.
 async fn protect(possession: &Possession, pending: &PendingRollback) -> Result<Protection, RollbackError> {
-    let (store, request) = (possession.checkpoints.clone(), restore_of(possession, pending));
-    let protect = possession.world.blocking.run(move || store.protect(&request));
+    let request = restore_of(possession, pending);
+    let protect = possession.with_checkpoints(move |store| store.protect(&request));
     protect.await.map_err(RollbackError::Restore)
 }
 
-/// Brings the files back and tells how many.
+/// Restores the files and returns how many have changed.
 async fn restore(possession: &Possession, pending: &PendingRollback) -> Result<usize, RollbackError> {
-    let (store, request) = (possession.checkpoints.clone(), restore_of(possession, pending));
-    let restore = possession.world.blocking.run(move || store.restore(&request));
+    let request = restore_of(possession, pending);
+    let restore = possession.with_checkpoints(move |store| store.restore(&request));
     match (restore.await, &pending.safety) {
         (Ok(report), _) => Ok(report.done.write.len() + report.done.delete.len()),
         (Err(source), Some(safety)) if !changes_nothing(&source) => Err(RollbackError::Interrupted {
@@ -613,8 +610,8 @@ fn restore_of(possession: &Possession, pending: &PendingRollback) -> RestoreRequ
     }
 }
 
-/// Moves the files of codons that are gone back on out of the archive, and tells it for each codon (RUN-21).
-async fn take_back(possession: &Possession, pending: &PendingRollback) -> Result<(), RollbackError> {
+/// Moves the files of undone codons back out of the archive, and publishes that for each codon (RUN-21).
+async fn unarchive(possession: &Possession, pending: &PendingRollback) -> Result<(), RollbackError> {
     let entries = archived(possession, &pending.source, pending.left.clone()).await?;
     if entries.is_empty() {
         return Ok(());
@@ -625,7 +622,7 @@ async fn take_back(possession: &Possession, pending: &PendingRollback) -> Result
     let taken = taken.map_err(RollbackError::Archive)?;
     for taken in taken.chunk_by(|(left, _), (right, _)| left.codon_id == right.codon_id) {
         if let Some(event) = archive_restore(taken) {
-            tell(possession, event).await;
+            possession.publish(event).await;
         }
     }
     Ok(())
@@ -656,25 +653,28 @@ fn archive_restore(taken: &[Taken]) -> Option<Event> {
     })
 }
 
-/// What was archived on the line that is left and that the target does not build on.
+/// What was archived after the target, on the line of the current checkpoint.
 async fn archived(
     possession: &Possession,
     source: &ContinuationSource,
     left: Option<CheckpointSha>,
 ) -> Result<Vec<ArchiveEntry>, RollbackError> {
-    let (store, target) = (possession.checkpoints.clone(), source.checkpoint_sha.clone());
-    let (disk, archive) = (possession.world.disk.clone(), archive(&possession.dir));
-    let work = move || {
+    let (target, disk, archive) = (
+        source.checkpoint_sha.clone(),
+        possession.world.disk.clone(),
+        archive(&possession.dir),
+    );
+    let work = move |store: &dyn CheckpointStore| {
         if archive.is_empty(&*disk).map_err(RollbackError::Archive)? {
             return Ok(Vec::new());
         }
-        let undone = undone(&*store, &target, left.as_ref())?;
+        let undone = undone(store, &target, left.as_ref())?;
         archive.undone(&*disk, &undone).map_err(RollbackError::Archive)
     };
-    possession.world.blocking.run(work).await
+    possession.with_checkpoints(work).await
 }
 
-/// The checkpoints on the line that is left which the target does not build on.
+/// The checkpoints on the line of the current checkpoint that the target does not build on.
 fn undone(
     store: &dyn CheckpointStore,
     target: &CheckpointSha,
@@ -721,20 +721,15 @@ async fn record(possession: &Possession, rollback: Option<PendingRollback>) -> R
     Ok(())
 }
 
-async fn tell(possession: &Possession, event: Event) {
-    // Losing the receipt is harmless: a journal that cannot be written shows up in the next transition.
-    drop(possession.manager.record(event).await);
-}
-
-fn started(way: &Way, rollback: &Rollback) -> Event {
-    let (source, (left, _)) = (&way.source, way.codons());
+fn started(route: &Route, rollback: &Rollback) -> Event {
+    let (source, (left, _)) = (&route.source, route.codons());
     Event::RollbackStarted {
-        from_run: way
+        from_run: route
             .state
             .runs
             .front()
             .map_or_else(|| source.run_id.clone(), |run| run.run_id.clone()),
-        from_codon: way
+        from_codon: route
             .thread
             .codons
             .first()

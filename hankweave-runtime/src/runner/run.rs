@@ -14,21 +14,21 @@ use hankweave_core::thread;
 use hankweave_core::wire::{Event, IdleReason};
 
 use super::aftermath;
-use super::begin::{Begun, How, begin};
+use super::begin::{BeginAt, BegunRun, begin};
 use super::command::{Accepted, Inbox, Refusal, Reply, answer};
 use super::outcome::{RunOutcome, RunResult};
 use super::rollback::{self, RollbackError};
-use super::steps::{Choice, Go, WalkEnd, walk};
-use crate::attendance::Attendance;
+use super::steps::{Autostart, Choice, LoopEnd, run_codons};
 use crate::checkpoint::CheckpointError;
-use crate::codon::{RunContext, Watch};
+use crate::codon::{FileWatcher, RunContext};
 use crate::instance_lock::{InstanceLock, LockError};
+use crate::presence::Presence;
 use crate::recovery::{Opened, Possession};
 use crate::shutdown::{Shutdown, StopCause};
 use crate::state_manager::{PersistenceError, TransitionError};
 
 /// How often the lock file is refreshed (L2).
-const HEARTBEAT: Duration = Duration::from_secs(30);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A run that could not go on for reasons other than its codons.
 #[derive(Debug, thiserror::Error)]
@@ -56,26 +56,26 @@ pub enum RunError {
     CodonLeftOpen,
 }
 
-/// How a run ends, and what another one begins with.
+/// How a run ends, and how another one begins.
 enum RunEnd {
-    /// There is nothing left to do in this process.
+    /// Nothing is left to do in this process.
     Over(RunResult),
     /// A codon runs again.
-    Again(How, Reply, Choice),
-    /// The files of an earlier point are back, or will be before anything else.
+    Again(BeginAt, Reply, Choice),
+    /// Files were rolled back, or will be before anything else.
     WentBack { restart: bool },
 }
 
-/// What a run has around it.
+/// What a run needs from its embedder.
 #[derive(Debug)]
 pub(crate) struct Surroundings {
     pub(crate) shutdown: Shutdown,
-    pub(crate) attendance: Attendance,
+    pub(crate) presence: Presence,
     /// Where clients connect, for the lock file.
     pub(crate) server: Option<SocketAddr>,
 }
 
-/// Begins, walks and closes one run, or several when commands ask for it, then waits for `last` and releases the directory.
+/// Begins, runs and closes one run, or several when commands ask for it, then waits for `last` and releases the directory.
 pub(crate) async fn run(
     opened: Opened,
     lock: InstanceLock,
@@ -86,22 +86,22 @@ pub(crate) async fn run(
     let lock = Arc::new(lock);
     let Surroundings {
         shutdown,
-        attendance,
+        presence,
         server,
     } = surroundings;
-    let pulse = Pulse {
+    let heartbeat = Heartbeat {
         lock: &lock,
         possession: &opened.possession,
         shutdown: &shutdown,
         server,
     };
-    // The heart beats as long as the run lives and has nothing to lose when it stops.
+    // Cancelling the heartbeat loses nothing.
     let result = tokio::select! {
         biased;
-        result = serve(&opened, &mut inbox, &pulse, &attendance) => result,
-        never = pulse.beat() => match never {},
+        result = serve(&opened, &mut inbox, &heartbeat, &presence) => result,
+        never = heartbeat.run() => match never {},
     };
-    // Whoever sends a command from now on is told that the run has ended.
+    // Later commands are refused, because the run has ended.
     drop(inbox);
     let saved = opened.possession.release(lock, last).await;
     let outcome = result?;
@@ -113,26 +113,26 @@ pub(crate) async fn run(
 async fn serve(
     opened: &Opened,
     inbox: &mut Inbox,
-    pulse: &Pulse<'_>,
-    attendance: &Attendance,
+    heartbeat: &Heartbeat<'_>,
+    presence: &Presence,
 ) -> Result<RunOutcome, RunError> {
-    let (possession, shutdown) = (&opened.possession, pulse.shutdown);
+    let (possession, shutdown) = (&opened.possession, heartbeat.shutdown);
     let by_itself = match opened.options.autostart {
-        true => Go::On,
-        false => Go::Wait(IdleReason::Startup),
+        true => Autostart::On,
+        false => Autostart::Wait(IdleReason::Startup),
     };
-    let (mut how, mut go, mut chosen) = (How::Start, by_itself, None);
+    let (mut how, mut go, mut chosen) = (BeginAt::Start, by_itself, None);
     if let Err((codon, why)) = aftermath::catch_up(opened, shutdown).await {
         let result = RunResult::OutputFailed(codon, why);
         return Ok(RunOutcome::of_newest(result, &possession.manager.snapshot()));
     }
     loop {
-        let Some(begun) = begin(opened, how, go == Go::On).await? else {
+        let Some(begun) = begin(opened, how, go == Autostart::On).await? else {
             return Ok(RunOutcome::nothing_to_do(&possession.manager.snapshot()));
         };
-        pulse.show().await;
-        let context = context(opened, &begun, shutdown.clone(), attendance.clone());
-        let end = walk_on(opened, &context, inbox, &mut go, chosen.take()).await;
+        heartbeat.refresh().await;
+        let context = context(opened, &begun, shutdown.clone(), presence.clone());
+        let end = run_until_end(opened, &context, inbox, &mut go, chosen.take()).await;
         close(&context, begun.run, &end).await?;
         match end? {
             RunEnd::Over(result) => {
@@ -145,47 +145,47 @@ async fn serve(
                 go = by_itself;
             }
             RunEnd::WentBack { restart } => {
-                how = How::Recorded;
+                how = BeginAt::Recorded;
                 go = match (restart, by_itself) {
-                    (true, Go::On) => Go::On,
-                    _ => Go::Wait(IdleReason::RollbackCompleted),
+                    (true, Autostart::On) => Autostart::On,
+                    _ => Autostart::Wait(IdleReason::RollbackCompleted),
                 };
             }
         }
     }
 }
 
-/// Walks until the run has to end. Files are taken back while it is still open (RUN-19), so one whose files
-/// stay as they are goes on.
-async fn walk_on(
+/// Runs codons until the run has to end. A rollback restores files while the run is still open (RUN-19), so a run whose
+/// rollback fails goes on.
+async fn run_until_end(
     opened: &Opened,
     context: &RunContext,
     inbox: &mut Inbox,
-    go: &mut Go,
+    go: &mut Autostart,
     mut chosen: Option<Choice>,
 ) -> Result<RunEnd, RunError> {
     let possession = &opened.possession;
     let mut ended = None;
     loop {
-        let walked = walk(context, inbox, go, chosen.take(), &mut ended).await?;
+        let walked = run_codons(context, inbox, go, chosen.take(), &mut ended).await?;
         let (reply, target, restart) = match walked {
-            WalkEnd::Over(result) => return Ok(RunEnd::Over(result)),
-            WalkEnd::Again(how, reply, choice) => return Ok(RunEnd::Again(how, reply, choice)),
-            WalkEnd::RollBack(reply, target, restart) => (reply, target, restart),
+            LoopEnd::Over(result) => return Ok(RunEnd::Over(result)),
+            LoopEnd::Again(how, reply, choice) => return Ok(RunEnd::Again(how, reply, choice)),
+            LoopEnd::RollBack(reply, target, restart) => (reply, target, restart),
         };
         let back = rollback::go_back(possession, &target);
         let back = inbox.refuse_during(|| Refusal::RollbackInProgress, back).await;
         let restart = restart && back.is_ok();
         let back = back.map(|rollback| Accepted::RolledBack(Box::new(rollback)));
         answer(reply, back.map_err(Refusal::Rollback));
-        // On record even when it broke off: the next run begins with what is left of it.
+        // Recorded even when it was interrupted: the next run begins with the rest of it.
         if possession.manager.snapshot().pending_rollback.is_some() {
             return Ok(RunEnd::WentBack { restart });
         }
     }
 }
 
-fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown, attendance: Attendance) -> RunContext {
+fn context(opened: &Opened, begun: &BegunRun, shutdown: Shutdown, presence: Presence) -> RunContext {
     let possession = &opened.possession;
     RunContext {
         world: possession.world.clone(),
@@ -196,8 +196,8 @@ fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown, attendance: Atten
         manager: possession.manager.clone(),
         checkpoints: possession.checkpoints.clone(),
         shutdown,
-        watch: Watch::default(),
-        attendance,
+        watch: FileWatcher::default(),
+        presence,
         options: opened.options.clone(),
         own_files: opened.own_files.clone(),
         run_id: begun.run.run_id.clone(),
@@ -207,25 +207,25 @@ fn context(opened: &Opened, begun: &Begun, shutdown: Shutdown, attendance: Atten
     }
 }
 
-/// Tells in `server.lock` which run is served and that its server lives.
-struct Pulse<'a> {
+/// Keeps `server.lock` up to date: the run that is served, and that the server is alive.
+struct Heartbeat<'a> {
     lock: &'a Arc<InstanceLock>,
     possession: &'a Possession,
     shutdown: &'a Shutdown,
     server: Option<SocketAddr>,
 }
 
-impl Pulse<'_> {
-    async fn beat(&self) -> Infallible {
-        let mut interval = tokio::time::interval(HEARTBEAT);
+impl Heartbeat<'_> {
+    async fn run(&self) -> Infallible {
+        let mut interval = tokio::time::interval(HEARTBEAT_INTERVAL);
         loop {
             interval.tick().await;
-            self.show().await;
+            self.refresh().await;
         }
     }
 
-    /// A file that another server wrote means that the directory is no longer ours: the run is stopped.
-    async fn show(&self) {
+    /// Writes the lock file. When another server has written it, the directory is no longer ours, and the run is stopped.
+    async fn refresh(&self) {
         let run = self.possession.manager.snapshot().current_run_id.clone();
         let (lock, server) = (Arc::clone(self.lock), self.server);
         let beat = move || lock.heartbeat(server, run.as_ref());
@@ -264,7 +264,7 @@ fn interruption(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<
     }
 }
 
-/// The last record of the run, whatever became of it.
+/// Writes the last record of the run, however it ended.
 async fn close(
     context: &RunContext,
     run: Run<Running>,
@@ -284,7 +284,7 @@ async fn close(
             | RunResult::Paused(_),
         ))
         | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(fail).event,
-        // Superseded by another run: it ends as well as its newest codon did.
+        // Superseded by another run: it ends as its newest codon did.
         Ok(RunEnd::Again(..) | RunEnd::WentBack { .. }) => {
             let state = context.manager.snapshot();
             match thread::build(&state, Some(&context.run_id), None).failed {
@@ -299,7 +299,7 @@ async fn close(
     let state = context.manager.snapshot();
     if let Some(summary) = budget::summary(&context.hank, context.ceiling(), &state, context.begun.elapsed())
     {
-        context.tell(summary.into()).await;
+        context.publish(summary.into()).await;
     }
     let mut closing = StateEvent::run_ended(context.run_id.clone(), &closing, None);
     if let Some(by) = interruption(context, end) {
@@ -309,7 +309,7 @@ async fn close(
     if let Ok(RunEnd::Over(RunResult::Completed)) = end {
         let message = "every codon of the plan has ended".to_owned();
         context
-            .tell(Event::ServerIdle {
+            .publish(Event::ServerIdle {
                 reason: IdleReason::AllCodonsCompleted,
                 message,
             })

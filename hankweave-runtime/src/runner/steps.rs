@@ -1,4 +1,4 @@
-//! The loop over decisions and commands.
+//! The loop of a run: decides what is next, runs it, and carries out commands.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use hankweave_core::wire::{Event, IdleReason};
 use tokio::time::Instant;
 
 use super::aftermath::{Aftermath, Unpublished};
-use super::begin::How;
+use super::begin::BeginAt;
 use super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
 use super::outcome::{Pause, RunResult};
 use super::rollback::RollbackTarget;
@@ -27,15 +27,15 @@ use crate::state_manager::TransitionError;
 
 /// Whether codons start by themselves (RUN-9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Go {
+pub(super) enum Autostart {
     /// All of them do.
     On,
-    /// None does before somebody says so.
+    /// None does before a command starts it.
     Wait(IdleReason),
 }
 
-impl Go {
-    /// Why nothing starts where nothing is left that could: a rollback is what led there, as long as no codon has run since.
+impl Autostart {
+    /// Why the run is idle when nothing can start: after a rollback, that is the reason until a codon has run.
     fn reason_or(self, otherwise: IdleReason) -> IdleReason {
         match self {
             Self::Wait(reason @ IdleReason::RollbackCompleted) => reason,
@@ -44,17 +44,17 @@ impl Go {
     }
 }
 
-/// How the walk of one run ends.
-pub(super) enum WalkEnd {
-    /// There is nothing left to do in this process.
+/// How the loop of one run ends.
+pub(super) enum LoopEnd {
+    /// Nothing is left to do in this process.
     Over(RunResult),
     /// A codon that has ended runs again, in a new run.
-    Again(How, Reply, Choice),
+    Again(BeginAt, Reply, Choice),
     /// A new run begins at an earlier point.
     RollBack(Reply, RollbackTarget, bool),
 }
 
-/// A codon that somebody chose.
+/// A codon that was chosen by a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) codon_id: CodonId,
@@ -63,7 +63,7 @@ pub(super) struct Choice {
 
 /// What can happen next.
 enum Next {
-    /// A codon that somebody chose.
+    /// A codon that was chosen by a command.
     Chosen(Box<PlanEntry>, RigNeed),
     /// A codon, and the rig that is set up for it already.
     Codon(Box<PlanEntry>, Option<CheckpointSha>),
@@ -75,20 +75,20 @@ enum Next {
     Nothing,
 }
 
-/// Runs codons, the chosen one first, until nothing is left, something fails, the run is asked to stop, or a command asks for another run. When the
-/// newest codon of the run has ended is in `ended`.
-pub(super) async fn walk(
+/// Runs codons, the chosen one first, until nothing is left, something fails, the run is asked to stop, or a command asks
+/// for another run. `ended` is the time when the newest codon of the run ended.
+pub(super) async fn run_codons(
     context: &RunContext,
     inbox: &mut Inbox,
-    go: &mut Go,
+    go: &mut Autostart,
     mut chosen: Option<Choice>,
     ended: &mut Option<Instant>,
-) -> Result<WalkEnd, RunError> {
-    // The newest codon, when the disk did not take its checkpoint.
+) -> Result<LoopEnd, RunError> {
+    // The newest codon, when its checkpoint could not be written.
     let mut unsaved = None;
     loop {
         if let Some(cause) = context.shutdown.cause() {
-            return Ok(WalkEnd::Over(RunResult::Stopped(cause)));
+            return Ok(LoopEnd::Over(RunResult::Stopped(cause)));
         }
         if let Some(failure) = context.failure() {
             return Err(TransitionError::NotDurable(failure).into());
@@ -100,9 +100,9 @@ pub(super) async fn walk(
             None => match decided(context, &state, &thread)? {
                 Decided::Next(next) => next,
                 Decided::Over(RunResult::Failed(id)) if unsaved.as_ref() == Some(&id) => {
-                    return Ok(WalkEnd::Over(RunResult::Unsaved(id)));
+                    return Ok(LoopEnd::Over(RunResult::Unsaved(id)));
                 }
-                Decided::Over(result) => return Ok(WalkEnd::Over(result)),
+                Decided::Over(result) => return Ok(LoopEnd::Over(result)),
                 Decided::Replan(plan) => {
                     context.manager.replace_plan(plan).await.await?;
                     continue;
@@ -110,9 +110,11 @@ pub(super) async fn walk(
             },
         };
         let turn = match (&next, *go) {
-            (Next::Chosen(..), _) | (Next::Codon(..), Go::On) => Turn::Run,
-            (Next::Try(retry, _), Go::On) => be_patient(context, inbox, &state, retry, *ended).await,
-            (Next::Codon(..) | Next::Try(..), Go::Wait(reason)) => {
+            (Next::Chosen(..), _) | (Next::Codon(..), Autostart::On) => Turn::Run,
+            (Next::Try(retry, _), Autostart::On) => {
+                wait_for_retry(context, inbox, &state, retry, *ended).await
+            }
+            (Next::Codon(..) | Next::Try(..), Autostart::Wait(reason)) => {
                 idle(context, inbox, &state, &thread, &next, reason).await
             }
             (Next::Blocked(_), go) => {
@@ -126,13 +128,13 @@ pub(super) async fn walk(
         };
         match turn {
             Turn::Run => {}
-            Turn::Ask => continue,
+            Turn::Decide => continue,
             Turn::Choose(choice) => {
                 chosen = Some(choice);
                 continue;
             }
             Turn::Pause => {
-                *go = Go::Wait(IdleReason::CodonCompleted);
+                *go = Autostart::Wait(IdleReason::CodonCompleted);
                 continue;
             }
             Turn::Leave(end) => return Ok(end),
@@ -149,16 +151,16 @@ pub(super) async fn walk(
         let forced = match ran {
             Ran::Unpublished(_) if context.shutdown.cause().is_some() => continue,
             Ran::Unpublished(why) => {
-                return Ok(WalkEnd::Over(RunResult::OutputFailed(entry.codon_id, why)));
+                return Ok(LoopEnd::Over(RunResult::OutputFailed(entry.codon_id, why)));
             }
             Ran::Forced if !is_attended(context) => {
-                return Ok(WalkEnd::Over(RunResult::Failed(entry.codon_id)));
+                return Ok(LoopEnd::Over(RunResult::Failed(entry.codon_id)));
             }
             Ran::Paused(by, why) => {
                 if let Some(cause) = context.shutdown.cause() {
-                    return Ok(WalkEnd::Over(RunResult::Stopped(cause)));
+                    return Ok(LoopEnd::Over(RunResult::Stopped(cause)));
                 }
-                return Ok(WalkEnd::Over(RunResult::Paused(pause(
+                return Ok(LoopEnd::Over(RunResult::Paused(pause(
                     context,
                     entry.codon_id,
                     by,
@@ -169,7 +171,7 @@ pub(super) async fn walk(
             Ran::Unsaved | Ran::ToTheEnd => false,
         };
         if forced || !context.options.autostart {
-            *go = Go::Wait(IdleReason::CodonCompleted);
+            *go = Autostart::Wait(IdleReason::CodonCompleted);
         }
     }
 }
@@ -186,12 +188,12 @@ fn pause(context: &RunContext, codon: CodonId, by: InterruptedBy, why: String) -
     Pause { codon, by, why, more }
 }
 
-/// What the records say about the next step.
+/// What is decided from the records.
 enum Decided {
     Next(Next),
     /// The plan is another one now.
     Replan(Vec<PlanEntry>),
-    /// There is nothing left to do in this process.
+    /// Nothing is left to do in this process.
     Over(RunResult),
 }
 
@@ -209,7 +211,7 @@ fn decided(
         Decision::Retry(retry) => Decided::Next(Next::Try(retry, finished_rig(context, thread))),
         Decision::Done if context.options.autostart => Decided::Over(RunResult::Completed),
         Decision::Done => Decided::Next(Next::Nothing),
-        Decision::Blocked(BlockedBy::FailedCodon(id)) if waits_for_people(context, thread) => {
+        Decision::Blocked(BlockedBy::FailedCodon(id)) if waits_for_user(context, thread) => {
             Decided::Next(Next::Blocked(id))
         }
         Decision::Blocked(BlockedBy::FailedCodon(id)) => Decided::Over(RunResult::Failed(id)),
@@ -238,25 +240,25 @@ fn planned<'s>(state: &'s HankweaveState, id: &CodonId) -> Option<&'s PlanEntry>
 
 /// What follows a wait.
 enum Turn {
-    /// What is next is done.
+    /// Run what is next.
     Run,
-    /// The world may have changed: the decision is made anew.
-    Ask,
-    /// This codon is done.
+    /// Something may have changed: decide again.
+    Decide,
+    /// Run this codon.
     Choose(Choice),
-    /// Nothing starts before somebody says so.
+    /// Start nothing before a command does.
     Pause,
-    /// Another run begins.
-    Leave(WalkEnd),
+    /// Leave the loop.
+    Leave(LoopEnd),
 }
 
-/// Whether somebody may come and say what is to be done.
+/// Whether a user may send a command.
 fn is_attended(context: &RunContext) -> bool {
-    context.options.attended || !context.options.autostart || context.attendance.is_anybody_there()
+    context.options.attended || !context.options.autostart || !context.presence.is_empty()
 }
 
-/// A failure that another try could mend keeps an attended run alive (HANK-41).
-fn waits_for_people(context: &RunContext, thread: &ExecutionThread) -> bool {
+/// A retriable failure keeps an attended run alive (HANK-41).
+fn waits_for_user(context: &RunContext, thread: &ExecutionThread) -> bool {
     let newest = thread.codons.first().map(|entry| entry.codon.as_ref());
     let retriable = newest.is_some_and(
         |codon| matches!(codon, CodonExecution::Failed(failed) if failed.failure_reason.retriable),
@@ -264,7 +266,7 @@ fn waits_for_people(context: &RunContext, thread: &ExecutionThread) -> bool {
     is_attended(context) && retriable
 }
 
-/// Waits until somebody says what is to be done.
+/// Waits for a command.
 async fn idle(
     context: &RunContext,
     inbox: &mut Inbox,
@@ -279,18 +281,18 @@ async fn idle(
         Next::Blocked(id) => format!("{id} failed; it can be run again"),
         Next::Nothing => "every codon of the plan has ended".to_owned(),
     };
-    context.tell(Event::ServerIdle { reason, message }).await;
-    // A failure keeps the run alive only as long as somebody may come and say what is to be done.
+    context.publish(Event::ServerIdle { reason, message }).await;
+    // After a failure the run only waits while a user may send a command.
     let may_be_left =
         matches!(next, Next::Blocked(_)) && !context.options.attended && context.options.autostart;
     loop {
-        // Every arm is cancel safe: all of them only wait. What ends the run comes before what a person wants of it.
+        // Every arm is cancel safe: all of them only wait. What ends the run comes before commands.
         let Request { command, reply } = tokio::select! {
             biased;
-            () = context.shutdown.requested() => return Turn::Ask,
-            () = context.degraded() => return Turn::Ask,
+            () = context.shutdown.requested() => return Turn::Decide,
+            () = context.degraded() => return Turn::Decide,
             request = inbox.next() => request,
-            () = context.attendance.deserted(), if may_be_left => return Turn::Ask,
+            () = context.presence.deserted(), if may_be_left => return Turn::Decide,
         };
         match command {
             Command::Next => match next {
@@ -309,7 +311,11 @@ async fn idle(
                 Some(newest) => {
                     let codon_id = newest.codon.codon_id().clone();
                     let skip_rig = false;
-                    return Turn::Leave(WalkEnd::Again(How::Again, reply, Choice { codon_id, skip_rig }));
+                    return Turn::Leave(LoopEnd::Again(
+                        BeginAt::Again,
+                        reply,
+                        Choice { codon_id, skip_rig },
+                    ));
                 }
                 None => answer(reply, Err(Refusal::NothingToRedo)),
             },
@@ -319,14 +325,14 @@ async fn idle(
                 }
             }
             Command::RollBack { target, restart } => {
-                return Turn::Leave(WalkEnd::RollBack(reply, target, restart));
+                return Turn::Leave(LoopEnd::RollBack(reply, target, restart));
             }
             Command::Skip | Command::ForceStop { .. } => answer(reply, Err(Refusal::NothingRunning)),
         }
     }
 }
 
-/// Takes up a codon that somebody chose, or refuses it (WIRE-12).
+/// Accepts a codon that was chosen by a command, or refuses it (WIRE-12).
 fn take(state: &HankweaveState, choice: Choice, reply: Reply) -> Option<Turn> {
     let id = &choice.codon_id;
     if planned(state, id).is_none() {
@@ -336,14 +342,14 @@ fn take(state: &HankweaveState, choice: Choice, reply: Reply) -> Option<Turn> {
     let newest_run = state.runs.front();
     let has_ended = newest_run.is_some_and(|run| run.codons.iter().any(|codon| codon.codon_id() == id));
     if has_ended {
-        return Some(Turn::Leave(WalkEnd::Again(How::Anew, reply, choice)));
+        return Some(Turn::Leave(LoopEnd::Again(BeginAt::Anew, reply, choice)));
     }
     answer(reply, Ok(Accepted::Starting(id.clone())));
     Some(Turn::Choose(choice))
 }
 
 /// Waits until another try is due.
-async fn be_patient(
+async fn wait_for_retry(
     context: &RunContext,
     inbox: &mut Inbox,
     state: &HankweaveState,
@@ -354,7 +360,7 @@ async fn be_patient(
     let mut wait = match Wait::begin(context, retry, failed) {
         Ok(wait) => wait,
         Err(why) => {
-            return Turn::Leave(WalkEnd::Over(RunResult::Paused(Pause {
+            return Turn::Leave(LoopEnd::Over(RunResult::Paused(Pause {
                 codon: id.clone(),
                 by: InterruptedBy::UsageLimit,
                 why,
@@ -363,21 +369,21 @@ async fn be_patient(
         }
     };
     context
-        .tell(Event::Info {
+        .publish(Event::Info {
             message: wait.words(),
         })
         .await;
     loop {
-        // Every arm is cancel safe: all of them only wait. What ends the run comes before what a person wants of it.
+        // Every arm is cancel safe: all of them only wait. What ends the run comes before commands.
         let Request { command, reply } = tokio::select! {
             biased;
-            () = context.shutdown.requested() => return Turn::Ask,
-            () = context.degraded() => return Turn::Ask,
+            () = context.shutdown.requested() => return Turn::Decide,
+            () = context.degraded() => return Turn::Decide,
             request = inbox.next() => request,
             over = wait.go_on() => match over {
                 true => return Turn::Run,
                 false => {
-                    context.tell(Event::Info { message: wait.words() }).await;
+                    context.publish(Event::Info { message: wait.words() }).await;
                     continue;
                 }
             },
@@ -398,10 +404,10 @@ async fn be_patient(
             }
             Command::ForceStop { .. } => {
                 answer(reply, Ok(Accepted::Stopping(id.clone())));
-                return Turn::Leave(WalkEnd::Over(RunResult::Failed(id.clone())));
+                return Turn::Leave(LoopEnd::Over(RunResult::Failed(id.clone())));
             }
             Command::RollBack { target, restart } => {
-                return Turn::Leave(WalkEnd::RollBack(reply, target, restart));
+                return Turn::Leave(LoopEnd::RollBack(reply, target, restart));
             }
             Command::Skip => answer(reply, Err(Refusal::NothingRunning)),
         }
@@ -412,7 +418,8 @@ fn is_first_of_run(state: &HankweaveState) -> bool {
     state.runs.front().is_none_or(|run| run.codons.is_empty())
 }
 
-/// The rig that the failed try of this run had set up, or one that was interrupted in the run before; another try goes on with it (HANK-23).
+/// The rig that the failed try of this run had set up, or an interrupted codon in the run before; another try uses it
+/// (HANK-23).
 fn finished_rig(context: &RunContext, thread: &ExecutionThread) -> Option<CheckpointSha> {
     let failed = thread
         .codons
@@ -421,7 +428,8 @@ fn finished_rig(context: &RunContext, thread: &ExecutionThread) -> Option<Checkp
     failed.codon.rig_setup_checkpoint().cloned()
 }
 
-/// The session to go on with. A run that was opened for a chosen codon has no part in the run before it, but its conversations are still there.
+/// The session to go on with. A run that was opened for a chosen codon does not continue the run before it, but the
+/// sessions of that run still exist.
 fn session(state: &HankweaveState, thread: &ExecutionThread, id: &CodonId) -> Option<SessionId> {
     let plan = &state.execution_plan;
     let before = || {
@@ -433,14 +441,14 @@ fn session(state: &HankweaveState, thread: &ExecutionThread, id: &CodonId) -> Op
     own.or_else(|| before()?.continuation_session(plan, id).cloned())
 }
 
-/// The session of a codon that met the usage limit of its provider: it goes on in there.
+/// The session of a codon that met the usage limit of its provider, in which it goes on.
 fn limited_session<'t>(thread: &'t ExecutionThread, id: &CodonId) -> Option<&'t SessionId> {
     let newest = thread.codons.first()?.codon.codon_id();
     let was_limited = thread.interruption() == Some(InterruptedBy::UsageLimit);
     thread.own_session().filter(|_| was_limited && newest == id)
 }
 
-/// Runs one codon to its end, hands its results out, and hands orders on to it.
+/// Runs one codon to its end and passes orders to it, then copies its results to the output directory.
 async fn run_codon(
     context: &RunContext,
     inbox: &mut Inbox,
@@ -462,7 +470,7 @@ async fn run_codon(
     if let Some(exceeded) = Meter::new(limits).exceeded(Duration::ZERO)
         && limits.consequence(&exceeded) == OnExceeded::Pause
     {
-        // A codon for which nothing is left is not opened: it begins when there is more (HANK-40).
+        // A codon with no budget left is not opened: it begins when the budget is raised (HANK-40).
         let why = codon::why_paused(&limits, exceeded);
         return Ok(Ran::Paused(InterruptedBy::Ceiling, why));
     }
@@ -487,7 +495,7 @@ async fn run_codon(
             let end = codon::execute(&codon).await?;
             let unsaved = matches!(end, CodonEnd::Unsaved(_));
             let walked = end.into_execution();
-            tell_snapshot(context).await;
+            publish_snapshot(context).await;
             let published = aftermath.run(&walked).await;
             Ok::<_, RunError>((walked, unsaved, published))
         };
@@ -519,7 +527,7 @@ async fn run_codon(
     })
 }
 
-/// Whether the record holds what the typed codon does not know.
+/// Whether the record has facts that the typed codon does not know.
 fn has_notes(codon: &CodonExecution) -> bool {
     codon.budget_exceeded().is_some() || codon.context_exceeded() || codon.cost_is_lower_bound()
 }
@@ -532,28 +540,28 @@ fn paused(walked: &CodonExecution) -> Ran {
 }
 
 /// A snapshot follows every end of a codon (WIRE-16).
-async fn tell_snapshot(context: &RunContext) {
+async fn publish_snapshot(context: &RunContext) {
     let state = context.manager.snapshot();
     let thread = thread::build(&state, None, None);
     let snapshot = Event::state_snapshot(&state, &thread, context.watch.tree().await);
-    context.tell(snapshot).await;
+    context.publish(snapshot).await;
 }
 
-/// How a codon went, as far as the walk has to know.
+/// How a codon went, as far as the loop needs to know.
 enum Ran {
-    /// Its record tells.
+    /// As its record says.
     ToTheEnd,
     /// The run pauses with it or before it, for this reason.
     Paused(InterruptedBy, String),
     /// It was stopped by force.
     Forced,
-    /// The disk did not take what it needs.
+    /// What it needs could not be written.
     Unsaved,
-    /// It completed, and its results were not handed out.
+    /// It completed, and its results were not copied to the output directory.
     Unpublished(Unpublished),
 }
 
-/// Obeys or refuses a command while a codon runs.
+/// Carries out or refuses a command while a codon runs.
 fn order(context: &RunContext, request: Request, orders: &Orders, id: &CodonId) {
     let running = |what| {
         Err(Refusal::CodonRunning {

@@ -10,13 +10,13 @@ use crate::codon::RunContext;
 /// `maxDelayMs` cannot ask for more (HANK-47).
 const LONGEST_DELAY: Duration = Duration::from_millis(600_000);
 
-/// How often it is looked whether the machine has slept: tokio's clock has not counted that.
-const LOOK: Duration = Duration::from_secs(30);
+/// How often it is checked whether the machine has slept, because tokio's clock does not count that.
+const SLEEP_CHECK: Duration = Duration::from_secs(30);
 
 /// How far the time that a machine is up may be wrong.
 const UPTIME_STEP: Duration = Duration::from_secs(1);
 
-/// What is left when it is told again how long a wait goes on: every hour, then ever more often.
+/// At how much remaining time the wait is reported again: every hour, then more often.
 const MARKS: [Duration; 6] = [
     Duration::from_secs(30 * 60),
     Duration::from_secs(10 * 60),
@@ -36,12 +36,13 @@ pub(super) struct Wait<'a> {
     up: Option<Duration>,
     /// How long it is, unless the machine sleeps.
     length: Duration,
-    /// What is left when it is told of next.
+    /// At how much remaining time it is reported next.
     mark: Option<Duration>,
 }
 
 impl<'a> Wait<'a> {
-    /// Begins the wait, or says why it is too long. Whoever saw the failure says when that was: no clock that is set makes the wait another one.
+    /// Begins the wait, or returns why it is too long. The time of the failure comes from the monotonic clock when it
+    /// happened in this process, so setting the wall clock does not change the wait.
     pub(super) fn begin(
         context: &'a RunContext,
         retry: &'a Retry,
@@ -69,7 +70,7 @@ impl<'a> Wait<'a> {
         })
     }
 
-    /// What people are told of it.
+    /// The message about it.
     pub(super) fn words(&self) -> String {
         let (id, left) = (&self.retry.entry.codon_id, self.left());
         match (self.retry.limit, self.retry.number) {
@@ -87,7 +88,7 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// Waits: `true` at its end, `false` when it is time to tell how long it still is.
+    /// Waits. Returns `true` at the end, and `false` when it is time to report the remaining time.
     ///
     /// # Cancel safety
     ///
@@ -104,7 +105,7 @@ impl<'a> Wait<'a> {
             }
             let until_mark = self.mark.map_or(left, |mark| left - mark);
             let nap = match self.retry.limit {
-                Some(_) => until_mark.min(LOOK),
+                Some(_) => until_mark.min(SLEEP_CHECK),
                 None => left,
             };
             tokio::time::sleep(nap).await;
@@ -145,7 +146,7 @@ fn too_long(limit: UsageLimit, left: Duration, most: Duration) -> String {
     )
 }
 
-/// The next point below `left` at which it is told how long a wait still is.
+/// The next point below `left` at which the remaining time is reported.
 fn mark_below(left: Duration) -> Option<Duration> {
     let hour = Duration::from_secs(60 * 60);
     let hours = left.as_secs().saturating_sub(1) / hour.as_secs();
@@ -157,7 +158,7 @@ fn mark_below(left: Duration) -> Option<Duration> {
 
 /// `12 s`, `3 min 20 s`, `2 h 5 min`
 fn in_words(duration: Duration) -> String {
-    // What is left of a second is still to be waited for.
+    // A started second counts as a whole one.
     let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     match seconds {
         0..60 => format!("{seconds} s"),

@@ -12,19 +12,18 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::Shared;
-use super::attention::{Attention, Look};
-use super::frames::Frames;
 use super::history::{self, Part};
 use super::limits::Rate;
+use super::liveness::{Liveness, Verdict};
 use super::outbox::Outbox;
-use super::reply::Attempted;
+use super::replies::Attempted;
+use super::socket::{CLOSING, ClientSocket, CloseReason, Interests, SocketEvent};
 use super::token::Role;
-use super::wire::{CLOSING, Happened, Leaving, Wants, Wire};
-use crate::attendance::Attendee;
 use crate::error::chain;
 use crate::journal::JournalError;
+use crate::presence::PresenceGuard;
 
-/// A client and where it stands.
+/// A client and its state.
 pub(super) struct Client {
     pub(super) shared: Arc<Shared>,
     pub(super) role: Role,
@@ -34,14 +33,14 @@ pub(super) struct Client {
     pub(super) outbox: Arc<Outbox>,
     /// What it may do; `None` before its handshake.
     pub(super) mode: Option<Mode>,
-    /// Where it stands in history.
+    /// Which events it gets.
     pub(super) feed: Feed,
     pub(super) sync: Option<Sync>,
     /// How far the hub had come when the part of the journal that is being read was asked for.
     known: u64,
     rate: Rate,
-    attention: Attention,
-    attendee: Option<Attendee>,
+    liveness: Liveness,
+    presence: Option<PresenceGuard>,
 }
 
 /// Which events a client gets.
@@ -49,9 +48,9 @@ pub(super) struct Client {
 pub(super) enum Feed {
     /// None yet.
     Nothing,
-    /// Those of the journal behind this number, until it has caught up.
+    /// Those of the journal after this number, until it has caught up.
     CatchingUp(u64),
-    /// What happens, as it happens.
+    /// New events, as they happen.
     Live,
 }
 
@@ -61,7 +60,7 @@ pub(super) struct Sync {
     pub(super) command_id: String,
     /// The last event that was sent.
     pub(super) position: u64,
-    /// What is behind it came or comes by itself.
+    /// Later events have come already or will come by themselves.
     pub(super) until: u64,
 }
 
@@ -81,200 +80,200 @@ impl Client {
             sync: None,
             known: 0,
             rate: Rate::new(limits.rate),
-            attention: Attention::new(),
-            attendee: None,
+            liveness: Liveness::new(),
+            presence: None,
             shared,
         }
     }
 
-    /// Serves the client until it leaves or is left. `place` is given back as soon as it no longer counts.
-    pub(super) async fn serve(mut self, mut wire: Wire, place: OwnedSemaphorePermit) {
-        let leaving = self.talk(&mut wire).await;
+    /// Serves the client until either side disconnects. `place` is freed as soon as the client no longer counts.
+    pub(super) async fn serve(mut self, mut socket: ClientSocket, place: OwnedSemaphorePermit) {
+        let why = self.talk(&mut socket).await;
         let (sending, patience) = (
-            self.time_to_take(&wire),
-            self.attention.patience(&self.shared.limits),
+            self.stall_time_left(&socket),
+            self.liveness.close_time(&self.shared.limits),
         );
         self.shared.hub.leave(self.number);
-        (self.attendee, self.attention) = (None, Attention::new());
-        let Some(leaving) = leaving else {
-            return self.unless_closed(wire.hang_up()).await;
+        (self.presence, self.liveness) = (None, Liveness::new());
+        let Some(why) = why else {
+            return self.unless_closed(socket.hang_up()).await;
         };
         tracing::debug!(
             client = self.id,
-            code = u16::from(leaving.code),
-            "a client is left: {}",
-            leaving.reason
+            code = u16::from(why.code),
+            "a client is disconnected: {}",
+            why.reason
         );
         let limits = &self.shared.limits;
-        match leaving {
+        match why {
             SLOW => {}
-            GOING_AWAY => return wire.leave(leaving, sending, patience).await,
-            _ => return self.unless_closed(wire.leave(leaving, CLOSING, CLOSING)).await,
+            GOING_AWAY => return socket.disconnect(why, sending, patience).await,
+            _ => return self.unless_closed(socket.disconnect(why, CLOSING, CLOSING)).await,
         }
-        // It may take long until it reads on: it keeps nobody out meanwhile.
+        // It may take long until it reads on; its place is free for others meanwhile.
         drop(place);
-        if let Ok(_seat) = self.shared.farewells.try_acquire() {
-            self.unless_closed(wire.leave(leaving, limits.farewell, limits.farewell))
+        if let Ok(_permit) = self.shared.slow_closes.try_acquire() {
+            self.unless_closed(socket.disconnect(why, limits.slow_close, limits.slow_close))
                 .await;
         }
     }
 
-    /// Takes leave of somebody for whom the server does not stay.
-    async fn unless_closed(&self, farewell: impl Future<Output = ()>) {
+    /// Disconnects a client for which a server that stops does not wait.
+    async fn unless_closed(&self, disconnect: impl Future<Output = ()>) {
         tokio::select! {
             biased;
-            () = farewell => {}
+            () = disconnect => {}
             () = self.shared.closing.cancelled() => {}
         }
     }
 
-    /// Hears and answers; returns why the client is left, `None` when it has gone by itself.
-    async fn talk(&mut self, wire: &mut Wire) -> Option<Leaving> {
+    /// Receives and answers. Returns why the client is disconnected; `None` when it has closed the connection itself.
+    async fn talk(&mut self, socket: &mut ClientSocket) -> Option<CloseReason> {
         let shared = Arc::clone(&self.shared);
         // A part of the history is read while the one before it is sent, and waits until everything is.
         let mut reading: Option<Reading> = None;
         let mut idle = false;
-        // Until when it may get the rest, once the server stops.
+        // Until when it may receive the rest, once the server stops.
         let mut end: Option<Instant> = None;
         let begin = Instant::now();
         loop {
-            let wants = Wants {
+            let interests = Interests {
                 idle: !idle && (end.is_some() || self.wants_history()),
-                doubt: end.is_none() && self.attention.is_in_doubt(),
+                unproven: end.is_none() && self.liveness.wants_ping(),
             };
-            let next_look = self.next_look(wire, begin, end);
+            let next_check = self.next_check(socket, begin, end);
             // Every arm is cancel safe: a part of the journal that was read stays where it is until it is taken.
             tokio::select! {
                 biased;
                 () = shared.closing.cancelled(), if end.is_none() => {
-                    end = Some(Instant::now() + shared.limits.last_words);
+                    end = Some(Instant::now() + shared.limits.final_delivery);
                 }
-                () = shared.ended.cancelled(), if self.attention.is_in_doubt() => self.ask_at_the_end(wire),
+                () = shared.ended.cancelled(), if self.liveness.wants_ping() => self.ping_at_the_end(socket),
                 part = read_on(&mut reading), if idle => {
                     idle = false;
                     match part {
                         Ok(part) => {
-                            let memory = self.pass_on(wire, part);
-                            reading = self.wants_history().then(|| self.read(memory));
+                            self.send_part(socket, part);
+                            reading = self.wants_history().then(|| self.read());
                         }
                         Err(error) => {
                             tracing::error!(error = %chain(&error), "a client cannot get its history");
-                            return Some(Leaving::new(CloseCode::Error, "the journal cannot be read"));
+                            return Some(CloseReason::new(CloseCode::Error, "the journal cannot be read"));
                         }
                     }
                 }
-                happened = wire.happens(&self.outbox, &wants) => match happened {
-                    Happened::Heard(message) => {
-                        if let Some(leaving) = self.hear(wire, message).await {
-                            return leaving;
+                event = socket.next(&self.outbox, &interests) => match event {
+                    SocketEvent::Message(message) => {
+                        if let Some(ended) = self.receive(socket, message).await {
+                            return ended;
                         }
                     }
-                    Happened::Idle if self.wants_history() => {
+                    SocketEvent::Idle if self.wants_history() => {
                         idle = true;
-                        reading.get_or_insert_with(|| self.read(Frames::default()));
+                        reading.get_or_insert_with(|| self.read());
                     }
-                    Happened::Idle => return Some(GOING_AWAY),
-                    Happened::Doubted => self.ask(wire),
-                    Happened::Overflowed => return Some(SLOW),
-                    Happened::Broken(leaving) => return Some(leaving),
-                    Happened::Gone => return None,
+                    SocketEvent::Idle => return Some(GOING_AWAY),
+                    SocketEvent::Unproven => self.ping(socket),
+                    SocketEvent::Overflowed => return Some(SLOW),
+                    SocketEvent::Violation(why) => return Some(why),
+                    SocketEvent::Closed => return None,
                 },
-                () = tokio::time::sleep_until(next_look) => {
-                    if end.is_some_and(|end| self.has_had_its_time(wire, end)) {
+                () = tokio::time::sleep_until(next_check) => {
+                    if end.is_some_and(|end| self.has_had_its_time(socket, end)) {
                         return Some(GOING_AWAY);
                     }
-                    if let Some(leaving) = self.look(wire, begin) {
-                        return Some(leaving);
+                    if let Some(why) = self.check(socket, begin) {
+                        return Some(why);
                     }
                 }
             }
         }
     }
 
-    /// The next moment at which the client may have been silent for too long, or may have had its time before `end`.
-    fn next_look(&self, wire: &Wire, begin: Instant, end: Option<Instant>) -> Instant {
+    /// The next moment at which the client may have been silent or stalled for too long.
+    fn next_check(&self, socket: &ClientSocket, begin: Instant, end: Option<Instant>) -> Instant {
         let limits = &self.shared.limits;
-        let mut next = self.attention.next_look(limits);
+        let mut next = self.liveness.next_check(limits);
         if self.mode.is_none() {
             next = next.min(begin + limits.handshake);
         }
-        // Since when it takes nothing is known only when it is looked at.
-        let soon = Instant::now() + self.time_to_take(wire).min(LOOK);
+        // Since when it takes nothing is known only when it is checked.
+        let soon = Instant::now() + self.stall_time_left(socket).min(CLOSING_CHECK);
         end.map_or(next, |end| next.min(end).min(soon))
     }
 
-    /// Asks a silent client whether it is there, and leaves one that does not answer or never begins.
-    fn look(&mut self, wire: &mut Wire, begin: Instant) -> Option<Leaving> {
+    /// Pings a silent client, and disconnects one that does not answer or sends no handshake.
+    fn check(&mut self, socket: &mut ClientSocket, begin: Instant) -> Option<CloseReason> {
         let limits = &self.shared.limits;
         if self.mode.is_none() && begin.elapsed() >= limits.handshake {
-            return Some(Leaving::new(CloseCode::Policy, "there was no handshake"));
+            return Some(CloseReason::new(CloseCode::Policy, "there was no handshake"));
         }
-        match self.attention.look(limits) {
-            Look::Silent => return Some(Leaving::new(CloseCode::Policy, "silent")),
-            Look::Ask => self.ask(wire),
-            Look::Fine => {}
+        match self.liveness.check(limits) {
+            Verdict::Silent => return Some(CloseReason::new(CloseCode::Policy, "silent")),
+            Verdict::Ping => self.ping(socket),
+            Verdict::Fine => {}
         }
         None
     }
 
-    /// Asks whether it listens, unless the question would only wait behind what it does not take.
-    fn ask_at_the_end(&mut self, wire: &mut Wire) {
-        let answer = self.shared.limits.answer;
-        match wire
-            .refuses_since()
-            .is_some_and(|since| since.elapsed() >= answer)
+    /// Pings it, unless the ping would only wait after messages that it does not take.
+    fn ping_at_the_end(&mut self, socket: &mut ClientSocket) {
+        let longest = self.shared.limits.final_pong;
+        match socket
+            .stalled_since()
+            .is_some_and(|since| since.elapsed() >= longest)
         {
-            true => self.attention.give_up(),
-            false => self.ask(wire),
+            true => self.liveness.give_up(),
+            false => self.ping(socket),
         }
     }
 
-    fn ask(&mut self, wire: &mut Wire) {
-        self.attention.ask();
-        wire.ask();
+    fn ping(&mut self, socket: &mut ClientSocket) {
+        self.liveness.pinged();
+        socket.ping();
     }
 
-    /// Whether the server, which stops, stays no longer for it: whoever takes something of what waits gets all of it before `end`, and one that
-    /// takes nothing keeps nobody.
-    fn has_had_its_time(&self, wire: &Wire, end: Instant) -> bool {
-        self.time_to_take(wire).is_zero() || Instant::now() >= end
+    /// Whether a server that stops no longer waits for it. A client that keeps taking messages has time until `end`, and
+    /// one that takes nothing is not waited for.
+    fn has_had_its_time(&self, socket: &ClientSocket, end: Instant) -> bool {
+        self.stall_time_left(socket).is_zero() || Instant::now() >= end
     }
 
     /// How long it may still take nothing of what waits.
-    fn time_to_take(&self, wire: &Wire) -> Duration {
-        let refused = wire.refuses_since().map(|since| since.elapsed());
-        let hesitation = self.attention.hesitation(&self.shared.limits);
-        hesitation.saturating_sub(refused.unwrap_or_default())
+    fn stall_time_left(&self, socket: &ClientSocket) -> Duration {
+        let refused = socket.stalled_since().map(|since| since.elapsed());
+        let stall_time = self.liveness.stall_time(&self.shared.limits);
+        stall_time.saturating_sub(refused.unwrap_or_default())
     }
 
-    /// Takes one frame. `Some`: the client is left for this reason, or has gone.
-    async fn hear(&mut self, wire: &mut Wire, message: Message) -> Option<Option<Leaving>> {
-        self.attention.hear(&self.shared.listeners);
-        // Answers to our pings among them: nobody is asked as often as that.
+    /// Handles one frame. `Some`: the client is disconnected for this reason, or has closed the connection itself.
+    async fn receive(&mut self, socket: &mut ClientSocket, message: Message) -> Option<Option<CloseReason>> {
+        self.liveness.received(&self.shared.responsive);
+        // Pongs count as well: no client is pinged as often as that.
         if !matches!(message, Message::Close(_)) && self.rate.is_exceeded() {
-            return Some(Some(Leaving::new(CloseCode::Policy, "too many messages")));
+            return Some(Some(CloseReason::new(CloseCode::Policy, "too many messages")));
         }
         match message {
             Message::Text(text) => {
-                self.read_message(wire, &text).await;
+                self.read_message(socket, &text).await;
                 None
             }
             Message::Ping(_) | Message::Pong(_) => None,
             Message::Close(_) => Some(None),
-            Message::Binary(_) | Message::Frame(_) => Some(Some(Leaving::new(
+            Message::Binary(_) | Message::Frame(_) => Some(Some(CloseReason::new(
                 CloseCode::Unsupported,
                 "only text is understood",
             ))),
         }
     }
 
-    async fn read_message(&mut self, wire: &mut Wire, text: &str) {
+    async fn read_message(&mut self, socket: &mut ClientSocket, text: &str) {
         match Inbound::read(text) {
             Err(refused) => self.refuse(&Attempted::default(), refused),
             Ok(Inbound::Command(command)) => self.read_command(command),
             Ok(Inbound::Handshake(handshake)) => {
                 let done = match handshake {
-                    Ok(handshake) => self.shake_hands(wire, handshake).await,
+                    Ok(handshake) => self.answer_handshake(socket, handshake).await,
                     Err(refused) => Err(refused),
                 };
                 if let Err(refused) = done {
@@ -288,7 +287,7 @@ impl Client {
         }
     }
 
-    /// The handshake first (WIRE-2), because nobody else is told what a command looks like.
+    /// Without a handshake (WIRE-2) no command is even checked.
     fn read_command(&mut self, command: RawCommand) {
         let (id, name) = (command.id().map(str::to_owned), command.name().map(str::to_owned));
         let checked = match self.mode {
@@ -298,7 +297,7 @@ impl Client {
                 "Handshake required before sending commands",
             )),
         };
-        let done = checked.and_then(|(request, mode)| self.take(request, mode));
+        let done = checked.and_then(|(request, mode)| self.accept(request, mode));
         if let Err(refused) = done {
             let attempted = Attempted {
                 id: id.as_deref(),
@@ -309,24 +308,24 @@ impl Client {
     }
 
     fn refuse(&self, attempted: &Attempted<'_>, refused: Refused) {
-        self.say(self.shared.voice.refuse(attempted, refused));
+        self.send(self.shared.replies.refusal(attempted, refused));
     }
 
-    /// Sends something behind what waits already.
-    pub(super) fn say(&self, text: Utf8Bytes) {
-        // A client that does not read is found out when the socket is looked at next.
+    /// Sends a message after those that wait already.
+    pub(super) fn send(&self, text: Utf8Bytes) {
+        // A client that does not read is noticed when the socket is polled next.
         self.outbox.push(text);
     }
 
-    /// What is known after the handshake counts from now on.
+    /// Applies the handshake.
     pub(super) fn enter(&mut self, handshake: &Handshake) -> Mode {
         let mode = match self.role {
             Role::Full => handshake.mode,
             Role::ReadOnly => Mode::Readonly,
         };
         self.mode = Some(mode);
-        self.attention.enter(&self.shared.doubtful);
-        self.attendee = (mode == Mode::ReadAndWrite).then(|| self.shared.attendance.arrive());
+        self.liveness.enter(&self.shared.unproven);
+        self.presence = (mode == Mode::ReadAndWrite).then(|| self.shared.presence.enter());
         mode
     }
 
@@ -335,30 +334,30 @@ impl Client {
     }
 
     /// Begins to read the next part of the history that the client wants.
-    fn read(&mut self, memory: Frames) -> Reading {
+    fn read(&mut self) -> Reading {
         self.known = self.shared.hub.position();
         let (shared, blocking) = (Arc::clone(&self.shared), self.shared.world.blocking);
         if let Feed::CatchingUp(after) = self.feed {
-            let read = move || history::events(&*shared.journal, after, memory);
+            let read = move || history::events(&*shared.journal, after);
             return blocking.run(read).boxed();
         }
         let Some(sync) = &self.sync else {
             return std::future::pending().boxed();
         };
         let (id, range) = (sync.command_id.clone(), (sync.position, sync.until));
-        let read = move || history::batches(&*shared.journal, range, (&shared.voice, &id), memory);
+        let read = move || history::batches(&*shared.journal, range, (&shared.replies, &id));
         blocking.run(read).boxed()
     }
 
-    /// Sends a part of the history, before what happens from now on; returns memory for the next one.
-    fn pass_on(&mut self, wire: &mut Wire, part: Part) -> Frames {
+    /// Sends a part of the history, before the events that happen from now on.
+    fn send_part(&mut self, socket: &mut ClientSocket, part: Part) {
         if let Feed::CatchingUp(position) = self.feed {
             let position = match (part.last_seq, part.more) {
                 (Some(last), true) => last,
                 // Numbers are left out after a crash: where the journal ends, nothing is missing up to where the hub was.
                 (last, _) => last.unwrap_or(position).max(self.known),
             };
-            let joined = !part.more && self.shared.hub.join_behind(self.number, &self.outbox, position);
+            let joined = !part.more && self.shared.hub.join_after(self.number, &self.outbox, position);
             self.feed = match joined {
                 true => Feed::Live,
                 false => Feed::CatchingUp(position),
@@ -367,18 +366,18 @@ impl Client {
             sync.position = part.last_seq.unwrap_or(sync.position);
             self.sync = part.more.then_some(sync);
         }
-        wire.pass_on(part.frames)
+        socket.send_part(part);
     }
 }
 
-/// How often a client is looked at while the server stops.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often a client is checked while the server stops.
+const CLOSING_CHECK: Duration = Duration::from_millis(50);
 
-/// A client that did not read.
-const SLOW: Leaving = Leaving::new(CloseCode::Again, "slow");
+/// The client did not read.
+const SLOW: CloseReason = CloseReason::new(CloseCode::Again, "slow");
 
 /// The server stops.
-const GOING_AWAY: Leaving = Leaving::new(CloseCode::Away, "the run has ended");
+const GOING_AWAY: CloseReason = CloseReason::new(CloseCode::Away, "the run has ended");
 
 /// The part that is being read; waits for ever when none is.
 async fn read_on(reading: &mut Option<Reading>) -> Result<Part, JournalError> {

@@ -1,4 +1,4 @@
-//! Carrying out what clients ask for, one task for all of them: who asked may be gone before the answer is there.
+//! Carrying out the commands of all clients in one task, because a client may disconnect before its answer is known.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::ledger::{Entered, Ledger};
 use super::outbox::Outbox;
-use super::reply::{Attempted, Voice};
+use super::replies::{Attempted, Replies};
 use crate::error::chain;
 use crate::runner::{Accepted, Command, Commander, Refusal, RollbackTarget};
 use crate::shutdown::{Shutdown, StopCause};
@@ -19,7 +19,7 @@ use crate::state_manager::{StateManager, TransitionError};
 /// Commands that are carried out at the same time; a command more waits in the queue.
 const MOST: usize = 64;
 
-/// Commands that may wait; whoever sends more is told to try again later.
+/// Commands that may wait; further ones are refused as busy.
 pub(super) const QUEUE: usize = 256;
 
 /// A command on its way.
@@ -34,12 +34,12 @@ pub(super) struct Job {
 
 /// What commands act on.
 #[derive(Debug, Clone)]
-pub(super) struct Hands {
+pub(super) struct Executor {
     pub(super) commander: Commander,
     pub(super) manager: StateManager,
     pub(super) shutdown: Shutdown,
     pub(super) hank: Arc<Hank>,
-    pub(super) voice: Voice,
+    pub(super) replies: Replies,
 }
 
 /// What became of a command.
@@ -51,21 +51,21 @@ enum Failure {
     ByTheRun(Refusal),
 }
 
-/// Carries out commands until nobody can send one any more.
-pub(super) async fn run(hands: Hands, mut jobs: mpsc::Receiver<Job>) {
+/// Carries out commands until every sender is dropped.
+pub(super) async fn run(executor: Executor, mut jobs: mpsc::Receiver<Job>) {
     let mut ledger = Ledger::default();
     let mut work = FuturesUnordered::new();
     loop {
         // Every arm is cancel safe: a receive that is dropped loses nothing, and the work stays where it is.
         tokio::select! {
             biased;
-            Some((job, result)) = work.next() => hands.finish(&mut ledger, &job, result),
+            Some((job, result)) = work.next() => executor.finish(&mut ledger, &job, result),
             job = jobs.recv(), if work.len() < MOST => match job {
                 Some(job) => match ledger.enter(&job.request, &job.from) {
-                    Entered::New => work.push(hands.carry_out(job)),
+                    Entered::New => work.push(executor.carry_out(job)),
                     Entered::InProgress => {}
                     Entered::Repeated(answer) => {
-                        job.from.push(hands.voice.say(Some(&job.request.id), answer));
+                        job.from.push(executor.replies.answer(Some(&job.request.id), answer));
                     }
                 },
                 None => break,
@@ -73,12 +73,12 @@ pub(super) async fn run(hands: Hands, mut jobs: mpsc::Receiver<Job>) {
         }
     }
     while let Some((job, result)) = work.next().await {
-        hands.finish(&mut ledger, &job, result);
+        executor.finish(&mut ledger, &job, result);
     }
 }
 
-impl Hands {
-    /// Answers whoever asked.
+impl Executor {
+    /// Answers every client that sent the command.
     fn finish(&self, ledger: &mut Ledger, job: &Job, result: Result<Answer>) {
         let (id, command) = (job.request.id.as_str(), job.request.command.name());
         let attempted = Attempted {
@@ -88,18 +88,18 @@ impl Hands {
         match result {
             Ok(answer) => {
                 let others = ledger.finish(&job.request, &answer);
-                job.from.push(self.voice.say(Some(id), answer.clone()));
+                job.from.push(self.replies.answer(Some(id), answer.clone()));
                 for other in others {
                     let again = super::ledger::repeated(answer.clone());
-                    other.push(self.voice.say(Some(id), again));
+                    other.push(self.replies.answer(Some(id), again));
                 }
             }
             Err(failure) => {
                 let text = match failure {
-                    Failure::Refused(refused) => self.voice.refuse(&attempted, refused),
+                    Failure::Refused(refused) => self.replies.refusal(&attempted, refused),
                     Failure::ByTheRun(refusal) => {
                         let hint = Some(refusal.hint().to_owned());
-                        self.voice
+                        self.replies
                             .error(&attempted, chain(&refusal), refusal.code(), hint)
                     }
                 };
@@ -111,11 +111,11 @@ impl Hands {
     }
 
     async fn carry_out(&self, job: Job) -> (Job, Result<Answer>) {
-        let result = self.obey(&job).await;
+        let result = self.execute(&job).await;
         (job, result)
     }
 
-    async fn obey(&self, job: &Job) -> Result<Answer> {
+    async fn execute(&self, job: &Job) -> Result<Answer> {
         let ack = |outcome| acknowledge(job, outcome);
         match &job.request.command {
             Wanted::CheckpointList { run_id } => {
@@ -124,10 +124,10 @@ impl Hands {
                 let list = list.map_err(Failure::Refused)?;
                 match self.manager.record(list.clone().into()).await.await {
                     Ok(_) => Ok(ack(Outcome::Done)),
-                    // The run has ended, so whoever asks is the only one who is told.
+                    // The run has ended, so nothing is recorded and only this client gets the list.
                     Err(TransitionError::Stopped) => {
                         let id = Some(job.request.id.as_str());
-                        job.from.push(self.voice.say(id, list.into()));
+                        job.from.push(self.replies.answer(id, list.into()));
                         Ok(ack(Outcome::Done))
                     }
                     Err(error) => Err(Failure::Refused(Refused::new(Code::InternalError, chain(&error)))),
@@ -142,12 +142,12 @@ impl Hands {
                 self.shutdown.force();
                 Ok(ack(Outcome::ShuttingDown))
             }
-            wanted => match order(wanted) {
+            wanted => match run_command(wanted) {
                 Some(command) => {
                     let accepted = self.commander.send(command).await.map_err(Failure::ByTheRun)?;
                     Ok(accept(job, accepted))
                 }
-                // Whoever reads the message answers these by himself.
+                // The client's own task answers these.
                 None => Ok(ack(Outcome::Done)),
             },
         }
@@ -155,7 +155,7 @@ impl Hands {
 }
 
 /// The command for the run, if it is one.
-fn order(wanted: &Wanted) -> Option<Command> {
+fn run_command(wanted: &Wanted) -> Option<Command> {
     let back = |target, restart: bool| Some(Command::RollBack { target, restart });
     match wanted {
         Wanted::CodonStart {

@@ -1,9 +1,10 @@
-//! What becomes of a request: a page, a refusal, or the way to the socket. Decided from its head alone, before any upgrade.
+//! What happens to a request: a page, a refusal, or the upgrade to a WebSocket. Decided from its head alone, before any
+//! upgrade.
 
 use std::net::IpAddr;
 
 use tokio_tungstenite::tungstenite::handshake::server::{Request, create_response, write_response};
-use tokio_tungstenite::tungstenite::http::{HeaderName, HeaderValue, Version, header};
+use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, Version, header};
 
 use super::head::Head;
 use super::origin::{Origin, is_our_host, is_welcome};
@@ -16,13 +17,13 @@ pub(super) const SOCKET_PATH: &str = "/ws";
 /// The subprotocol that a client may name beside its token.
 const SUBPROTOCOL: &str = "hankweave";
 
-/// How a token stands in a header.
+/// What comes before a token in a header.
 const BEARER_SCHEME: &[u8] = b"Bearer ";
 
-/// How a token stands among the subprotocols.
+/// What comes before a token among the subprotocols.
 const BEARER_SUBPROTOCOL: &str = "bearer.";
 
-/// Decides who comes in.
+/// Decides which requests are admitted.
 #[derive(Debug)]
 pub(super) struct Gate {
     pub(super) tokens: Tokens,
@@ -30,49 +31,20 @@ pub(super) struct Gate {
     pub(super) origins: Vec<Origin>,
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 #[derive(Debug)]
 pub(super) enum Admission {
     /// It gets a file, under the name by which it called the server.
     Asset(&'static Asset, String),
-    /// It is turned away.
-    Refused(Status, &'static str),
+    /// It is refused.
+    Refused(StatusCode, &'static str),
     /// It becomes a WebSocket, after this answer.
     Upgrade(Role, Vec<u8>),
 }
 
-/// A status line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
-    Ok,
-    BadRequest,
-    Unauthorized,
-    Forbidden,
-    NotFound,
-    Timeout,
-    UpgradeRequired,
-    HeadTooLarge,
-    Unavailable,
-}
-
-impl Status {
-    pub(super) const fn line(self) -> &'static str {
-        match self {
-            Self::Ok => "200 OK",
-            Self::BadRequest => "400 Bad Request",
-            Self::Unauthorized => "401 Unauthorized",
-            Self::Forbidden => "403 Forbidden",
-            Self::NotFound => "404 Not Found",
-            Self::Timeout => "408 Request Timeout",
-            Self::UpgradeRequired => "426 Upgrade Required",
-            Self::HeadTooLarge => "431 Request Header Fields Too Large",
-            Self::Unavailable => "503 Service Unavailable",
-        }
-    }
-}
-
 impl Gate {
-    /// Looks at the host, the origin, the method, the path and the token, in this order. `reached` is the address that the connection came to.
+    /// Checks the host, the origin, the method, the path and the token, in this order. `reached` is the address that the
+    /// connection came to.
     pub(super) fn admit(&self, head: &Head, reached: IpAddr) -> Admission {
         match self.examine(head, reached) {
             Ok(admission) => admission,
@@ -80,8 +52,8 @@ impl Gate {
         }
     }
 
-    fn examine(&self, head: &Head, reached: IpAddr) -> Result<Admission, (Status, &'static str)> {
-        let forbidden = |why| (Status::Forbidden, why);
+    fn examine(&self, head: &Head, reached: IpAddr) -> Result<Admission, (StatusCode, &'static str)> {
+        let forbidden = |why| (StatusCode::FORBIDDEN, why);
         let host = head
             .one("host")
             .ok()
@@ -100,44 +72,45 @@ impl Gate {
         let is_socket = head.path() == SOCKET_PATH;
         if head.method != "GET" {
             let status = match is_socket {
-                true => Status::UpgradeRequired,
-                false => Status::NotFound,
+                true => StatusCode::UPGRADE_REQUIRED,
+                false => StatusCode::NOT_FOUND,
             };
             return Err((status, "only GET is answered"));
         }
         if head.all("content-length").any(|length| length != b"0")
             || head.all("transfer-encoding").next().is_some()
         {
-            return Err((Status::BadRequest, "a request has no body here"));
+            return Err((StatusCode::BAD_REQUEST, "a request has no body here"));
         }
         if !is_socket {
             let asset = page::find(head.path());
             let host = String::from_utf8_lossy(host).into_owned();
-            return asset
-                .map(|asset| Admission::Asset(asset, host))
-                .ok_or((Status::NotFound, "there is /, /healthz and the socket at /ws"));
+            return asset.map(|asset| Admission::Asset(asset, host)).ok_or((
+                StatusCode::NOT_FOUND,
+                "there is /, /healthz and the socket at /ws",
+            ));
         }
         self.upgrade(head)
     }
 
-    fn upgrade(&self, head: &Head) -> Result<Admission, (Status, &'static str)> {
+    fn upgrade(&self, head: &Head) -> Result<Admission, (StatusCode, &'static str)> {
         let wants = head
             .all("upgrade")
             .any(|value| value.eq_ignore_ascii_case(b"websocket"));
         if !wants {
-            return Err((Status::UpgradeRequired, "this is the path of a WebSocket"));
+            return Err((StatusCode::UPGRADE_REQUIRED, "this is the path of a WebSocket"));
         }
         let role = self.role(head).ok_or((
-            Status::Unauthorized,
+            StatusCode::UNAUTHORIZED,
             "a token is needed: Authorization: Bearer TOKEN, or the subprotocols hankweave, bearer.TOKEN",
         ))?;
         if head.one("sec-websocket-version") != Ok(Some(b"13")) {
-            return Err((Status::UpgradeRequired, "the version of the protocol is 13"));
+            return Err((StatusCode::UPGRADE_REQUIRED, "the version of the protocol is 13"));
         }
         if head.one("sec-websocket-key").is_err() {
-            return Err((Status::BadRequest, "there are two keys"));
+            return Err((StatusCode::BAD_REQUEST, "there are two keys"));
         }
-        let answer = answer(head).ok_or((Status::BadRequest, "this is no WebSocket handshake"))?;
+        let answer = answer(head).ok_or((StatusCode::BAD_REQUEST, "this is no WebSocket handshake"))?;
         Ok(Admission::Upgrade(role, answer))
     }
 
@@ -146,7 +119,7 @@ impl Gate {
         let header = head.one("authorization").ok()?;
         let of_header = header.map(|value| bearer(value).unwrap_or_default());
         let offered = offered(head);
-        // Beside our own subprotocol only, or a client would get no answer to what it offers.
+        // Only beside our own subprotocol, or a client would get no answer to what it offers.
         let is_ours = offered.contains(&SUBPROTOCOL);
         let of_protocol = offered
             .iter()
@@ -154,7 +127,7 @@ impl Gate {
             .map(|token| if is_ours { token.as_bytes() } else { b"" });
         let mut tokens = of_header.into_iter().chain(of_protocol);
         let token = tokens.next()?;
-        // Two tokens would leave open which of them counts.
+        // With two tokens it would be open which of them counts.
         tokens.next().is_none().then(|| self.tokens.role(token))?
     }
 }
@@ -176,13 +149,7 @@ fn offered(head: &Head) -> Vec<&str> {
 fn answer(head: &Head) -> Option<Vec<u8>> {
     let mut request = Request::new(());
     *request.version_mut() = Version::HTTP_11;
-    for (name, value) in head.headers() {
-        let (name, value) = (
-            HeaderName::from_bytes(name.as_bytes()).ok()?,
-            HeaderValue::from_bytes(value).ok()?,
-        );
-        request.headers_mut().append(name, value);
-    }
+    request.headers_mut().clone_from(&head.headers);
     let mut response = create_response(&request).ok()?;
     if offered(head).contains(&SUBPROTOCOL) {
         response.headers_mut().insert(
@@ -229,10 +196,10 @@ mod tests {
         gate().admit(&head, LOOPBACK)
     }
 
-    async fn status(line: &str, headers: &str) -> Status {
+    async fn status(line: &str, headers: &str) -> StatusCode {
         match admit(line, headers).await {
             Admission::Refused(status, _) => status,
-            Admission::Asset(..) => Status::Ok,
+            Admission::Asset(..) => StatusCode::OK,
             Admission::Upgrade(role, _) => panic!("admitted as {role:?}: {line} {headers}"),
         }
     }
@@ -287,12 +254,12 @@ mod tests {
             "Cookie: token=everything\r\n",
         ] {
             let refused = status("GET /ws", &format!("{HOST}{UPGRADE}{headers}")).await;
-            assert_eq!(refused, Status::Unauthorized, "{headers}");
+            assert_eq!(refused, StatusCode::UNAUTHORIZED, "{headers}");
         }
         let in_address = status("GET /ws?token=everything", &format!("{HOST}{UPGRADE}")).await;
         assert_eq!(
             in_address,
-            Status::Unauthorized,
+            StatusCode::UNAUTHORIZED,
             "a token has no place in an address"
         );
     }
@@ -311,7 +278,7 @@ mod tests {
         ] {
             for line in ["GET /ws", "GET /", "GET /healthz", "OPTIONS /ws", "POST /"] {
                 let refused = status(line, &format!("{headers}{UPGRADE}{TOKEN}")).await;
-                assert_eq!(refused, Status::Forbidden, "{line} {headers}");
+                assert_eq!(refused, StatusCode::FORBIDDEN, "{line} {headers}");
             }
         }
         let (own, _) = role(&format!("Origin: http://127.0.0.1:4000\r\n{TOKEN}")).await;
@@ -321,48 +288,48 @@ mod tests {
     #[tokio::test]
     async fn plain_requests_get_the_page_or_a_plain_no() {
         for (line, expected) in [
-            ("GET /", Status::Ok),
-            ("GET /healthz", Status::Ok),
-            ("GET /ws", Status::UpgradeRequired),
-            ("GET /token", Status::NotFound),
-            ("GET /../token", Status::NotFound),
-            ("GET /?x", Status::Ok),
-            ("GET /ws?x", Status::UpgradeRequired),
-            ("GET /x?/", Status::NotFound),
-            ("GET http://127.0.0.1:4000/", Status::NotFound),
-            ("POST /", Status::NotFound),
-            ("HEAD /ws", Status::UpgradeRequired),
-            ("POST /ws", Status::UpgradeRequired),
-            ("OPTIONS /", Status::Forbidden),
-            ("OPTIONS *", Status::Forbidden),
+            ("GET /", StatusCode::OK),
+            ("GET /healthz", StatusCode::OK),
+            ("GET /ws", StatusCode::UPGRADE_REQUIRED),
+            ("GET /token", StatusCode::NOT_FOUND),
+            ("GET /../token", StatusCode::NOT_FOUND),
+            ("GET /?x", StatusCode::OK),
+            ("GET /ws?x", StatusCode::UPGRADE_REQUIRED),
+            ("GET /x?/", StatusCode::NOT_FOUND),
+            ("GET http://127.0.0.1:4000/", StatusCode::NOT_FOUND),
+            ("POST /", StatusCode::NOT_FOUND),
+            ("HEAD /ws", StatusCode::UPGRADE_REQUIRED),
+            ("POST /ws", StatusCode::UPGRADE_REQUIRED),
+            ("OPTIONS /", StatusCode::FORBIDDEN),
+            ("OPTIONS *", StatusCode::FORBIDDEN),
         ] {
             assert_eq!(status(line, HOST).await, expected, "{line}");
         }
         let body = format!("{HOST}Content-Length: 5\r\n");
-        assert_eq!(status("GET /", &body).await, Status::BadRequest);
+        assert_eq!(status("GET /", &body).await, StatusCode::BAD_REQUEST);
         let chunks = format!("{HOST}Transfer-Encoding: chunked\r\n");
-        assert_eq!(status("GET /ws", &chunks).await, Status::BadRequest);
-        assert_eq!(status("POST /", &chunks).await, Status::NotFound);
+        assert_eq!(status("GET /ws", &chunks).await, StatusCode::BAD_REQUEST);
+        assert_eq!(status("POST /", &chunks).await, StatusCode::NOT_FOUND);
     }
 
     // covers: F13
     #[tokio::test]
     async fn an_upgrade_that_lacks_something_is_refused() {
         for (from, to, expected) in [
-            ("Connection: keep-alive, Upgrade\r\n", "", Status::BadRequest),
-            ("Version: 13", "Version: 8", Status::UpgradeRequired),
+            ("Connection: keep-alive, Upgrade\r\n", "", StatusCode::BAD_REQUEST),
+            ("Version: 13", "Version: 8", StatusCode::UPGRADE_REQUIRED),
             (
                 "Version: 13",
                 "Version: 13\r\nSec-WebSocket-Version: 13",
-                Status::UpgradeRequired,
+                StatusCode::UPGRADE_REQUIRED,
             ),
-            ("dGhlIHNhbXBsZSBub25jZQ==", "short", Status::BadRequest),
+            ("dGhlIHNhbXBsZSBub25jZQ==", "short", StatusCode::BAD_REQUEST),
             (
                 "Sec-WebSocket-Key:",
                 "Sec-WebSocket-Key: x\r\nSec-WebSocket-Key:",
-                Status::BadRequest,
+                StatusCode::BAD_REQUEST,
             ),
-            ("Upgrade: websocket", "Upgrade: h2c", Status::UpgradeRequired),
+            ("Upgrade: websocket", "Upgrade: h2c", StatusCode::UPGRADE_REQUIRED),
         ] {
             let headers = format!("{HOST}{UPGRADE}{TOKEN}").replace(from, to);
             assert_eq!(status("GET /ws", &headers).await, expected, "{to}");

@@ -1,8 +1,9 @@
-//! The head of an HTTP request, read with limits before anything is believed (WIRE-29).
+//! The head of an HTTP request, read with limits (WIRE-29).
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio_tungstenite::tungstenite::http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Longest head, in bytes.
 pub(super) const MAX_BYTES: usize = 8 * 1_024;
@@ -16,8 +17,8 @@ pub(super) struct Head {
     pub(super) method: String,
     /// As it was sent: a path, with its query if it has one.
     pub(super) target: String,
-    headers: Vec<(String, Vec<u8>)>,
-    /// What came behind the head already.
+    pub(super) headers: HeaderMap,
+    /// What has arrived after the head.
     pub(super) rest: Vec<u8>,
 }
 
@@ -36,7 +37,7 @@ pub(super) enum HeadError {
 }
 
 impl Head {
-    /// Reads a head and not much behind it. Whoever calls sets the deadline.
+    /// Reads a head and not much more. The caller sets the deadline.
     pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Self, HeadError> {
         let mut bytes = Vec::with_capacity(1_024);
         loop {
@@ -55,7 +56,7 @@ impl Head {
         }
     }
 
-    /// Reads a head that has its end.
+    /// Parses a complete head.
     fn parse(bytes: &[u8]) -> Result<Self, HeadError> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
@@ -67,13 +68,16 @@ impl Head {
         let (Some(method), Some(target), Some(1)) = (request.method, request.path, request.version) else {
             return Err(HeadError::Malformed);
         };
-        let headers = request.headers.iter();
+        let mut headers = HeaderMap::new();
+        for header in &*request.headers {
+            let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| HeadError::Malformed)?;
+            let value = HeaderValue::from_bytes(header.value).map_err(|_| HeadError::Malformed)?;
+            headers.append(name, value);
+        }
         Ok(Self {
             method: method.to_owned(),
             target: target.to_owned(),
-            headers: headers
-                .map(|header| (header.name.to_ascii_lowercase(), header.value.to_owned()))
-                .collect(),
+            headers,
             rest: bytes[length..].to_owned(),
         })
     }
@@ -83,14 +87,13 @@ impl Head {
         self.target.split_once('?').map_or(&self.target, |(path, _)| path)
     }
 
-    /// All values of a header; `name` in lower case.
-    pub(super) fn all<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'h [u8]> {
-        let named = self.headers.iter().filter(move |(found, _)| found == name);
-        named.map(|(_, value)| value.as_slice())
+    /// All values of a header.
+    pub(super) fn all<'h>(&'h self, name: &str) -> impl Iterator<Item = &'h [u8]> + use<'h> {
+        self.headers.get_all(name).into_iter().map(HeaderValue::as_bytes)
     }
 
-    /// The value of a header that may stand once; `Err` when it stands twice.
-    pub(super) fn one<'h>(&'h self, name: &'h str) -> Result<Option<&'h [u8]>, Repeated> {
+    /// The value of a header that may come once.
+    pub(super) fn one(&self, name: &str) -> Result<Option<&[u8]>, Repeated> {
         let mut values = self.all(name);
         let first = values.next();
         match values.next() {
@@ -98,20 +101,13 @@ impl Head {
             None => Ok(first),
         }
     }
-
-    /// Every header with its value.
-    pub(super) fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_slice()))
-    }
 }
 
-/// A header stands twice that must not.
+/// A header came twice that may come once.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Repeated;
 
-/// Whether an empty line is there; `searched` bytes were looked at before.
+/// Whether there is an empty line; `searched` bytes were searched before.
 fn is_ended(bytes: &[u8], searched: usize) -> bool {
     let tail = &bytes[searched.saturating_sub(3)..];
     tail.windows(2).any(|pair| pair == b"\n\n") || tail.windows(3).any(|three| three == b"\n\r\n")

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::frames::{Begun, Frames};
-use super::reply::{BATCH_END, Voice};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use super::replies::{BATCH_END, Replies};
 use crate::journal::{EventJournal, JournalError};
 
 /// How many events the answer to a handshake holds at most (WIRE-3).
@@ -21,33 +22,32 @@ const PART_BYTES: usize = 512 << 10;
 /// A part of the history on its way to a client.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    pub(super) frames: Frames,
+    pub(super) messages: Vec<Utf8Bytes>,
+    bytes: usize,
     /// The last event in it.
     pub(super) last_seq: Option<u64>,
-    /// Whether there is more behind it.
+    /// Whether more events follow.
     pub(super) more: bool,
 }
 
 impl Part {
-    fn new(memory: Frames) -> Self {
-        Self {
-            frames: memory.cleared(),
-            ..Self::default()
-        }
+    fn push(&mut self, message: String) {
+        self.bytes += message.len();
+        self.messages.push(message.into());
     }
 
     fn is_full(&self) -> bool {
-        self.frames.bytes().len() >= PART_BYTES
+        self.bytes >= PART_BYTES
     }
 }
 
-/// Events behind `after`, each a message of its own. Waits for the disk.
-pub(super) fn events(journal: &dyn EventJournal, after: u64, memory: Frames) -> Result<Part, JournalError> {
-    let mut part = Part::new(memory);
+/// Events after number `after`, each a message of its own. Blocks.
+pub(super) fn events(journal: &dyn EventJournal, after: u64) -> Result<Part, JournalError> {
+    let mut part = Part::default();
     journal.lines_after(after, &mut |seq, line| {
         part.more = part.is_full();
         if !part.more {
-            part.frames.push(line);
+            part.push(String::from_utf8_lossy(line).into_owned());
             part.last_seq = Some(seq);
         }
         !part.more
@@ -55,73 +55,67 @@ pub(super) fn events(journal: &dyn EventJournal, after: u64, memory: Frames) -> 
     Ok(part)
 }
 
-/// Events behind `after`, and none behind `until`, in `history.batch` messages: at least one, which may be empty. Waits for the disk.
+/// Events after number `after` and up to number `until`, in `history.batch` messages: at least one, which may be
+/// empty. Blocks.
 pub(super) fn batches(
     journal: &dyn EventJournal,
     (after, until): (u64, u64),
-    (voice, command_id): (&Voice, &str),
-    memory: Frames,
+    (replies, command_id): (&Replies, &str),
 ) -> Result<Part, JournalError> {
-    let mut part = Part::new(memory);
-    let begin = |frames: &mut Frames| Page::begin(frames, voice.batch_begin(command_id).as_bytes());
-    let mut page = begin(&mut part.frames);
+    let mut part = Part::default();
+    let begin = || Page {
+        text: replies.batch_begin(command_id),
+        events: 0,
+    };
+    let mut page = begin();
     journal.lines_after(after, &mut |seq, line| {
         if seq > until {
             return false;
         }
-        if page.is_full(&part.frames, line) {
-            page.end(&mut part.frames, true);
+        if page.is_full(line) {
+            part.push(std::mem::replace(&mut page, begin()).end(true));
             part.more = part.is_full();
             if part.more {
                 return false;
             }
-            page = begin(&mut part.frames);
         }
-        page.add(&mut part.frames, line);
+        page.add(line);
         part.last_seq = Some(seq);
         true
     })?;
     if !part.more {
-        page.end(&mut part.frames, false);
+        part.push(page.end(false));
     }
     Ok(part)
 }
 
 /// A `history.batch` that is being written.
 struct Page {
-    begun: Begun,
+    text: String,
     events: usize,
 }
 
 impl Page {
-    fn begin(frames: &mut Frames, text: &[u8]) -> Self {
-        let begun = frames.begin();
-        frames.add(text);
-        Self { begun, events: 0 }
-    }
-
-    /// Whether the message cannot take this line any more; it takes one, however long.
-    fn is_full(&self, frames: &Frames, line: &[u8]) -> bool {
-        let length = frames.length_since(self.begun) + 1 + line.len() + BATCH_END.len();
+    /// Whether the message cannot take another line. It takes one line, however long.
+    fn is_full(&self, line: &[u8]) -> bool {
+        let length = self.text.len() + 1 + line.len() + BATCH_END.len();
         self.events == PAGE || (self.events > 0 && length > MESSAGE_BYTES)
     }
 
-    fn add(&mut self, frames: &mut Frames, line: &[u8]) {
+    fn add(&mut self, line: &[u8]) {
         if self.events > 0 {
-            frames.add(b",");
+            self.text.push(',');
         }
-        frames.add(line);
+        self.text.push_str(&String::from_utf8_lossy(line));
         self.events += 1;
     }
 
-    fn end(&self, frames: &mut Frames, has_more: bool) {
-        frames.add(BATCH_END.as_bytes());
-        frames.add(if has_more { b"true}}" } else { b"false}}" });
-        frames.end(self.begun);
+    fn end(self, has_more: bool) -> String {
+        self.text + BATCH_END + if has_more { "true}}" } else { "false}}" }
     }
 }
 
-/// The newest events up to number `until`, oldest first. Waits for the disk.
+/// The newest events up to number `until`, oldest first. Blocks.
 pub(super) fn newest(journal: &dyn EventJournal, until: u64) -> Result<Vec<String>, JournalError> {
     // Numbers are left out after a crash, so a part of the history may hold fewer events than numbers.
     let mut span = NEWEST as u64;
@@ -216,9 +210,9 @@ mod tests {
     #[test]
     fn a_part_ends_where_it_should() {
         let journal = journal(1..=10_000);
-        let voice = Voice::new(&World::with_environment([("", ""); 0].into_iter().collect()));
+        let replies = Replies::new(&World::with_environment([("", ""); 0].into_iter().collect()));
         let measured = |after, until| {
-            let part = batches(&journal, (after, until), (&voice, "c"), Frames::default()).unwrap();
+            let part = batches(&journal, (after, until), (&replies, "c")).unwrap();
             (part.last_seq, part.more)
         };
         let (Some(first), true) = measured(0, 10_000) else {
@@ -229,9 +223,9 @@ mod tests {
         assert_eq!(measured(900, 950), (Some(950), false));
         assert_eq!(measured(10_000, 10_000), (None, false));
         assert_eq!(measured(0, 0), (None, false));
-        let part = events(&journal, 0, Frames::default()).unwrap();
-        assert!(part.more && part.frames.bytes().len() < PART_BYTES + 1_000);
-        let rest = events(&journal, 9_990, Frames::default()).unwrap();
+        let part = events(&journal, 0).unwrap();
+        assert!(part.more && part.bytes < PART_BYTES + 1_000);
+        let rest = events(&journal, 9_990).unwrap();
         assert_eq!((rest.last_seq, rest.more), (Some(10_000), false));
     }
 }

@@ -1,4 +1,4 @@
-//! From the single writer to every client: each event is written down once and handed to all.
+//! Passes each event from the single writer to every client.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use super::outbox::Outbox;
 use crate::journal::{BatchLine, JournalError};
 use crate::state_manager::{Delivery, Events, Subscription};
 
-/// The clients that get what happens as it happens.
+/// The clients that get new events.
 #[derive(Debug)]
 pub(super) struct Hub(Mutex<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// The `seq` of the last event that was handed out.
+    /// The `seq` of the last event that was passed on.
     position: u64,
     /// In an order that depends on nothing but their numbers.
     members: BTreeMap<u64, Member>,
@@ -39,7 +39,7 @@ pub(super) struct Idle {
 }
 
 impl Hub {
-    /// A hub that has handed out everything up to `position`.
+    /// A hub that has passed on everything up to `position`.
     pub(super) fn new(position: u64) -> Self {
         Self(Mutex::new(Inner {
             position,
@@ -48,7 +48,7 @@ impl Hub {
         }))
     }
 
-    /// From now on the client gets what happens; returns the last event before that (WIRE-4).
+    /// From now on the client gets new events; returns the last event before them (WIRE-4).
     pub(super) fn join(&self, number: u64, outbox: &Arc<Outbox>) -> u64 {
         let mut inner = self.inner();
         let after = inner.position;
@@ -58,7 +58,7 @@ impl Hub {
     }
 
     /// The same for a client that has everything up to `after` from the journal. `false`: more has happened, which it has to read first.
-    pub(super) fn join_behind(&self, number: u64, outbox: &Arc<Outbox>, after: u64) -> bool {
+    pub(super) fn join_after(&self, number: u64, outbox: &Arc<Outbox>, after: u64) -> bool {
         let mut inner = self.inner();
         if inner.position > after {
             return false;
@@ -68,12 +68,12 @@ impl Hub {
         true
     }
 
-    /// The client gets nothing any more.
+    /// The client gets no more events.
     pub(super) fn leave(&self, number: u64) {
         self.inner().members.remove(&number);
     }
 
-    /// The last event that was handed out.
+    /// The last event that was passed on.
     pub(super) fn position(&self) -> u64 {
         self.inner().position
     }
@@ -83,29 +83,29 @@ impl Hub {
         self.inner().idle.clone()
     }
 
-    /// Says something to everybody that is no event of the journal.
-    pub(super) fn tell_all(&self, text: &Utf8Bytes) {
+    /// Sends every client a message that is no event of the journal.
+    pub(super) fn broadcast(&self, text: &Utf8Bytes) {
         for member in self.inner().members.values() {
             member.outbox.push(text.clone());
         }
     }
 
-    /// Hands out events until the manager has stopped.
+    /// Passes events on until the manager has stopped.
     ///
     /// # Errors
     ///
-    /// [`JournalError`] when events were missed and cannot be read again: nobody may go on as if there had been none.
+    /// [`JournalError`] when events were missed and cannot be read again: the clients must not go on without them.
     pub(super) async fn run(&self, mut events: Subscription) -> Result<(), JournalError> {
         loop {
             match events.next().await? {
-                Some(Delivery::Events(events)) => self.hand_out(&events),
+                Some(Delivery::Events(events)) => self.pass_on(&events),
                 Some(Delivery::Lagged) => tracing::debug!("the hub is behind and reads the journal"),
                 None => return Ok(()),
             }
         }
     }
 
-    fn hand_out(&self, events: &Events) {
+    fn pass_on(&self, events: &Events) {
         let mut inner = self.inner();
         for line in events.lines() {
             inner.note(line);
@@ -116,7 +116,7 @@ impl Hub {
         for line in events.lines() {
             let text = Utf8Bytes::from(line.text());
             for member in inner.members.values().filter(|member| member.after < line.seq()) {
-                // A client that does not read finds out by itself.
+                // A full outbox is noticed by the client's own task.
                 member.outbox.push(text.clone());
             }
         }
@@ -129,7 +129,7 @@ impl Hub {
 }
 
 impl Inner {
-    /// Remembers what the event says about where things stand.
+    /// Remembers what the event says about the state of the run.
     fn note(&mut self, line: BatchLine<'_>) {
         self.position = line.seq();
         match line.kind() {
@@ -182,16 +182,16 @@ mod tests {
         let outbox = || Arc::new(Outbox::new(10, 1_000));
         let (first, late, ahead) = (outbox(), outbox(), outbox());
         assert_eq!(hub.join(1, &first), 4);
-        hub.hand_out(&event(5));
-        assert!(!hub.join_behind(2, &late, 4), "event 5 has been handed out");
-        assert!(hub.join_behind(2, &late, 5));
+        hub.pass_on(&event(5));
+        assert!(!hub.join_after(2, &late, 4), "event 5 has been handed out");
+        assert!(hub.join_after(2, &late, 5));
         // The journal was read further than the hub has come.
-        assert!(hub.join_behind(3, &ahead, 7));
+        assert!(hub.join_after(3, &ahead, 7));
         for seq in 6..=8 {
-            hub.hand_out(&event(seq));
+            hub.pass_on(&event(seq));
         }
         hub.leave(1);
-        hub.hand_out(&event(9));
+        hub.pass_on(&event(9));
         assert_eq!(numbers(&first), [5, 6, 7, 8]);
         assert_eq!(numbers(&late), [6, 7, 8, 9]);
         assert_eq!(numbers(&ahead), [8, 9]);

@@ -1,4 +1,4 @@
-//! Which commands were carried out: the same one sent again is answered again, and done once (F20, WIRE-10).
+//! Which commands were carried out: a command that is sent again is answered again, and done once (F20, WIRE-10).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ enum State {
 pub(super) enum Entered {
     /// It is new: do it.
     New,
-    /// It is being done; whoever asked is remembered.
+    /// It is being done; its sender will get the answer as well.
     InProgress,
     /// It was done, with this answer.
     Repeated(Answer),
@@ -115,7 +115,7 @@ impl Ledger {
     }
 }
 
-/// The answer to somebody who asks again.
+/// The answer to a command that is sent again.
 pub(super) fn repeated(mut answer: Answer) -> Answer {
     if let Answer::CommandAck { repeated, .. } = &mut answer {
         *repeated = true;

@@ -1,4 +1,4 @@
-//! How much of everything the server takes (WIRE-29 to WIRE-34).
+//! The limits of the server (WIRE-29 to WIRE-34).
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 pub struct Limits {
     /// Clients with a token at the same time (WIRE-30).
     pub clients: usize,
-    /// Connections that have not shown a token yet; one more drives out the oldest.
-    pub strangers: usize,
+    /// Connections that have not shown a token yet; one more evicts the oldest.
+    pub unauthenticated: usize,
     /// How long the head of a request may take.
     pub head: Duration,
     /// How long a client may take from its upgrade to its handshake.
@@ -23,25 +23,26 @@ pub struct Limits {
     pub outbound_bytes: usize,
     /// Messages that one client may send within a second (WIRE-33).
     pub rate: u32,
-    /// How long a client may be silent; half-way it is asked whether it is there.
+    /// How long a client may send nothing; half-way it is pinged.
     pub silence: Duration,
-    /// How long a client that has said nothing since its handshake may take to answer, before the end of the run does not wait for it.
-    pub patience: Duration,
-    /// How long a client that was too slow may take to read that it was.
-    pub farewell: Duration,
-    /// How long clients may take to get the rest when the run has ended.
-    pub last_words: Duration,
-    /// How long a client may take nothing of that, or not answer that it is left.
-    pub hesitation: Duration,
-    /// How long a client that has said nothing since its handshake may take to answer when the run has ended.
-    pub answer: Duration,
+    /// How long a client that has sent nothing since its handshake may take to answer its first ping. The end of the run
+    /// does not wait for one that takes longer.
+    pub first_pong: Duration,
+    /// How long a client that was too slow may take to read its closing frame.
+    pub slow_close: Duration,
+    /// How long clients may take to receive the rest when the run has ended.
+    pub final_delivery: Duration,
+    /// How long a client may take nothing of that, or leave its closing frame unanswered.
+    pub stall: Duration,
+    /// How long a client that has sent nothing since its handshake may take to answer a ping when the run has ended.
+    pub final_pong: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             clients: 32,
-            strangers: 64,
+            unauthenticated: 64,
             head: Duration::from_secs(5),
             handshake: Duration::from_secs(30),
             inbound_bytes: 1 << 20,
@@ -49,11 +50,11 @@ impl Default for Limits {
             outbound_bytes: 4 << 20,
             rate: 100,
             silence: Duration::from_secs(120),
-            patience: Duration::from_millis(250),
-            farewell: Duration::from_secs(30),
-            last_words: Duration::from_secs(2),
-            hesitation: Duration::from_millis(500),
-            answer: Duration::from_millis(25),
+            first_pong: Duration::from_millis(250),
+            slow_close: Duration::from_secs(30),
+            final_delivery: Duration::from_secs(2),
+            stall: Duration::from_millis(500),
+            final_pong: Duration::from_millis(25),
         }
     }
 }
@@ -87,7 +88,7 @@ impl Rate {
         }
     }
 
-    /// Counts one more; says whether that is too many.
+    /// Counts one more; returns whether that is too many.
     pub(super) fn is_exceeded(&mut self) -> bool {
         let now = tokio::time::Instant::now();
         if now.duration_since(self.since) >= Duration::from_secs(1) {

@@ -1,7 +1,7 @@
 //! The socket: watching and commanding a run from other programs on this machine (WIRE-1 to WIRE-34).
 //!
 //! ```text
-//! listen ─► head ─► gate ─► client (one task each) ─► session ─► commands (one task) ─► runner
+//! accept ─► head ─► gate ─► client (one task each) ─► session ─► commands (one task) ─► runner
 //!                    │         ▲
 //!                    └► plain  └── outbox ◄── hub (one task) ◄── state manager
 //! ```
@@ -9,28 +9,27 @@
 //! What is refused is refused before the upgrade (WIRE-23 to WIRE-25). The hub never waits for a client: what a client
 //! does not read waits in its outbox, which has an end. Connecting starts nothing.
 
-mod attention;
+mod accept;
 mod client;
 mod commands;
-mod frames;
 mod gate;
 mod head;
 mod history;
 mod hub;
 mod ledger;
 mod limits;
-mod listen;
+mod liveness;
 mod meter;
 mod origin;
 mod outbox;
 mod page;
 mod plain;
-mod reply;
+mod replies;
 mod session;
+mod socket;
 #[cfg(test)]
 mod tests;
 mod token;
-mod wire;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -44,15 +43,15 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::commands::{Hands, Job};
+use self::commands::{Executor, Job};
 use self::gate::Gate;
 use self::hub::Hub;
-use self::reply::Voice;
+use self::replies::Replies;
 use self::token::Tokens;
-use crate::attendance::Attendance;
 use crate::error::chain;
 use crate::journal::EventJournal;
 use crate::paths::ExecutionDir;
+use crate::presence::Presence;
 use crate::runner::Commander;
 use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
@@ -62,8 +61,8 @@ use crate::world::net::Listener;
 pub use limits::Limits;
 pub use origin::Origin;
 
-/// How long the server stays for those who listen when a run has ended by itself, so that they can ask about it.
-const STAY: Duration = Duration::from_secs(1);
+/// How long the server stays for responsive clients when a run has ended by itself, so that they can ask about it.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// How long the events that are on their way may take when the run has ended.
 const DELIVERY: Duration = Duration::from_secs(5);
@@ -71,7 +70,7 @@ const DELIVERY: Duration = Duration::from_secs(5);
 /// Where the server listens and what it takes.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// The address; the loopback unless somebody has chosen another (WIRE-22).
+    /// The address; the loopback by default (WIRE-22).
     pub address: IpAddr,
     /// The port; 0 means any free one.
     pub port: u16,
@@ -95,7 +94,7 @@ impl Default for ServerOptions {
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Somebody else has the port, or it is not ours to have.
+    /// The port is taken, or this user may not have it.
     #[error("failed to listen on {address}")]
     Listen {
         /// The address.
@@ -123,12 +122,12 @@ pub enum ServeError {
         /// The variable.
         variable: &'static str,
     },
-    /// Nobody could tell who may write.
+    /// Reading and writing could not be told apart.
     #[error("the token for everything and the one for reading are the same")]
     SameTokens,
 }
 
-/// A port that is ours; nobody is answered yet.
+/// A port that listens; no client is answered yet.
 #[derive(Debug)]
 pub(crate) struct Bound {
     listener: Box<dyn Listener>,
@@ -138,13 +137,13 @@ pub(crate) struct Bound {
 
 /// What the server shows and acts on.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct ServedRun {
     pub(crate) world: World,
     pub(crate) dir: ExecutionDir,
     pub(crate) hank: Hank,
     pub(crate) manager: StateManager,
     pub(crate) commander: Commander,
-    pub(crate) attendance: Attendance,
+    pub(crate) presence: Presence,
     pub(crate) shutdown: Shutdown,
 }
 
@@ -152,8 +151,8 @@ pub(crate) struct Stage {
 #[derive(Debug)]
 pub(crate) struct Server {
     shared: Arc<Shared>,
-    /// Whether every event has been handed out.
-    told: watch::Receiver<bool>,
+    /// Whether every event has been passed on.
+    delivered: watch::Receiver<bool>,
     work: AbortOnDropHandle<()>,
 }
 
@@ -163,24 +162,24 @@ struct Shared {
     world: World,
     gate: Gate,
     hub: Hub,
-    voice: Voice,
+    replies: Replies,
     manager: StateManager,
     journal: Arc<dyn EventJournal>,
     hank: Arc<Hank>,
     jobs: mpsc::Sender<Job>,
-    /// Those who may send commands.
-    attendance: Attendance,
-    /// Those who have said something since their handshake, so they read as well.
-    listeners: Attendance,
-    /// Those of whom that is not known yet.
-    doubtful: Attendance,
+    /// Clients that may send commands.
+    presence: Presence,
+    /// Clients that have sent something since their handshake, so they read as well.
+    responsive: Presence,
+    /// Clients of which that is not known yet.
+    unproven: Presence,
     shutdown: Shutdown,
     ready: Ready,
     limits: Limits,
     /// Places for clients.
     clients: Arc<Semaphore>,
-    /// Places for clients that were too slow and have not read that yet.
-    farewells: Semaphore,
+    /// Places for clients that were too slow and have not read their closing frame yet.
+    slow_closes: Semaphore,
     /// The run has ended by itself.
     ended: CancellationToken,
     /// The server stops.
@@ -246,20 +245,20 @@ impl Bound {
     }
 
     /// Begins to answer. Every event from now on reaches the clients.
-    pub(crate) fn start(self, stage: Stage) -> Server {
+    pub(crate) fn start(self, run: ServedRun) -> Server {
         let (jobs, waiting) = mpsc::channel(commands::QUEUE);
-        let hank = Arc::new(stage.hank);
-        let voice = Voice::new(&stage.world);
-        let hands = Hands {
-            commander: stage.commander,
-            manager: stage.manager.clone(),
-            shutdown: stage.shutdown.clone(),
+        let hank = Arc::new(run.hank);
+        let replies = Replies::new(&run.world);
+        let executor = Executor {
+            commander: run.commander,
+            manager: run.manager.clone(),
+            shutdown: run.shutdown.clone(),
             hank: Arc::clone(&hank),
-            voice: voice.clone(),
+            replies: replies.clone(),
         };
-        let position = stage.manager.last_seq();
-        let events = stage.manager.subscribe_after(position);
-        let mut degraded = stage.manager.degraded();
+        let position = run.manager.last_seq();
+        let events = run.manager.subscribe_after(position);
+        let mut degraded = run.manager.degraded();
         let address = self.listener.address();
         let limits = self.options.limits;
         let shared = Arc::new(Shared {
@@ -269,60 +268,61 @@ impl Bound {
                 origins: self.options.origins,
             },
             hub: Hub::new(position),
-            voice,
-            journal: stage.manager.journal(),
-            manager: stage.manager,
+            replies,
+            journal: run.manager.journal(),
+            manager: run.manager,
             hank,
             jobs,
-            attendance: stage.attendance,
-            listeners: Attendance::new(),
-            doubtful: Attendance::new(),
-            shutdown: stage.shutdown,
-            ready: ready(&stage.dir, address.port()),
+            presence: run.presence,
+            responsive: Presence::new(),
+            unproven: Presence::new(),
+            shutdown: run.shutdown,
+            ready: ready(&run.dir, address.port()),
             clients: Arc::new(Semaphore::new(limits.clients)),
-            farewells: Semaphore::new(limits.clients),
+            slow_closes: Semaphore::new(limits.clients),
             ended: CancellationToken::new(),
             closing: CancellationToken::new(),
             limits,
-            world: stage.world,
+            world: run.world,
         });
-        let (tell, told) = watch::channel(false);
+        let (delivered_sender, delivered) = watch::channel(false);
         let (work, listener) = (Arc::clone(&shared), self.listener);
         let work = tokio::spawn(async move {
-            let handing_out = async {
+            let passing_on = async {
                 if let Err(error) = work.hub.run(events).await {
-                    tracing::error!(error = %chain(&error), "events cannot be read, so clients are left");
+                    tracing::error!(error = %chain(&error), "events cannot be read, so clients are disconnected");
                     work.closing.cancel();
                 }
-                tell.send_replace(true);
+                delivered_sender.send_replace(true);
             };
-            let mourning = async {
+            let reporting_failure = async {
                 // A manager that has stopped can no longer fail.
                 if let Ok(Some(failure)) = degraded.wait_for(Option::is_some).await.as_deref() {
-                    work.hub.tell_all(&work.voice.fatal(chain(&**failure)));
+                    work.hub.broadcast(&work.replies.fatal(chain(&**failure)));
                 }
             };
-            // Commands are carried out as long as somebody is here to send one; what is in progress then has nobody to hear of it.
+            // Commands are carried out as long as a client can send one; nobody could get the answers to later ones.
             tokio::select! {
                 biased;
-                () = listen::listen(listener, Arc::clone(&work)) => {}
-                _ = futures_util::future::join3(commands::run(hands, waiting), handing_out, mourning) => {}
+                () = accept::accept(listener, Arc::clone(&work)) => {}
+                _ = futures_util::future::join3(commands::run(executor, waiting), passing_on, reporting_failure) => {}
             }
         });
         Server {
             shared,
-            told,
+            delivered,
             work: AbortOnDropHandle::new(work),
         }
     }
 }
 
 impl Server {
-    /// Lets clients see the end of the run, then leaves them. The manager must have stopped. `by_itself`: nobody asked the run to stop.
+    /// Lets clients receive the end of the run, then disconnects them. The manager must have stopped. `by_itself`: the run
+    /// was not asked to stop.
     pub(crate) async fn close(mut self, by_itself: bool) {
-        let _ = tokio::time::timeout(DELIVERY, self.told.wait_for(|told| *told)).await;
-        if by_itself && self.shared.is_listened_to().await {
-            tokio::time::sleep(STAY).await;
+        let _ = tokio::time::timeout(DELIVERY, self.delivered.wait_for(|delivered| *delivered)).await;
+        if by_itself && self.shared.has_responsive_client().await {
+            tokio::time::sleep(LINGER).await;
         }
         self.shared.closing.cancel();
         if let Err(error) = (&mut self.work).await
@@ -334,17 +334,17 @@ impl Server {
 }
 
 impl Shared {
-    /// Whether a client has said something since its handshake, or says something now that it is asked: the others may be such as never read.
-    async fn is_listened_to(&self) -> bool {
+    /// Whether a client has sent something since its handshake, or answers a ping now. Others may never read.
+    async fn has_responsive_client(&self) -> bool {
         self.ended.cancel();
         let decided = async {
             tokio::select! {
                 biased;
-                () = self.listeners.somebody() => true,
-                () = self.doubtful.nobody() => false,
+                () = self.responsive.present() => true,
+                () = self.unproven.absent() => false,
             }
         };
-        let answer = tokio::time::timeout(self.limits.answer, decided);
+        let answer = tokio::time::timeout(self.limits.final_pong, decided);
         answer.await.unwrap_or(false)
     }
 }

@@ -1,4 +1,4 @@
-//! Where a request comes from and where it believes to be: what keeps web pages out (WIRE-23, WIRE-24).
+//! The origin of a request and the host that it names: foreign web pages are kept out (WIRE-23, WIRE-24).
 
 use std::net::IpAddr;
 
@@ -52,8 +52,11 @@ fn split_port(authority: &str) -> (&str, Option<Option<u16>>) {
     (host, Some(port.parse().ok().filter(|_| is_plain)))
 }
 
-/// Whether `host`, the value of a `Host` header, names this server exactly; case does not matter (RFC 9110, section 4.2.3). `reached` is the address that the connection came to: a server on the
-/// loopback has three names, one that listens elsewhere is also called by its address.
+/// Whether `host`, the value of a `Host` header, names this server exactly; case does not matter (RFC 9110, section
+/// 4.2.3).
+///
+/// `reached` is the address that the connection came to. A server on the loopback has three names; one that listens
+/// elsewhere is also called by its address.
 pub(super) fn is_our_host(host: &[u8], reached: IpAddr, port: u16) -> bool {
     let names = [
         format!("127.0.0.1:{port}"),

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use futures_util::task::AtomicWaker;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// A queue of messages with an end: whoever does not read is given up, and nobody waits for it.
+/// A bounded queue of messages. A client that does not read them is disconnected, and nobody waits for it.
 #[derive(Debug)]
 pub(super) struct Outbox {
     queue: Mutex<Queue>,
@@ -44,7 +44,7 @@ impl Outbox {
         }
     }
 
-    /// Adds a message; says whether the client can still be reached. One that alone is too large passes an empty queue.
+    /// Adds a message; returns whether the client can still be reached. An empty queue takes a message of any size.
     pub(super) fn push(&self, message: Utf8Bytes) -> bool {
         let mut queue = self.queue();
         if queue.overflowed {
@@ -89,7 +89,7 @@ impl Outbox {
         self.queue().overflowed
     }
 
-    /// Ready when something is there; wakes the task when it changes. Nothing is taken.
+    /// Ready when a message waits or the queue overflowed; takes nothing.
     pub(super) fn poll_changed(&self, context: &mut Context<'_>) -> Poll<()> {
         self.changed.register(context.waker());
         let queue = self.queue();

@@ -1,4 +1,4 @@
-//! The files that everybody gets who reaches the server: a page that follows a run (WIRE-28). No secret is in them; the page reads the token from the
+//! The page that follows a run (WIRE-28). It is served without a token and holds no secret: it reads the token from the
 //! fragment of its address, which browsers never send.
 
 /// A file with its type.

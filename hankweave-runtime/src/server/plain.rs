@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_tungstenite::tungstenite::http::StatusCode;
 
-use super::gate::Status;
 use super::page::Asset;
 use crate::world::net::Connection;
 
-/// What every answer says: it is not kept, belongs to this origin alone, and what it shows may load nothing from elsewhere.
+/// The headers of every answer: it is not cached, belongs to this origin alone, and may load nothing from elsewhere.
 const HEADERS: &str = "Connection: close\r\n\
     Cache-Control: no-store\r\n\
     X-Content-Type-Options: nosniff\r\n\
@@ -20,7 +20,7 @@ const HEADERS: &str = "Connection: close\r\n\
 /// How long a client may take to fetch an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a client may still send while it is turned away.
+/// What a client may still send while it is refused.
 const DRAINED_BYTES: u64 = 64 * 1_024;
 
 /// Sends a file. `host` is the name under which the server was reached; the page may open a socket to it and to nothing else.
@@ -29,15 +29,15 @@ pub(super) async fn send(connection: Box<dyn Connection>, asset: &Asset, host: &
         "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{host}; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
     );
-    write(connection, Status::Ok, asset.media_type, &policy, asset.body).await;
+    write(connection, StatusCode::OK, asset.media_type, &policy, asset.body).await;
 }
 
-/// Says no.
-pub(super) async fn refuse(connection: Box<dyn Connection>, status: Status, why: &str) {
+/// Refuses a request.
+pub(super) async fn refuse(connection: Box<dyn Connection>, status: StatusCode, why: &str) {
     let body = format!("{why}\n");
     let extra = match status {
-        Status::Unauthorized => "WWW-Authenticate: Bearer\r\n",
-        Status::UpgradeRequired => "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n",
+        StatusCode::UNAUTHORIZED => "WWW-Authenticate: Bearer\r\n",
+        StatusCode::UPGRADE_REQUIRED => "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n",
         _ => "",
     };
     write(connection, status, "text/plain; charset=utf-8", extra, &body).await;
@@ -45,23 +45,22 @@ pub(super) async fn refuse(connection: Box<dyn Connection>, status: Status, why:
 
 async fn write(
     mut connection: Box<dyn Connection>,
-    status: Status,
+    status: StatusCode,
     media_type: &str,
     extra: &str,
     body: &str,
 ) {
     let answer = format!(
-        "HTTP/1.1 {}\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\n{HEADERS}{extra}\r\n{body}",
-        status.line(),
+        "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\n{HEADERS}{extra}\r\n{body}",
         body.len(),
     );
     let work = async {
         connection.write_all(answer.as_bytes()).await?;
         connection.shutdown().await?;
-        // What is left unread would make the system take the answer back.
+        // The system would discard the answer if input was left unread.
         let mut rest = AsyncReadExt::take(&mut connection, DRAINED_BYTES);
         tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
     };
-    // Whoever does not fetch the answer does without it.
+    // A client that does not fetch the answer does without it.
     let _ = tokio::time::timeout(PATIENCE, work).await;
 }

@@ -1,4 +1,4 @@
-//! What a client says and gets: its handshake and its commands.
+//! Answering the handshake and the commands of a client.
 
 use std::sync::Arc;
 
@@ -9,14 +9,19 @@ use hankweave_core::wire::{Answer, Code, Command, Handshake, Mode, Outcome, Refu
 use super::client::{Client, Feed, Sync};
 use super::commands::{Job, acknowledge};
 use super::history;
-use super::reply::SessionStart;
+use super::replies::SessionStart;
+use super::socket::ClientSocket;
 use super::token::Role;
-use super::wire::Wire;
 use crate::error::chain;
 
 impl Client {
-    /// Answers the handshake. The client joins at one point in history: everything up to there can be asked for, everything behind it comes (WIRE-2, WIRE-4).
-    pub(super) async fn shake_hands(&mut self, wire: &mut Wire, handshake: Handshake) -> Result<(), Refused> {
+    /// Answers the handshake. The client joins at one point in history: earlier events can be asked for, later ones come
+    /// by themselves (WIRE-2, WIRE-4).
+    pub(super) async fn answer_handshake(
+        &mut self,
+        socket: &mut ClientSocket,
+        handshake: Handshake,
+    ) -> Result<(), Refused> {
         let first = self.mode.is_none();
         if let Some(after) = handshake.after_seq {
             self.check_resumption(after, first)?;
@@ -50,12 +55,16 @@ impl Client {
             last_seq: position,
         };
         // Before the events that have come since the client joined.
-        wire.say(start.say());
+        socket.send(start.message());
         if first {
-            wire.say(shared.voice.say(None, Answer::ServerReady(shared.ready.clone())));
-            let knows_history = handshake.send_previous_events || handshake.after_seq.is_some();
-            for answer in self.standing(!knows_history) {
-                wire.say(shared.voice.say(None, answer));
+            socket.send(
+                shared
+                    .replies
+                    .answer(None, Answer::ServerReady(shared.ready.clone())),
+            );
+            let has_history = handshake.send_previous_events || handshake.after_seq.is_some();
+            for answer in self.idle_notices(!has_history) {
+                socket.send(shared.replies.answer(None, answer));
             }
         }
         Ok(())
@@ -75,14 +84,14 @@ impl Client {
         Ok(())
     }
 
-    /// What a client that comes to an idle server has missed.
-    fn standing(&self, tell_idle: bool) -> Vec<Answer> {
+    /// What a client that connects to an idle server has missed.
+    fn idle_notices(&self, with_idle: bool) -> Vec<Answer> {
         let Some(idle) = self.shared.hub.idle() else {
             return Vec::new();
         };
-        let mut standing = Vec::new();
-        if tell_idle {
-            standing.push(Answer::ServerIdle {
+        let mut notices = Vec::new();
+        if with_idle {
+            notices.push(Answer::ServerIdle {
                 reason: idle.reason,
                 message: idle.message,
             });
@@ -97,30 +106,30 @@ impl Client {
                 .message
                 .as_deref()
                 .unwrap_or("no reason is known");
-            standing.push(Answer::IncompleteCodon {
+            notices.push(Answer::IncompleteCodon {
                 codon_id: failed.codon_id.clone(),
                 codon_name: config.map_or_else(|| failed.codon_id.to_string(), |config| config.name.clone()),
                 message: format!("it failed: {why}; codon.redo runs it again, a rollback goes back to an earlier checkpoint"),
             });
         }
-        standing
+        notices
     }
 
-    /// Carries out what concerns this client alone, and sends everything else on its way (WIRE-6, WIRE-7, WIRE-14).
-    pub(super) fn take(&mut self, request: Request, mode: Mode) -> Result<(), Refused> {
+    /// Carries out commands that concern this client alone, and queues the others (WIRE-6, WIRE-7, WIRE-14).
+    pub(super) fn accept(&mut self, request: Request, mode: Mode) -> Result<(), Refused> {
         self.check_permission(&request.command, mode)?;
         match &request.command {
-            Command::Ping => self.say(self.shared.voice.pong(Some(&request.id), None)),
+            Command::Ping => self.send(self.shared.replies.pong(Some(&request.id), None)),
             Command::HistorySync { after_seq } => {
                 let after = after_seq.unwrap_or(0);
                 return self.begin_sync(request, after);
             }
             Command::PingBroadcast => {
-                let pong = self.shared.voice.pong(None, Some(self.id.clone()));
-                self.shared.hub.tell_all(&pong);
+                let pong = self.shared.replies.pong(None, Some(self.id.clone()));
+                self.shared.hub.broadcast(&pong);
                 let job = self.job(request);
                 let answer = acknowledge(&job, Outcome::Done);
-                self.say(self.shared.voice.say(Some(&job.request.id), answer));
+                self.send(self.shared.replies.answer(Some(&job.request.id), answer));
             }
             _ => {
                 let job = self.job(request);
@@ -144,7 +153,7 @@ impl Client {
         Ok(())
     }
 
-    /// Everything that the client has not got, or not yet, comes by itself: the history ends where that begins.
+    /// Begins to send history, up to where the events begin that come by themselves.
     fn begin_sync(&mut self, request: Request, after: u64) -> Result<(), Refused> {
         if self.sync.is_some() {
             return Err(Refused::new(Code::Busy, "history is being sent already"));

@@ -1,4 +1,4 @@
-//! Who may come in: two secrets, one for everything and one for reading (WIRE-26).
+//! The two tokens of a server: one for everything and one for reading (WIRE-26).
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -42,7 +42,7 @@ struct Secret {
 }
 
 impl Tokens {
-    /// The tokens of the environment, else those of the directory, which are made once. Waits for the disk.
+    /// The tokens of the environment, else those of the directory, which are made once. Blocks.
     pub(super) fn load(world: &World, state_dir: &Path) -> Result<Self, ServeError> {
         let load = |variable, file| match world.environment.get(variable) {
             Some(value) => of_environment(variable, value),
@@ -58,10 +58,10 @@ impl Tokens {
         Ok(Self { full, read_only })
     }
 
-    /// What a client with this token may do; `None` when nobody knows it.
+    /// What a client with this token may do; `None` when the token is unknown.
     pub(super) fn role(&self, token: &[u8]) -> Option<Role> {
         let digest = digest(token);
-        // Both are compared, so that the time tells nothing.
+        // Both are compared, so that the time it takes shows nothing.
         let (full, read_only) = (self.full.is(&digest), self.read_only.is(&digest));
         match (full, read_only) {
             (true, _) => Some(Role::Full),
@@ -70,12 +70,12 @@ impl Tokens {
         }
     }
 
-    /// The token for everything, for the address of somebody who commands.
+    /// The token for everything, for the address of a user who commands the run.
     pub(super) fn full(&self) -> &str {
         &self.full.text
     }
 
-    /// The token for reading, for the address of somebody who looks.
+    /// The token for reading, for the address of a user who only watches.
     pub(super) fn read_only(&self) -> &str {
         &self.read_only.text
     }

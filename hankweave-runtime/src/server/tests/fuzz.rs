@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use super::super::gate::Admission;
 use super::super::head::{Head, MAX_BYTES, MAX_HEADERS};
 use super::super::outbox::Outbox;
-use super::super::wire::{Happened, Wants, Wire};
+use super::super::socket::{ClientSocket, Interests, SocketEvent};
 use super::*;
 use crate::world::environment::Environment;
 
@@ -38,7 +38,7 @@ fn no_damage_to_a_head_lets_somebody_in_without_a_token_or_panics() {
             return;
         };
         assert!(head.rest.len() < bytes.len() && bytes.len() - head.rest.len() <= MAX_BYTES);
-        assert!(head.headers().count() <= MAX_HEADERS);
+        assert!(head.headers.len() <= MAX_HEADERS);
         let text = String::from_utf8_lossy(bytes);
         let names_one_of = |words: &[&str]| words.iter().any(|word| text.contains(word));
         match gate.admit(&head, LOOPBACK) {
@@ -66,23 +66,23 @@ fn no_damage_to_frames_makes_a_message_of_nothing_or_panics() {
                 inbound_bytes: 100,
                 ..Limits::default()
             };
-            let mut wire = Wire::new(Box::new(server), Vec::new(), limits.socket()).await;
+            let mut socket = ClientSocket::new(Box::new(server), Vec::new(), limits.socket()).await;
             let outbox = Outbox::new(1, 1);
-            let mut heard = 0;
+            let mut received = 0;
             loop {
-                match wire.happens(&outbox, &Wants::default()).await {
-                    Happened::Heard(Message::Text(text)) => {
+                match socket.next(&outbox, &Interests::default()).await {
+                    SocketEvent::Message(Message::Text(text)) => {
                         assert!(text.len() <= limits.inbound_bytes);
-                        heard += 1;
+                        received += 1;
                     }
-                    Happened::Heard(_) => heard += 1,
-                    Happened::Broken(_) | Happened::Gone => break,
-                    Happened::Idle | Happened::Doubted | Happened::Overflowed => {
+                    SocketEvent::Message(_) => received += 1,
+                    SocketEvent::Violation(_) | SocketEvent::Closed => break,
+                    SocketEvent::Idle | SocketEvent::Unproven | SocketEvent::Overflowed => {
                         panic!("nothing waits, and nobody asked")
                     }
                 }
                 // A frame with its mask has six bytes at least.
-                assert!(heard * 6 <= bytes.len(), "{heard} messages");
+                assert!(received * 6 <= bytes.len(), "{received} messages");
             }
         });
     });

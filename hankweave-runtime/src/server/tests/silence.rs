@@ -176,7 +176,7 @@ async fn a_run_that_ends_by_itself_stays_for_those_who_listen_and_for_nobody_els
     let mut deaf = enter(&live, &net, json!({"mode": "readonly"})).await;
     until(&mut deaf, "server.ready").await;
     let elapsed = skip_to_the_end(live).await;
-    let answer = Limits::default().answer;
+    let answer = Limits::default().final_pong;
     assert!(elapsed >= answer && elapsed <= 2 * answer, "{elapsed:?}");
     drop(deaf);
 
@@ -184,7 +184,7 @@ async fn a_run_that_ends_by_itself_stays_for_those_who_listen_and_for_nobody_els
     let mut listener = enter(&live, &net, json!({"mode": "readonly"})).await;
     until(&mut listener, "server.ready").await;
     let (elapsed, code) = tokio::join!(skip_to_the_end(live), closed(&mut listener));
-    assert!(elapsed >= STAY, "{elapsed:?}");
+    assert!(elapsed >= LINGER, "{elapsed:?}");
     assert_eq!(code, Some(1001));
 }
 
@@ -198,9 +198,9 @@ async fn whoever_has_left_a_question_open_while_the_run_went_on_keeps_nobody_at_
     let arriving = mute.get_mut().read_exact(&mut heard);
     let (_, arrived) = tokio::join!(live.chatter(40, 1_000), arriving);
     arrived.unwrap();
-    tokio::time::sleep(Limits::default().patience).await;
+    tokio::time::sleep(Limits::default().first_pong).await;
     let elapsed = skip_to_the_end(live).await;
-    assert!(elapsed < Limits::default().answer, "{elapsed:?}");
+    assert!(elapsed < Limits::default().final_pong, "{elapsed:?}");
     drop(mute);
 }
 
@@ -211,8 +211,8 @@ async fn whoever_takes_nothing_when_the_run_ends_keeps_nobody() {
     let deaf = enter(&live, &net, json!({"mode": "readonly"})).await;
     // More than the system takes for it.
     live.chatter(100, 1_000).await;
-    tokio::time::sleep(Limits::default().answer).await;
+    tokio::time::sleep(Limits::default().final_pong).await;
     let elapsed = skip_to_the_end(live).await;
-    assert!(elapsed < Limits::default().answer, "{elapsed:?}");
+    assert!(elapsed < Limits::default().final_pong, "{elapsed:?}");
     drop(deaf);
 }

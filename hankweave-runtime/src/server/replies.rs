@@ -1,4 +1,4 @@
-//! What the server itself says to one client: the envelope around answers, and the parts of the history that pass through unread.
+//! The messages that the server itself sends to one client. Events of the journal pass into them as the lines they are.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use crate::world::World;
 use crate::world::clock::Clock;
 use crate::world::ids::IdSource;
 
-/// Puts answers into envelopes.
+/// Writes replies, each with an id and a time.
 #[derive(Debug, Clone)]
-pub(super) struct Voice {
+pub(super) struct Replies {
     ids: Arc<dyn IdSource>,
     clock: Arc<dyn Clock>,
 }
 
-/// What stands behind the events of a `history.batch`.
+/// The end of a `history.batch`, after its events.
 pub(super) const BATCH_END: &str = "],\"hasMore\":";
 
-/// What stands behind the parts of an answer to a handshake.
+/// The answer to a handshake.
 #[derive(Debug)]
 pub(super) struct SessionStart<'a> {
     pub(super) client_id: &'a str,
     pub(super) mode: Mode,
-    /// The newest events, as they stand in the journal.
+    /// The newest events, as they are in the journal.
     pub(super) history: &'a [String],
     pub(super) total_events: u64,
     pub(super) last_seq: u64,
 }
 
-impl Voice {
+impl Replies {
     pub(super) fn new(world: &World) -> Self {
         Self {
             ids: Arc::clone(&world.ids),
@@ -40,7 +40,7 @@ impl Voice {
     }
 
     /// The message with this answer.
-    pub(super) fn say(&self, command_id: Option<&str>, answer: Answer) -> Utf8Bytes {
+    pub(super) fn answer(&self, command_id: Option<&str>, answer: Answer) -> Utf8Bytes {
         let direct = Direct {
             id: self.ids.event_id(),
             timestamp: self.clock.now(),
@@ -61,7 +61,7 @@ impl Voice {
             hint: Some("make room on the disk, and the next run in the same directory goes on".to_owned()),
             command_id: None,
         };
-        self.say(None, error)
+        self.answer(None, error)
     }
 
     pub(super) fn pong(&self, command_id: Option<&str>, client_id: Option<String>) -> Utf8Bytes {
@@ -70,11 +70,11 @@ impl Voice {
             timestamp: self.clock.now(),
             client_id,
         };
-        self.say(command_id, pong)
+        self.answer(command_id, pong)
     }
 
-    /// The error that tells a client why its message is not carried out.
-    pub(super) fn refuse(&self, attempted: &Attempted<'_>, refused: Refused) -> Utf8Bytes {
+    /// The error that says why a message is not carried out.
+    pub(super) fn refusal(&self, attempted: &Attempted<'_>, refused: Refused) -> Utf8Bytes {
         let hint = hint(refused.code).map(str::to_owned);
         self.error(attempted, refused.message, refused.code.as_str(), hint)
     }
@@ -96,37 +96,32 @@ impl Voice {
             hint,
             command_id: attempted.id.map(str::to_owned),
         };
-        self.say(attempted.id, error)
+        self.answer(attempted.id, error)
     }
 
-    /// What stands before the events of a `history.batch`; behind them stands [`BATCH_END`], and whether there are more.
+    /// The beginning of a `history.batch`, before its events; [`BATCH_END`] and whether there are more come after them.
     pub(super) fn batch_begin(&self, command_id: &str) -> String {
-        let mut text = String::from("{\"id\":");
-        text.push_str(&json(&self.ids.event_id()));
-        text.push_str(",\"timestamp\":");
-        text.push_str(&json(&self.clock.now()));
-        text.push_str(",\"commandId\":");
-        text.push_str(&json(command_id));
-        text.push_str(",\"type\":\"history.batch\",\"data\":{\"events\":[");
-        text
+        format!(
+            r#"{{"id":{},"timestamp":{},"commandId":{},"type":"history.batch","data":{{"events":["#,
+            json(&self.ids.event_id()),
+            json(&self.clock.now()),
+            json(command_id),
+        )
     }
 }
 
 impl SessionStart<'_> {
-    /// The answer to the handshake.
-    pub(super) fn say(&self) -> Utf8Bytes {
-        let mut text = String::from("{\"type\":\"handshake.response\",\"data\":{\"clientId\":");
-        text.push_str(&json(self.client_id));
-        text.push_str(",\"mode\":");
-        text.push_str(&json(&self.mode));
-        text.push_str(",\"eventHistory\":[");
-        join(&mut text, self.history.iter().map(String::as_str));
-        text.push_str("],\"totalEvents\":");
-        text.push_str(&json(&self.total_events));
-        text.push_str(",\"lastSeq\":");
-        text.push_str(&json(&self.last_seq));
-        text.push_str("}}");
-        text.into()
+    /// Its message.
+    pub(super) fn message(&self) -> Utf8Bytes {
+        let message = format!(
+            r#"{{"type":"handshake.response","data":{{"clientId":{},"mode":{},"eventHistory":[{}],"totalEvents":{},"lastSeq":{}}}}}"#,
+            json(self.client_id),
+            json(&self.mode),
+            self.history.join(","),
+            self.total_events,
+            self.last_seq,
+        );
+        message.into()
     }
 }
 
@@ -158,15 +153,6 @@ const fn hint(code: Code) -> Option<&'static str> {
     }
 }
 
-fn join<'a>(text: &mut String, lines: impl Iterator<Item = &'a str>) {
-    for (index, line) in lines.enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        text.push_str(line);
-    }
-}
-
 fn json(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).expect("an answer has text keys, and memory takes everything")
 }
@@ -192,12 +178,12 @@ mod tests {
 
     #[test]
     fn parts_that_pass_through_unread_are_what_the_types_would_write() {
-        let voice = Voice::new(&World::with_environment([("", ""); 0].into_iter().collect()));
+        let replies = Replies::new(&World::with_environment([("", ""); 0].into_iter().collect()));
         let events = vec![entry(1), entry(2)];
         let history: Vec<String> = events.iter().map(json).collect();
         let text = format!(
             "{}{}{BATCH_END}true}}}}",
-            voice.batch_begin("c \"1\""),
+            replies.batch_begin("c \"1\""),
             history.join(",")
         );
         let direct: Direct = serde_json::from_str(&text).unwrap();
@@ -222,6 +208,6 @@ mod tests {
             total_events: 2,
             last_seq: 2,
         };
-        assert_eq!(start.say().as_str(), json(&Response::Handshake(session)));
+        assert_eq!(start.message().as_str(), json(&Response::Handshake(session)));
     }
 }

@@ -1,0 +1,160 @@
+//! Accepting connections: each has a limited time to show a token, and a new one is never kept out.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinSet;
+use tokio_tungstenite::tungstenite::http::StatusCode;
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+use super::client::Client;
+use super::gate::Admission;
+use super::head::{Head, HeadError};
+use super::plain;
+use super::socket::ClientSocket;
+use crate::world::net::{Connection, Listener};
+
+/// How long nothing is accepted when the system cannot give another connection, for lack of descriptors for example.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Accepts clients until the server closes, then waits for them to leave.
+pub(super) async fn accept(mut listener: Box<dyn Listener>, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    // Those that have not shown a token yet, oldest first; each is cancelled when it ends or shows one. One more than
+    // there is room for evicts the oldest, so that a client with a token gets in however many come without one.
+    let mut pending: VecDeque<CancellationToken> = VecDeque::new();
+    loop {
+        // Every arm is cancel safe: a connection that was not accepted waits in the queue of the system.
+        tokio::select! {
+            biased;
+            () = shared.closing.cancelled() => break,
+            Some(ended) = connections.join_next() => report_panic(ended),
+            accepted = listener.accept() => match accepted {
+                Ok(connection) => {
+                    let evicted = CancellationToken::new();
+                    pending.retain(|token| !token.is_cancelled());
+                    pending.push_back(evicted.clone());
+                    if pending.len() > shared.limits.unauthenticated
+                        && let Some(oldest) = pending.pop_front()
+                    {
+                        oldest.cancel();
+                    }
+                    connections.spawn(receive(connection, Arc::clone(&shared), evicted));
+                }
+                Err(error) => pause(&error).await,
+            },
+        }
+    }
+    drop(listener);
+    while let Some(ended) = connections.join_next().await {
+        report_panic(ended);
+    }
+}
+
+async fn pause(error: &io::Error) {
+    tracing::warn!(%error, "a connection could not be accepted");
+    tokio::time::sleep(RETRY_DELAY).await;
+}
+
+fn report_panic(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!(%error, "a client's task failed; please report this bug");
+    }
+}
+
+/// Serves a connection that was just accepted, unless it is evicted before it has shown a token.
+async fn receive(mut connection: Box<dyn Connection>, shared: Arc<Shared>, evicted: CancellationToken) {
+    let pending = evicted.clone().drop_guard();
+    let head = tokio::select! {
+        biased;
+        // First: a client that has sent its head already is not evicted for later ones that have sent nothing.
+        head = tokio::time::timeout(shared.limits.head, Head::read(&mut connection)) => head,
+        () = evicted.cancelled() => return turn_away(connection).await,
+        () = shared.closing.cancelled() => return,
+    };
+    let reached = connection.local_address();
+    let answer = async {
+        match head {
+            Err(_) => {
+                plain::refuse(
+                    connection,
+                    StatusCode::REQUEST_TIMEOUT,
+                    "the head of the request took too long",
+                )
+                .await
+            }
+            Ok(Err(HeadError::Gone)) => {}
+            Ok(Err(error @ HeadError::TooLarge)) => {
+                plain::refuse(
+                    connection,
+                    StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                    &error.to_string(),
+                )
+                .await;
+            }
+            Ok(Err(error @ HeadError::Malformed)) => {
+                plain::refuse(connection, StatusCode::BAD_REQUEST, &error.to_string()).await;
+            }
+            Ok(Ok(head)) => match shared.gate.admit(&head, reached) {
+                Admission::Asset(asset, host) => plain::send(connection, asset, &host).await,
+                Admission::Refused(status, why) => plain::refuse(connection, status, why).await,
+                Admission::Upgrade(role, answer) => {
+                    let upgraded = upgrade(connection, &shared, &answer, head.rest).await;
+                    return upgraded.map(|(socket, place)| (socket, place, role));
+                }
+            },
+        }
+        None
+    };
+    let upgraded = tokio::select! {
+        biased;
+        upgraded = answer => upgraded,
+        () = evicted.cancelled() => None,
+        () = shared.closing.cancelled() => None,
+    };
+    drop(pending);
+    if let Some((socket, place, role)) = upgraded {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Client::new(shared, role, number).serve(socket, place).await;
+    }
+}
+
+/// Upgrades the connection of a client that has shown a token, if there is room.
+async fn upgrade(
+    mut connection: Box<dyn Connection>,
+    shared: &Shared,
+    answer: &[u8],
+    rest: Vec<u8>,
+) -> Option<(ClientSocket, OwnedSemaphorePermit)> {
+    let Ok(place) = shared.clients.clone().try_acquire_owned() else {
+        plain::refuse(
+            connection,
+            StatusCode::SERVICE_UNAVAILABLE,
+            "there are too many clients",
+        )
+        .await;
+        return None;
+    };
+    let written = tokio::time::timeout(shared.limits.head, connection.write_all(answer)).await;
+    written.ok()?.ok()?;
+    let socket = ClientSocket::new(connection, rest, shared.limits.socket()).await;
+    Some((socket, place))
+}
+
+/// Answers an evicted connection: a line that fits into the buffer of the system, so that nothing is waited for.
+async fn turn_away(mut connection: Box<dyn Connection>) {
+    let line = format!(
+        "HTTP/1.1 {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    let _ = tokio::time::timeout(RETRY_DELAY, connection.write_all(line.as_bytes())).await;
+}

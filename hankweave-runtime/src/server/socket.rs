@@ -1,0 +1,241 @@
+//! The WebSocket of one client: writes and reads at the same time and loses nothing.
+
+use std::collections::VecDeque;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+
+use super::history::Part;
+use super::meter::MeteredConnection;
+use super::outbox::{Next, Outbox};
+use crate::world::net::Connection;
+
+/// How long the two closing frames may take.
+pub(super) const CLOSING: Duration = Duration::from_secs(1);
+
+/// What a client may be sent before it is pinged to find out whether it reads.
+const UNPROVEN_BYTES: u64 = 32 << 10;
+
+/// What a client may still send while it is disconnected.
+const DRAINED_BYTES: u64 = 1 << 20;
+
+/// A WebSocket, with the messages that go out before those of the outbox.
+#[derive(Debug)]
+pub(super) struct ClientSocket {
+    socket: WebSocketStream<MeteredConnection>,
+    urgent: VecDeque<Message>,
+    unflushed: bool,
+}
+
+/// Which of the optional events are wanted.
+#[derive(Debug, Default)]
+pub(super) struct Interests {
+    /// [`SocketEvent::Idle`]
+    pub(super) idle: bool,
+    /// [`SocketEvent::Unproven`]
+    pub(super) unproven: bool,
+}
+
+/// What happened on the socket.
+#[derive(Debug)]
+pub(super) enum SocketEvent {
+    /// The client sent this.
+    Message(Message),
+    /// Everything is sent.
+    Idle,
+    /// The client was sent much, and has sent nothing that shows that it reads.
+    Unproven,
+    /// The client does not read.
+    Overflowed,
+    /// The client broke a rule.
+    Violation(CloseReason),
+    /// The client has closed the connection.
+    Closed,
+}
+
+/// Why a client is disconnected: a code and a text for its closing frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CloseReason {
+    pub(super) code: CloseCode,
+    pub(super) reason: &'static str,
+}
+
+impl CloseReason {
+    pub(super) const fn new(code: CloseCode, reason: &'static str) -> Self {
+        Self { code, reason }
+    }
+}
+
+impl ClientSocket {
+    /// A socket whose upgrade was answered; `rest` is what the client had sent after it.
+    pub(super) async fn new(connection: Box<dyn Connection>, rest: Vec<u8>, config: WebSocketConfig) -> Self {
+        let connection = MeteredConnection::new(connection);
+        Self {
+            socket: WebSocketStream::from_partially_read(connection, rest, Role::Server, Some(config)).await,
+            urgent: VecDeque::new(),
+            unflushed: false,
+        }
+    }
+
+    /// Since when the client has taken nothing of what waits; `None` when nothing waits.
+    pub(super) fn stalled_since(&self) -> Option<Instant> {
+        self.socket.get_ref().stalled_since()
+    }
+
+    /// Sends a text before everything that waits in the outbox.
+    pub(super) fn send(&mut self, text: Utf8Bytes) {
+        self.urgent.push_back(Message::Text(text));
+    }
+
+    /// Sends a part of the history before everything that waits in the outbox.
+    pub(super) fn send_part(&mut self, part: Part) {
+        self.urgent.extend(part.messages.into_iter().map(Message::Text));
+    }
+
+    /// Pings the client.
+    pub(super) fn ping(&mut self) {
+        self.urgent.push_back(Message::Ping(Vec::new().into()));
+    }
+
+    /// Sends what waits and receives what comes.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost when the future is dropped: a message leaves the outbox when the socket takes it.
+    pub(super) async fn next(&mut self, outbox: &Outbox, interests: &Interests) -> SocketEvent {
+        std::future::poll_fn(|context| self.poll(outbox, interests, context)).await
+    }
+
+    fn poll(
+        &mut self,
+        outbox: &Outbox,
+        interests: &Interests,
+        context: &mut Context<'_>,
+    ) -> Poll<SocketEvent> {
+        loop {
+            let sent = match self.poll_send(outbox, context) {
+                Ok(sent) => sent,
+                Err(happened) => return Poll::Ready(happened),
+            };
+            match self.socket.poll_next_unpin(context) {
+                Poll::Ready(Some(Ok(message))) => return Poll::Ready(SocketEvent::Message(message)),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(broken(&error)),
+                Poll::Ready(None) => return Poll::Ready(SocketEvent::Closed),
+                Poll::Pending => {}
+            }
+            let more = outbox.poll_changed(context).is_ready();
+            if outbox.has_overflowed() {
+                return Poll::Ready(SocketEvent::Overflowed);
+            }
+            let is_much = self.socket.get_ref().sent() >= UNPROVEN_BYTES;
+            match (sent, more) {
+                // The ping goes out at once.
+                (true, _) if interests.unproven && is_much => return Poll::Ready(SocketEvent::Unproven),
+                // Something came while the socket was read.
+                (true, true) => {}
+                (true, false) if interests.idle => return Poll::Ready(SocketEvent::Idle),
+                // A socket that is full wakes the task when it is not.
+                (true, false) | (false, _) => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Passes messages to the socket; returns whether all are on their way.
+    fn poll_send(&mut self, outbox: &Outbox, context: &mut Context<'_>) -> Result<bool, SocketEvent> {
+        loop {
+            match self.socket.poll_ready_unpin(context) {
+                Poll::Pending => return Ok(false),
+                Poll::Ready(Err(error)) => return Err(broken(&error)),
+                Poll::Ready(Ok(())) => {}
+            }
+            let message = match self.urgent.pop_front() {
+                Some(message) => message,
+                None => match outbox.take() {
+                    Next::Message(text) => Message::Text(text),
+                    Next::Overflowed => return Err(SocketEvent::Overflowed),
+                    Next::Nothing => break,
+                },
+            };
+            self.unflushed = true;
+            self.socket
+                .start_send_unpin(message)
+                .map_err(|error| broken(&error))?;
+        }
+        Ok(!self.unflushed || self.poll_flush(context)?)
+    }
+
+    /// Returns whether everything that the socket has is on its way.
+    fn poll_flush(&mut self, context: &mut Context<'_>) -> Result<bool, SocketEvent> {
+        match self.socket.poll_flush_unpin(context) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Err(error)) => Err(broken(&error)),
+            Poll::Ready(Ok(())) => {
+                self.unflushed = false;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Sends the closing frame, for at most `sending`, and waits for the answer and the end of the connection, for at most
+    /// `patience`.
+    pub(super) async fn disconnect(mut self, why: CloseReason, sending: Duration, patience: Duration) {
+        let frame = CloseFrame {
+            code: why.code,
+            reason: Utf8Bytes::from_static(why.reason),
+        };
+        let sent = self.socket.send(Message::Close(Some(frame)));
+        let Ok(sent) = tokio::time::timeout(sending, sent).await else {
+            return;
+        };
+        let work = async {
+            if sent.is_ok() {
+                while let Some(Ok(_)) = self.socket.next().await {}
+            }
+            self.hang_up().await;
+        };
+        // A client that does not answer is not waited for.
+        let _ = tokio::time::timeout(patience, work).await;
+    }
+
+    /// Ends a connection that the client has closed, or after its closing frame was sent.
+    pub(super) async fn hang_up(mut self) {
+        let work = async {
+            // The answer to a closing frame of the client.
+            let _ = self.socket.flush().await;
+            let mut connection = self.socket.into_inner();
+            connection.shutdown().await?;
+            // The system would discard the last messages if input was left unread.
+            let mut rest = connection.take(DRAINED_BYTES);
+            tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
+        };
+        // A client that does not react is not waited for.
+        let _ = tokio::time::timeout(CLOSING, work).await;
+    }
+}
+
+fn broken(error: &Error) -> SocketEvent {
+    use tokio_tungstenite::tungstenite::error::ProtocolError;
+    match error {
+        Error::Capacity(_) => {
+            SocketEvent::Violation(CloseReason::new(CloseCode::Size, "the message is too large"))
+        }
+        Error::Utf8(_) => {
+            SocketEvent::Violation(CloseReason::new(CloseCode::Invalid, "the message is no UTF-8"))
+        }
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake | ProtocolError::SendAfterClosing) => {
+            SocketEvent::Closed
+        }
+        Error::Protocol(_) => SocketEvent::Violation(CloseReason::new(
+            CloseCode::Protocol,
+            "this is no WebSocket frame",
+        )),
+        _ => SocketEvent::Closed,
+    }
+}
