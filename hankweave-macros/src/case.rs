@@ -57,10 +57,10 @@ impl Case {
             Case::Upper => name.to_ascii_uppercase(),
             Case::Pascal => name.to_string(),
             Case::Camel => lower_first(name),
-            Case::Snake => snake(name),
-            Case::ScreamingSnake => snake(name).to_ascii_uppercase(),
-            Case::Kebab => snake(name).replace('_', "-"),
-            Case::ScreamingKebab => snake(name).to_ascii_uppercase().replace('_', "-"),
+            Case::Snake => serde_snake(name),
+            Case::ScreamingSnake => serde_snake(name).to_ascii_uppercase(),
+            Case::Kebab => serde_snake(name).replace('_', "-"),
+            Case::ScreamingKebab => serde_snake(name).to_ascii_uppercase().replace('_', "-"),
         }
     }
 
@@ -69,8 +69,8 @@ impl Case {
         match self {
             Case::Lower | Case::Snake => name.to_string(),
             Case::Upper | Case::ScreamingSnake => name.to_ascii_uppercase(),
-            Case::Pascal => pascal(name),
-            Case::Camel => lower_first(&pascal(name)),
+            Case::Pascal => serde_pascal(name),
+            Case::Camel => lower_first(&serde_pascal(name)),
             Case::Kebab => name.replace('_', "-"),
             Case::ScreamingKebab => name.to_ascii_uppercase().replace('_', "-"),
         }
@@ -87,8 +87,26 @@ pub(crate) fn is_name(text: &str) -> bool {
     syn::parse_str::<Ident>(text).is_ok()
 }
 
-/// `CompletingSentinels` becomes `completing_sentinels`.
+/// `CompletingSentinels` becomes `completing_sentinels`, and `HTTPConn` `http_conn`.
 pub(crate) fn snake(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let mut out = String::new();
+    for (index, letter) in letters.iter().enumerate() {
+        let before = index.checked_sub(1).map(|before| letters[before]);
+        let starts_word = before.is_some_and(|before| {
+            let next_is_small = letters.get(index + 1).is_some_and(|next| next.is_lowercase());
+            before != '_' && (!before.is_uppercase() || next_is_small)
+        });
+        if letter.is_uppercase() && starts_word {
+            out.push('_');
+        }
+        out.extend(letter.to_lowercase());
+    }
+    out
+}
+
+/// The same as serde does it: each capital letter begins a word, and only those of ASCII change.
+fn serde_snake(name: &str) -> String {
     let mut out = String::new();
     for (index, letter) in name.char_indices() {
         if index > 0 && letter.is_uppercase() {
@@ -101,14 +119,22 @@ pub(crate) fn snake(name: &str) -> String {
 
 /// `complete_sentinels` becomes `CompleteSentinels`.
 pub(crate) fn pascal(name: &str) -> String {
+    let upper_first = |word: &str| {
+        let mut letters = word.chars();
+        let first = letters.next().into_iter().flat_map(char::to_uppercase);
+        first.collect::<String>() + letters.as_str()
+    };
     name.split('_').map(upper_first).collect()
 }
 
-fn upper_first(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_ascii_uppercase().to_string() + letters.as_str()
-    })
+/// The same as serde does it: only letters of ASCII change.
+fn serde_pascal(name: &str) -> String {
+    let upper_first = |word: &str| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    };
+    name.split('_').map(upper_first).collect()
 }
 
 fn lower_first(word: &str) -> String {
@@ -121,6 +147,20 @@ fn lower_first(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_rust_keep_acronyms_and_foreign_letters_together() {
+        assert_eq!(snake("CompletingSentinels"), "completing_sentinels");
+        assert_eq!(snake("HTTPConn"), "http_conn");
+        assert_eq!(snake("Xy_Z"), "xy_z");
+        assert_eq!(snake("TürÖffner"), "tür_öffner");
+        assert_eq!(pascal("öffne_tür"), "ÖffneTür");
+        assert_eq!(
+            Case::Kebab.variant("HTTPConn"),
+            "h-t-t-p-conn",
+            "as serde does it"
+        );
+    }
 
     #[test]
     fn variants_and_fields_are_spelled_as_serde_spells_them() {

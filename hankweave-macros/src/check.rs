@@ -7,6 +7,7 @@ mod edges;
 mod fields;
 mod names;
 mod reach;
+mod spoken;
 
 use crate::ast::Ast;
 use crate::case::Case;

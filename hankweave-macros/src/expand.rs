@@ -17,7 +17,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Path, Visibility, parse_quote};
 
-use crate::case::{Case, is_name, snake, text};
+use crate::case::{is_name, snake, text};
 use crate::model::Machine;
 
 /// Whether the stored form is generated. It needs serde, which a build without `std` may want to do without.
@@ -63,11 +63,13 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
         #[doc = #summary]
         #[doc = ""]
         #[doc = #diagram]
+        #[allow(deprecated, reason = "whoever marks a state for others has to generate it")]
         #vis mod #module {
             use super::*;
             #(#parts)*
         }
         #(#cfgs)*
+        #[allow(deprecated, reason = "whoever marks a state for others has to generate it")]
         #vis use #module::{#typed, #stored, #status, #phase, #transition, #state_trait, #graph};
     }
 }
@@ -109,7 +111,7 @@ impl Names {
         Self {
             krate,
             serde_path,
-            vis: inner_visibility(&machine.vis),
+            vis: visibility(&machine.vis, 1),
             module: generated(module_name(machine)),
             typed: machine.name.clone(),
             stored: machine.stored.clone(),
@@ -117,7 +119,7 @@ impl Names {
             phase: format_ident!("{name}Phase", span = Span::call_site()),
             transition: format_ident!("{name}Transition", span = Span::call_site()),
             state_trait: format_ident!("{name}State", span = Span::call_site()),
-            graph: generated(Case::ScreamingSnake.variant(&name)),
+            graph: generated(graph_name(&name)),
             into_stored: generated(into_stored(machine)),
             value: generated(module_name(machine)),
         }
@@ -131,18 +133,30 @@ pub(crate) fn into_stored(machine: &Machine) -> String {
     format!("into_{}", snake(rest.unwrap_or(&stored)))
 }
 
+/// The graph is called like the machine, in capital letters.
+pub(crate) fn graph_name(machine: &str) -> String {
+    snake(machine).to_uppercase()
+}
+
 /// The module is called like the machine. A name that no module can have was reported and only has to stay out of the way.
 fn module_name(machine: &Machine) -> String {
     let name = snake(&text(&machine.name));
     if is_name(&name) { name } else { name + "_machine" }
 }
 
-/// The visibility of the enum, written from inside the generated module.
-fn inner_visibility(vis: &Visibility) -> TokenStream {
+/// The visibility of the enum, written from so many modules deeper.
+pub(crate) fn visibility(vis: &Visibility, depth: usize) -> TokenStream {
+    let up = std::iter::repeat_n(quote!(super), depth);
+    let up = quote!(#(#up)::*);
+    let up_only = if depth == 1 {
+        quote!(pub(super))
+    } else {
+        quote!(pub(in #up))
+    };
     let Visibility::Restricted(restricted) = vis else {
         return match vis {
             Visibility::Public(_) => quote!(pub),
-            _ => quote!(pub(super)),
+            _ => up_only,
         };
     };
     let path = &restricted.path;
@@ -155,8 +169,8 @@ fn inner_visibility(vis: &Visibility) -> TokenStream {
         Some("crate") => vis.to_token_stream(),
         // The compiler refuses it in its own words.
         _ if path.leading_colon.is_some() => vis.to_token_stream(),
-        Some("self") => quote!(pub(super)),
-        _ => quote!(pub(in super::#path)),
+        Some("self") => up_only,
+        _ => quote!(pub(in #up::#path)),
     }
 }
 

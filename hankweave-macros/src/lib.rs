@@ -65,8 +65,8 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | --- | --- |
 /// | `Door<S>` | the typed value; the fields of the present state are read through it |
 /// | `door::Closed`, .. | the data of each state |
-/// | `door::Lock`, .. | what each step asks for |
-/// | `Door::step(key)` | the step together with the event that records it, in a `door::Step` |
+/// | `door::Lock`, .. | what each step asks for; `door::steps` has them all, also a step that is called like a state |
+/// | `Door::step(key)` | the step together with the event that records it, in a `door::Step`: `into_parts()` gives both |
 /// | `DoorRecord` | the stored enum: `status`, `apply`, `validate`, and `TryFrom` back to each `Door<S>`; a field that has one type wherever it stands is asked of any state, as `code() -> Option<&u32>` |
 /// | `DoorTransition` | the event of each step |
 /// | `DoorStatus`, `DoorPhase` | the names of all states, and of those that are not terminal |

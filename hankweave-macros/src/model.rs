@@ -66,7 +66,9 @@ pub(crate) struct Exit {
 #[derive(Debug)]
 pub(crate) struct Method {
     pub(crate) ident: Ident,
-    /// The struct that holds what the caller supplies.
+    /// What it is called among events and in the module of steps.
+    pub(crate) variant: Ident,
+    /// The struct that holds what the caller supplies; called like the variant, where that name is free.
     pub(crate) metadata: Ident,
     /// Index of the target.
     pub(crate) target: usize,

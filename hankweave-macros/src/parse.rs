@@ -183,6 +183,16 @@ fn state(variant: Variant, errors: &mut Errors) -> State {
 
 fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> syn::Result<()> {
     let name = attr.path().get_ident().map(Ident::to_string).unwrap_or_default();
+    let again = match name.as_str() {
+        "initial" => state.initial.is_some(),
+        "terminal" => state.terminal.is_some(),
+        "again" => state.again,
+        "same_as" => state.same_as.is_some(),
+        _ => false,
+    };
+    if again {
+        errors.at(&attr, format!("`{}` has its `#[{name}]` already", state.ident));
+    }
     match name.as_str() {
         "doc" => state.docs.push(attr),
         "initial" => {

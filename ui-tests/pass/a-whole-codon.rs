@@ -6,25 +6,26 @@ use hankweave_core::time::Timestamp;
 
 fn main() {
     let codon = Codon::new(CodonId::new("draft").unwrap(), Timestamp::UNIX_EPOCH, None);
-    let starting = codon.step(Start { rig_setup_checkpoint: None });
+    let (starting, started) = codon.step(Start { rig_setup_checkpoint: None }).into_parts();
     let initialize = Initialize {
         claude_pid: Pid(7),
         claude_log_path: "runs/r/draft-claude.log".into(),
         previous_session_id: None,
     };
-    let initializing = starting.codon.step(initialize);
-    let running = initializing.codon.step(Run { claude_session_id: SessionId::new("s").unwrap() });
+    let (initializing, initialized) = starting.step(initialize).into_parts();
+    let session = SessionId::new("s").unwrap();
+    let (running, ran) = initializing.step(Run { claude_session_id: session }).into_parts();
     let complete = Complete {
         end_time: Timestamp::UNIX_EPOCH,
         completion_checkpoint: CheckpointSha::new("abc"),
         result_message_received: true,
     };
-    let completed = running.codon.step(complete);
+    let (done, completed) = running.step(complete).into_parts();
 
     let mut stored: CodonExecution =
         Codon::new(CodonId::new("draft").unwrap(), Timestamp::UNIX_EPOCH, None).into_execution();
-    for event in [starting.event, initializing.event, running.event, completed.event] {
+    for event in [started, initialized, ran, completed] {
         stored = stored.apply(event).unwrap();
     }
-    assert_eq!(stored, completed.codon.into_execution());
+    assert_eq!(stored, done.into_execution());
 }

@@ -35,10 +35,10 @@ fn send(stored: &str) -> Result<String, Box<dyn Error>> {
     let record: OrderRecord = serde_json::from_str(stored)?;
     let paid = Order::<Paid>::try_from(record)?;
     let tracking = format!("parcel for {}", paid.payment_id.0);
-    let step = paid.step(Send { tracking });
+    let (sent, event) = paid.step(Send { tracking }).into_parts();
     // The step and the event that records it come together.
-    println!("event:  {}", serde_json::to_string(&step.event)?);
-    Ok(serde_json::to_string(&step.order.into_record())?)
+    println!("event:  {}", serde_json::to_string(&event)?);
+    Ok(serde_json::to_string(&sent.into_record())?)
 }
 
 /// Where types cannot know the state, as in a log of events, illegal steps are refused and the value comes back.

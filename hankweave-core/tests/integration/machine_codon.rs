@@ -232,12 +232,12 @@ fn failing_remembers_where_and_takes_defaults_for_what_did_not_happen_yet() {
 #[test]
 fn a_step_gives_the_value_and_the_event_and_the_event_does_the_same_to_the_stored_form() {
     let before = running().into_execution();
-    let step = running().step(complete());
-    assert_eq!(step.event, CodonTransition::Complete(complete()));
-    assert_eq!(before.apply(step.event), Ok(step.codon.into_execution()));
+    let (completed, event) = running().step(complete()).into_parts();
+    assert_eq!(event, CodonTransition::Complete(complete()));
+    assert_eq!(before.apply(event), Ok(completed.into_execution()));
     let step = running().step(CompleteSentinels);
-    assert_eq!(step.event.method(), "complete_sentinels");
-    assert_eq!(step.event.target(), CodonStatus::CompletingSentinels);
+    assert_eq!(step.event().method(), "complete_sentinels");
+    assert_eq!(step.into_event().target(), CodonStatus::CompletingSentinels);
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub struct State {
 }
 
 /// One legal transition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "camelCase"))]
 pub struct Edge {
     /// Name of the state that is left.
@@ -53,7 +53,7 @@ pub struct Edge {
 }
 
 /// One field of a state or of the metadata of an edge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "camelCase"))]
 pub struct Field {
     /// Name in Rust.

@@ -29,10 +29,46 @@ impl Machine {
         }
     }
 
+    /// The shortest walk into the state of this Rust name; `None` when there is no way.
+    pub fn way_to(&'static self, state: &str) -> Option<Walk> {
+        let mut seen = vec![self.initial().name];
+        let mut open = VecDeque::from([Walk::new()]);
+        while let Some(walk) = open.pop_front() {
+            let end = self.end_of(&walk);
+            if end == state {
+                return Some(walk);
+            }
+            for edge in self.edges_from(end) {
+                if !seen.contains(&edge.to) {
+                    seen.push(edge.to);
+                    open.push_back(longer(&walk, edge));
+                }
+            }
+        }
+        None
+    }
+
+    /// For every edge the shortest walk that takes it, once for each edge that may follow. Their number grows with the edges alone, whatever loops
+    /// the machine has.
+    pub fn walks_over_every_edge(&'static self) -> impl Iterator<Item = Walk> {
+        self.edges.iter().flat_map(|edge| {
+            let way = self.way_to(edge.from).unwrap_or_default();
+            let walk = longer(&way, edge);
+            let on: Vec<_> = self.edges_from(edge.to).map(|next| longer(&walk, next)).collect();
+            if on.is_empty() { vec![walk] } else { on }
+        })
+    }
+
     /// The name of the state in which a walk ends.
     pub fn end_of(&self, walk: &Walk) -> &'static str {
         walk.last().map_or(self.initial().name, |edge| edge.to)
     }
+}
+
+fn longer(walk: &Walk, edge: &'static Edge) -> Walk {
+    let mut walk = walk.clone();
+    walk.push(edge);
+    walk
 }
 
 impl Iterator for Walks {
@@ -41,11 +77,8 @@ impl Iterator for Walks {
     fn next(&mut self) -> Option<Walk> {
         let walk = self.open.pop_front()?;
         if walk.len() < self.longest {
-            for edge in self.machine.edges_from(self.machine.end_of(&walk)) {
-                let mut longer = walk.clone();
-                longer.push(edge);
-                self.open.push_back(longer);
-            }
+            let edges = self.machine.edges_from(self.machine.end_of(&walk));
+            self.open.extend(edges.map(|edge| longer(&walk, edge)));
         }
         Some(walk)
     }
@@ -64,6 +97,15 @@ mod tests {
         assert_eq!(SIGN.walks(9).count(), 3);
         assert_eq!(JOB.walks(0).count(), 1);
         assert!(JOB.walks(9).count() > JOB.walks(8).count());
+    }
+
+    #[test]
+    fn the_shortest_way_leads_to_every_state_and_over_every_edge() {
+        assert_eq!(JOB.way_to("Queued"), Some(Vec::new()));
+        assert_eq!(JOB.way_to("Finished").map(|walk| walk.len()), Some(2));
+        assert_eq!(JOB.way_to("Nowhere"), None);
+        let walked: HashSet<_> = JOB.walks_over_every_edge().flatten().collect();
+        assert_eq!(walked.len(), JOB.edges.len());
     }
 
     #[test]

@@ -131,6 +131,7 @@ fn method(
         let metadata = format_ident!("{metadata}", span = exit.method.span());
         edges.methods.push(Method {
             ident: exit.method.clone(),
+            variant: metadata.clone(),
             metadata,
             target,
             sources: Vec::new(),

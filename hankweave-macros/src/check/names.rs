@@ -1,13 +1,23 @@
 //! Names that would be given to two things.
 
+use std::collections::HashSet;
+
 use proc_macro2::Ident;
 use quote::format_ident;
 
 use crate::ast;
 use crate::case::{is_name, pascal, snake, text};
 use crate::error::Errors;
-use crate::expand::into_stored;
+use crate::expand::{graph_name, into_stored};
 use crate::model::{Entry, Field, Machine, STORED_METHODS};
+
+use super::spoken;
+
+/// What every module of Rust knows without being told.
+const PRELUDE: [&str; 24] = [
+    "AsMut", "AsRef", "Box", "Clone", "Copy", "Default", "Drop", "Eq", "Err", "Fn", "FnMut", "FnOnce",
+    "From", "Into", "Iterator", "None", "Ok", "Option", "Result", "Send", "Some", "String", "Sync", "Vec",
+];
 
 /// Leaves out states whose name is taken.
 pub(super) fn unique_states(states: &mut Vec<ast::State>, errors: &mut Errors) {
@@ -42,6 +52,7 @@ pub(super) fn collisions(machine: &mut Machine, errors: &mut Errors) {
     }
     method_names(machine, errors);
     metadata_names(machine, &taken, errors);
+    field_types(machine, &inner_names(), errors);
     field_names(machine, errors);
 }
 
@@ -59,45 +70,66 @@ fn machine_name(machine: &mut Machine, errors: &mut Errors) {
         machine.name = Ident::new(&better, machine.name.span());
         return;
     }
-    if module.to_ascii_uppercase() == name {
+    if graph_name(&name) == name {
         let message =
             format!("the graph of this machine is called `{name}` as well: give the machine a longer name");
         errors.at(&machine.name, message);
         machine.name = format_ident!("{name}Machine", span = machine.name.span());
         return;
     }
-    let reason = match module.as_str() {
-        "event" => "is what a step calls its event",
-        module if !is_name(module) => "is a keyword",
-        _ => return,
-    };
-    let message = format!(
-        "the module of this machine would be `{module}`, which {reason}: give the machine another name"
-    );
-    errors.at(&machine.name, message);
+    if !is_name(&module) {
+        let message = format!(
+            "the module of this machine would be `{module}`, which is a keyword: give the machine another name"
+        );
+        errors.at(&machine.name, message);
+    }
 }
 
-/// The struct of a step must not be called like something else.
+/// The struct of a step gives way to everything else that has its name; `steps` has it under its own.
 fn metadata_names(machine: &mut Machine, taken: &[String], errors: &mut Errors) {
-    let states: Vec<String> = machine
-        .states
+    let mut taken: HashSet<String> = taken
         .iter()
-        .map(|state| state.ident.to_string())
+        .cloned()
+        .chain(spoken::names(machine, true))
         .collect();
+    taken.extend(machine.states.iter().map(|state| state.ident.to_string()));
+    taken.extend(PRELUDE.map(str::to_owned));
+    let mut variants = Vec::new();
     for method in &mut machine.methods {
-        let name = method.metadata.to_string();
-        let owner = match (states.contains(&name), taken.contains(&name)) {
-            (true, _) => "a state",
-            (false, true) => "part of every machine",
-            (false, false) => continue,
-        };
-        let message = format!(
-            "step `{}` needs a struct `{name}` for what it demands, and that is {owner}: give the step another name",
-            method.ident
-        );
-        errors.at(&method.ident, message);
-        method.metadata = format_ident!("{name}Step");
+        if variants.contains(&method.variant) {
+            let message = format!(
+                "step `{}` needs a struct `{}`, and so does another step: give one of them another name",
+                method.ident, method.variant
+            );
+            errors.at(&method.ident, message);
+            method.variant = format_ident!("{}Step", method.variant);
+        }
+        variants.push(method.variant.clone());
+        method.metadata = method.variant.clone();
+        while !taken.insert(method.metadata.to_string()) {
+            method.metadata = format_ident!("{}Step", method.metadata);
+        }
     }
+}
+
+/// A field that names something beside the machine means that, and not what the machine calls so.
+fn field_types(machine: &mut Machine, taken: &[String], errors: &mut Errors) {
+    let spoken = spoken::names(machine, false);
+    for state in &machine.states {
+        let name = state.ident.to_string();
+        if PRELUDE.contains(&name.as_str()) && spoken.contains(&name) {
+            let message = format!(
+                "state `{name}` hides the type of that name, which a field has: give it another name"
+            );
+            errors.at(&state.ident, message);
+        }
+    }
+    let own = machine.states.iter().map(|state| state.ident.to_string());
+    let own: HashSet<String> = own
+        .chain(taken.iter().cloned())
+        .filter(|name| !PRELUDE.contains(&name.as_str()))
+        .collect();
+    spoken::lift(machine, &own);
 }
 
 /// Methods that a typed value has besides its steps.
@@ -118,7 +150,7 @@ fn method_names(machine: &mut Machine, errors: &mut Errors) {
             );
             errors.at(&method.ident, message);
             method.ident = format_ident!("{}_step", text(&method.ident));
-            method.metadata = format_ident!("{}Step", method.metadata);
+            method.variant = format_ident!("{}Step", method.variant);
         }
     }
 }
@@ -145,21 +177,29 @@ fn field_names(machine: &Machine, errors: &mut Errors) {
     }
 }
 
-/// What the generated module holds besides states and metadata.
+/// What the generated module holds besides states and metadata, or refers to by a short name.
 fn generated_names(machine: &Machine) -> Vec<String> {
     let name = &machine.name;
     let own = ["", "State", "Status", "Phase", "Transition"].map(|suffix| format!("{name}{suffix}"));
-    let fixed = [
+    let own = own
+        .into_iter()
+        .chain([machine.stored.to_string(), "ALL".to_owned()]);
+    own.chain(inner_names()).collect()
+}
+
+/// What the generated module has for itself.
+fn inner_names() -> Vec<String> {
+    let names = [
         "Active",
         "Edge",
         "InvalidTransition",
         "Refused",
         "Step",
         "Transition",
-    ]
-    .map(str::to_owned);
-    own.into_iter()
-        .chain(fixed)
-        .chain([machine.stored.to_string()])
-        .collect()
+        "illegal",
+        "sealed",
+        "steps",
+        "tests",
+    ];
+    names.map(str::to_owned).into()
 }

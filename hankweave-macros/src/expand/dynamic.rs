@@ -117,10 +117,10 @@ fn step_arm(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
 
 /// How the event of a method is matched, and the metadata then in hand.
 fn event_pattern(method: &Method, machine: &Machine) -> (TokenStream, TokenStream) {
-    let key = &method.metadata;
+    let (variant, key) = (&method.variant, &method.metadata);
     match machine.metadata(method).next() {
-        Some(_) => (quote!(#key(metadata)), quote!(metadata)),
-        None => (quote!(#key), quote!(#key)),
+        Some(_) => (quote!(#variant(metadata)), quote!(metadata)),
+        None => (quote!(#variant), quote!(#key)),
     }
 }
 
@@ -150,26 +150,26 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
         .methods
         .iter()
         .map(|method| {
-            let key = &method.metadata;
+            let variant = &method.variant;
             if has_metadata(&method) {
-                quote!(#key(_))
+                quote!(#variant(_))
             } else {
-                quote!(#key)
+                quote!(#variant)
             }
         })
         .collect();
     let variants = machine.methods.iter().zip(&names).map(|(method, name)| {
-        let (key, to) = (&method.metadata, &machine.target(method).ident);
+        let (variant, key, to) = (&method.variant, &method.metadata, &machine.target(method).ident);
         let docs = format!("The step to [`{to}`].");
         let rename = if_stored(quote!(#[serde(rename = #name)]));
         let content = has_metadata(&method).then(|| quote!((#key)));
-        quote!(#[doc = #docs] #rename #key #content,)
+        quote!(#[doc = #docs] #rename #variant #content,)
     });
     let conversions = machine.methods.iter().map(|method| {
-        let key = &method.metadata;
+        let (variant, key) = (&method.variant, &method.metadata);
         let (argument, value) = match has_metadata(&method) {
-            true => (quote!(metadata), quote!(Self::#key(metadata))),
-            false => (quote!(_), quote!(Self::#key)),
+            true => (quote!(metadata), quote!(Self::#variant(metadata))),
+            false => (quote!(_), quote!(Self::#variant)),
         };
         quote! {
             #[automatically_derived]

@@ -174,7 +174,7 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], out: &Names) -> TokenS
         impl ::core::str::FromStr for #name {
             type Err = #krate::UnknownName;
 
-            fn from_str(name: &str) -> ::core::result::Result<Self, Self::Err> {
+            fn from_str(name: &str) -> ::core::result::Result<Self, #krate::UnknownName> {
                 <Self as #krate::Name>::parse(name)
                     .ok_or_else(|| #krate::UnknownName::new::<Self>(name))
             }

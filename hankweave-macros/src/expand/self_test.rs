@@ -22,13 +22,13 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
         let names = states.iter().map(ToString::to_string);
         let from_name = from.to_string();
         let states = &states;
-        quote!(#((#from_name, #names, Leads::<#from, #states>::HOLDS),)*)
+        quote!(#((#from_name, #names, probe::Leads::<#from, #states>::HOLDS),)*)
     });
     let steps = states.iter().flat_map(|from| {
         let names = machine.methods.iter().map(|method| text(&method.ident));
         let from_name = from.to_string();
         let keys = &keys;
-        quote!(#((#from_name, #names, Moves::<#from, #keys>::HOLDS),)*)
+        quote!(#((#from_name, #names, probe::Moves::<#from, #keys>::HOLDS),)*)
     });
     let pairs: TokenStream = pairs.collect();
     let steps: TokenStream = steps.collect();
@@ -43,29 +43,34 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
     quote! {
         #[cfg(test)]
         mod tests {
-            use ::core::marker::PhantomData;
             use #krate::testing;
+            use probe::Otherwise as _;
             use super::*;
 
-            /// The inherent constant wins where the bound holds; everywhere else the one of this trait is found.
-            trait Otherwise {
-                const HOLDS: bool = false;
-            }
+            /// In a module of their own, because a state may have any of these names.
+            mod probe {
+                use ::core::marker::PhantomData;
 
-            struct Leads<A, B>(PhantomData<(A, B)>);
+                /// The inherent constant wins where the bound holds; everywhere else the one of this trait is found.
+                pub trait Otherwise {
+                    const HOLDS: bool = false;
+                }
 
-            impl<A, B> Otherwise for Leads<A, B> {}
+                pub struct Leads<A, B>(PhantomData<(A, B)>);
 
-            impl<A: Transition<B>, B: #state_trait> Leads<A, B> {
-                const HOLDS: bool = true;
-            }
+                impl<A, B> Otherwise for Leads<A, B> {}
 
-            struct Moves<S, E>(PhantomData<(S, E)>);
+                impl<A: super::Transition<B>, B: super::#state_trait> Leads<A, B> {
+                    pub const HOLDS: bool = true;
+                }
 
-            impl<S, E> Otherwise for Moves<S, E> {}
+                pub struct Moves<S, E>(PhantomData<(S, E)>);
 
-            impl<S: #state_trait, E: Edge<S>> Moves<S, E> {
-                const HOLDS: bool = true;
+                impl<S, E> Otherwise for Moves<S, E> {}
+
+                impl<S: super::#state_trait, E: super::Edge<S>> Moves<S, E> {
+                    pub const HOLDS: bool = true;
+                }
             }
 
             #subject
@@ -76,8 +81,8 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
             }
 
             #[test]
-            fn every_walk_is_the_same_by_types_and_by_events_and_every_edge_is_walked() {
-                testing::walk_every_way::<#stored>();
+            fn every_edge_is_the_same_by_types_and_by_events() {
+                testing::walk_every_edge::<#stored>();
             }
 
             #round_trips
@@ -103,14 +108,14 @@ fn subject(machine: &Machine, out: &Names) -> TokenStream {
     let stir = stir(machine, out);
     let steps = machine.edges().map(|(from, method, _)| {
         let (from, name, ident) = (&from.ident, text(&method.ident), &method.ident);
-        let (key, value) = (key(method, machine, krate), &out.value);
+        let key = key(method, machine, krate);
         let argument = machine.metadata(method).next().map(|_| &key);
         quote! {
             (Self::#from(_), #name) => {
                 let typed = || #typed::<#from>::try_from(::core::clone::Clone::clone(&self));
                 let by_method = typed().ok()?.#ident(#argument);
-                let by_step = typed().ok()?.step(#key);
-                ::core::option::Option::Some((by_method.#into_stored(), by_step.#value.#into_stored(), by_step.event))
+                let (by_step, event) = typed().ok()?.step(#key).into_parts();
+                ::core::option::Option::Some((by_method.#into_stored(), by_step.#into_stored(), event))
             }
         }
     });

@@ -3,9 +3,9 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-use crate::model::{Entry, Field, Machine, State};
+use crate::model::{Entry, Field, Machine, Method, State};
 
-use super::{Names, if_stored};
+use super::{Names, if_stored, visibility};
 
 /// The generic value and the traits that its parameter obeys.
 pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
@@ -34,13 +34,24 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
         #[doc = #docs]
         ///
         /// It is made by [`new`](Self::new), moved on by the methods of its state, and read back from its stored form with
-        /// `TryFrom`. It cannot be cloned: a copy would be a second right to move on.
+        /// `TryFrom`, by whoever has that: the types vouch for steps, not for what was stored. It cannot be cloned: a copy would be a second right to
+        /// move on.
         ///
         #[doc = #diagram]
         #[derive(::core::fmt::Debug, ::core::cmp::PartialEq)]
         #vis struct #typed<S: #state_trait>(S);
 
         impl<S: #state_trait> #typed<S> {
+            /// Found before that of the data, which would look like a second value.
+            #[doc(hidden)]
+            #[allow(clippy::should_implement_trait, reason = "it is there to be refused")]
+            #vis fn clone(&self) -> Self
+            where
+                for<'a> S: sealed::Copied<'a>,
+            {
+                ::core::unreachable!("the bound never holds")
+            }
+
             /// The status of this state.
             #vis const fn status(&self) -> #status {
                 S::STATUS
@@ -73,7 +84,7 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
 
         /// A state that is not terminal.
         #[diagnostic::on_unimplemented(message = #not_active, label = "this value is final", note = #active)]
-        #vis trait Active: #state_trait {
+        #vis trait Active: #state_trait + sealed::Active {
             /// The name of this state among those that are not terminal.
             const PHASE: #phase;
         }
@@ -98,6 +109,8 @@ fn state_impl(state: &State, machine: &Machine, out: &Names) -> TokenStream {
     let targets = distinct(targets);
     let active = (!terminal).then(|| {
         quote! {
+            impl sealed::Active for #ident {}
+
             #[automatically_derived]
             impl Active for #ident {
                 const PHASE: #phase = #phase::#ident;
@@ -201,7 +214,25 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
             #vis struct #ident #body
         }
     });
-    quote!(#(#structs)*)
+    let keys = machine.methods.iter().map(|method| {
+        let Method {
+            variant, metadata, ..
+        } = method;
+        match variant == metadata {
+            true => quote!(#metadata),
+            false => quote!(#metadata as #variant),
+        }
+    });
+    let inside = visibility(&machine.vis, 2);
+    quote! {
+        #(#structs)*
+
+        /// What each step demands, each under its own name.
+        #[allow(unused_imports, reason = "not every step is called by its name")]
+        #vis mod steps {
+            #(#inside use super::#keys;)*
+        }
+    }
 }
 
 fn plain_field(field: &Field, serde: TokenStream, out: &Names) -> TokenStream {

@@ -65,7 +65,7 @@ fn bound(state: &State, method: &Method, machine: &Machine, out: &Names) -> Toke
     );
     quote! {
         #[diagnostic::on_unimplemented(message = #message, label = #label, note = #here, note = #there)]
-        pub trait #name<'a> {}
+        pub trait #name<'a>: super::sealed::Never {}
     }
 }
 

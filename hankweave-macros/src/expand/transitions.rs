@@ -22,7 +22,6 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
     } = out;
     let message = format!("`{typed}<{{S}}>` has no transition `{{Self}}`");
     let notes = machine.states.iter().map(|state| legal_moves(state, machine));
-    let keys = machine.methods.iter().map(|method| &method.metadata);
     let impls = machine
         .edges()
         .map(|(from, method, _)| edge(from, method, machine, out));
@@ -32,11 +31,16 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
             .map(|(from, method, _)| (&from.ident, &machine.target(method).ident)),
     );
     let (pair_from, pair_to): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    let only_declared =
+        format!("only the declaration of machine `{typed}` says what its states and steps are");
+    let no_copy = format!("`{typed}<{{Self}}>` cannot be cloned: a copy would be a second right to move on");
+    let no_copy_label = format!("a {value} is one value in one state");
+    let no_copy_note = "its data alone can be: `S::clone(&value)`, with the state for `S`";
     let no_edge = format!("machine `{typed}` has no edge from `{{Self}}` to `{{To}}`");
     quote! {
         /// What a step demands is the key to it: one implementation for each legal edge, made by the macro.
         #[diagnostic::on_unimplemented(message = #message, label = "illegal from `{S}`" #(, note = #notes)*)]
-        #vis trait Edge<S: #state_trait>: sealed::Key {
+        #vis trait Edge<S: #state_trait>: sealed::Edge<S> {
             /// The state that the step leads to.
             type To: #state_trait;
 
@@ -51,29 +55,56 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
 
         /// There is an edge from this state to `To`.
         #[diagnostic::on_unimplemented(message = #no_edge)]
-        #vis trait Transition<To: #state_trait>: #state_trait {}
+        #vis trait Transition<To: #state_trait>: #state_trait + sealed::Transition<To> {}
 
         #(
+            impl sealed::Transition<#pair_to> for #pair_from {}
+
             #[automatically_derived]
             impl Transition<#pair_to> for #pair_from {}
         )*
 
+        /// Nobody else can name these traits, so nobody else can implement what stands on them.
         mod sealed {
+            #[diagnostic::on_unimplemented(message = #only_declared, label = "not a state of the declaration")]
             pub trait State: Sized {
                 fn narrow(stored: super::#stored) -> ::core::result::Result<Self, super::#stored>;
             }
-            pub trait Key: Sized {}
-            #(impl Key for super::#keys {})*
+            #[diagnostic::on_unimplemented(message = #only_declared, label = "the declaration has no such step")]
+            pub trait Edge<S>: Sized {}
+            #[diagnostic::on_unimplemented(message = #only_declared, label = "the declaration has no such edge")]
+            pub trait Transition<To> {}
+            #[diagnostic::on_unimplemented(message = #only_declared, label = "terminal in the declaration")]
+            pub trait Active {}
+            #[diagnostic::on_unimplemented(message = #only_declared, label = "the declaration has no such step")]
+            pub trait Never {}
+            #[diagnostic::on_unimplemented(message = #no_copy, label = #no_copy_label, note = #no_copy_note)]
+            pub trait Copied<'a>: Never {}
         }
 
         /// A step that was made: the value in its new state, and the event that says so.
         #[derive(::core::fmt::Debug, ::core::cmp::PartialEq)]
         #[must_use = "the event has to be recorded and the value kept"]
         #vis struct Step<S: #state_trait> {
-            /// The value after the step.
-            #vis #value: #typed<S>,
+            #value: #typed<S>,
+            event: #transition,
+        }
+
+        impl<S: #state_trait> Step<S> {
             /// What happened.
-            #vis event: #transition,
+            #vis fn event(&self) -> &#transition {
+                &self.event
+            }
+
+            /// What happened, without the value.
+            #vis fn into_event(self) -> #transition {
+                self.event
+            }
+
+            /// The value after the step, and what happened.
+            #vis fn into_parts(self) -> (#typed<S>, #transition) {
+                (self.#value, self.event)
+            }
         }
 
         impl<S: #state_trait> #typed<S> {
@@ -91,6 +122,8 @@ fn edge(from: &State, method: &Method, machine: &Machine, out: &Names) -> TokenS
     let (transition, key, to, source) = (&out.transition, &method.metadata, &target.ident, &from.ident);
     let entered = entered(target, Some(from), out);
     quote! {
+        impl sealed::Edge<#source> for #key {}
+
         #[automatically_derived]
         impl Edge<#source> for #key {
             type To = #to;

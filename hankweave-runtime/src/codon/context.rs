@@ -150,9 +150,9 @@ impl CodonRun<'_> {
         S: Active,
         E: Edge<S>,
     {
-        let step = codon.step(edge);
-        let event = self.event(S::PHASE, &step.event);
-        (step.codon, self.run.transition(event).await)
+        let (codon, transition) = codon.step(edge).into_parts();
+        let event = self.event(S::PHASE, &transition);
+        (codon, self.run.transition(event).await)
     }
 
     pub(crate) fn event(&self, from: CodonPhase, transition: &CodonTransition) -> StateEvent {

@@ -359,9 +359,9 @@ impl CodonRun<'_> {
         S: Active,
         E: Edge<S>,
     {
-        let step = codon.step(edge);
-        let event = notes.add_to(self.event(S::PHASE, &step.event), time);
-        (step.codon, self.run.transition(event).await)
+        let (codon, transition) = codon.step(edge).into_parts();
+        let event = notes.add_to(self.event(S::PHASE, &transition), time);
+        (codon, self.run.transition(event).await)
     }
 
     /// Publishes the end of the codon.

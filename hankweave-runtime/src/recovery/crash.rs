@@ -43,8 +43,8 @@ pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<StateEvent>
         .filter_map(|run| {
             let open = run.open_codon().map(|codon| codon.status());
             let running = run::Run::<run::Running>::try_from(run.life()).ok()?;
-            let crashed = running.step(Crash { end_time: now });
-            Some(StateEvent::run_ended(run.run_id.clone(), &crashed.event, open))
+            let crashed = running.step(Crash { end_time: now }).into_event();
+            Some(StateEvent::run_ended(run.run_id.clone(), &crashed, open))
         })
         .collect()
 }

@@ -273,9 +273,9 @@ async fn close(
     let end_time = context.world.clock.now();
     let (complete, fail) = (Complete { end_time }, Fail { end_time });
     let closing = match end {
-        Ok(RunEnd::Over(RunResult::Completed | RunResult::NothingToDo)) => run.step(complete).event,
+        Ok(RunEnd::Over(RunResult::Completed | RunResult::NothingToDo)) => run.step(complete).into_event(),
         // Completed only when every codon of the plan has ended (RUN-15).
-        Ok(RunEnd::Over(RunResult::Stopped(_))) if is_done(context) => run.step(complete).event,
+        Ok(RunEnd::Over(RunResult::Stopped(_))) if is_done(context) => run.step(complete).into_event(),
         Ok(RunEnd::Over(
             RunResult::Failed(_)
             | RunResult::Unsaved(_)
@@ -283,13 +283,13 @@ async fn close(
             | RunResult::Stopped(_)
             | RunResult::Paused(_),
         ))
-        | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(fail).event,
+        | Err(RunError::ChangedHank(_) | RunError::MissingParent) => run.step(fail).into_event(),
         // Superseded by another run: it ends as its newest codon did.
         Ok(RunEnd::Again(..) | RunEnd::WentBack { .. }) => {
             let state = context.manager.snapshot();
             match thread::build(&state, Some(&context.run_id), None).failed {
-                true => run.step(fail).event,
-                false => run.step(complete).event,
+                true => run.step(fail).into_event(),
+                false => run.step(complete).into_event(),
             }
         }
         // What could not be recorded before cannot be recorded now.

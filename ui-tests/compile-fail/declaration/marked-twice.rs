@@ -1,12 +1,14 @@
 use hankweave_core::machine;
 
+fn main() {}
+
 #[machine(Door)]
 pub enum DoorRecord {
     #[initial]
-    #[to(open => Open)]
+    #[initial("again")]
+    #[to(remove => Removed)]
     Closed,
     #[terminal]
-    Open,
+    #[terminal]
+    Removed,
 }
-
-fn main() {}

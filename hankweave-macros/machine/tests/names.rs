@@ -1,0 +1,257 @@
+//! Whatever its author calls things, a machine is right.
+
+#![allow(unreachable_pub, reason = "an author elsewhere would write it so")]
+
+/// A step called like its target.
+mod step_and_state {
+    use hankweave_machine::machine;
+
+    #[machine(Chore, tests)]
+    pub enum ChoreRecord {
+        #[initial]
+        #[to(done => Done)]
+        Todo,
+        #[terminal]
+        Done { by: String },
+    }
+
+    #[test]
+    fn a_step_may_be_called_like_its_target() {
+        let done = Chore::new().done(chore::steps::Done { by: "ann".into() });
+        assert_eq!(done.by, "ann");
+        let data: chore::Done = chore::Done { by: "ann".into() };
+        assert_eq!(ChoreRecord::from(data), done.into_record());
+        let event = ChoreTransition::Done(chore::steps::Done { by: "ann".into() });
+        assert_eq!(event.method(), "done");
+    }
+}
+
+/// Fields of types that are called like parts of the machine.
+mod field_types {
+    use hankweave_machine::{Sample, machine};
+    use serde::{Deserialize, Serialize};
+
+    macro_rules! types {
+        ($($name:ident),*) => {
+            $(
+                #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+                pub struct $name(u8);
+
+                impl Sample for $name {
+                    fn sample(n: u32) -> Self {
+                        Self(u8::sample(n))
+                    }
+                }
+            )*
+        };
+    }
+
+    types!(Edge, Step, Transition, Active, Refused, Moving, Go);
+
+    pub mod steps {
+        pub type Count = u32;
+    }
+
+    #[machine(Walk, tests)]
+    pub enum WalkRecord {
+        #[shared]
+        Base { edge: Edge, active: Option<Active> },
+        #[initial]
+        #[to(go => Moving, stop => Over)]
+        Standing {
+            #[live(start = Step::default())]
+            step: Step,
+        },
+        #[to(stop => Over)]
+        Moving {
+            transition: Transition,
+            moving: Moving,
+            go: Vec<Go>,
+            count: steps::Count,
+        },
+        #[terminal]
+        Over {
+            refused: Refused,
+            pair: (Edge, Box<dyn_free::Edge>),
+        },
+    }
+
+    mod dyn_free {
+        pub type Edge = u16;
+    }
+
+    #[test]
+    fn a_field_has_the_type_that_stands_beside_the_machine() {
+        let walk = Walk::new(Edge(1), None).go(walk::steps::Go {
+            transition: Transition(1),
+            moving: Moving(2),
+            go: vec![Go(3)],
+            count: 4,
+        });
+        assert_eq!(walk.go, [Go(3)]);
+        assert_eq!(walk.moving, Moving(2));
+    }
+}
+
+/// States and steps that the prelude and the generated tests have names for.
+mod known_names {
+    use hankweave_machine::machine;
+
+    #[machine(Answer, tests)]
+    #[serde(rename_all = "lowercase")]
+    pub enum AnswerRecord {
+        #[initial]
+        #[to(none => None, ok => Ok, err => Err, moves => Moves)]
+        Asked {
+            #[live(start = None)]
+            hint: Option<u8>,
+        },
+        #[to(leads => Leads, some => Some)]
+        Moves,
+        #[to(error => Error)]
+        Leads { send: Box<u8> },
+        #[to(send => Otherwise)]
+        Error,
+        #[terminal]
+        Otherwise,
+        #[terminal]
+        Some,
+        #[terminal]
+        None,
+        #[terminal]
+        Ok { text: String },
+        #[terminal]
+        Err,
+    }
+
+    #[test]
+    fn states_and_steps_may_be_called_like_what_everybody_knows() {
+        assert_eq!(Answer::new().err().status().to_string(), "err");
+        assert_eq!("none".parse(), Ok(AnswerStatus::None));
+        assert_eq!(Answer::new().hint, None);
+        let step: answer::steps::None = answer::steps::None;
+        assert_eq!(Answer::new().step(step).event().method(), "none");
+    }
+}
+
+/// Acronyms and letters that are not ASCII.
+mod letters {
+    use hankweave_machine::machine;
+
+    #[machine(HTTPConn, tests)]
+    pub enum HTTPConnRecord {
+        #[initial]
+        #[to(close => Closed)]
+        Open,
+        #[terminal]
+        Closed,
+    }
+
+    #[machine(Tür, tests)]
+    #[serde(rename_all = "snake_case", rename_all_fields = "camelCase")]
+    pub enum TürRecord {
+        #[initial]
+        #[to(öffne => Geöffnet)]
+        Geschlossen,
+        #[terminal]
+        Geöffnet { größe_in_metern: u8 },
+    }
+
+    #[test]
+    fn acronyms_stay_together_and_letters_may_be_any() {
+        let closed: HTTPConn<http_conn::Closed> = HTTPConn::new().close();
+        assert_eq!(HTTP_CONN.name, "HTTPConn");
+        assert!(closed.status().is_terminal());
+        let open = Tür::new().öffne(tür::Öffne { größe_in_metern: 2 });
+        let stored = serde_json::to_string(&open.into_record()).unwrap();
+        assert_eq!(stored, r#"{"status":"geöffnet","größeInMetern":2}"#);
+        assert_eq!(TÜR.states[1].fields[0].stored_name, "größeInMetern");
+    }
+}
+
+/// A state that nobody should use any more.
+mod deprecated {
+    #![deny(deprecated, reason = "generated code must not use what it marks")]
+
+    use hankweave_machine::machine;
+
+    #[machine(Ticket, tests)]
+    pub enum TicketRecord {
+        #[initial]
+        #[to(park => Parked, close => Closed)]
+        Open,
+        #[deprecated = "close it"]
+        #[to(close => Closed)]
+        Parked,
+        #[terminal]
+        Closed,
+    }
+}
+
+/// The companion crate under another name, and exported by somebody else.
+mod companion {
+    mod prelude {
+        pub use hankweave_machine as states;
+    }
+
+    mod near {
+        use super::prelude;
+
+        #[prelude::states::machine(Lamp, tests, crate = self::prelude::states)]
+        pub enum LampRecord {
+            #[initial]
+            #[to(light => Lit)]
+            Dark,
+            #[terminal]
+            Lit,
+        }
+    }
+
+    #[test]
+    fn generated_code_finds_its_companion_where_it_is_told() {
+        assert!(near::Lamp::new().light().status().is_terminal());
+    }
+}
+
+/// Sixteen pages that lead to and fro: more walks than anybody can try.
+mod many_loops {
+    use hankweave_machine::machine;
+
+    macro_rules! wizard {
+        ($($page:ident $next:ident $to:ident $back:ident $before:ident),*; $first:ident, $last:ident) => {
+            #[machine(Wizard, tests)]
+            pub enum WizardRecord {
+                #[initial]
+                #[to(to2 => P2, cancel => Cancelled)]
+                P1,
+                $(
+                    #[to($next => $to, $back => $before, restart => P1, cancel => Cancelled)]
+                    $page,
+                )*
+                #[terminal]
+                Finished,
+                #[terminal]
+                Cancelled,
+            }
+        };
+    }
+
+    wizard!(
+        P2 to3 P3 restart2 P1,
+        P3 to4 P4 back2 P2,
+        P4 to5 P5 back3 P3,
+        P5 to6 P6 back4 P4,
+        P6 to7 P7 back5 P5,
+        P7 to8 P8 back6 P6,
+        P8 to9 P9 back7 P7,
+        P9 to10 P10 back8 P8,
+        P10 to11 P11 back9 P9,
+        P11 to12 P12 back10 P10,
+        P12 to13 P13 back11 P11,
+        P13 to14 P14 back12 P12,
+        P14 to15 P15 back13 P13,
+        P15 to16 P16 back14 P14,
+        P16 finish Finished back15 P15;
+        P1, P16
+    );
+}

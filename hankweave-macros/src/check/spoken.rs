@@ -1,0 +1,67 @@
+//! Names that the types and expressions of fields begin with.
+
+use std::collections::HashSet;
+
+use syn::visit_mut::{self, VisitMut};
+use syn::{ExprPath, Ident, Path, PathSegment, Token};
+
+use crate::model::{Entry, Machine};
+
+/// All of them; without `values` only those of types.
+pub(super) fn names(machine: &mut Machine, values: bool) -> HashSet<String> {
+    let mut names = HashSet::new();
+    let collect = |path: &mut Path, is_value: bool| {
+        if values || !is_value {
+            names.insert(path.segments[0].ident.to_string());
+        }
+    };
+    visit(machine, &mut Heads(collect));
+    names
+}
+
+/// Lets names of types mean what they mean beside the machine, where the generated module has them as well.
+pub(super) fn lift(machine: &mut Machine, own: &HashSet<String>) {
+    let lift = |path: &mut Path, is_value: bool| {
+        let first = &path.segments[0].ident;
+        if !is_value && own.contains(&first.to_string()) {
+            let up = Ident::from(Token![super](first.span()));
+            path.segments.insert(0, PathSegment::from(up));
+        }
+    };
+    visit(machine, &mut Heads(lift));
+}
+
+fn visit(machine: &mut Machine, visitor: &mut impl VisitMut) {
+    let states = machine.states.iter_mut().flat_map(|state| &mut state.fields);
+    for field in machine.shared.iter_mut().chain(states) {
+        visitor.visit_type_mut(&mut field.ty);
+        visitor.visit_type_mut(&mut field.schema);
+        field
+            .sample
+            .iter_mut()
+            .for_each(|sample| visitor.visit_expr_mut(sample));
+        match &mut field.entry {
+            Entry::Start(value) | Entry::Fixed(value) => visitor.visit_expr_mut(value),
+            _ => {}
+        }
+    }
+}
+
+/// Calls a function for each path that begins with a name, and tells whether it is the name of a value: what the module has are types.
+struct Heads<F>(F);
+
+impl<F: FnMut(&mut Path, bool)> VisitMut for Heads<F> {
+    fn visit_path_mut(&mut self, path: &mut Path) {
+        visit_mut::visit_path_mut(self, path);
+        if path.leading_colon.is_none() && !path.segments.is_empty() {
+            (self.0)(path, false);
+        }
+    }
+
+    fn visit_expr_path_mut(&mut self, expr: &mut ExprPath) {
+        match expr.path.get_ident() {
+            Some(_) => (self.0)(&mut expr.path, true),
+            None => visit_mut::visit_expr_path_mut(self, expr),
+        }
+    }
+}

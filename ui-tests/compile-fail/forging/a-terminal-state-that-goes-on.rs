@@ -1,0 +1,18 @@
+use hankweave_core::machine;
+
+#[machine(Door)]
+pub enum DoorRecord {
+    #[initial]
+    #[to(open => Opened)]
+    Closed,
+    #[to(remove => Removed)]
+    Opened,
+    #[terminal]
+    Removed,
+}
+
+fn main() {}
+
+impl door::Active for door::Removed {
+    const PHASE: DoorPhase = DoorPhase::Closed;
+}
