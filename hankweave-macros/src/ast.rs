@@ -12,6 +12,8 @@ pub(crate) struct Ast {
     pub(crate) name: Ident,
     /// The crate that generated code stands on, when it has another name here.
     pub(crate) krate: Option<Path>,
+    /// Whether there are types alone: no events, no stored form, and nothing demanded of the data.
+    pub(crate) types: bool,
     /// Whether tests are generated.
     pub(crate) tests: bool,
     /// Whether JSON Schemas are generated.

@@ -51,6 +51,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
     let mut machine = Machine {
         name: ast.name,
         krate: ast.krate,
+        types: ast.types,
         tests: ast.tests,
         schema: ast.schema,
         fields: ast.fields,

@@ -1,6 +1,7 @@
 //! A machine -> the code that the user gets, in the order in which one reads it.
 
 mod accessors;
+mod any;
 mod dynamic;
 mod field_table;
 mod graph;
@@ -40,24 +41,33 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
     let cfgs: Vec<_> = attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect();
     let summary = format!("The `{typed}` machine: its states, what each step demands, and its stored form.");
     let diagram = graph::fenced(machine);
-    let parts = [
+    let types = [
         states::typed(machine, &out),
         states::states(machine, &out),
         states::metadata(machine, &out),
         transitions::edges(machine, &out),
         transitions::methods(machine, &out),
         stubs::stubs(machine, &out),
-        dynamic::execution(machine, &out),
-        accessors::accessors(machine, &out),
-        dynamic::transition(machine, &out),
         names::statuses(machine, &out),
-        rehydrate::rehydrate(machine, &out),
-        stored::stored(machine, &out),
+        any::any(machine, &out),
         graph::graph(machine, &out),
-        schema::schema(machine, &out),
-        field_table::field_table(machine, &out),
-        self_test::self_test(machine, &out),
     ];
+    let values = || {
+        [
+            dynamic::execution(machine, &out),
+            accessors::accessors(machine, &out),
+            dynamic::transition(machine, &out),
+            rehydrate::rehydrate(machine, &out),
+            stored::stored(machine, &out),
+            schema::schema(machine, &out),
+            field_table::field_table(machine, &out),
+            self_test::self_test(machine, &out),
+        ]
+    };
+    let (values, transition) = match machine.types {
+        true => (TokenStream::new(), None),
+        false => (values().into_iter().collect(), Some(quote!(#transition,))),
+    };
     quote! {
         #(#cfgs)*
         #[doc = #summary]
@@ -66,11 +76,12 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
         #[allow(deprecated, reason = "whoever marks a state for others has to generate it")]
         #vis mod #module {
             use super::*;
-            #(#parts)*
+            #(#types)*
+            #values
         }
         #(#cfgs)*
         #[allow(deprecated, reason = "whoever marks a state for others has to generate it")]
-        #vis use #module::{#typed, #stored, #status, #phase, #transition, #state_trait, #graph};
+        #vis use #module::{#typed, #stored, #status, #phase, #transition #state_trait, #graph};
     }
 }
 
@@ -175,8 +186,12 @@ pub(crate) fn visibility(vis: &Visibility, depth: usize) -> TokenStream {
 }
 
 /// Tokens that are only there when the stored form is.
-pub(crate) fn if_stored(tokens: TokenStream) -> TokenStream {
-    if STORED { tokens } else { TokenStream::new() }
+pub(crate) fn if_stored(machine: &Machine, tokens: TokenStream) -> TokenStream {
+    if STORED && !machine.types {
+        tokens
+    } else {
+        TokenStream::new()
+    }
 }
 
 /// `"a, b and c"`-like lists for documentation and messages.

@@ -21,6 +21,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | Argument | Effect |
 /// | --- | --- |
 /// | `Door` | the name of the typed value, `Door<Closed>`; first, and required |
+/// | `types` | types alone: no events and no stored form, and nothing is demanded of the data, which may be a socket or a closure. The enum is one of typed values |
 /// | `tests` | tests of every pair of states, of every stored value and of every walk are generated for `cargo test` |
 /// | `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-machine`) |
 /// | `crate = path` | where the companion crate is, when it is not `::hankweave_machine`: renamed, or exported by another crate |
@@ -67,7 +68,7 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `door::Closed`, .. | the data of each state |
 /// | `door::Lock`, .. | what each step asks for; `door::steps` has them all, also a step that is called like a state |
 /// | `Door::step(key)` | the step together with the event that records it, in a `door::Step`: `into_parts()` gives both |
-/// | `DoorRecord` | the stored enum: `status`, `apply`, `validate`, and `TryFrom` back to each `Door<S>`; a field that has one type wherever it stands is asked of any state, as `code() -> Option<&u32>` |
+/// | `DoorRecord` | the stored enum: `status`, `apply`, `validate`, `TryFrom` back to each `Door<S>`, and `typed`, which gives a `door::Typed` to `match`; a field that has one type wherever it stands is asked of any state, as `code() -> Option<&u32>` |
 /// | `DoorTransition` | the event of each step |
 /// | `DoorStatus`, `DoorPhase` | the names of all states, and of those that are not terminal |
 /// | `DoorState`, `door::Active`, `door::Transition<To>`, `door::Edge<From>` | sealed traits for code that is generic over states |

@@ -6,7 +6,8 @@ use syn::{Attribute, Expr, GenericArgument, LitStr, Path, PathArguments, Type, V
 use crate::case::Case;
 
 /// What every stored value can be asked, so that no shared field can be asked for by these names.
-pub(crate) const STORED_METHODS: [&str; 5] = ["status", "is_terminal", "apply", "validate", "schema"];
+pub(crate) const STORED_METHODS: [&str; 6] =
+    ["status", "is_terminal", "apply", "validate", "schema", "typed"];
 
 /// A machine that can be generated.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(crate) struct Machine {
     pub(crate) name: Ident,
     /// The crate that generated code stands on, when it has another name here.
     pub(crate) krate: Option<Path>,
+    /// Whether there are types alone: no events, no stored form, and nothing demanded of the data.
+    pub(crate) types: bool,
     /// Whether tests are generated.
     pub(crate) tests: bool,
     /// Whether JSON Schemas are generated.

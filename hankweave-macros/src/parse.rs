@@ -34,11 +34,12 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         return None;
     }
     let (mut attrs, storage) = serde::storage(item.attrs, errors);
-    let derives = derives(&mut attrs, errors);
+    let derives = derives(&mut attrs, arguments.types, errors);
     let (docs, attrs) = split_docs(attrs);
     let mut ast = Ast {
         name: arguments.name,
         krate: arguments.krate,
+        types: arguments.types,
         tests: arguments.tests,
         schema: arguments.schema,
         fields: arguments.fields,
@@ -74,10 +75,11 @@ fn parse_enum(item: TokenStream) -> syn::Result<ItemEnum> {
     }
 }
 
-/// `Codon`, and before or after it `tests`, `schema`, `fields = path` and `crate = path`.
+/// `Codon`, and before or after it `tests`, `schema`, `types`, `fields = path` and `crate = path`.
 struct Arguments {
     name: Ident,
     krate: Option<Path>,
+    types: bool,
     tests: bool,
     schema: bool,
     fields: Option<Path>,
@@ -85,7 +87,7 @@ struct Arguments {
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        const WORDS: &str = "after the name of the machine only `tests`, `schema`, `fields = path` and `crate = path` may stand: \
+        const WORDS: &str = "after the name of the machine only `tests`, `schema`, `types`, `fields = path` and `crate = path` may stand: \
                              `#[machine(Door, tests)]`";
         // A macro that hands its own arguments on says first where the companion is.
         let leading = input.peek(Token![crate]).then(|| companion(input)).transpose()?;
@@ -96,6 +98,7 @@ impl Parse for Arguments {
         let mut arguments = Self {
             name,
             krate: leading,
+            types: false,
             tests: false,
             schema: false,
             fields: None,
@@ -109,6 +112,7 @@ impl Parse for Arguments {
                 continue;
             }
             match input.parse::<Option<Ident>>()? {
+                Some(word) if word == "types" => arguments.types = true,
                 Some(word) if word == "tests" => arguments.tests = true,
                 Some(word) if word == "schema" => arguments.schema = true,
                 Some(word) if word == "fields" => {
@@ -119,6 +123,10 @@ impl Parse for Arguments {
                 None if input.is_empty() => break,
                 None => return Err(input.error(WORDS)),
             }
+        }
+        if arguments.types && (arguments.tests || arguments.schema || arguments.fields.is_some()) {
+            let message = "a machine of `types` alone has neither events nor a stored form: `tests`, `schema` and `fields` are about those";
+            return Err(syn::Error::new(arguments.name.span(), message));
         }
         Ok(arguments)
     }

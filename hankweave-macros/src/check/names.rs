@@ -134,7 +134,9 @@ fn field_types(machine: &mut Machine, taken: &[String], errors: &mut Errors) {
 
 /// Methods that a typed value has besides its steps.
 fn method_names(machine: &mut Machine, errors: &mut Errors) {
-    let mut taken: Vec<String> = ["new", "status", "step"].map(str::to_owned).into();
+    let mut taken: Vec<String> = ["clone", "into_data", "new", "status", "step"]
+        .map(str::to_owned)
+        .into();
     taken.push(into_stored(machine));
     let live = machine
         .states
@@ -196,6 +198,7 @@ fn inner_names() -> Vec<String> {
         "Refused",
         "Step",
         "Transition",
+        "Typed",
         "illegal",
         "sealed",
         "steps",

@@ -18,7 +18,7 @@ pub(super) fn accessors(machine: &Machine, out: &Names) -> TokenStream {
     let shared = machine.shared.iter().filter(|field| is_free(&field.ident));
     let shared = shared.map(|field| shared_accessor(field, machine, out));
     let own = fields(machine).map(|(field, states)| accessor(field, &states, machine, out));
-    let own = if_stored(quote!(#(#own)*));
+    let own = if_stored(machine, quote!(#(#own)*));
     quote! {
         impl #stored {
             #(#shared)*

@@ -27,17 +27,20 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         tag,
         ..
     } = machine;
-    let serde = if_stored(quote! {
-        #[derive(#krate::__private::serde::Serialize)]
-        #[serde(crate = #serde_path, tag = #tag)]
-    });
+    let serde = if_stored(
+        machine,
+        quote! {
+            #[derive(#krate::__private::serde::Serialize)]
+            #[serde(crate = #serde_path, tag = #tag)]
+        },
+    );
     let variants = machine.states.iter().map(|state| {
         let (ident, docs, name) = (&state.ident, &state.docs, &state.stored_name);
         let summary = docs
             .is_empty()
             .then(|| format!("Status `{name}`."))
             .map(|text| quote!(#[doc = #text]));
-        let rename = if_stored(quote!(#[serde(rename = #name)]));
+        let rename = if_stored(machine, quote!(#[serde(rename = #name)]));
         quote!(#(#docs)* #summary #rename #ident(#ident),)
     });
     let idents: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
@@ -136,13 +139,16 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
         ..
     } = out;
     let docs = format!("A step of a {typed} as an event.");
-    let serde = if_stored(quote! {
-        #[derive(
-            #krate::__private::serde::Serialize,
-            #krate::__private::serde::Deserialize
-        )]
-        #[serde(crate = #serde_path, tag = "method", content = "metadata")]
-    });
+    let serde = if_stored(
+        machine,
+        quote! {
+            #[derive(
+                #krate::__private::serde::Serialize,
+                #krate::__private::serde::Deserialize
+            )]
+            #[serde(crate = #serde_path, tag = "method", content = "metadata")]
+        },
+    );
     let names: Vec<_> = machine.methods.iter().map(|method| text(&method.ident)).collect();
     let targets = machine.methods.iter().map(|method| &machine.target(method).ident);
     let has_metadata = |method: &&Method| machine.metadata(method).next().is_some();
@@ -161,7 +167,7 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
     let variants = machine.methods.iter().zip(&names).map(|(method, name)| {
         let (variant, key, to) = (&method.variant, &method.metadata, &machine.target(method).ident);
         let docs = format!("The step to [`{to}`].");
-        let rename = if_stored(quote!(#[serde(rename = #name)]));
+        let rename = if_stored(machine, quote!(#[serde(rename = #name)]));
         let content = has_metadata(&method).then(|| quote!((#key)));
         quote!(#[doc = #docs] #rename #variant #content,)
     });

@@ -35,7 +35,10 @@ pub(super) fn field_table(machine: &Machine, out: &Names) -> TokenStream {
         let types = types(&fields);
         quote!(#name: #types,)
     });
-    if_stored(quote!(#path! { #vis #stored, #status, #phase; #(#rows)* }))
+    if_stored(
+        machine,
+        quote!(#path! { #vis #stored, #status, #phase; #(#rows)* }),
+    )
 }
 
 /// `Type` where all states agree, `{ State: Type, .. }` where they do not. An `Option` counts as what is in it.

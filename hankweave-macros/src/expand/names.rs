@@ -21,8 +21,8 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
     let active: Vec<&State> = machine.states.iter().filter(|state| !state.terminal).collect();
     let status_docs = format!("The state of a {typed} without its data.");
     let phase_docs = format!("A state of a {typed} that is not terminal, without its data.");
-    let status_enum = name_enum(status, &status_docs, &all, out);
-    let phase_enum = name_enum(phase, &phase_docs, &active, out);
+    let status_enum = name_enum(status, &status_docs, &all, machine, out);
+    let phase_enum = name_enum(phase, &phase_docs, &active, machine, out);
     let all = all.iter().map(|state| &state.ident);
     let actives: Vec<_> = active.iter().map(|state| &state.ident).collect();
     let terminals = machine.states.iter().filter(|state| state.terminal);
@@ -85,7 +85,7 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn name_enum(name: &Ident, docs: &str, states: &[&State], out: &Names) -> TokenStream {
+fn name_enum(name: &Ident, docs: &str, states: &[&State], machine: &Machine, out: &Names) -> TokenStream {
     let (vis, krate) = (&out.vis, &out.krate);
     let idents: Vec<_> = states.iter().map(|state| &state.ident).collect();
     let names: Vec<_> = states.iter().map(|state| &state.stored_name).collect();
@@ -98,26 +98,29 @@ fn name_enum(name: &Ident, docs: &str, states: &[&State], out: &Names) -> TokenS
         let (ident, summary) = (&state.ident, summary(state));
         quote!(#[doc = #summary] #ident,)
     });
-    let serde = if_stored(quote! {
-        #[automatically_derived]
-        impl #krate::__private::serde::Serialize for #name {
-            fn serialize<S: #krate::__private::serde::Serializer>(
-                &self,
-                serializer: S,
-            ) -> ::core::result::Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
+    let serde = if_stored(
+        machine,
+        quote! {
+            #[automatically_derived]
+            impl #krate::__private::serde::Serialize for #name {
+                fn serialize<S: #krate::__private::serde::Serializer>(
+                    &self,
+                    serializer: S,
+                ) -> ::core::result::Result<S::Ok, S::Error> {
+                    serializer.serialize_str(self.as_str())
+                }
             }
-        }
 
-        #[automatically_derived]
-        impl<'de> #krate::__private::serde::Deserialize<'de> for #name {
-            fn deserialize<D: #krate::__private::serde::Deserializer<'de>>(
-                deserializer: D,
-            ) -> ::core::result::Result<Self, D::Error> {
-                #krate::stored::read_name(deserializer)
+            #[automatically_derived]
+            impl<'de> #krate::__private::serde::Deserialize<'de> for #name {
+                fn deserialize<D: #krate::__private::serde::Deserializer<'de>>(
+                    deserializer: D,
+                ) -> ::core::result::Result<Self, D::Error> {
+                    #krate::stored::read_name(deserializer)
+                }
             }
-        }
-    });
+        },
+    );
     quote! {
         #[doc = #docs]
         #[derive(

@@ -30,12 +30,28 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
         .map(|state| format!("`{}`", state.ident));
     let active = format!("the states that can still move: {}", super::list(active));
     let state_impls = machine.states.iter().map(|state| state_impl(state, machine, out));
+    let into_bound = (!machine.types).then(|| quote!(+ ::core::convert::Into<#stored>));
+    let into_record = (!machine.types).then(|| {
+        quote! {
+            /// Gives up the typed value for its stored form.
+            #vis fn #into_stored(self) -> #stored {
+                self.0.into()
+            }
+        }
+    });
+    let read_back = match machine.types {
+        true => {
+            "It is made by [`new`](Self::new) and moved on by the methods of its state. It cannot be cloned: a copy would be a second right to move on."
+        }
+        false => {
+            "It is made by [`new`](Self::new), moved on by the methods of its state, and read back from its stored form with `TryFrom`, by whoever has that: \
+                  the types vouch for steps, not for what was stored. It cannot be cloned: a copy would be a second right to move on."
+        }
+    };
     quote! {
         #[doc = #docs]
         ///
-        /// It is made by [`new`](Self::new), moved on by the methods of its state, and read back from its stored form with
-        /// `TryFrom`, by whoever has that: the types vouch for steps, not for what was stored. It cannot be cloned: a copy would be a second right to
-        /// move on.
+        #[doc = #read_back]
         ///
         #[doc = #diagram]
         #[derive(::core::fmt::Debug, ::core::cmp::PartialEq)]
@@ -57,10 +73,12 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
                 S::STATUS
             }
 
-            /// Gives up the typed value for its stored form.
-            #vis fn #into_stored(self) -> #stored {
-                self.0.into()
+            /// Gives up the typed value for its data.
+            #vis fn into_data(self) -> S {
+                self.0
             }
+
+            #into_record
         }
 
         impl<S: #state_trait> ::core::ops::Deref for #typed<S> {
@@ -73,7 +91,7 @@ pub(super) fn typed(machine: &Machine, out: &Names) -> TokenStream {
 
         /// A state of the machine. Only the generated states implement it.
         #[diagnostic::on_unimplemented(message = #not_a_state)]
-        #vis trait #state_trait: sealed::State + ::core::convert::Into<#stored> {
+        #vis trait #state_trait: sealed::State #into_bound {
             /// The status of this state.
             const STATUS: #status;
             /// Whether no step leaves this state.
@@ -117,6 +135,16 @@ fn state_impl(state: &State, machine: &Machine, out: &Names) -> TokenStream {
             }
         }
     });
+    let into_stored = (!machine.types).then(|| {
+        quote! {
+            #[automatically_derived]
+            impl ::core::convert::From<#ident> for #stored {
+                fn from(state: #ident) -> Self {
+                    Self::#ident(state)
+                }
+            }
+        }
+    });
     quote! {
         #[automatically_derived]
         impl #state_trait for #ident {
@@ -127,12 +155,7 @@ fn state_impl(state: &State, machine: &Machine, out: &Names) -> TokenStream {
 
         #active
 
-        #[automatically_derived]
-        impl ::core::convert::From<#ident> for #stored {
-            fn from(state: #ident) -> Self {
-                Self::#ident(state)
-            }
-        }
+        #into_stored
     }
 }
 
@@ -168,19 +191,19 @@ fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         quote!()
     };
     let serde = serde_container(&["Serialize"], machine, out);
-    let derives = &machine.derives;
+    let derives = derives(machine, true);
     let fields = state.fields.iter().map(|field| {
-        let serde = if_stored(match field.entry {
+        let serde = match field.entry {
             Entry::Extra => quote!(#[serde(flatten)]),
             _ => serde_field(field),
-        });
-        plain_field(field, serde, out)
+        };
+        plain_field(field, if_stored(machine, serde), out)
     });
     quote! {
         #(#docs)*
         #summary
         #(#attrs)*
-        #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #derives)*)]
+        #derives
         #serde
         #vis struct #ident {
             #(#fields)*
@@ -192,6 +215,7 @@ fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
 pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
     let Names { vis, typed, .. } = out;
     let serde = serde_container(&["Serialize", "Deserialize"], machine, out);
+    let derives = derives(machine, false);
     let structs = machine.methods.iter().map(|method| {
         let (ident, target) = (&method.metadata, &machine.target(method).ident);
         let docs = format!(
@@ -200,7 +224,7 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
         );
         let fields: Vec<_> = machine
             .metadata(method)
-            .map(|field| plain_field(field, if_stored(serde_field(field)), out))
+            .map(|field| plain_field(field, if_stored(machine, serde_field(field)), out))
             .collect();
         let body = if fields.is_empty() {
             quote!(;)
@@ -209,7 +233,7 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
         };
         quote! {
             #[doc = #docs]
-            #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq)]
+            #derives
             #serde
             #vis struct #ident #body
         }
@@ -235,6 +259,16 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
+/// What is derived on data: with types alone what the declaration says and nothing else.
+fn derives(machine: &Machine, is_state: bool) -> TokenStream {
+    let asked = &machine.derives;
+    if machine.types {
+        return quote!(#[derive(#(#asked),*)]);
+    }
+    let asked = asked.iter().filter(|_| is_state);
+    quote!(#[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #asked)*)])
+}
+
 fn plain_field(field: &Field, serde: TokenStream, out: &Names) -> TokenStream {
     let (vis, Field { ident, ty, attrs, .. }) = (&out.vis, field);
     let docs = (!attrs.iter().any(|attr| attr.path().is_ident("doc"))).then(|| {
@@ -254,10 +288,13 @@ pub(super) fn serde_container(traits: &[&str], machine: &Machine, out: &Names) -
         let name = case.name();
         quote!(rename_all = #name,)
     });
-    if_stored(quote! {
-        #[derive(#(#krate::__private::serde::#traits),*)]
-        #[serde(crate = #serde_path, #case)]
-    })
+    if_stored(
+        machine,
+        quote! {
+            #[derive(#(#krate::__private::serde::#traits),*)]
+            #[serde(crate = #serde_path, #case)]
+        },
+    )
 }
 
 /// What the user tells serde about a field.

@@ -24,47 +24,50 @@ pub(super) fn stored(machine: &Machine, out: &Names) -> TokenStream {
     let mirrors = machine.states.iter().map(|state| mirror(state, machine, out));
     let belongs = machine.states.iter().map(|state| belongs(state, machine, out));
     let reads = machine.states.iter().map(|state| read(state, machine, out));
-    if_stored(quote! {
-        const _: () = {
-            use #krate::__private::serde;
-            use #krate::stored::{self, Belongs};
+    if_stored(
+        machine,
+        quote! {
+            const _: () = {
+                use #krate::__private::serde;
+                use #krate::stored::{self, Belongs};
 
-            #(#mirrors)*
+                #(#mirrors)*
 
-            #[automatically_derived]
-            impl stored::Stored for #stored {
-                type Status = #status;
-                const TAG: &'static str = #tag;
+                #[automatically_derived]
+                impl stored::Stored for #stored {
+                    type Status = #status;
+                    const TAG: &'static str = #tag;
 
-                fn belongs(status: #status, name: &str) -> Belongs {
-                    match status {
-                        #(#belongs)*
+                    fn belongs(status: #status, name: &str) -> Belongs {
+                        match status {
+                            #(#belongs)*
+                        }
+                    }
+
+                    fn read<'de, A: serde::de::MapAccess<'de>>(
+                        status: #status,
+                        mut fields: stored::Fields<'de, A, Self>,
+                    ) -> ::core::result::Result<Self, A::Error> {
+                        let deserializer = serde::de::value::MapAccessDeserializer::new(&mut fields);
+                        match status {
+                            #(#reads)*
+                        }
+                    }
+
+                    fn validate(&self) -> #krate::__private::Vec<#krate::Violation> {
+                        self.validate()
                     }
                 }
 
-                fn read<'de, A: serde::de::MapAccess<'de>>(
-                    status: #status,
-                    mut fields: stored::Fields<'de, A, Self>,
-                ) -> ::core::result::Result<Self, A::Error> {
-                    let deserializer = serde::de::value::MapAccessDeserializer::new(&mut fields);
-                    match status {
-                        #(#reads)*
+                #[automatically_derived]
+                impl<'de> serde::Deserialize<'de> for #stored {
+                    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> ::core::result::Result<Self, D::Error> {
+                        stored::read(deserializer)
                     }
                 }
-
-                fn validate(&self) -> #krate::__private::Vec<#krate::Violation> {
-                    self.validate()
-                }
-            }
-
-            #[automatically_derived]
-            impl<'de> serde::Deserialize<'de> for #stored {
-                fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> ::core::result::Result<Self, D::Error> {
-                    stored::read(deserializer)
-                }
-            }
-        };
-    })
+            };
+        },
+    )
 }
 
 fn mirror_name(state: &State) -> Ident {

@@ -31,6 +31,15 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
             .map(|(from, method, _)| (&from.ident, &machine.target(method).ident)),
     );
     let (pair_from, pair_to): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    let record = (!machine.types).then(|| {
+        quote! {
+            /// The step as an event.
+            fn record(&self) -> #transition;
+        }
+    });
+    let narrow = (!machine.types)
+        .then(|| quote!(fn narrow(stored: super::#stored) -> ::core::result::Result<Self, super::#stored>;));
+    let step = step(machine, out);
     let only_declared =
         format!("only the declaration of machine `{typed}` says what its states and steps are");
     let no_copy = format!("`{typed}<{{Self}}>` cannot be cloned: a copy would be a second right to move on");
@@ -47,8 +56,7 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
             /// Makes the step on the data of the state.
             fn advance(self, from: S) -> Self::To;
 
-            /// The step as an event.
-            fn record(&self) -> #transition;
+            #record
         }
 
         #(#impls)*
@@ -68,7 +76,7 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
         mod sealed {
             #[diagnostic::on_unimplemented(message = #only_declared, label = "not a state of the declaration")]
             pub trait State: Sized {
-                fn narrow(stored: super::#stored) -> ::core::result::Result<Self, super::#stored>;
+                #narrow
             }
             #[diagnostic::on_unimplemented(message = #only_declared, label = "the declaration has no such step")]
             pub trait Edge<S>: Sized {}
@@ -82,6 +90,34 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
             pub trait Copied<'a>: Never {}
         }
 
+        #step
+    }
+}
+
+/// The step that yields its event; with types alone the step and nothing else.
+fn step(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis,
+        typed,
+        transition,
+        state_trait,
+        value,
+        ..
+    } = out;
+    if machine.types {
+        let states = machine.states.iter().map(|state| &state.ident);
+        return quote! {
+            #(impl sealed::State for #states {})*
+
+            impl<S: #state_trait> #typed<S> {
+                /// Makes a step.
+                #vis fn step<E: Edge<S>>(self, edge: E) -> #typed<E::To> {
+                    #typed(edge.advance(self.0))
+                }
+            }
+        };
+    }
+    quote! {
         /// A step that was made: the value in its new state, and the event that says so.
         #[derive(::core::fmt::Debug, ::core::cmp::PartialEq)]
         #[must_use = "the event has to be recorded and the value kept"]
@@ -121,6 +157,13 @@ fn edge(from: &State, method: &Method, machine: &Machine, out: &Names) -> TokenS
     let target = machine.target(method);
     let (transition, key, to, source) = (&out.transition, &method.metadata, &target.ident, &from.ident);
     let entered = entered(target, Some(from), out);
+    let record = (!machine.types).then(|| {
+        quote! {
+            fn record(&self) -> #transition {
+                ::core::clone::Clone::clone(self).into()
+            }
+        }
+    });
     quote! {
         impl sealed::Edge<#source> for #key {}
 
@@ -132,9 +175,7 @@ fn edge(from: &State, method: &Method, machine: &Machine, out: &Names) -> TokenS
                 #entered
             }
 
-            fn record(&self) -> #transition {
-                ::core::clone::Clone::clone(self).into()
-            }
+            #record
         }
     }
 }

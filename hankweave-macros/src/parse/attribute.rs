@@ -7,7 +7,7 @@ use syn::{Attribute, Ident, Path, Token};
 use crate::case::{is_name, text};
 use crate::error::Errors;
 
-/// Derived on every generated type without being asked.
+/// Derived without being asked, unless there are types alone.
 const ALWAYS_DERIVED: [&str; 3] = ["Debug", "Clone", "PartialEq"];
 
 /// Reads `#[name(a, b, c)]`.
@@ -39,7 +39,7 @@ pub(super) fn split_docs(attrs: Vec<Attribute>) -> (Vec<Attribute>, Vec<Attribut
 }
 
 /// Takes the `derive`s out of the attributes of the enum.
-pub(super) fn derives(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> Vec<Path> {
+pub(super) fn derives(attrs: &mut Vec<Attribute>, types: bool, errors: &mut Errors) -> Vec<Path> {
     let mut derives = Vec::new();
     for attr in attrs.extract_if(.., |attr| attr.path().is_ident("derive")) {
         let paths = attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated);
@@ -51,7 +51,7 @@ pub(super) fn derives(attrs: &mut Vec<Attribute>, errors: &mut Errors) -> Vec<Pa
                 .as_deref()
             {
                 Some("Serialize" | "Deserialize") => errors.at(path, "the macro writes this itself"),
-                Some(name) if ALWAYS_DERIVED.contains(&name) => {}
+                Some(name) if ALWAYS_DERIVED.contains(&name) && !types => {}
                 _ => derives.push(path),
             }
         }

@@ -1,0 +1,88 @@
+//! A typed value of any state, so that a `match` tells which.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+
+use crate::model::Machine;
+
+use super::Names;
+
+/// The enum of all typed values: under the name of the declaration where there are types alone, else as what a stored value gives.
+pub(super) fn any(machine: &Machine, out: &Names) -> TokenStream {
+    let Names {
+        vis,
+        typed,
+        stored,
+        status,
+        ..
+    } = out;
+    let name = match machine.types {
+        true => stored.clone(),
+        false => Ident::new("Typed", Span::call_site()),
+    };
+    let docs: Vec<_> = machine.docs.iter().filter(|_| machine.types).collect();
+    let attrs = machine.attrs.iter().filter(|_| machine.types);
+    let summary = docs.is_empty().then(|| format!("A [`{typed}`] in any state."));
+    let summary = summary.map(|text| quote!(#[doc = #text]));
+    let derives = derives(machine, quote!(::core::fmt::Debug, ::core::cmp::PartialEq));
+    let states: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
+    let state_docs = states.iter().map(|state| format!("It is [`{state}`]."));
+    let reader = (!machine.types).then(|| {
+        quote! {
+            impl #stored {
+                /// The typed value, whatever its state.
+                ///
+                /// # Errors
+                ///
+                /// Hands the value back untouched when it breaks rules of its state.
+                #vis fn typed(self) -> ::core::result::Result<Typed, Refused> {
+                    ::core::result::Result::Ok(match self.status() {
+                        #(#status::#states => Typed::#states(::core::convert::TryFrom::try_from(self)?),)*
+                    })
+                }
+            }
+        }
+    });
+    quote! {
+        #(#docs)*
+        #summary
+        #(#attrs)*
+        #derives
+        #vis enum #name {
+            #(#[doc = #state_docs] #states(#typed<#states>),)*
+        }
+
+        impl #name {
+            /// The status of the value.
+            #vis const fn status(&self) -> #status {
+                match self {
+                    #(Self::#states(_) => #status::#states,)*
+                }
+            }
+        }
+
+        #(
+            #[automatically_derived]
+            impl ::core::convert::From<#typed<#states>> for #name {
+                fn from(value: #typed<#states>) -> Self {
+                    Self::#states(value)
+                }
+            }
+        )*
+
+        #reader
+    }
+}
+
+/// What is derived: these traits, or, where there are types alone, those among them that the declaration asks for.
+fn derives(machine: &Machine, always: TokenStream) -> TokenStream {
+    if !machine.types {
+        return quote!(#[derive(#always)]);
+    }
+    let known = ["Debug", "PartialEq"];
+    let asked = machine.derives.iter().filter(|path| {
+        let last = path.segments.last();
+        last.is_some_and(|last| known.iter().any(|known| last.ident == known))
+    });
+    quote!(#[derive(#(#asked),*)])
+}
