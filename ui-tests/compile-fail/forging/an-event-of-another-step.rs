@@ -16,7 +16,3 @@ fn main() {}
 fn forge(door: Door<door::Opened>) -> door::Step<door::Opened> {
     door::Step { door, event: DoorTransition::Remove }
 }
-
-fn read(step: door::Step<door::Opened>) -> Door<door::Opened> {
-    step.door
-}
