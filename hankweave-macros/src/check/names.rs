@@ -93,7 +93,8 @@ fn metadata_names(machine: &mut Machine, taken: &[String], errors: &mut Errors) 
         .chain(spoken::names(machine, true))
         .collect();
     taken.extend(machine.states.iter().map(|state| state.ident.to_string()));
-    taken.extend(PRELUDE.map(str::to_owned));
+    // Values: an expression inside of a macro may name them unseen.
+    taken.extend(["Err", "None", "Ok", "Some"].map(str::to_owned));
     let mut variants = Vec::new();
     for method in &mut machine.methods {
         if variants.contains(&method.variant) {
