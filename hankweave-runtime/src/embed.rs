@@ -108,9 +108,9 @@ impl Hankweave {
     /// `Hankweave::builder_in(World::real().adopting_orphans()?, hank)`. That is for a program with one run at a time and no
     /// children of its own.
     ///
-    /// The system ends an agent with the thread that started it, so the tokio runtime has to live as long as the run. From
-    /// the first agent on there is a tokio handler for SIGCHLD, which calls the previous one. A program that ignores this
-    /// signal has to reap its own children from then on.
+    /// The system ends an agent with the thread that started it, so the tokio runtime has to live as long as the run. In a
+    /// program that was started with SIGCHLD ignored there is a tokio handler for it from the first agent on, and the program
+    /// has to reap its own children from then on. A program must not ignore that signal later.
     #[must_use]
     pub fn builder(hank: LoadedHank) -> Builder {
         Self::builder_in(World::real(), hank)

@@ -272,6 +272,21 @@ fn what_forks_ends_and_leaves_its_session_all_the_time_does_not_outlive_a_stop()
     }
 }
 
+/// An agent may work for days, and everything that it starts and leaves would keep its place in the process table.
+// covers: S2
+#[test]
+fn an_orphan_that_has_ended_is_reaped_while_its_agent_works() {
+    let project = project();
+    write_hank(
+        &project,
+        r#"(sh -c 'echo $$ > "$HOME/orphan"' &)
+until [ -s "$HOME/orphan" ]; do sleep 0.02; done
+while [ -e "/proc/$(cat "$HOME/orphan")" ]; do sleep 0.02; done"#,
+    );
+    let running = project.start(["run", "--headless"]);
+    running.finish_within(DEADLINE).expect_code(0);
+}
+
 // covers: S5, F10
 #[test]
 fn an_agent_that_is_killed_has_failed_with_128_and_its_signal() {

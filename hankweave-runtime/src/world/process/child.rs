@@ -18,12 +18,13 @@ use tokio::io::AsyncWriteExt;
 use tokio::io::unix::AsyncFd;
 use tokio::process::{Child, ChildStdin};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::launch::command;
-use super::sweep::{self, Look, Sought};
+use super::sweep::{self, Family, Look, Sought};
 use super::{CommandSpec, GroupSignal, ProcessControl, SpawnedProcess, Spawner, Stdin, Sweep};
+use crate::world::environment::Environment;
 
 /// Starts real processes.
 #[derive(Debug, Clone, Default)]
@@ -59,8 +60,11 @@ impl ChildSpawner {
 
 impl Spawner for ChildSpawner {
     fn spawn(&self, spec: CommandSpec) -> io::Result<SpawnedProcess> {
-        // With a handler children that end wait for us, also where whoever started us ignores them.
-        drop(signal(SignalKind::child())?);
+        // With a handler children that end wait for us, also where whoever started us ignores them. Elsewhere it would only wake us up for each orphan of an
+        // agent that forks all the time, and leave us no time to stop it.
+        if Environment::of_process().ignores_signal(Signal::CHILD.as_raw()) {
+            drop(signal(SignalKind::child())?);
+        }
         let (mut child, leader) = start(&spec)?;
         // Nobody has reaped it, so the number is its own.
         let ended = watch(pidfd_open(leader, PidfdFlags::empty())?)?;
@@ -112,6 +116,9 @@ fn start(spec: &CommandSpec) -> io::Result<(Child, Pid)> {
 /// How far ahead of us a child may write: one that says much at once is not woken up for every 64 KiB of it.
 const PIPE_BYTES: usize = 1 << 20;
 
+/// How often orphans that have ended are reaped while a child works.
+const REAPING: Duration = Duration::from_secs(1);
+
 /// Becomes readable when the process of a pidfd ends.
 fn watch(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     #[expect(
@@ -149,7 +156,7 @@ impl ProcessControl for ChildControl {
             if let Some(exit) = self.exit {
                 return Ok(exit);
             }
-            drop(self.ended.readable().await?);
+            self.until_it_has_ended().await?;
             self.signal_group(GroupSignal::Kill)?;
             // It has ended, so this does not wait.
             let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -185,12 +192,26 @@ impl ProcessControl for ChildControl {
 }
 
 impl ChildControl {
+    /// Reaps meanwhile what has become a child of ours and ended.
+    async fn until_it_has_ended(&self) -> io::Result<()> {
+        loop {
+            tokio::select! {
+                biased;
+                readable = self.ended.readable() => return readable.map(drop),
+                () = sleep(REAPING), if self.adopts => sweep::reap_orphans(&children()),
+            }
+        }
+    }
+
     /// What is left of this child now.
     fn find(&self, look: Look<'_>) -> Sought {
-        let session = self.leader.as_raw_nonzero().get();
+        let family = Family {
+            marker: &self.marker,
+            session: Some(self.leader.as_raw_nonzero().get()),
+        };
         match (look, self.adopts) {
-            (Look::Everywhere, true) => sweep::family_and_orphans(&self.marker, session, &children()),
-            (Look::Everywhere, false) => sweep::family(&self.marker, Some(session)),
+            (Look::Everywhere, true) => family.find_with_orphans(&children()),
+            (Look::Everywhere, false) => family.find(),
             (Look::HoldChildren(held), true) => sweep::hold_orphans(&children(), held),
             (Look::HoldChildren(_), false) => Sought::default(),
         }

@@ -8,7 +8,9 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, waitpid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal, waitpid,
+};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
@@ -41,7 +43,7 @@ pub(super) enum Look<'h> {
     /// At the whole process table.
     Everywhere,
     /// At our children alone, which takes a small part of the time: a descendant whose parent has ended is one by then. Those that are not held yet
-    /// are held as soon as they are seen.
+    /// are held as soon as they are seen, and those that have ended are reaped.
     HoldChildren(&'h mut BTreeSet<Name>),
 }
 
@@ -49,7 +51,11 @@ pub(super) enum Look<'h> {
 /// over. Recovery uses it for the agents of a server that crashed.
 pub async fn sweep_marked(marker: &str) -> Sweep {
     sweep_all(DEADLINE, |look| match look {
-        Look::Everywhere => family(marker, None),
+        Look::Everywhere => Family {
+            marker,
+            session: None,
+        }
+        .find(),
         Look::HoldChildren(_) => Sought::default(),
     })
     .await
@@ -61,7 +67,7 @@ pub(super) struct Sought {
     /// To be killed.
     living: Vec<Process>,
     /// Adopted ones that have ended, some while the table was read: what such a one started last may be missing in it, and is ours by now.
-    ended: Vec<Process>,
+    ended: Vec<i32>,
 }
 
 impl Sought {
@@ -74,7 +80,7 @@ impl Sought {
         for process in &self.living {
             process.kill();
         }
-        reap(self.ended.iter().map(|process| process.pid));
+        reap(&self.ended);
     }
 }
 
@@ -91,7 +97,7 @@ pub(super) async fn sweep_all(limit: Duration, find: impl Fn(Look<'_>) -> Sought
         if looks == 0 {
             sleep(INTERVAL).await;
         }
-        reap(killed.iter().map(|(pid, _)| *pid));
+        reap(killed.iter().map(|(pid, _)| pid));
         if looks == 0 && Instant::now() >= deadline {
             break;
         }
@@ -109,10 +115,14 @@ pub(super) async fn sweep_all(limit: Duration, find: impl Fn(Look<'_>) -> Sought
 /// Holds everything that `find` finds where it is, until a look finds nothing else, and returns what was found then.
 ///
 /// A process that starts another and ends is gone before it can be killed, and so is the next one. One that is held starts nothing more, not even when the
-/// signal comes in the middle of it, so one looks again at once until each of these chains is held.
+/// signal comes in the middle of it, so one looks again at once until each of these chains is held. Our children come first: each chain that is held
+/// there leaves the processors to us, and what it has left behind would make the look at the whole table a long one.
 async fn hold(find: &impl Fn(Look<'_>) -> Sought, deadline: Instant) -> Sought {
     let mut held = BTreeSet::new();
     loop {
+        while !find(Look::HoldChildren(&mut held)).is_nothing() && Instant::now() < deadline {
+            yield_now().await;
+        }
         let found = find(Look::Everywhere);
         let mut is_calm = found.ended.is_empty();
         for process in &found.living {
@@ -124,13 +134,7 @@ async fn hold(find: &impl Fn(Look<'_>) -> Sought, deadline: Instant) -> Sought {
         if is_calm || Instant::now() >= deadline {
             return found;
         }
-        reap(found.ended.iter().map(|process| process.pid));
-        while !is_calm && Instant::now() < deadline {
-            let others = find(Look::HoldChildren(&mut held));
-            is_calm = others.is_nothing();
-            reap(others.ended.iter().map(|process| process.pid));
-            yield_now().await;
-        }
+        reap(&found.ended);
     }
 }
 
@@ -170,17 +174,6 @@ impl Process {
         })
     }
 
-    /// Whether the marker variable in its environment has this value.
-    fn carries(&self, marker: &str) -> bool {
-        let environment = read(self.pid, "environ").unwrap_or_default();
-        let value = |variable: &'_ [u8]| -> Option<bool> {
-            let value = variable.strip_prefix(MARKER_VARIABLE.as_bytes())?;
-            Some(value.strip_prefix(b"=")? == marker.as_bytes())
-        };
-        let first = environment.split(|byte| *byte == 0).find_map(value);
-        first.unwrap_or(false)
-    }
-
     fn name(&self) -> Name {
         (self.pid, self.start_time)
     }
@@ -205,6 +198,17 @@ impl Process {
     }
 }
 
+/// Whether the marker variable in the environment of a process has this value.
+fn carries(pid: i32, marker: &str) -> bool {
+    let environment = read(pid, "environ").unwrap_or_default();
+    let value = |variable: &'_ [u8]| -> Option<bool> {
+        let value = variable.strip_prefix(MARKER_VARIABLE.as_bytes())?;
+        Some(value.strip_prefix(b"=")? == marker.as_bytes())
+    };
+    let first = environment.split(|byte| *byte == 0).find_map(value);
+    first.unwrap_or(false)
+}
+
 /// A file about a process. The system tells no lengths, so none is asked for (`take`), and most are shorter than the first read.
 fn read(pid: i32, name: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(4096);
@@ -213,62 +217,99 @@ fn read(pid: i32, name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The living processes that carry `marker` or are in `session`, and the living descendants of any process that does or is.
-pub(super) fn family(marker: &str, session: Option<i32>) -> Sought {
-    let all = others();
-    let is_root = |process: &&Process| session == Some(process.session) || process.carries(marker);
-    let roots = all.iter().filter(is_root);
-    let roots = roots.map(|process| process.pid).collect();
-    Sought {
-        living: with_descendants(all, roots),
-        ended: Vec::new(),
+/// What belongs to one run: what carries its marker, what is in its session, and what these have started.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Family<'a> {
+    pub(super) marker: &'a str,
+    /// The session of a child of this process; none in the search for what an earlier process has left.
+    pub(super) session: Option<i32>,
+}
+
+impl Family<'_> {
+    /// When the first of it may have started. What is older needs no look at its environment, which takes the longest.
+    fn begin(&self) -> u64 {
+        let of_ours = self.session.and_then(|_| Process::read(own_pid()));
+        of_ours.map_or(0, |own| own.start_time)
+    }
+
+    fn has(&self, process: &Process, begin: u64) -> bool {
+        self.session == Some(process.session)
+            || (process.start_time >= begin && carries(process.pid, self.marker))
+    }
+
+    /// The living ones.
+    pub(super) fn find(&self) -> Sought {
+        let (all, begin) = (others(), self.begin());
+        let roots = all.iter().filter(|process| self.has(process, begin));
+        let roots = roots.map(|process| process.pid).collect();
+        Sought {
+            living: with_descendants(all, roots),
+            ended: Vec::new(),
+        }
+    }
+
+    /// The same, and every child of ours that is not in `owned`: an orphan that we have adopted, whatever its environment says, but for
+    /// [`SPARED_MARKER`] (S2).
+    ///
+    /// When this finds nothing, nothing is left. A descendant that lived when the look began has a child of ours above it or is one, which nobody else
+    /// can reap: it is read as living, or as ended and looked behind again.
+    pub(super) fn find_with_orphans(&self, owned: &BTreeSet<i32>) -> Sought {
+        let own_pid = own_pid();
+        let (all, begin) = (others(), self.begin());
+        let adopted = |process: &&Process| process.parent == own_pid && !owned.contains(&process.pid);
+        let is_root = |process: &&Process| match adopted(process) {
+            true => process.lives && !carries(process.pid, SPARED_MARKER),
+            false => self.has(process, begin),
+        };
+        let roots = all.iter().filter(is_root).map(|process| process.pid).collect();
+        let ended = all.iter().filter(adopted).filter(|process| !process.lives);
+        Sought {
+            ended: ended.map(|process| process.pid).collect(),
+            living: with_descendants(all, roots),
+        }
     }
 }
 
-/// The same, and every child of ours that is not in `owned`: an orphan that we have adopted, whatever its environment says, but for
-/// [`SPARED_MARKER`].
+/// Holds the orphans among our children that are not `held` yet, each as soon as it is seen, reaps those that have ended, and returns both.
 ///
-/// When this finds nothing, nothing is left. A descendant that lived when the look began has a child of ours above it or is one, which nobody else
-/// can reap: it is read as living, or as ended and looked behind again.
-pub(super) fn family_and_orphans(marker: &str, session: i32, owned: &BTreeSet<i32>) -> Sought {
-    let own_pid = own_pid();
-    let all = others();
-    let adopted = |process: &&Process| process.parent == own_pid && !owned.contains(&process.pid);
-    let is_root = |process: &&Process| match adopted(process) {
-        true => process.lives && !process.carries(SPARED_MARKER),
-        false => process.session == session || process.carries(marker),
-    };
-    let roots = all.iter().filter(is_root).map(|process| process.pid).collect();
-    let ended = all.iter().filter(adopted).filter(|process| !process.lives);
-    Sought {
-        ended: ended.copied().collect(),
-        living: with_descendants(all, roots),
-    }
-}
-
-/// Holds the orphans among our children that are not `held` yet, each as soon as it is seen, and returns them with those that have ended. Where the system
-/// lists no children there are none.
+/// Whoever looks competes with what it looks for, so little is done for each: most have ended, and a child that nobody else reaps keeps its number.
 pub(super) fn hold_orphans(owned: &BTreeSet<i32>, held: &mut BTreeSet<Name>) -> Sought {
-    // Orphans become the children of our first thread.
-    let list = format!("/proc/self/task/{}/children", own_pid());
-    let list = fs::read_to_string(list).unwrap_or_default();
     let mut found = Sought::default();
-    for pid in list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()) {
-        // The number of one that nobody has reaped is its own.
+    for pid in our_children() {
         if owned.contains(&pid) || held.range((pid, 0)..=(pid, u64::MAX)).next().is_some() {
             continue;
         }
-        match Process::read(pid) {
-            Some(process) if !process.lives => found.ended.push(process),
-            Some(process) if !process.carries(SPARED_MARKER) => {
-                process.signal(Signal::STOP);
+        if reap([&pid]) > 0 {
+            found.ended.push(pid);
+        } else if !carries(pid, SPARED_MARKER) {
+            hold_child(pid);
+            if let Some(process) = Process::read(pid) {
                 held.insert(process.name());
                 found.living.push(process);
             }
-            Some(_) | None => {}
         }
     }
     found
+}
+
+fn hold_child(pid: i32) {
+    // One that has ended meanwhile is found by the next look.
+    let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::STOP));
+}
+
+/// Reaps the orphans that have ended: as long as an agent works they would fill the process table.
+pub(super) fn reap_orphans(owned: &BTreeSet<i32>) {
+    let orphans: Vec<i32> = our_children().filter(|pid| !owned.contains(pid)).collect();
+    reap(&orphans);
+}
+
+/// Our children and the orphans that we have adopted; none where the system does not list them.
+fn our_children() -> impl Iterator<Item = i32> {
+    // Orphans become the children of our first thread.
+    let list = format!("/proc/self/task/{}/children", own_pid());
+    let list = fs::read_to_string(list).unwrap_or_default();
+    let numbers = list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+    numbers.collect::<Vec<i32>>().into_iter()
 }
 
 fn with_descendants(all: Vec<Process>, mut family: BTreeSet<i32>) -> Vec<Process> {
@@ -306,12 +347,12 @@ fn processes() -> Vec<Process> {
         .collect()
 }
 
-/// Reaps those of `pids` that are our children and have ended.
-fn reap(pids: impl Iterator<Item = i32>) {
-    for pid in pids.filter_map(Pid::from_raw) {
-        // Not every one of them is ours; those that are not have a parent who reaps them.
-        let _ = waitpid(Some(pid), WaitOptions::NOHANG);
-    }
+/// Reaps those of `pids` that are our children and have ended, and says how many.
+fn reap<'p>(pids: impl IntoIterator<Item = &'p i32>) -> usize {
+    let pids = pids.into_iter().filter_map(|pid| Pid::from_raw(*pid));
+    // Not every one of them is ours; those that are not have a parent who reaps them.
+    let has_ended = |pid: &Pid| matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_)));
+    pids.filter(has_ended).count()
 }
 
 #[cfg(test)]
@@ -351,17 +392,45 @@ mod tests {
         waitid(WaitId::Pid(Pid::from_raw(pid).unwrap()), ended).unwrap();
         // Children of other tests are owned by nobody either.
         let found = |owned: &[i32]| {
-            let found = family_and_orphans("nobody's", 0, &owned.iter().copied().collect());
+            let nobody = Family {
+                marker: "nobody's",
+                session: None,
+            };
+            let found = nobody.find_with_orphans(&owned.iter().copied().collect());
             assert_eq!(
                 found.is_nothing(),
                 found.living.is_empty() && found.ended.is_empty()
             );
-            found.ended.iter().any(|process| process.pid == pid)
+            found.ended.contains(&pid)
         };
         assert!(found(&[]));
         assert!(!found(&[pid]), "somebody waits for it");
         child.wait().unwrap();
         assert!(!found(&[]));
+    }
+
+    // covers: S2
+    #[test]
+    fn what_belongs_to_the_user_is_no_orphan_of_ours() {
+        let child = |marker: &str| {
+            let mut sleep = Command::new("sleep");
+            sleep.arg("600").env(MARKER_VARIABLE, marker).spawn().unwrap()
+        };
+        let mut children = [child(SPARED_MARKER), child("a run's")];
+        let nobody = Family {
+            marker: "nobody's",
+            session: None,
+        };
+        let found = nobody.find_with_orphans(&BTreeSet::new());
+        let is_found = children.each_ref().map(|child| {
+            let pid = i32::try_from(child.id()).unwrap();
+            found.living.iter().any(|process| process.pid == pid)
+        });
+        for child in &mut children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert_eq!(is_found, [false, true]);
     }
 
     #[test]
