@@ -133,7 +133,7 @@ struct Player {
 
 impl Player {
     fn new(arguments: Arguments, script: Script, prompt: String) -> io::Result<Self> {
-        let session = Session::open(arguments.resume, script.session_id.clone());
+        let session = Session::open(arguments.resume, script.session_id.clone(), &std::env::temp_dir());
         let iteration = std::env::var("HANKWEAVE_ITERATION");
         Ok(Self {
             variables: Variables {
@@ -161,7 +161,7 @@ impl Player {
             self.turn(&turn, index + 1)?;
         }
         self.session.add(&self.usage);
-        self.session.save()?;
+        self.session.save(&std::env::temp_dir())?;
         if !self.script.no_result {
             self.result()?;
         }

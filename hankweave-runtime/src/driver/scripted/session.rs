@@ -1,12 +1,21 @@
 //! What a scripted agent remembers of a session between its processes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::{fs, io};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+use std::path::Path;
 
 use hankweave_core::cost::{ModelUsage, UsageTotals};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+use crate::world::disk::{Disk, Folder, Found, RealDisk};
+
+/// Where sessions are, in the temporary folder.
+const FOLDER: &str = "scripted-sessions";
+
+/// A larger session is not one of ours.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// A conversation: how many prompts it had, and what it cost. A file in the temporary folder, so that it lives as long
 /// as that; an unknown session begins with nothing.
@@ -21,9 +30,9 @@ pub(super) struct Session {
 
 impl Session {
     /// The session `resumed`, else a new one called `wanted` or something random. Counts one more prompt.
-    pub(super) fn open(resumed: Option<String>, wanted: Option<String>) -> Self {
+    pub(super) fn open(resumed: Option<String>, wanted: Option<String>, temporary: &Path) -> Self {
         let mut session = match resumed {
-            Some(id) => Self::read(id),
+            Some(id) => Self::read(id, temporary),
             None => Self {
                 id: wanted.unwrap_or_else(|| Uuid::new_v4().to_string()),
                 ..Self::default()
@@ -47,30 +56,88 @@ impl Session {
         self.models = totals.models;
     }
 
-    pub(super) fn save(&self) -> io::Result<()> {
-        let path = file(&self.id);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+    /// Keeps the session in `temporary`. What stands in the place of its folder and is none, such as a link, is removed and not followed.
+    pub(super) fn save(&self, temporary: &Path) -> io::Result<()> {
+        let temporary = RealDisk.open_folder(temporary)?;
+        let name = OsStr::new(FOLDER);
+        if !matches!(temporary.open(name), Ok(Found::Folder(_))) {
+            remove(&*temporary, name)?;
+            temporary.create_folder(name)?;
         }
-        fs::write(path, serde_json::to_vec(self)?)
+        let Found::Folder(folder) = temporary.open(name)? else {
+            return Err(io::ErrorKind::NotADirectory.into());
+        };
+        let file = OsString::from(file_name(&self.id));
+        remove(&*folder, &file)?;
+        folder.create_file(&file, 0o600, &mut &*serde_json::to_vec(self)?)
     }
 
-    fn read(id: String) -> Self {
-        let bytes = fs::read(file(&id)).unwrap_or_default();
-        Self {
-            id,
-            ..serde_json::from_slice(&bytes).unwrap_or_default()
-        }
+    fn read(id: String, temporary: &Path) -> Self {
+        let session = || {
+            let Found::Folder(folder) = RealDisk
+                .open_folder(temporary)
+                .ok()?
+                .open(OsStr::new(FOLDER))
+                .ok()?
+            else {
+                return None;
+            };
+            let Found::File(file) = folder.open(OsStr::new(&file_name(&id))).ok()? else {
+                return None;
+            };
+            serde_json::from_reader(file.content.take(MAX_BYTES)).ok()
+        };
+        let session = session().unwrap_or_default();
+        Self { id, ..session }
+    }
+}
+
+fn remove(folder: &dyn Folder, name: &OsStr) -> io::Result<()> {
+    match folder.remove(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
 /// The id may be any text, so only its harmless characters make the file name.
-fn file(id: &str) -> PathBuf {
-    let name: String = id
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
-        .collect();
-    std::env::temp_dir()
-        .join("scripted-sessions")
-        .join(format!("{name}.json"))
+fn file_name(id: &str) -> String {
+    let harmless = id.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');
+    harmless.chain(".json".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    // covers: X5
+    #[test]
+    fn a_session_is_kept_and_no_planted_link_is_followed() {
+        let (temporary, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let prompts = |id: &str| {
+            let session = Session::open(Some(id.to_owned()), None, temporary.path());
+            session.save(temporary.path()).unwrap();
+            session.prompts
+        };
+        assert_eq!((prompts("s/1"), prompts("s/1"), prompts("other")), (1, 2, 1));
+        let folder = temporary.path().join(FOLDER);
+        let outside = elsewhere.path().join("s1.json");
+        fs::write(&outside, r#"{"prompts": 7, "models": {}}"#).unwrap();
+        fs::remove_file(folder.join("s1.json")).unwrap();
+        symlink(&outside, folder.join("s1.json")).unwrap();
+        assert_eq!(prompts("s/1"), 1, "a file that is a link");
+        fs::remove_dir_all(&folder).unwrap();
+        symlink(elsewhere.path(), &folder).unwrap();
+        assert_eq!(
+            (prompts("s/1"), prompts("s/1")),
+            (1, 2),
+            "a folder that is a link"
+        );
+        assert_eq!(
+            fs::read_to_string(outside).unwrap(),
+            r#"{"prompts": 7, "models": {}}"#
+        );
+    }
 }
