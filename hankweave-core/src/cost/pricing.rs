@@ -194,6 +194,12 @@ impl Prices {
         self.models.iter().map(|(family, price)| (family.as_str(), price))
     }
 
+    /// The prices that were laid over the list.
+    pub fn given(&self) -> impl Iterator<Item = (&str, Rate)> {
+        let given = self.iter().filter(|(_, price)| price.given_by.is_some());
+        given.map(|(family, price)| (family, price.rate))
+    }
+
     /// The price of `model`, and the name under which it stands here.
     ///
     /// `model` is the name an agent reports: as it stands here, or with a provider before a slash or dot, a release behind it, or a note in

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::own_files::{exclusion, own_files};
-use super::rigs::{last_hank, remember, remembered, rig_copies};
+use super::rigs::{last_hank, remember, remembered, remembered_prices, rig_copies};
 use super::set_aside::{self, describe as describe_aside};
 use super::{checkpoints, crash};
 use crate::checkpoint::{self, CheckpointStore, GitCheckpoints, HistoryError, KnownCheckpoints, OpenReport};
@@ -22,7 +22,6 @@ use crate::data::{Data, DataError, Place};
 use crate::driver::DriverSet;
 use crate::hank_files::LoadedHank;
 use crate::instance_lock::{InstanceLock, LockError, LockWorld};
-use crate::invocation::Invocation;
 use crate::journal::{FileJournal, JournalError, JournalLimits};
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
@@ -223,7 +222,7 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
         return Err(error);
     }
     // Only now: the command line of a refused start must not be suggested again.
-    remember_hank(&possession, &loaded, options.invocation.clone()).await;
+    remember_hank(&possession, &loaded, &options).await;
     let opened = Opened {
         possession,
         loaded,
@@ -237,16 +236,17 @@ pub(crate) async fn open(request: OpenRequest) -> Result<(Opened, InstanceLock),
 
 /// Remembers the hank for rollbacks that do not name it. Without it they leave what its rigs have copied, which loses
 /// nothing.
-async fn remember_hank(possession: &Possession, hank: &LoadedHank, invocation: Option<Invocation>) {
-    let (disk, dir, hank) = (
+async fn remember_hank(possession: &Possession, hank: &LoadedHank, options: &RunOptions) {
+    let (disk, dir, hank, options) = (
         Arc::clone(&possession.world.disk),
         possession.dir.clone(),
         hank.clone(),
+        options.clone(),
     );
     let remembered = possession
         .world
         .blocking
-        .run(move || remember(&*disk, &dir, &hank, invocation));
+        .run(move || remember(&*disk, &dir, &hank, &options));
     if let Err(error) = remembered.await {
         tracing::warn!(%error, "where the hank is could not be remembered");
     }
@@ -398,6 +398,7 @@ async fn possess(
         let reckon = move || {
             let loaded = || last_hank(&*world.disk, &dir).ok().flatten()?.hank;
             let hank = hank.or_else(loaded);
+            let prices = remembered_prices(&*world.disk, &dir).unwrap_or(prices);
             let sources = crash::Sources {
                 world: &world,
                 dir: &dir,

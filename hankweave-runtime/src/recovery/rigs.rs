@@ -1,19 +1,23 @@
 //! What the rigs of a hank copy, for whoever takes it out again. A rollback that is not told the hank asks for the one that ran last.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use hankweave_core::cost::pricing::{Prices, Rate};
 use hankweave_core::hank::{CodonConfig, Hank, RigAction};
 use serde::{Deserialize, Serialize};
 
 use crate::hank_files::{self, LoadHankError, LoadedHank};
 use crate::invocation::Invocation;
+use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
 use crate::rig::{RigCopies, RigCopy};
 use crate::world::disk::{Disk, read_if_present, replace};
 
 /// A larger record is not one of ours.
-const MAX_RECORD_BYTES: u64 = 64 << 10;
+const MAX_RECORD_BYTES: u64 = 1 << 20;
 
 /// What is remembered of the hank that ran last (RUN-6).
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +26,9 @@ struct Record {
     hank_path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     invocation: Option<Invocation>,
+    /// The prices that were laid over the list; records of earlier versions do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prices: Option<BTreeMap<String, Rate>>,
 }
 
 pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> RigCopies {
@@ -44,20 +51,22 @@ pub(super) fn rig_copies(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> 
     }
 }
 
-/// Remembers where the hank is and how its run was asked for. A path that is not UTF-8 is not remembered.
+/// Remembers where the hank is, how its run was asked for and what it counts with. A path that is not UTF-8 is not remembered.
 pub(super) fn remember(
     disk: &dyn Disk,
     dir: &ExecutionDir,
     hank: &LoadedHank,
-    invocation: Option<Invocation>,
+    options: &RunOptions,
 ) -> io::Result<()> {
     let file = hank.file.file_name().map(|name| hank.root.join(name));
     let Some(hank_path) = file.and_then(|file| file.into_os_string().into_string().ok()) else {
         return Ok(());
     };
+    let given = options.prices.given();
     let record = Record {
         hank_path,
-        invocation,
+        invocation: options.invocation.clone(),
+        prices: Some(given.map(|(model, rate)| (model.to_owned(), rate)).collect()),
     };
     if recorded(disk, dir)?.as_ref() == Some(&record) {
         return Ok(());
@@ -90,6 +99,12 @@ pub fn last_hank(disk: &dyn Disk, dir: &ExecutionDir) -> Result<Option<LoadedHan
         return Ok(None);
     };
     hank_files::load_from(disk, Path::new(&record.hank_path)).map(Some)
+}
+
+/// The prices with which the run that was last here counted; `None` when nobody noted them.
+pub(super) fn remembered_prices(disk: &dyn Disk, dir: &ExecutionDir) -> Option<Arc<Prices>> {
+    let given = recorded(disk, dir).ok()??.prices?;
+    Some(Arc::new(Prices::default().with(given, "the last run")))
 }
 
 /// How the run that was last in an execution directory was asked for, and where its hank is; for looks, which change nothing.

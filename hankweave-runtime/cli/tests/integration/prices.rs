@@ -1,5 +1,8 @@
 //! Prices: the list, what is laid over it, and limits in dollars that nobody can count.
 
+use std::path::Path;
+use std::process::Command;
+
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
@@ -139,7 +142,7 @@ fn a_price_that_is_given_counts_and_holds_the_limit() {
 }
 
 // Nobody heard the agent to its end: where it keeps what it writes down stands in its hank, and what its model costs on the command line.
-// covers: AGENT-8
+// covers: AGENT-8, RUN-6
 #[test]
 fn what_a_crash_cut_off_is_counted_with_the_folder_of_its_codon_and_the_prices_of_the_run() {
     let project = project();
@@ -159,19 +162,47 @@ printf '%s\n' '{"type":"assistant","message":{"id":"m1","model":"house-model","s
     hank(&format!("{begin}exec tail -f /dev/null\n"));
     let transcript = r#"{"type":"assistant","message":{"id":"m1","model":"house-model","stop_reason":"end_turn","usage":{"input_tokens":100,"output_tokens":10}}}"#;
     project.write("own/projects/-here/s-1.jsonl", format!("{transcript}\n"));
-    let run = ["run", "--headless", "--json", "--prices", "mine.json"];
-    let mut running = project.start(run);
+    let mut running = project.start(["run", "--headless", "--json", "--prices", "mine.json"]);
     running.wait_for_line(|line| line.contains("\"token.usage\""));
     running.kill();
     hank(&format!(
         "{begin}printf '%s\\n' '{}'\n",
         r#"{"type":"result","subtype":"success","result":"done","is_error":false,"usage":{"input_tokens":100,"output_tokens":1}}"#
     ));
-    project.run(run).expect_code(0);
-    let state = project.state(&project.directory());
-    let cut_off = &state["runs"][1]["codons"][0];
-    assert_eq!(cut_off["partialTokens"]["outputTokens"], 10, "{cut_off:#}");
-    // 100 tokens at 1000 and 10 at 5000 dollars for a million.
-    assert_eq!(cut_off["partialCost"], 0.15, "{cut_off:#}");
-    assert_eq!(cut_off["costIsLowerBound"], true);
+    // What it costs from now on says nothing about what it has cost.
+    project.write("mine.json", HOUSE.replace("1000", "2000"));
+    let checkpoints = project
+        .run(["checkpoints", "--json"])
+        .expect_code(0)
+        .json_document();
+    let first = checkpoints.to_string();
+    let first = first.split('"').find(|word| word.len() == 40).unwrap().to_owned();
+    for taking_up in [
+        &["run", "--headless", "--prices", "mine.json"][..],
+        &["run", "--headless"],
+        &["rollback", "--to", &first],
+    ] {
+        let folder = project.directory().join(".hankweave");
+        let crashed = project.directory().join("crashed");
+        let copy = |from: &Path, to: &Path| {
+            let copied = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+            assert!(copied.success());
+        };
+        match crashed.exists() {
+            false => copy(&folder, &crashed),
+            true => {
+                std::fs::remove_dir_all(&folder).unwrap();
+                copy(&crashed, &folder);
+            }
+        }
+        project.run(taking_up).expect_code(0);
+        let state = project.state(&project.directory());
+        let runs = state["runs"].as_array().unwrap();
+        let cut_off = runs.iter().find(|run| run["status"] == "crashed").unwrap();
+        let cut_off = &cut_off["codons"][0];
+        assert_eq!(cut_off["partialTokens"]["outputTokens"], 10, "{cut_off:#}");
+        // 100 tokens at 1000 and 10 at 5000 dollars for a million.
+        assert_eq!(cut_off["partialCost"], 0.15, "{taking_up:?}: {cut_off:#}");
+        assert_eq!(cut_off["costIsLowerBound"], true);
+    }
 }
