@@ -12,6 +12,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Longest text of a codon, loop or sentinel id, in bytes, without an iteration suffix.
 pub const MAX_ID_BYTES: usize = 128;
 
+/// The ids of hank.json and of tasks, for JSON Schemas; the checks below say the same and what is wrong.
+#[cfg(any(test, feature = "schema"))]
+const PLAIN_ID: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$";
+
+/// The same with the iteration of a loop behind it.
+#[cfg(any(test, feature = "schema"))]
+const CODON_ID: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(#[0-9]{1,9})?$";
+
+/// The names of models, as [`is_model_name`] knows them.
+#[cfg(any(test, feature = "schema"))]
+pub(crate) const MODEL_NAME: &str = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}(\[[A-Za-z0-9]{1,16}\])?$";
+
 /// Why a text is not an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid {kind}: {reason}")]
@@ -25,7 +37,7 @@ pub struct InvalidId {
 }
 
 macro_rules! text_id {
-    ($(#[$doc:meta])* $name:ident, $kind:literal, $check:path) => {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $check:path, $schema:tt) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Arc<str>);
@@ -48,6 +60,17 @@ macro_rules! text_id {
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
             }
         }
 
@@ -94,36 +117,44 @@ macro_rules! text_id {
 
 text_id! {
     /// One run: opaque text that is also a folder name and, after `run-`, a branch name.
-    RunId, "run id", check_folder_name
+    RunId, "run id", check_folder_name,
+    {"type": "string", "minLength": 1, "maxLength": 200}
 }
 text_id! {
     /// A codon as it is executed: the id written in hank.json, with `#0`, `#1`, … behind it inside a loop.
-    CodonId, "codon id", check_codon_id
+    CodonId, "codon id", check_codon_id,
+    {"type": "string", "pattern": CODON_ID}
 }
 text_id! {
     /// A loop, as it is named in hank.json.
-    LoopId, "loop id", check_configured_id
+    LoopId, "loop id", check_configured_id,
+    {"type": "string", "pattern": PLAIN_ID}
 }
 text_id! {
     /// An agent's own name for a conversation; opaque, usually a UUID.
-    SessionId, "session id", check_not_empty
+    SessionId, "session id", check_not_empty,
+    {"type": "string", "minLength": 1}
 }
 text_id! {
     /// A sentinel.
-    SentinelId, "sentinel id", check_not_empty
+    SentinelId, "sentinel id", check_not_empty,
+    {"type": "string", "minLength": 1}
 }
 text_id! {
     /// One event in the journal.
-    EventId, "event id", check_not_empty
+    EventId, "event id", check_not_empty,
+    {"type": "string", "minLength": 1}
 }
 
 text_id! {
     /// A task of the task system; it is also a folder name (STATE-62).
-    TaskId, "task id", check_task_id
+    TaskId, "task id", check_plain,
+    {"type": "string", "pattern": PLAIN_ID}
 }
 text_id! {
     /// An agent that works on a task, as it calls itself.
-    AgentId, "agent id", check_not_empty
+    AgentId, "agent id", check_not_empty,
+    {"type": "string", "minLength": 1}
 }
 
 impl CodonId {
@@ -239,26 +270,32 @@ pub fn is_model_name(text: &str) -> bool {
 ///
 /// Returns the broken rule as a phrase that fits behind "… is not valid:".
 pub fn check_configured_id(text: &str) -> Result<(), &'static str> {
-    if text.is_empty() {
-        return Err("it is empty");
-    }
-    if text.len() > MAX_ID_BYTES {
-        return Err("it is longer than 128 characters");
-    }
     if text.contains('#') {
         return Err("`#` is reserved for loop iterations");
     }
     if text.contains(['/', '\\']) {
         return Err("it must not contain a path separator");
     }
+    check_plain(text)?;
+    if is_device_name(text) {
+        return Err("it is a device name on Windows");
+    }
+    Ok(())
+}
+
+/// A text that is short and of plain characters.
+fn check_plain(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        return Err("it is empty");
+    }
+    if text.len() > MAX_ID_BYTES {
+        return Err("it is longer than 128 characters");
+    }
     if !text.starts_with(|first: char| first.is_ascii_alphanumeric()) {
         return Err("it must begin with a letter or a digit");
     }
     if !text.bytes().all(is_plain) {
         return Err("only letters, digits, `.`, `_` and `-` are allowed");
-    }
-    if is_device_name(text) {
-        return Err("it is a device name on Windows");
     }
     Ok(())
 }
@@ -274,21 +311,6 @@ fn check_codon_id(text: &str) -> Result<(), &'static str> {
             check_configured_id(configured)
         }
     }
-}
-
-fn check_task_id(text: &str) -> Result<(), &'static str> {
-    match text.len() {
-        0 => return Err("it is empty"),
-        length if length > MAX_ID_BYTES => return Err("it is longer than 128 characters"),
-        _ => {}
-    }
-    if !text.starts_with(|first: char| first.is_ascii_alphanumeric()) {
-        return Err("it must begin with a letter or a digit");
-    }
-    if !text.bytes().all(is_plain) {
-        return Err("only letters, digits, `.`, `_` and `-` are allowed");
-    }
-    Ok(())
 }
 
 fn is_plain(byte: u8) -> bool {
@@ -351,6 +373,28 @@ mod tests {
         }
         codon_id(&"a".repeat(128), true);
         codon_id(&"a".repeat(129), false);
+    }
+
+    proptest::proptest! {
+        /// What the patterns allow is an id, but for the names of devices, and one character more is none.
+        #[test]
+        fn the_patterns_say_what_is_checked(
+            plain in proptest::string::string_regex(&PLAIN_ID[1..PLAIN_ID.len() - 1]).unwrap(),
+            codon in proptest::string::string_regex(&CODON_ID[1..CODON_ID.len() - 1]).unwrap(),
+            model in proptest::string::string_regex(&MODEL_NAME[1..MODEL_NAME.len() - 1]).unwrap(),
+        ) {
+            let is_device = |text: &str| text.split_once('#').map_or(is_device_name(text), |(text, _)| is_device_name(text));
+            assert!(TaskId::new(&*plain).is_ok());
+            assert_eq!(LoopId::new(&*plain).is_ok(), !is_device(&plain));
+            assert_eq!(CodonId::new(&*codon).is_ok(), !is_device(&codon));
+            assert!(is_model_name(&model));
+            for outside in [" ", "!", "ä"] {
+                assert!(TaskId::new(plain.clone() + outside).is_err());
+                assert!(LoopId::new(plain.clone() + outside).is_err());
+                assert!(CodonId::new(codon.clone() + outside).is_err());
+                assert!(!is_model_name(&(model.clone() + outside)));
+            }
+        }
     }
 
     // covers: STATE-4

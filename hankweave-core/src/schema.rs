@@ -14,7 +14,7 @@ use crate::cost::{RecordedTokens, TokenUsage, Usd};
 use crate::document::HankweaveState;
 use crate::event::StateEvent;
 use crate::hank::{Hank, Setting, WITHOUT_EFFECT};
-use crate::id::{AgentId, CodonId, EventId, LoopId, RunId, SentinelId, SessionId, TaskId};
+use crate::id::MODEL_NAME;
 use crate::time::Timestamp;
 use crate::wire::{Direct, JournalEntry, Request, Response, ShaPrefix};
 
@@ -73,9 +73,7 @@ fn value_of(setting: Setting) -> Value {
     let mut schema = match setting {
         Setting::Port => json!({"type": "integer", "minimum": 0, "maximum": 65_535}),
         Setting::Autostart | Setting::IgnoreRigFailures => json!({"type": "boolean"}),
-        Setting::Model => {
-            json!({"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}(\[[A-Za-z0-9]{1,16}\])?$"})
-        }
+        Setting::Model => json!({"type": "string", "pattern": MODEL_NAME}),
         Setting::AnthropicBaseUrl => json!({"type": "string", "pattern": "^https?://"}),
         Setting::OutputDirectory => json!({"type": "string", "minLength": 1}),
         Setting::DataHashTimeLimit => json!({"type": "integer", "minimum": 1}),
@@ -163,15 +161,7 @@ macro_rules! text {
 }
 
 text! {
-    RunId, "RunId", {"type": "string", "minLength": 1, "maxLength": 200};
-    CodonId, "CodonId", {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(#[0-9]{1,9})?$"};
-    LoopId, "LoopId", {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"};
-    SessionId, "SessionId", {"type": "string", "minLength": 1};
-    SentinelId, "SentinelId", {"type": "string", "minLength": 1};
-    EventId, "EventId", {"type": "string", "minLength": 1};
-    TaskId, "TaskId", {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"};
-    AgentId, "AgentId", {"type": "string", "minLength": 1};
-    ShaPrefix, "ShaPrefix", {"type": "string", "pattern": "^[0-9a-f]{12,64}$"};
+    ShaPrefix, "ShaPrefix", {"type": "string", "pattern": ShaPrefix::PATTERN};
     Timestamp, "Timestamp", {"type": "string", "format": "date-time"};
     Usd, "Usd", {"type": "number", "minimum": 0, "description": "US dollars"};
 }

@@ -25,3 +25,10 @@ pub fn shape(item: TokenStream) -> TokenStream {
     let tokens = shape::derive(item.into());
     tokens.unwrap_or_else(syn::Error::into_compile_error).into()
 }
+
+/// Tells of an enum what serde calls its variants: `name()`, and `ALL` where no variant has data.
+#[proc_macro_derive(Named, attributes(serde))]
+pub fn named(item: TokenStream) -> TokenStream {
+    let tokens = shape::named(item.into());
+    tokens.unwrap_or_else(syn::Error::into_compile_error).into()
+}

@@ -1,11 +1,11 @@
-//! `#[derive(Shape)]`: what the JSON of a record must be, from what serde is told of its fields.
+//! `#[derive(Shape)]` and `#[derive(Named)]`: what the JSON of a record must be and how a variant is called there, from what serde is told.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::punctuated::Punctuated;
 use syn::{
     Attribute, Data, DeriveInput, Error, Expr, ExprLit, Fields, GenericArgument, Lit, LitStr, Meta,
-    PathArguments, Token, Type,
+    PathArguments, Token, Type, Variant,
 };
 
 use crate::case::{Case, text};
@@ -13,7 +13,7 @@ use crate::case::{Case, text};
 /// The implementation for one type, or what is wrong with it.
 pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
     let item: DeriveInput = syn::parse2(item)?;
-    let container = Words::of(&item.attrs)?;
+    let container = Words::of(&item.attrs, CONTAINER)?;
     let name = &item.ident;
     let check = match &item.data {
         Data::Struct(data) => {
@@ -22,6 +22,13 @@ pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
         }
         Data::Enum(data) => {
             let Some(tag) = container.text("tag") else {
+                let with_data = data.variants.iter().find(|variant| !variant.fields.is_empty());
+                if let Some(variant) = with_data {
+                    return Err(Error::new_spanned(
+                        variant,
+                        "a variant with data needs a `tag` beside it",
+                    ));
+                }
                 return Ok(shape(name, quote!(shape::leaf::<Self>(checker, value))));
             };
             let (variants, fields) = (
@@ -29,10 +36,7 @@ pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
                 container.case("rename_all_fields")?,
             );
             let variants = data.variants.iter().map(|variant| {
-                let words = Words::of(&variant.attrs)?;
-                let spelled = spelled(&words, &variant.ident, |name| {
-                    variants.map(|case| case.variant(name))
-                });
+                let spelled = variant_name(variant, variants)?;
                 let rules = rules(&variant.fields, fields)?;
                 Ok(quote!((#spelled, &[#(#rules),*])))
             });
@@ -57,6 +61,51 @@ pub(crate) fn derive(item: TokenStream) -> syn::Result<TokenStream> {
     Ok(shape(name, check))
 }
 
+/// `name()` for an enum, and `ALL` where no variant has data.
+pub(crate) fn named(item: TokenStream) -> syn::Result<TokenStream> {
+    let item: DeriveInput = syn::parse2(item)?;
+    let (vis, name) = (&item.vis, &item.ident);
+    let Data::Enum(data) = &item.data else {
+        return Err(Error::new_spanned(
+            name,
+            "only the variants of an enum have names",
+        ));
+    };
+    let case = Words::of(&item.attrs, CONTAINER)?.case("rename_all")?;
+    let names = data.variants.iter().map(|variant| variant_name(variant, case));
+    let names = names.collect::<syn::Result<Vec<_>>>()?;
+    let variants: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
+    let count = variants.len();
+    let plain = data.variants.iter().all(|variant| variant.fields.is_empty());
+    let all = plain.then(|| {
+        quote! {
+            /// All of them, in the order of their declaration.
+            #vis const ALL: [Self; #count] = [#(Self::#variants),*];
+        }
+    });
+    Ok(quote! {
+        #[automatically_derived]
+        impl #name {
+            #all
+
+            /// The name that stands in JSON.
+            #[must_use]
+            #vis const fn name(&self) -> &'static str {
+                match self {
+                    #(Self::#variants { .. } => #names,)*
+                }
+            }
+        }
+    })
+}
+
+fn variant_name(variant: &Variant, case: Option<Case>) -> syn::Result<String> {
+    let words = Words::of(&variant.attrs, VARIANT)?;
+    Ok(spelled(&words, &variant.ident, |name| {
+        case.map(|case| case.variant(name))
+    }))
+}
+
 fn shape(name: &Ident, check: TokenStream) -> TokenStream {
     quote! {
         const _: () = {
@@ -76,9 +125,15 @@ fn shape(name: &Ident, check: TokenStream) -> TokenStream {
 fn rules(fields: &Fields, case: Option<Case>) -> syn::Result<Vec<TokenStream>> {
     let mut rules = Vec::new();
     for field in fields {
-        let words = Words::of(&field.attrs)?;
-        let (Some(ident), false) = (&field.ident, words.has("flatten") || words.has("skip")) else {
+        let words = Words::of(&field.attrs, FIELD)?;
+        if words.has("flatten") || words.has("skip") {
             continue;
+        }
+        let Some(ident) = &field.ident else {
+            return Err(Error::new_spanned(
+                field,
+                "a field needs a name to be found by in an object",
+            ));
         };
         let name = spelled(&words, ident, |name| case.map(|case| case.field(name)));
         let inside = inside_option(&field.ty);
@@ -113,17 +168,37 @@ struct Words {
     check: Option<Expr>,
 }
 
+/// What serde may be told; anything else could make the JSON something that is not known here.
+const CONTAINER: &[&str] = &["tag", "content", "rename_all", "rename_all_fields"];
+const VARIANT: &[&str] = &["rename"];
+const FIELD: &[&str] = &[
+    "rename",
+    "default",
+    "flatten",
+    "skip",
+    "skip_serializing_if",
+    "deserialize_with",
+];
+
 impl Words {
-    fn of(attrs: &[Attribute]) -> syn::Result<Self> {
+    fn of(attrs: &[Attribute], known: &[&str]) -> syn::Result<Self> {
         let mut words = Self {
             serde: Vec::new(),
             check: None,
         };
         for attr in attrs {
             if attr.path().is_ident("serde") {
-                words
-                    .serde
-                    .extend(attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)?);
+                let metas = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)?;
+                let is_known = |meta: &Meta| known.iter().any(|name| meta.path().is_ident(name));
+                let plain = |meta: &Meta| is_known(meta) && !matches!(meta, Meta::List(_));
+                if let Some(other) = metas.iter().find(|meta| !plain(meta)) {
+                    let message = format!(
+                        "here only these words of serde are understood: {}",
+                        known.join(", ")
+                    );
+                    return Err(Error::new_spanned(other, message));
+                }
+                words.serde.extend(metas);
             } else if attr.path().is_ident("shape") {
                 let pair: syn::MetaNameValue = attr.parse_args()?;
                 if !pair.path.is_ident("with") {
@@ -171,5 +246,129 @@ fn inside_option(ty: &Type) -> Option<&Type> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(item: TokenStream, message: &str) {
+        assert_eq!(derive(item).unwrap_err().to_string(), message);
+    }
+
+    /// What serde may be told beyond this would make other JSON than the rules say.
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        let container =
+            "here only these words of serde are understood: tag, content, rename_all, rename_all_fields";
+        refused(
+            quote!(
+                #[serde(untagged)]
+                enum E {
+                    A,
+                    B,
+                }
+            ),
+            container,
+        );
+        refused(
+            quote!(
+                #[serde(default)]
+                struct S {
+                    a: u64,
+                }
+            ),
+            container,
+        );
+        let both = quote!(
+            #[serde(rename_all(serialize = "camelCase"))]
+            struct S {
+                a: u64,
+            }
+        );
+        refused(both, container);
+        let variant = "here only these words of serde are understood: rename";
+        refused(
+            quote!(
+                enum E {
+                    #[serde(alias = "a")]
+                    A,
+                }
+            ),
+            variant,
+        );
+        let field = "here only these words of serde are understood: rename, default, flatten, skip, skip_serializing_if, deserialize_with";
+        refused(
+            quote!(
+                struct S {
+                    #[serde(alias = "a")]
+                    b: u64,
+                }
+            ),
+            field,
+        );
+    }
+
+    #[test]
+    fn what_has_no_names_in_json_is_refused() {
+        let nameless = "a field needs a name to be found by in an object";
+        refused(
+            quote!(
+                struct S(u64);
+            ),
+            nameless,
+        );
+        refused(
+            quote!(
+                #[serde(tag = "type")]
+                enum E {
+                    A(Inner),
+                }
+            ),
+            nameless,
+        );
+        refused(
+            quote!(
+                enum E {
+                    A { b: u64 },
+                }
+            ),
+            "a variant with data needs a `tag` beside it",
+        );
+        refused(quote!(union U { a: u64 }), "a union has no JSON");
+        let message = named(quote!(
+            struct S;
+        ))
+        .unwrap_err()
+        .to_string();
+        assert_eq!(message, "only the variants of an enum have names");
+    }
+
+    #[test]
+    fn shape_takes_a_function() {
+        let other = quote!(
+            struct S {
+                #[shape(without = f)]
+                a: u64,
+            }
+        );
+        refused(other, "on a field shape takes `with = function`");
+    }
+
+    #[test]
+    fn a_case_that_serde_does_not_have_is_refused() {
+        let error = derive(quote!(
+            #[serde(rename_all = "Train-Case")]
+            struct S {
+                a: u64,
+            }
+        ))
+        .unwrap_err();
+        assert!(
+            error.to_string().starts_with("unknown case `Train-Case`"),
+            "{error}"
+        );
     }
 }

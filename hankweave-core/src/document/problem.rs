@@ -2,10 +2,13 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+
+use crate::shape::Named;
 
 /// The kinds of problem that keep a document from being used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Named)]
+#[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
     /// Not JSON, or not the shape of a state document.
     CorruptedData,
@@ -15,20 +18,9 @@ pub enum ProblemKind {
     InvalidCodon,
 }
 
-impl ProblemKind {
-    /// The name that stands in JSON.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::CorruptedData => "corrupted_data",
-            Self::MissingRun => "missing_run",
-            Self::InvalidCodon => "invalid_codon",
-        }
-    }
-}
-
 /// The kinds of warning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Named)]
+#[serde(rename_all = "snake_case")]
 pub enum WarningKind {
     /// A folder under `runs/` belongs to no run.
     OrphanedFolder,
@@ -38,19 +30,6 @@ pub enum WarningKind {
     CostMismatch,
     /// A run continues one that the document does not hold.
     MissingRun,
-}
-
-impl WarningKind {
-    /// The name that stands in JSON.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OrphanedFolder => "orphaned_folder",
-            Self::MissingCheckpoint => "missing_checkpoint",
-            Self::CostMismatch => "cost_mismatch",
-            Self::MissingRun => "missing_run",
-        }
-    }
 }
 
 /// One reason why a document cannot be used. As JSON: `{type, message, path}`.
@@ -80,25 +59,13 @@ pub struct StateWarning {
 
 impl fmt::Display for ProblemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl Serialize for ProblemKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+        f.pad(self.name())
     }
 }
 
 impl fmt::Display for WarningKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl Serialize for WarningKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+        f.pad(self.name())
     }
 }
 

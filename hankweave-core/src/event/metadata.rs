@@ -1,12 +1,14 @@
 //! The border between a transition's metadata as the events carry it and the typed transition.
 //!
-//! The documented metadata has its own names (`checkpointSha` for three different checkpoint fields) and its own rules (a blank completion checkpoint, a `failedDuring`
-//! earlier than `from`), so it is a format of its own (STATE-16, STATE-17).
+//! What a transition demands is in the table of the codon machine. The documented metadata differs from it in a few names (every checkpoint is a
+//! `checkpointSha`) and rules (a blank completion checkpoint, a `failedDuring` earlier than `from`), and only those are written here (STATE-16, STATE-17).
 
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
-use crate::codon::{CodonPhase, CodonStatus, CodonTransition, Complete, Fail, Initialize, Run, Skip, Start};
+use crate::codon::{CODON, CodonExecution, CodonPhase, CodonStatus, CodonTransition};
+use crate::machine::{Edge, Field};
+use crate::shape::Checker;
 use crate::time::Timestamp;
 
 /// The metadata of an event lack what the target state demands.
@@ -38,6 +40,41 @@ fn describe(to: CodonStatus, missing: &[&str], invalid: &[&str]) -> String {
     parts.join("; ")
 }
 
+/// What the documentation calls a field of a transition; none brings two checkpoints.
+fn documented(stored_name: &'static str) -> &'static str {
+    match stored_name.ends_with("Checkpoint") {
+        true => "checkpointSha",
+        false => stored_name,
+    }
+}
+
+/// The name under which an event tells in which phase a codon ended; a step to another state does not tell it.
+const fn phase_name(to: CodonStatus) -> Option<&'static str> {
+    if matches!(to, CodonStatus::Failed) {
+        Some("failedDuring")
+    } else if matches!(to, CodonStatus::Skipped) {
+        Some("skippedDuring")
+    } else {
+        None
+    }
+}
+
+/// What stands for a name that the metadata may leave out although the transition has it.
+fn left_out(stored_name: &str, at: Timestamp) -> Option<Value> {
+    match stored_name {
+        "endTime" => Some(json!(at)),
+        "resultMessageReceived" => Some(json!(false)),
+        _ => None,
+    }
+}
+
+/// The step to a state as the codon machine declares it; all edges to one state demand the same.
+fn edge_to(to: CodonStatus) -> Option<&'static Edge> {
+    let mut states = CODON.states.iter();
+    let state = states.find(|state| state.stored_name == to.as_str())?;
+    CODON.edges.iter().find(|edge| edge.to == state.name)
+}
+
 /// Turns the metadata of an event into the typed transition, with the phase that the event names for a failure or a skip.
 ///
 /// `at` stands in for an `endTime` that the metadata do not give. Unknown names are ignored. The caller has checked that the edge exists.
@@ -53,12 +90,15 @@ pub fn decode_metadata(
 ) -> Result<(CodonTransition, CodonPhase), MetadataError> {
     let mut fields = Fields {
         metadata,
+        to,
         missing: Vec::new(),
         invalid: Vec::new(),
     };
-    let decoded = fields.decode(from, to, at);
-    match decoded {
-        Some(decoded) if fields.missing.is_empty() && fields.invalid.is_empty() => Ok(decoded),
+    // Everything is looked at before the first `?`, so that all problems are found.
+    let transition = fields.transition(at);
+    let phase = phase_name(to).map_or(Some(from), |name| fields.phase(name, from));
+    match (transition, phase) {
+        (Some(transition), Some(phase)) => Ok((transition, phase)),
         _ => Err(MetadataError {
             to,
             missing: fields.missing,
@@ -69,163 +109,97 @@ pub fn decode_metadata(
 
 struct Fields<'a> {
     metadata: Option<&'a Map<String, Value>>,
+    to: CodonStatus,
     missing: Vec<&'static str>,
     invalid: Vec<&'static str>,
 }
 
 impl Fields<'_> {
-    fn decode(
-        &mut self,
-        from: CodonPhase,
-        to: CodonStatus,
-        at: Timestamp,
-    ) -> Option<(CodonTransition, CodonPhase)> {
-        // Every field is read before the first `?`, so that all problems are found.
-        match to {
-            CodonStatus::Preparing => None,
-            CodonStatus::Starting => {
-                let rig_setup_checkpoint = self.optional("checkpointSha")?;
-                Some((CodonTransition::Start(Start { rig_setup_checkpoint }), from))
-            }
-            CodonStatus::Initializing => {
-                let pid = self.required("claudePid");
-                let log = self.required("claudeLogPath");
-                let previous = self.optional("previousSessionId");
-                let (claude_pid, claude_log_path, previous_session_id) = (pid?, log?, previous?);
-                let metadata = Initialize {
-                    claude_pid,
-                    claude_log_path,
-                    previous_session_id,
-                };
-                Some((CodonTransition::Initialize(metadata), from))
-            }
-            CodonStatus::Running => {
-                let claude_session_id = self.required("claudeSessionId")?;
-                Some((CodonTransition::Run(Run { claude_session_id }), from))
-            }
-            CodonStatus::CompletingSentinels => Some((CodonTransition::CompleteSentinels, from)),
-            CodonStatus::Completed => {
-                let sha = self.required::<crate::id::CheckpointSha>("checkpointSha");
-                let received = self.optional("resultMessageReceived");
-                let end = self.optional("endTime");
-                if sha.as_ref().is_some_and(crate::id::CheckpointSha::is_blank) {
-                    self.invalid.push("checkpointSha");
+    /// The typed transition; `None` when something is missing or invalid.
+    fn transition(&mut self, at: Timestamp) -> Option<CodonTransition> {
+        let edge = edge_to(self.to)?;
+        let mut supplied = Map::new();
+        for field in edge.metadata {
+            let name = documented(field.stored_name);
+            let value = self
+                .get(name)
+                .cloned()
+                .or_else(|| left_out(field.stored_name, at));
+            match value {
+                Some(value) => {
+                    drop(supplied.insert(field.stored_name.to_owned(), self.checked(field, value)))
                 }
-                let metadata = Complete {
-                    end_time: end?.unwrap_or(at),
-                    completion_checkpoint: sha?,
-                    result_message_received: received?.unwrap_or(false),
-                };
-                Some((CodonTransition::Complete(metadata), from))
-            }
-            CodonStatus::Failed => {
-                let exit_code = self.required("exitCode");
-                let failure_reason = self.required("failureReason");
-                let during = self.phase("failedDuring", from);
-                let sha = self.optional("checkpointSha");
-                let end = self.optional("endTime");
-                let metadata = Fail {
-                    end_time: end?.unwrap_or(at),
-                    exit_code: exit_code?,
-                    failure_reason: failure_reason?,
-                    error_checkpoint: sha?,
-                };
-                Some((CodonTransition::Fail(metadata), during?))
-            }
-            CodonStatus::Skipped => {
-                let during = self.phase("skippedDuring", from);
-                let sha = self.optional("checkpointSha");
-                let end = self.optional("endTime");
-                let metadata = Skip {
-                    end_time: end?.unwrap_or(at),
-                    skip_checkpoint: sha?,
-                };
-                Some((CodonTransition::Skip(metadata), during?))
+                None if field.required => self.missing.push(name),
+                None => {}
             }
         }
+        if !self.missing.is_empty() || !self.invalid.is_empty() {
+            return None;
+        }
+        let mut transition = json!({"method": edge.method});
+        if !edge.metadata.is_empty() {
+            transition["metadata"] = Value::Object(supplied);
+        }
+        // What is checked can be read, so this is not expected to fail.
+        let read = CodonTransition::deserialize(transition);
+        read.map_err(|_| self.invalid.push("metadata")).ok()
+    }
+
+    /// A value as the target state stores it; noted where it is not what that demands.
+    fn checked(&mut self, field: &Field, mut value: Value) -> Value {
+        let mut checker = Checker::default();
+        if let Some(check) = CodonExecution::shape_of(Some(self.to), field.stored_name) {
+            check(&mut checker, &mut value);
+        }
+        let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
+        let names_no_commit = field.stored_name == "completionCheckpoint" && is_blank;
+        if names_no_commit || !checker.into_findings().is_empty() {
+            self.invalid.push(documented(field.stored_name));
+        }
+        value
     }
 
     fn get(&self, name: &str) -> Option<&Value> {
-        self.metadata
-            .and_then(|metadata| metadata.get(name))
-            .filter(|value| !value.is_null())
-    }
-
-    fn required<T: DeserializeOwned>(&mut self, name: &'static str) -> Option<T> {
-        if self.get(name).is_none() {
-            self.missing.push(name);
-            return None;
-        }
-        self.optional(name).flatten()
-    }
-
-    /// `None` when the value is there and wrong; `Some(None)` when it is absent.
-    fn optional<T: DeserializeOwned>(&mut self, name: &'static str) -> Option<Option<T>> {
-        let Some(value) = self.get(name) else {
-            return Some(None);
-        };
-        match T::deserialize(value) {
-            Ok(value) => Some(Some(value)),
-            Err(_) => {
-                self.invalid.push(name);
-                None
-            }
-        }
+        let value = self.metadata?.get(name);
+        value.filter(|value| !value.is_null())
     }
 
     /// The phase in which the codon ended: active, and not later than the state it is in (STATE-18).
     fn phase(&mut self, name: &'static str, from: CodonPhase) -> Option<CodonPhase> {
-        let phase: CodonPhase = self.required(name)?;
-        if phase > from {
-            self.invalid.push(name);
+        let Some(value) = self.get(name) else {
+            self.missing.push(name);
             return None;
+        };
+        let phase = CodonPhase::deserialize(value).ok().filter(|phase| *phase <= from);
+        if phase.is_none() {
+            self.invalid.push(name);
         }
-        Some(phase)
+        phase
     }
 }
 
 /// Writes a typed transition as the metadata of an event.
 ///
 /// `endTime` is written beside the documented names, so that the typed codon and the stored record agree to the millisecond.
+/// A path that is not UTF-8 is all that JSON cannot hold; the metadata are then missing and refused on reading.
 #[must_use]
 pub fn encode_metadata(transition: &CodonTransition, from: CodonPhase) -> Map<String, Value> {
-    let mut metadata = Map::new();
-    let mut put = |name: &str, value: Value| {
-        if !value.is_null() {
-            metadata.insert(name.to_owned(), value);
-        }
+    let mut written = serde_json::to_value(transition).unwrap_or_default();
+    let supplied = written.get_mut("metadata").map(Value::take);
+    let Some(edge) = edge_to(transition.target()) else {
+        return Map::new();
     };
-    match transition {
-        CodonTransition::Start(start) => put("checkpointSha", json(&start.rig_setup_checkpoint)),
-        CodonTransition::Initialize(initialize) => {
-            put("claudePid", json(&initialize.claude_pid));
-            put("claudeLogPath", json(&initialize.claude_log_path));
-            put("previousSessionId", json(&initialize.previous_session_id));
-        }
-        CodonTransition::Run(run) => put("claudeSessionId", json(&run.claude_session_id)),
-        CodonTransition::CompleteSentinels => {}
-        CodonTransition::Complete(complete) => {
-            put("checkpointSha", json(&complete.completion_checkpoint));
-            put("resultMessageReceived", json(&complete.result_message_received));
-            put("endTime", json(&complete.end_time));
-        }
-        CodonTransition::Fail(fail) => {
-            put("exitCode", json(&fail.exit_code));
-            put("failureReason", json(&fail.failure_reason));
-            put("failedDuring", json(&from));
-            put("checkpointSha", json(&fail.error_checkpoint));
-            put("endTime", json(&fail.end_time));
-        }
-        CodonTransition::Skip(skip) => {
-            put("skippedDuring", json(&from));
-            put("checkpointSha", json(&skip.skip_checkpoint));
-            put("endTime", json(&skip.end_time));
+    let mut metadata = Map::new();
+    for field in edge.metadata {
+        let value = supplied
+            .as_ref()
+            .and_then(|supplied| supplied.get(field.stored_name));
+        if let Some(value) = value.filter(|value| !value.is_null()) {
+            metadata.insert(documented(field.stored_name).to_owned(), value.clone());
         }
     }
+    if let Some(name) = phase_name(transition.target()) {
+        metadata.insert(name.to_owned(), json!(from));
+    }
     metadata
-}
-
-/// A path that is not UTF-8 is the only value here that JSON cannot hold; it then counts as absent and is refused on reading.
-fn json(value: &impl serde::Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or(Value::Null)
 }

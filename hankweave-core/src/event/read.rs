@@ -179,7 +179,7 @@ mod tests {
             json!({"type": "RunFailed", "data": {"runId": 1}}),
             data,
             &["runId"],
-            "Invalid data of RunFailed: runId: must be a text, not 1",
+            "Invalid data of RunFailed: runId: must be a string, not 1",
         );
         refused(
             costs(

@@ -15,7 +15,7 @@ use crate::cost::{TokenUsage, Usd};
 use crate::document::{PendingRollback, PlanEntry, StartingConditions};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::run::RunTransition;
-use crate::shape::{Checker, Shape};
+use crate::shape::{Checker, Named, Shape};
 use crate::time::Timestamp;
 
 /// A fact that changes the state document.
@@ -23,7 +23,7 @@ use crate::time::Timestamp;
 /// Thirteen kinds are documented. `ExtensionCountUpdated` comes from files of the older system and is only read.
 /// `PlanReplaced` is ours: the documented events do not tell how a loop grew the plan, and a log without that could not
 /// rebuild the document. So is `RollbackPending`: where the next run goes on must survive a crash.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Shape)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Named, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
 pub enum StateEvent {
@@ -294,29 +294,6 @@ impl StateEvent {
             metadata.get_or_insert_default().insert(name.to_owned(), value);
         }
         self
-    }
-
-    /// The name that stands in the `type` field.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::RunStarted { .. } => "RunStarted",
-            Self::RunCompleted { .. } => "RunCompleted",
-            Self::RunFailed { .. } => "RunFailed",
-            Self::RunCrashed { .. } => "RunCrashed",
-            Self::CodonStarted { .. } => "CodonStarted",
-            Self::CodonTransitioned { .. } => "CodonTransitioned",
-            Self::CostsUpdated { .. } => "CostsUpdated",
-            Self::CostsIncremented { .. } => "CostsIncremented",
-            Self::AssistantMessageCountUpdated { .. } => "AssistantMessageCountUpdated",
-            Self::CodonFinalCostSet { .. } => "CodonFinalCostSet",
-            Self::SentinelStatesUpdated { .. } => "SentinelStatesUpdated",
-            Self::CheckpointCreated { .. } => "CheckpointCreated",
-            Self::InitialCheckpointSet { .. } => "InitialCheckpointSet",
-            Self::ExtensionCountUpdated { .. } => "ExtensionCountUpdated",
-            Self::RollbackPending { .. } => "RollbackPending",
-            Self::PlanReplaced { .. } => "PlanReplaced",
-        }
     }
 
     /// Whether the event tells what a codon has cost.

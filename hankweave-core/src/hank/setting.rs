@@ -17,6 +17,7 @@ use super::read::{model, seconds_of_silence, seconds_to_settle};
 use super::reader::{Fields, Node, Reader};
 use crate::cost::Usd;
 use crate::id::is_model_name;
+use crate::shape::Named;
 
 /// How long an agent may be silent where nobody says anything (S6): long enough for any answer of a model.
 pub const LONGEST_SILENCE_SECONDS: u64 = 30 * 60;
@@ -27,8 +28,9 @@ pub const SETTLE_SECONDS: u64 = 10;
 /// How long a run waits for the end of a usage limit where nobody says anything: longer than the five hours of most subscriptions.
 pub const MAX_WAIT_SECONDS: u64 = 6 * 60 * 60;
 
-/// One setting of the runtime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// One setting of the runtime; its name is its JSON path in hankweave.json.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Named)]
+#[serde(rename_all = "camelCase")]
 pub enum Setting {
     /// The port on which clients connect; 0 means any free one.
     Port,
@@ -53,8 +55,10 @@ pub enum Setting {
     /// Prices of single models, laid over the list.
     Prices,
     /// What a run and those before it may spend.
+    #[serde(rename = "budget.maxDollars")]
     MaxDollars,
     /// How long a run and those before it may go on.
+    #[serde(rename = "budget.maxTimeSeconds")]
     MaxTimeSeconds,
 }
 
@@ -85,43 +89,6 @@ pub struct RuntimeFile {
 }
 
 impl Setting {
-    /// Every setting, in the order of the documentation.
-    pub const ALL: [Self; 13] = [
-        Self::Port,
-        Self::Autostart,
-        Self::Model,
-        Self::AnthropicBaseUrl,
-        Self::OutputDirectory,
-        Self::DataHashTimeLimit,
-        Self::ShimIdleTimeout,
-        Self::SettleSeconds,
-        Self::MaxWaitSeconds,
-        Self::IgnoreRigFailures,
-        Self::Prices,
-        Self::MaxDollars,
-        Self::MaxTimeSeconds,
-    ];
-
-    /// Its JSON path in hankweave.json, such as `outputDirectory` or `budget.maxDollars`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Port => "port",
-            Self::Autostart => "autostart",
-            Self::Model => "model",
-            Self::AnthropicBaseUrl => "anthropicBaseUrl",
-            Self::OutputDirectory => "outputDirectory",
-            Self::DataHashTimeLimit => "dataHashTimeLimit",
-            Self::ShimIdleTimeout => "shimIdleTimeout",
-            Self::SettleSeconds => "settleSeconds",
-            Self::MaxWaitSeconds => "maxWaitSeconds",
-            Self::IgnoreRigFailures => "ignoreRigFailures",
-            Self::Prices => "prices",
-            Self::MaxDollars => "budget.maxDollars",
-            Self::MaxTimeSeconds => "budget.maxTimeSeconds",
-        }
-    }
-
     /// Its environment variable, such as `HANKWEAVE_RUNTIME_OUTPUT_DIRECTORY`; budgets have none.
     #[must_use]
     pub fn variable(self) -> Option<String> {

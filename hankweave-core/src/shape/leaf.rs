@@ -75,7 +75,7 @@ fn plain(wanted: &dyn Expected) -> String {
         "i64" => "a whole number",
         "f64" => "a number",
         "a boolean" => "true or false",
-        "a string" | "path string" => "a text",
+        "path string" => "a string",
         other => other,
     };
     words.to_owned()
@@ -199,9 +199,9 @@ mod tests {
             "must be a whole number from 0 to 4294967295, not null",
         );
         says::<bool>(json!([]), "must be true or false, not a list");
-        says::<PathBuf>(json!({}), "must be a text, not an object");
+        says::<PathBuf>(json!({}), "must be a string, not an object");
         says::<Usd>(json!("1"), "must be a number, not `1`");
-        says::<Option<CodonId>>(json!(7), "must be a text, not 7");
+        says::<Option<CodonId>>(json!(7), "must be a string, not 7");
         says::<Timestamp>(
             json!("now"),
             "`now` is not an RFC 3339 time such as 2025-01-04T12:00:00.000Z",

@@ -9,7 +9,7 @@ mod leaf;
 
 pub use checker::{Check, Checker, Finding, Rule, nullable, optional, required};
 pub(crate) use checker::{any_object, kind_of, remove_null};
-pub use hankweave_core_macros::Shape;
+pub use hankweave_core_macros::{Named, Shape};
 pub use leaf::leaf;
 pub(crate) use leaf::leaves;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::codon::CheckpointType;
 use crate::id::{CodonId, RunId};
-use crate::shape::{Shape, leaf, leaves};
+use crate::shape::{Named, Shape, leaf, leaves};
 use crate::thread::CodonPoint;
 
 /// A command with the name that its client gave it: `{id, type, data?}`.
@@ -23,7 +23,7 @@ pub struct Request {
 }
 
 /// What a client wants.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Named, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
 pub enum Command {
@@ -119,27 +119,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// The name that stands in the `type` field.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::CodonStart { .. } => "codon.start",
-            Self::CodonNext => "codon.next",
-            Self::CodonSkip => "codon.skip",
-            Self::CodonRedo => "codon.redo",
-            Self::CodonForceStop { .. } => "codon.forceStop",
-            Self::CheckpointList { .. } => "checkpoint.list",
-            Self::RollbackToCheckpoint { .. } => "rollback.toCheckpoint",
-            Self::RollbackToCodon { .. } => "rollback.toCodon",
-            Self::RollbackToLastSuccess { .. } => "rollback.toLastSuccess",
-            Self::HistorySync { .. } => "history.sync",
-            Self::Ping => "ping",
-            Self::PingBroadcast => "ping.broadcast",
-            Self::ServerShutdown { .. } => "server.shutdown",
-            Self::ServerForceShutdown { .. } => "server.force_shutdown",
-        }
-    }
-
     /// Whether a client in read-only mode may send it, which is also allowed while the run is being stopped (WIRE-6, WIRE-14).
     /// To [stop the server](Self::stops_the_server) takes more than a token for reading (WIRE-7).
     #[must_use]
@@ -210,6 +189,9 @@ impl From<Point> for CodonPoint {
 pub struct ShaPrefix(String);
 
 impl ShaPrefix {
+    #[cfg(feature = "schema")]
+    pub(crate) const PATTERN: &str = "^[0-9a-f]{12,64}$";
+
     /// Takes 12 to 64 digits from 0-9 and a-f.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Option<Self> {

@@ -13,6 +13,7 @@ use crate::cost::{TokenUsage, Usd};
 use crate::event::StateEvent;
 use crate::hank::Allocation;
 use crate::id::{CheckpointSha, CodonId, EventId, LoopId, RunId, SessionId};
+use crate::shape::Named;
 use crate::state::LiveState;
 use crate::time::Timestamp;
 
@@ -45,7 +46,7 @@ impl JournalEntry {
 }
 
 /// What happened, for clients.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Named)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
 pub enum Event {
@@ -501,7 +502,7 @@ pub struct CurrentFigures {
 }
 
 /// What the agent did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Named)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AgentAction {
@@ -511,18 +512,6 @@ pub enum AgentAction {
     Message,
     /// It used a tool.
     ToolUse,
-}
-
-impl AgentAction {
-    /// The name that stands in the `action` field.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Thinking => "thinking",
-            Self::Message => "message",
-            Self::ToolUse => "tool_use",
-        }
-    }
 }
 
 /// Where a rig command printed a line.
@@ -630,42 +619,6 @@ impl Event {
 
     /// The [`name`](Self::name) of the news that nothing runs.
     pub const SERVER_IDLE: &'static str = "server.idle";
-
-    /// The name that stands in the `type` field.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::StateTransition { .. } => Self::STATE_TRANSITION,
-            Self::CodonStarted { .. } => "codon.started",
-            Self::CodonCompleted { .. } => "codon.completed",
-            Self::CodonExtended { .. } => "codon.extended",
-            Self::AssistantAction { .. } => "assistant.action",
-            Self::ToolResult { .. } => "tool.result",
-            Self::TokenUsage { .. } => "token.usage",
-            Self::OutputTruncated { .. } => "output.truncated",
-            Self::OutputUnparsed { .. } => "output.unparsed",
-            Self::RigOutput { .. } => "rig.output",
-            Self::RigSetupCompleted { .. } => "rig.setup.completed",
-            Self::RigSetupFailed { .. } => "rig.setup.failed",
-            Self::LoopIterationCompleted { .. } => "loop.iteration.completed",
-            Self::ArchiveCompleted { .. } => "archive.completed",
-            Self::ArchivePartial { .. } => "archive.partial",
-            Self::RollbackRigCleanup { .. } => "rollback.rigCleanup",
-            Self::RollbackArchiveRestore { .. } => "rollback.archiveRestore",
-            Self::BudgetSummary { .. } => "budget.summary",
-            Self::StateSnapshot { .. } => "state.snapshot",
-            Self::FileUpdated { .. } => "file.updated",
-            Self::FiletreeUpdated { .. } => "filetree.updated",
-            Self::RollbackProgress { .. } => "rollback.progress",
-            Self::RollbackCodonCheckpoint { .. } => "rollback.codonCheckpoint",
-            Self::CheckpointList { .. } => "checkpoint.list",
-            Self::RollbackStarted { .. } => "rollback.started",
-            Self::RollbackCompleted { .. } => "rollback.completed",
-            Self::ServerIdle { .. } => Self::SERVER_IDLE,
-            Self::Info { .. } => "info",
-            Self::Error { .. } => "error",
-        }
-    }
 
     /// The event that tells clients of an accepted state event; `figures` are those after it.
     #[must_use]

@@ -1,7 +1,10 @@
 //! Why something that a client sent is not carried out, with a name for programs (WIRE-9).
 
+use crate::shape::Named;
+
 /// A name for programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Named)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Code {
     /// The text is no JSON.
     NotJson,
@@ -27,43 +30,6 @@ pub enum Code {
     UnknownRun,
     /// It went wrong on our side.
     InternalError,
-}
-
-impl Code {
-    /// All of them.
-    pub const ALL: [Self; 12] = [
-        Self::NotJson,
-        Self::TooDeep,
-        Self::InvalidCommand,
-        Self::UnknownCommand,
-        Self::InvalidHandshake,
-        Self::HandshakeRequired,
-        Self::UnknownSeq,
-        Self::InsufficientPermissions,
-        Self::Stopping,
-        Self::Busy,
-        Self::UnknownRun,
-        Self::InternalError,
-    ];
-
-    /// The name.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotJson => "NOT_JSON",
-            Self::TooDeep => "TOO_DEEP",
-            Self::InvalidCommand => "INVALID_COMMAND",
-            Self::UnknownCommand => "UNKNOWN_COMMAND",
-            Self::InvalidHandshake => "INVALID_HANDSHAKE",
-            Self::HandshakeRequired => "HANDSHAKE_REQUIRED",
-            Self::UnknownSeq => "UNKNOWN_SEQ",
-            Self::InsufficientPermissions => "INSUFFICIENT_PERMISSIONS",
-            Self::Stopping => "STOPPING",
-            Self::Busy => "BUSY",
-            Self::UnknownRun => "UNKNOWN_RUN",
-            Self::InternalError => "INTERNAL_ERROR",
-        }
-    }
 }
 
 /// Why a message is not carried out; nothing has changed.

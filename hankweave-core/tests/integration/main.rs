@@ -19,6 +19,7 @@ mod reducer;
 mod reducer_rules;
 mod reference;
 mod schemas;
+mod shape;
 mod state_document;
 mod state_fixtures;
 mod state_rules;

@@ -269,10 +269,6 @@ fn the_page_names_every_command_and_every_code() {
         );
     }
     for code in Code::ALL {
-        assert!(
-            text.contains(&format!("`{}`", code.as_str())),
-            "{}",
-            code.as_str()
-        );
+        assert!(text.contains(&format!("`{}`", code.name())), "{}", code.name());
     }
 }

@@ -352,7 +352,7 @@ fn text_that_is_not_json_is_placed_by_line_and_column() {
         assert_eq!((problems.len(), problems[0].message.as_str()), (1, message));
     }
     let problems = parse(b"{\"runs\":[],\"currentRunId\":\"\xff\",\"executionPlan\":[]}").unwrap_err();
-    assert_eq!(problems[0].kind.as_str(), "corrupted_data");
+    assert_eq!(problems[0].kind.name(), "corrupted_data");
 }
 
 #[test]

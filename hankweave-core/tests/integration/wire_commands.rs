@@ -176,7 +176,7 @@ fn whatever_is_wrong_with_a_command_is_told_in_plain_words() {
     refused(
         &json!({"id": 5, "type": 6, "data": 7}),
         invalid,
-        "Invalid command format: id: must be a text, not 5; type: must be a text, not 6; data: must be an object, not a number",
+        "Invalid command format: id: must be a string, not 5; type: must be a string, not 6; data: must be an object, not a number",
     );
     refused(
         &json!({"id": "", "type": "ping"}),
@@ -251,7 +251,7 @@ fn text_that_is_no_json_or_too_deep_is_refused_before_it_is_looked_at() {
 // covers: WIRE-9
 #[test]
 fn every_code_has_a_name_of_its_own() {
-    let names: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    let names: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.name()).collect();
     assert_eq!(names.len(), Code::ALL.len());
 }
 

@@ -76,7 +76,7 @@ impl Replies {
     /// The error that says why a message is not carried out.
     pub(super) fn refusal(&self, attempted: &Attempted<'_>, refused: Refused) -> Utf8Bytes {
         let hint = hint(refused.code).map(str::to_owned);
-        self.error(attempted, refused.message, refused.code.as_str(), hint)
+        self.error(attempted, refused.message, refused.code.name(), hint)
     }
 
     pub(super) fn error(

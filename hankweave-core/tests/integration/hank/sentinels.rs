@@ -101,7 +101,7 @@ fn a_condition_compares_with_what_its_operator_can_compare() {
     );
     condition(
         r#"{"operator": "equals", "path": "a", "value": [1]}"#,
-        &["trigger.conditions[0].value: must be a text, a number, true, false or null"],
+        &["trigger.conditions[0].value: must be a string, a number, true, false or null"],
     );
     condition(
         r#"{"operator": "greaterThan", "path": "a", "value": "1"}"#,

@@ -172,7 +172,7 @@ fn check_regex(text: &str) -> Result<(), String> {
 fn scalar(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
     match node.value {
         Value::Array(_) | Value::Object(_) => {
-            reader.error(node, "must be a text, a number, true, false or null");
+            reader.error(node, "must be a string, a number, true, false or null");
             None
         }
         _ => Some(()),
