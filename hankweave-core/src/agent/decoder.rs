@@ -2,9 +2,9 @@
 
 use std::fmt::Debug;
 
-use super::claude::Transcript;
 use super::event::AgentEvent;
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit};
+use super::records::{Recorded, Records};
 use crate::cost::UsageTotals;
 use crate::id::SessionId;
 
@@ -26,8 +26,8 @@ pub trait AgentDecoder: Send + Debug {
     }
 
     /// Adds what the records say that it [wanted](Self::wants); `None` when there are none.
-    fn recall(&mut self, records: Records, transcript: Option<Transcript>, events: &mut Vec<AgentEvent>) {
-        let _ = (records, transcript, events);
+    fn recall(&mut self, records: Records, recorded: Option<Recorded>, events: &mut Vec<AgentEvent>) {
+        let _ = (records, recorded, events);
     }
 }
 
@@ -69,13 +69,4 @@ impl ProcessEnd {
             leftovers: 0,
         }
     }
-}
-
-/// What an agent writes down of a session itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Records {
-    /// Of the sub-agents, while they work.
-    SubAgents,
-    /// Of everybody, after the end.
-    Whole,
 }

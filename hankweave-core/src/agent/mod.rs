@@ -11,12 +11,14 @@ mod failure;
 mod launch;
 mod lenient;
 mod outcome;
+mod records;
 mod resets;
 
 pub use claude::{ClaudeDecoder, Transcript};
-pub use decoder::{AgentDecoder, AgentLine, ProcessEnd, Records};
+pub use decoder::{AgentDecoder, AgentLine, ProcessEnd};
 pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 pub use failure::{FailureKind, FailureReason, InterruptedBy};
 pub use launch::Launch;
 pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
+pub use records::{Recorded, RecordedMessage, Records};
 pub use resets::{ZoneData, limit_ends_at};

@@ -40,7 +40,7 @@ impl CommandDriver {
             env: environment(&launch),
             decoder: Box::new(ClaudeDecoder::of(&launch)),
             interrupt_first: false,
-            keeps_transcripts: false,
+            records: None,
         };
         self.host.run(launch, invocation)
     }

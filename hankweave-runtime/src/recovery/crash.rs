@@ -13,7 +13,7 @@ use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::run::{self, Crash};
 use hankweave_core::time::Timestamp;
 
-use crate::driver::{CutOff, ProcessHost};
+use crate::driver::{ClaudeDriver, CutOff, ProcessHost};
 use crate::paths::ExecutionDir;
 use crate::world::World;
 use crate::world::process::marker;
@@ -103,7 +103,7 @@ fn costs_of(
     let nothing = BTreeMap::new();
     let is_ours = log.components().all(|part| matches!(part, Component::Normal(_)));
     let reckoned = is_ours.then(|| {
-        ProcessHost::new(sources.world).reckon(&CutOff {
+        ClaudeDriver::new(ProcessHost::new(sources.world)).reckon(&CutOff {
             log: &sources.dir.state_dir().join(log),
             session: &codon.claude_session_id,
             resumed: codon.previous_session_id.is_some(),

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::classify::{classify, is_context_exceeded};
-use super::decoder::{AgentDecoder, AgentLine, ProcessEnd, Records};
+use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
 use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 use super::failure::{FailureKind, FailureReason};
 use super::launch::Launch;
 use super::lenient::{Count, Object};
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
+use super::records::{Recorded, Records};
 use super::resets::moment;
 use crate::cost::pricing::Prices;
 use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, UsageTotals, Usd};
@@ -497,24 +498,22 @@ impl AgentDecoder for ClaudeDecoder {
         self.session.as_ref().filter(|_| wanted)
     }
 
-    fn recall(&mut self, records: Records, transcript: Option<Transcript>, events: &mut Vec<AgentEvent>) {
-        match (records, transcript) {
-            (Records::SubAgents, transcript) => {
-                let answers = transcript.into_iter().flat_map(Transcript::into_answers);
-                for answer in answers.filter(|answer| answer.word == Statement::Final) {
+    fn recall(&mut self, records: Records, recorded: Option<Recorded>, events: &mut Vec<AgentEvent>) {
+        match (records, recorded) {
+            (Records::SubAgents, recorded) => {
+                let messages = recorded.into_iter().flat_map(|recorded| recorded.messages);
+                for message in messages.filter(|message| message.word == Statement::Final) {
                     // Which of them it was does not matter to anybody.
                     let parent = Some("sub-agent");
-                    events.extend(self.message_usage(
-                        &answer.id,
-                        &answer.model,
-                        answer.billed,
-                        answer.word,
-                        parent,
-                    ));
+                    let (id, model) = (&message.id, &message.model);
+                    events.extend(self.message_usage(id, model, message.billed, message.word, parent));
                 }
                 self.helped = false;
             }
-            (Records::Whole, Some(transcript)) => self.asking |= transcript.settle(&mut self.usage),
+            (Records::Whole, Some(recorded)) => {
+                self.asking |= recorded.incomplete;
+                recorded.settle(&mut self.usage);
+            }
             (Records::Whole, None) => {}
         }
     }
@@ -806,7 +805,7 @@ mod tests {
             "usage":{"input_tokens":300,"output_tokens":4000}}}"#,
         );
         let mut events = Vec::new();
-        decoder.recall(Records::SubAgents, Some(transcript), &mut events);
+        decoder.recall(Records::SubAgents, Some(transcript.finish()), &mut events);
         let [AgentEvent::Usage(told)] = &events[..] else {
             panic!("{events:?}");
         };

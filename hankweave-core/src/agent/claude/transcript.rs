@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use super::line::{Message, TranscriptLine};
 use crate::agent::lenient::Object;
+use crate::agent::records::{Recorded, RecordedMessage};
 use crate::cost::pricing::Prices;
-use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, UsageTotals};
+use crate::cost::{Statement, UsageTotals};
 use crate::time::Timestamp;
 
 /// So many requests are remembered until their answer is found.
@@ -21,22 +22,13 @@ pub struct Transcript {
     /// Nothing older counts.
     since: Option<Timestamp>,
     prices: Arc<Prices>,
-    answers: Vec<Answer>,
+    answers: Vec<RecordedMessage>,
     /// Requests whose answer was not found yet.
     asked: HashSet<String>,
     /// The sum that claude writes down when it is asked to end, which knows what no message tells, such as the summary of a conversation.
     stated: Option<UsageTotals>,
     /// There was more than could be read.
     cut_short: bool,
-}
-
-/// One answer, as far as it was written down.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) id: String,
-    pub(super) model: String,
-    pub(super) billed: Billed,
-    pub(super) word: Statement,
 }
 
 impl Transcript {
@@ -101,39 +93,23 @@ impl Transcript {
         }
     }
 
-    /// The answers that were read, for whoever counts them one by one.
-    pub(super) fn into_answers(self) -> impl Iterator<Item = Answer> {
-        self.answers.into_iter()
-    }
-
-    /// Adds what was read to what the process itself told. Returns whether more was used than this: a request had no answer yet
-    /// when the transcript ended, or it was not read to its end.
-    pub fn settle(self, usage: &mut ProcessUsage) -> bool {
-        for Answer {
-            id,
-            model,
-            billed,
-            word,
-        } in self.answers
-        {
-            // What a message adds is in the totals.
-            let _ = usage.message(&id, &model, billed, word);
+    /// What was read: more was used than this when a request had no answer yet, or when it was not read to its end.
+    #[must_use]
+    pub fn finish(self) -> Recorded {
+        Recorded {
+            incomplete: self.cut_short || !self.asked.is_empty(),
+            messages: self.answers,
+            total: self.stated,
         }
-        if let Some(stated) = self.stated
-            && stated.cost > usage.totals().cost
-        {
-            usage.result(ReportedUsage::SinceProcessStart(stated));
-        }
-        self.cut_short || !self.asked.is_empty()
     }
 }
 
-fn answer(message: Message<'_>) -> Option<Answer> {
+fn answer(message: Message<'_>) -> Option<RecordedMessage> {
     let word = match message.stop_reason.0 {
         Some(_) => Statement::Final,
         None => Statement::Begun,
     };
-    Some(Answer {
+    Some(RecordedMessage {
         id: message.id.into_owned()?,
         model: message.model.into_owned()?,
         billed: message.usage.0?.billed(),
@@ -144,7 +120,7 @@ fn answer(message: Message<'_>) -> Option<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::Usd;
+    use crate::cost::{Billed, ProcessUsage, Usd};
 
     const LINES: [&str; 4] = [
         r#"{"type":"assistant","timestamp":"2026-01-01T00:00:00.000Z","requestRef":"r-0","message":{"id":"old",
@@ -155,11 +131,18 @@ mod tests {
         r#"{"type":"api-request","timestamp":"2026-01-02T00:00:02.000Z","id":"r-2"}"#,
     ];
 
-    fn read(lines: &[&str]) -> Transcript {
+    /// Whether the account stays open.
+    fn settle(recorded: Recorded, usage: &mut ProcessUsage) -> bool {
+        let incomplete = recorded.incomplete;
+        recorded.settle(usage);
+        incomplete
+    }
+
+    fn read(lines: &[&str]) -> Recorded {
         let since = Timestamp::parse("2026-01-01T12:00:00.000Z").unwrap();
         let mut transcript = Transcript::new(Some(since));
         lines.iter().for_each(|line| transcript.line(line));
-        transcript
+        transcript.finish()
     }
 
     // covers: AGENT-8
@@ -176,7 +159,7 @@ mod tests {
         let mut usage = ProcessUsage::default();
         usage.message("new", "claude-sonnet-4-5", begun, Statement::Rough);
         assert!(usage.totals().lower_bound);
-        assert!(!read(&LINES[..3]).settle(&mut usage));
+        assert!(!settle(read(&LINES[..3]), &mut usage));
         let totals = usage.totals();
         assert_eq!(
             (totals.cost, totals.lower_bound),
@@ -186,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_request_without_an_answer_is_told() {
-        assert!(read(&LINES).settle(&mut ProcessUsage::default()));
+        assert!(settle(read(&LINES), &mut ProcessUsage::default()));
     }
 
     #[test]
@@ -199,7 +182,7 @@ mod tests {
             .chain([&stated])
             .for_each(|line| transcript.line(line));
         let mut usage = ProcessUsage::default();
-        assert!(!transcript.settle(&mut usage));
+        assert!(!settle(transcript.finish(), &mut usage));
         assert_eq!(usage.totals().cost, Usd::from_micros(500_000));
         // In a session that goes on it holds the earlier processes as well.
         let mut usage = ProcessUsage::default();
@@ -209,9 +192,9 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_says_nothing() {
-        let transcript = read(&["", "[", "{}", r#"{"type":"assistant"}"#, "[1]"]);
+        let recorded = read(&["", "[", "{}", r#"{"type":"assistant"}"#, "[1]"]);
         let mut usage = ProcessUsage::default();
-        assert!(!transcript.settle(&mut usage));
+        assert!(!settle(recorded, &mut usage));
         assert_eq!(usage.totals().cost, Usd::ZERO);
     }
 }

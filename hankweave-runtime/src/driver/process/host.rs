@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::agent::{AgentDecoder, Launch};
 
 use super::lines::LineFramer;
 use super::log::Log;
-use super::output::OutputLogger;
+use super::output::{OutputLogger, RecordSource};
 use super::passed::PassOver;
 use super::supervise::{Supervisor, supervise};
-use super::transcripts::Transcripts;
 use crate::driver::{RunningAgent, StartError, event_channel};
 use crate::world::World;
 use crate::world::disk::{FileKind, parent, remove_if_present};
@@ -62,8 +62,8 @@ pub(in crate::driver) struct Invocation {
     pub(in crate::driver) decoder: Box<dyn AgentDecoder>,
     /// The program tells its usage when it is interrupted, so that comes first when it is stopped.
     pub(in crate::driver) interrupt_first: bool,
-    /// The program writes transcripts as claude does, which its decoder may want.
-    pub(in crate::driver) keeps_transcripts: bool,
+    /// What the program writes down itself, which its decoder may want.
+    pub(in crate::driver) records: Option<Arc<dyn RecordSource>>,
 }
 
 impl ProcessHost {
@@ -84,17 +84,25 @@ impl ProcessHost {
         self
     }
 
-    pub(super) fn world(&self) -> &World {
+    pub(in crate::driver) fn world(&self) -> &World {
         &self.world
     }
 
-    pub(super) fn limits(&self) -> &ProcessLimits {
+    pub(in crate::driver) fn limits(&self) -> &ProcessLimits {
         &self.limits
     }
 
     /// A variable of this process, before anything is left out.
     pub(in crate::driver) fn variable(&self, name: &str) -> Option<&OsStr> {
         self.world.environment.get(name)
+    }
+
+    /// All variables of an agent that has these of its own.
+    pub(in crate::driver) fn environment(
+        &self,
+        own: &BTreeMap<String, String>,
+    ) -> BTreeMap<OsString, OsString> {
+        process::environment(&self.world.environment, own)
     }
 
     /// Where an agent with this environment looks for programs.
@@ -152,17 +160,11 @@ impl ProcessHost {
         };
         let log = opened.map_err(prepare(&launch.log_path))?;
         let log_path = log.path().to_owned();
-        let (interrupt_first, keeps_transcripts) = (invocation.interrupt_first, invocation.keeps_transcripts);
-        let since = launch.resume.as_ref().map(|_| self.world.clock.now());
-        let prices = launch.prices.clone();
+        let interrupt_first = invocation.interrupt_first;
+        let records = invocation.records.clone().map(|records| (records, *blocking));
         let program = invocation.program.clone();
         let grace = launch.grace;
         let (spec, decoder) = self.command(launch, invocation);
-        let variable = |name: &str| spec.env.get(OsStr::new(name)).map(OsString::as_os_str);
-        let transcripts = keeps_transcripts
-            .then(|| Transcripts::of(self, &spec.work_dir, variable, since))
-            .flatten()
-            .map(|transcripts| transcripts.priced_by(&prices));
         let process = self
             .world
             .spawner
@@ -174,7 +176,7 @@ impl ProcessHost {
             passed: interrupt_first.then(PassOver::default),
             framer: LineFramer::new(self.limits.line_bytes),
             decoder,
-            transcripts,
+            records,
             events: sender.clone(),
         };
         let pid = process.pid;
@@ -208,7 +210,7 @@ impl ProcessHost {
         let spec = CommandSpec {
             program: invocation.program,
             args: invocation.args,
-            env: process::environment(&self.world.environment, &own),
+            env: self.environment(&own),
             work_dir: launch.work_dir,
             stdin: Stdin::Bytes(launch.prompt.into_bytes()),
             marker: launch.marker,

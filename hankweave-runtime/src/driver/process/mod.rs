@@ -10,8 +10,9 @@ mod output;
 mod passed;
 mod reckon;
 mod supervise;
-mod transcripts;
 
 pub(super) use host::Invocation;
 pub use host::{ProcessHost, ProcessLimits};
+pub(super) use lines::{Line, LineFramer};
+pub(super) use output::RecordSource;
 pub(crate) use reckon::CutOff;

@@ -1,13 +1,23 @@
 //! What an agent prints: into its log, and decoded into events.
 
-use hankweave_core::agent::{AgentDecoder, AgentEvent, ProcessEnd, Records};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use hankweave_core::agent::{AgentDecoder, AgentEvent, ProcessEnd, Recorded, Records};
+use hankweave_core::id::SessionId;
 use tokio::sync::mpsc;
 
 use super::lines::LineFramer;
 use super::log::Log;
 use super::passed::PassOver;
-use super::transcripts::Transcripts;
 use crate::driver::EventSender;
+use crate::world::blocking::Blocking;
+
+/// Finds and reads what an agent has written down of a session itself.
+pub(in crate::driver) trait RecordSource: Send + Sync + Debug {
+    /// What is written; `None` when nothing is. Blocks.
+    fn read(&self, session: &SessionId, records: Records) -> Option<Recorded>;
+}
 
 /// How many events are sent together at most, so that a list of them stays small however short the lines are.
 const MOST_EVENTS: usize = 1_024;
@@ -21,8 +31,8 @@ pub(super) struct OutputLogger {
     pub(super) passed: Option<PassOver>,
     pub(super) framer: LineFramer,
     pub(super) decoder: Box<dyn AgentDecoder>,
-    /// What the agent writes down itself.
-    pub(super) transcripts: Option<Transcripts>,
+    /// What the agent writes down itself, and where that is read.
+    pub(super) records: Option<(Arc<dyn RecordSource>, Blocking)>,
     pub(super) events: EventSender,
 }
 
@@ -70,9 +80,10 @@ impl OutputLogger {
 
     /// Reads what the agent has written down itself, where that tells more than its lines.
     async fn recall(&mut self, records: Records, events: &mut Vec<AgentEvent>) {
-        if let (Some(transcripts), Some(session)) = (&self.transcripts, self.decoder.wants(records)) {
-            let transcript = transcripts.read(session, records).await;
-            self.decoder.recall(records, transcript, events);
+        if let (Some((source, blocking)), Some(session)) = (&self.records, self.decoder.wants(records)) {
+            let (source, session) = (Arc::clone(source), session.clone());
+            let recorded = blocking.run(move || source.read(&session, records)).await;
+            self.decoder.recall(records, recorded, events);
         }
     }
 
@@ -102,7 +113,7 @@ mod tests {
             passed: None,
             framer: LineFramer::new(100),
             decoder: Box::new(ClaudeDecoder::new(false)),
-            transcripts: None,
+            records: None,
             events: sender,
         };
         let (chunks, output) = mpsc::channel(8);

@@ -1,12 +1,11 @@
-//! What an agent had used that nobody heard to its end: its log tells, and what claude has written down itself.
+//! What an agent had used that nobody heard to its end: its log tells, and what it has written down itself.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hankweave_core::agent::{AgentDecoder, AgentLine, ClaudeDecoder, Records};
+use hankweave_core::agent::{AgentDecoder, AgentLine, Records};
 use hankweave_core::cost::UsageTotals;
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
@@ -14,7 +13,7 @@ use hankweave_core::time::Timestamp;
 
 use super::host::ProcessHost;
 use super::lines::{Line, LineFramer};
-use super::transcripts::Transcripts;
+use super::output::RecordSource;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -38,24 +37,21 @@ pub(crate) struct CutOff<'a> {
 }
 
 impl ProcessHost {
-    /// What an agent had used. Blocks.
+    /// What an agent had used, as its decoder understands its log and its records. Blocks.
     ///
     /// # Errors
     ///
     /// What the system says when the log cannot be read.
-    pub(crate) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
-        let mut decoder = ClaudeDecoder::new(agent.resumed).priced_by(agent.prices.clone());
-        self.hear_log(agent.log, &mut decoder)?;
-        let own = |name: &str| agent.env.get(name).map(OsStr::new);
-        let variable = |name: &str| own(name).or_else(|| self.variable(name));
-        let since = agent.resumed.then_some(agent.since);
-        let transcripts = Transcripts::of(self, agent.work_dir, variable, since);
+    pub(in crate::driver) fn reckon(
+        &self,
+        agent: &CutOff<'_>,
+        decoder: &mut dyn AgentDecoder,
+        records: Option<&dyn RecordSource>,
+    ) -> io::Result<UsageTotals> {
+        self.hear_log(agent.log, decoder)?;
         if decoder.wants(Records::Whole) == Some(agent.session) {
-            let transcript = transcripts.and_then(|all| {
-                all.priced_by(agent.prices)
-                    .read_now(agent.session, Records::Whole)
-            });
-            decoder.recall(Records::Whole, transcript, &mut Vec::new());
+            let recorded = records.and_then(|records| records.read(agent.session, Records::Whole));
+            decoder.recall(Records::Whole, recorded, &mut Vec::new());
         }
         let mut used = decoder.usage();
         // What it did after the last line that somebody read, nobody knows.
@@ -63,7 +59,7 @@ impl ProcessHost {
         Ok(used)
     }
 
-    fn hear_log(&self, log: &Path, decoder: &mut ClaudeDecoder) -> io::Result<()> {
+    fn hear_log(&self, log: &Path, decoder: &mut dyn AgentDecoder) -> io::Result<()> {
         let mut framer = LineFramer::new(self.limits().line_bytes);
         let (mut events, mut offset) = (Vec::new(), 0);
         let most = self.limits().log_bytes.saturating_add(CHUNK_BYTES as u64);

@@ -45,7 +45,7 @@ impl ScriptedDriver {
             env: BTreeMap::new(),
             decoder: Box::new(ClaudeDecoder::of(&launch)),
             interrupt_first: false,
-            keeps_transcripts: false,
+            records: None,
         };
         self.host.run(launch, invocation)
     }

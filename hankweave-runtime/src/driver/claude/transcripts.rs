@@ -1,18 +1,17 @@
 //! The files in which claude writes down its conversations, read when a process did not live to say what it had used.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hankweave_core::agent::{Records, Transcript};
+use hankweave_core::agent::{Recorded, Records, Transcript};
 use hankweave_core::cost::pricing::Prices;
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 
-use super::host::ProcessHost;
-use super::lines::{Line, LineFramer};
-use crate::world::blocking::Blocking;
+use crate::driver::process::{Line, LineFramer, ProcessHost, RecordSource};
 use crate::world::disk::{Disk, Folder, Found};
 
 /// Where claude keeps what it knows, unless this variable says otherwise.
@@ -32,7 +31,6 @@ const CHUNK_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone)]
 pub(super) struct Transcripts {
     disk: Arc<dyn Disk>,
-    blocking: Blocking,
     projects: PathBuf,
     /// Nothing older belongs to the process that is asked about.
     since: Option<Timestamp>,
@@ -41,50 +39,31 @@ pub(super) struct Transcripts {
 }
 
 impl Transcripts {
-    /// The transcripts of a process that works in this folder and finds these variables; `None` where nothing says where they are.
-    pub(super) fn of<'e>(
+    /// The transcripts of a process that works in this folder and has these variables beside those that it inherits; `None` where nothing says where
+    /// they are. What claude itself has put no price on is counted at these prices.
+    pub(super) fn of(
         host: &ProcessHost,
         work_dir: &Path,
-        variable: impl Fn(&str) -> Option<&'e OsStr>,
+        own: &BTreeMap<String, String>,
         since: Option<Timestamp>,
+        prices: &Arc<Prices>,
     ) -> Option<Self> {
+        let environment = host.environment(own);
+        let variable = |name: &str| environment.get(OsStr::new(name));
         let config = match variable(CONFIG_VARIABLE).filter(|folder| !folder.is_empty()) {
             Some(folder) => work_dir.join(folder),
             None => PathBuf::from(variable("HOME")?).join(USUAL_CONFIG),
         };
         Some(Self {
             disk: host.world().disk.clone(),
-            blocking: host.world().blocking,
             projects: config.join("projects"),
             since,
             line_bytes: host.limits().line_bytes,
-            prices: Prices::listed(),
+            prices: prices.clone(),
         })
     }
 
-    /// The same with these prices for what claude itself has put no price on.
-    pub(super) fn priced_by(mut self, prices: &Arc<Prices>) -> Self {
-        self.prices = prices.clone();
-        self
-    }
-
-    /// What is written of a session; `None` when nothing is.
-    pub(super) async fn read(&self, session: &SessionId, records: Records) -> Option<Transcript> {
-        let (this, session) = (self.clone(), session.clone());
-        self.blocking.run(move || this.read_now(&session, records)).await
-    }
-
-    pub(super) fn read_now(&self, session: &SessionId, records: Records) -> Option<Transcript> {
-        match self.look_through(session.as_str(), records) {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::debug!(%error, "no transcript of the agent");
-                None
-            }
-        }
-    }
-
-    fn look_through(&self, session: &str, records: Records) -> io::Result<Option<Transcript>> {
+    fn look_through(&self, session: &str, records: Records) -> io::Result<Option<Recorded>> {
         let plain = |character: char| character.is_ascii_alphanumeric() || character == '-';
         if session.is_empty() || !session.chars().all(plain) {
             return Ok(None);
@@ -113,7 +92,19 @@ impl Transcripts {
                 reading.all_of(&*helpers)?;
             }
         }
-        Ok(found.then_some(reading.transcript))
+        Ok(found.then(|| reading.transcript.finish()))
+    }
+}
+
+impl RecordSource for Transcripts {
+    fn read(&self, session: &SessionId, records: Records) -> Option<Recorded> {
+        match self.look_through(session.as_str(), records) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::debug!(%error, "no transcript of the agent");
+                None
+            }
+        }
     }
 }
 
@@ -188,18 +179,14 @@ mod tests {
     }
 
     fn output_of(config: &Path) -> u64 {
-        let home = config.as_os_str().to_owned();
-        let world = World {
-            blocking: Blocking::Inline,
-            ..World::real()
-        };
-        let variable = |name: &str| (name == CONFIG_VARIABLE).then_some(&*home);
-        let transcripts = Transcripts::of(&ProcessHost::new(&world), config, variable, None).unwrap();
+        let own = BTreeMap::from([(CONFIG_VARIABLE.to_owned(), config.display().to_string())]);
+        let host = ProcessHost::new(&World::real());
+        let transcripts = Transcripts::of(&host, config, &own, None, &Prices::listed()).unwrap();
         let mut decoder = ClaudeDecoder::new(false);
         decoder.line(INIT);
         let session = decoder.wants(Records::Whole).unwrap().clone();
-        let transcript = transcripts.read_now(&session, Records::Whole);
-        decoder.recall(Records::Whole, transcript, &mut Vec::new());
+        let recorded = transcripts.read(&session, Records::Whole);
+        decoder.recall(Records::Whole, recorded, &mut Vec::new());
         let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Signaled(9), EndedBy::Us));
         outcome.usage.tokens.output_tokens
     }

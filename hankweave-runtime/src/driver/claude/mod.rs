@@ -2,15 +2,21 @@
 //!
 //! Which arguments and which environment it needs was measured (AGENT-13).
 
+mod transcripts;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{ClaudeDecoder, Launch};
+use hankweave_core::cost::UsageTotals;
 use hankweave_core::id::{is_model_name, is_safe_argument};
 
-use super::process::{Invocation, ProcessHost};
+use self::transcripts::Transcripts;
+use super::process::{CutOff, Invocation, ProcessHost, RecordSource};
 use super::{AgentDriver, RunningAgent, StartError};
 
 const NAME: &str = "claude";
@@ -38,15 +44,32 @@ impl ClaudeDriver {
         }
         let program = self.program(launch.program.as_deref(), launch.env.get("PATH").map(OsStr::new))?;
         let system_prompt = self.system_prompt_file(&launch)?;
+        let since = launch.resume.as_ref().map(|_| self.host.world().clock.now());
+        let transcripts = Transcripts::of(&self.host, &launch.work_dir, &launch.env, since, &launch.prices);
         let invocation = Invocation {
             program,
             args: arguments(&launch, system_prompt.as_deref()),
             env: environment(&launch, self.host.user_id()),
             decoder: Box::new(ClaudeDecoder::of(&launch)),
             interrupt_first: true,
-            keeps_transcripts: true,
+            records: transcripts.map(|transcripts| Arc::new(transcripts) as Arc<dyn RecordSource>),
         };
         self.host.run(launch, invocation)
+    }
+
+    /// What an agent had used that nobody heard to its end. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// What the system says when its log cannot be read.
+    pub(crate) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
+        let mut decoder = ClaudeDecoder::new(agent.resumed).priced_by(agent.prices.clone());
+        let since = agent.resumed.then_some(agent.since);
+        let transcripts = Transcripts::of(&self.host, agent.work_dir, agent.env, since, agent.prices);
+        let records = transcripts
+            .as_ref()
+            .map(|transcripts| transcripts as &dyn RecordSource);
+        self.host.reckon(agent, &mut decoder, records)
     }
 
     /// The launch names it, else the variable, else it is on the codon's or our own `PATH`.
