@@ -13,4 +13,4 @@ pub use session::resumed_session;
 pub use target::{
     CodonPoint, TargetError, can_continue_from, continuation_checkpoint, position, standing_on,
 };
-pub use walk::{Walk, WalkedCodon, walk};
+pub use walk::{ThreadCodons, WalkedCodon, walk};

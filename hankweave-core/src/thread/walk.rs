@@ -11,7 +11,7 @@ use crate::id::RunId;
 ///
 /// An unknown target gives nothing, a missing parent ends the walk, and a run that continues itself is visited once.
 #[derive(Debug, Clone)]
-pub struct Walk<'a> {
+pub struct ThreadCodons<'a> {
     state: &'a HankweaveState,
     /// Made when the walk leaves the first run.
     by_id: Option<HashMap<&'a RunId, &'a RunRecord>>,
@@ -38,12 +38,12 @@ pub struct WalkedCodon<'a> {
 
 /// Walks the thread that ends in `target`, or in the newest run.
 #[must_use]
-pub fn walk<'a>(state: &'a HankweaveState, target: Option<&RunId>) -> Walk<'a> {
+pub fn walk<'a>(state: &'a HankweaveState, target: Option<&RunId>) -> ThreadCodons<'a> {
     let start = match target {
         Some(id) => state.run(id),
         None => state.runs.front().map(Arc::as_ref),
     };
-    Walk {
+    ThreadCodons {
         state,
         by_id: None,
         visited: start.iter().map(|run| &run.run_id).collect(),
@@ -52,7 +52,7 @@ pub fn walk<'a>(state: &'a HankweaveState, target: Option<&RunId>) -> Walk<'a> {
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ThreadCodons<'a> {
     /// How many runs the walk has come to, those without a codon of their own included.
     #[must_use]
     pub fn runs_visited(&self) -> usize {
@@ -73,7 +73,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl<'a> Iterator for Walk<'a> {
+impl<'a> Iterator for ThreadCodons<'a> {
     type Item = WalkedCodon<'a>;
 
     fn next(&mut self) -> Option<WalkedCodon<'a>> {

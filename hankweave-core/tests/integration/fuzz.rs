@@ -1,4 +1,4 @@
-//! Every parser of core against damaged input: the committed corpus, and a fixed series of mutations of it.
+//! Every parser of core against damaged input: committed files, and a fixed series of mutations of each.
 //!
 //! `hankweave_testing::corpus` tells how a failure is repeated.
 
@@ -23,21 +23,28 @@ const MUTATIONS: u64 = 300;
 // covers: F4
 #[test]
 fn no_damage_to_a_state_document_goes_unnoticed_or_panics() {
-    feed("state", |bytes| match parse(bytes) {
-        Ok(state) => {
-            let text = render(&state);
-            let again = parse(text.as_bytes());
-            assert_eq!(again.as_ref(), Ok(&state));
-            assert_eq!(again.map(|again| render(&again)), Ok(text));
-            let _ = thread::build(&state, None, None);
-        }
-        Err(problems) => {
-            assert!(!problems.is_empty());
-            problems
-                .iter()
-                .for_each(|problem| in_plain_words(&problem.message));
-        }
-    });
+    feed(
+        &[
+            "fixtures/state/invalid-completed-without-checkpoint.json",
+            "fixtures/state/open-preparing.json",
+            "fixtures/state/rig-setup-continuation.json",
+        ],
+        |bytes| match parse(bytes) {
+            Ok(state) => {
+                let text = render(&state);
+                let again = parse(text.as_bytes());
+                assert_eq!(again.as_ref(), Ok(&state));
+                assert_eq!(again.map(|again| render(&again)), Ok(text));
+                let _ = thread::build(&state, None, None);
+            }
+            Err(problems) => {
+                assert!(!problems.is_empty());
+                problems
+                    .iter()
+                    .for_each(|problem| in_plain_words(&problem.message));
+            }
+        },
+    );
 }
 
 /// Reading types talk about types; people must not see that.
@@ -65,24 +72,27 @@ fn in_plain_words(message: &str) {
 // covers: F18
 #[test]
 fn no_damage_to_a_hank_goes_unnoticed_or_panics() {
-    feed("hank", |bytes| {
-        let parsed = hank::parse_bytes(bytes);
-        assert_eq!(parsed.hank.is_none(), parsed.problems.has_errors());
-        let _ = parsed.problems.display_in("hank.json").to_string();
-        if let Some(hank) = &parsed.hank {
-            let _ = (hank::references(hank), hank::unsupported(hank));
-            let written = serde_json::to_value(hank).unwrap();
-            let again = hank::parse(&written.to_string());
-            let problems = again.problems.display_in("written").to_string();
-            let again = again.hank.map(|hank| serde_json::to_value(hank).unwrap());
-            assert_eq!(again, Some(written), "{problems}");
-        }
-    });
+    feed(
+        &["integration/hank/everything.json", "corpus/first-hank.json"],
+        |bytes| {
+            let parsed = hank::parse_bytes(bytes);
+            assert_eq!(parsed.hank.is_none(), parsed.problems.has_errors());
+            let _ = parsed.problems.display_in("hank.json").to_string();
+            if let Some(hank) = &parsed.hank {
+                let _ = (hank::references(hank), hank::unsupported(hank));
+                let written = serde_json::to_value(hank).unwrap();
+                let again = hank::parse(&written.to_string());
+                let problems = again.problems.display_in("written").to_string();
+                let again = again.hank.map(|hank| serde_json::to_value(hank).unwrap());
+                assert_eq!(again, Some(written), "{problems}");
+            }
+        },
+    );
 }
 
 #[test]
 fn no_damage_to_events_changes_half_a_document_or_panics() {
-    feed("events", |bytes| {
+    feed(&["corpus/story-of-events.json"], |bytes| {
         let mut live = LiveState::default();
         for (seq, event) in (1..).zip(events_in(bytes)) {
             let before = live.document().clone();
@@ -123,19 +133,26 @@ fn events_in(bytes: &[u8]) -> Vec<StateEvent> {
 // covers: F11
 #[test]
 fn no_damage_to_an_agents_stream_panics() {
-    feed("claude", |bytes| {
-        let mut decoder = ClaudeDecoder::new(false);
-        let text = String::from_utf8_lossy(bytes);
-        for line in text.split('\n') {
-            let _ = decoder.line(line);
-        }
-        let _ = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
-    });
+    feed(
+        &[
+            "fixtures/agent-streams/claude/answer.jsonl",
+            "fixtures/agent-streams/claude/error-401.jsonl",
+            "fixtures/agent-streams/claude/two-tools.jsonl",
+        ],
+        |bytes| {
+            let mut decoder = ClaudeDecoder::new(false);
+            let text = String::from_utf8_lossy(bytes);
+            for line in text.split('\n') {
+                let _ = decoder.line(line);
+            }
+            let _ = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
+        },
+    );
 }
 
 #[test]
 fn no_damage_to_a_prompt_loses_text_or_panics() {
-    feed("prompt", |bytes| {
+    feed(&["corpus/front-matter.md"], |bytes| {
         let text = String::from_utf8_lossy(bytes);
         let (_, rest) = hank::prompt::split_front_matter(&text);
         assert!(text.ends_with(rest));
@@ -144,7 +161,7 @@ fn no_damage_to_a_prompt_loses_text_or_panics() {
 
 #[test]
 fn no_damage_to_a_short_text_panics() {
-    feed("text", |bytes| {
+    feed(&["corpus/times-and-ids.txt"], |bytes| {
         for text in String::from_utf8_lossy(bytes).split('\n') {
             if let Ok(time) = Timestamp::parse(text) {
                 assert_eq!(Timestamp::parse(&time.to_string()), Ok(time));
@@ -171,16 +188,15 @@ const STUMBLES: [&[u8]; 8] = [
     b"\"\\ud800\"",
 ];
 
-/// Gives the parser every file of its corpus, whole and then damaged.
-fn feed(corpus: &str, parser: impl Fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/corpus")
-        .join(corpus);
+/// Gives the parser these files beneath `tests`, whole and then damaged.
+fn feed(files: &[&str], parser: impl Fn(&[u8])) {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let files: Vec<_> = files.iter().map(|file| tests.join(file)).collect();
     let damage = |bytes: &mut Vec<u8>, random: &mut Random, mutation: u64| match mutation % 2 {
         0 => corpus::damage(bytes, random, &STUMBLES),
         _ => damage_tokens(bytes, random),
     };
-    corpus::feed(&folder, MUTATIONS, damage, parser);
+    corpus::feed(&files, MUTATIONS, damage, parser);
 }
 
 /// One to four changes that leave the text well-formed more often than not: a value or name in the place of another, one that stands twice, one that is

@@ -1,4 +1,4 @@
-//! Parsers against damaged input: the files of a committed corpus, and a fixed series of mutations of each.
+//! Parsers against damaged input: committed files, and a fixed series of mutations of each.
 //!
 //! `HANKWEAVE_TEST_MUTATIONS` sets how many mutations each file gets, and `HANKWEAVE_TEST_SEED` where their series begins. A failure names
 //! file and seed, so that it can be repeated.
@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
-/// Gives `parser` every file of the folder, as it is and `mutations` times damaged by `damage`, which also gets the number of the mutation.
+/// Gives `parser` every file, as it is and `mutations` times damaged by `damage`, which also gets the number of the mutation.
 ///
 /// Files that end in `.hex` hold bytes as hexadecimal digits, so that people can read them.
 ///
@@ -14,15 +14,16 @@ use std::path::{Path, PathBuf};
 ///
 /// Panics when the parser does, or when there is no file.
 pub fn feed(
-    folder: &Path,
+    files: &[PathBuf],
     mutations: u64,
     damage: impl Fn(&mut Vec<u8>, &mut Random, u64),
     parser: impl Fn(&[u8]),
 ) {
     let mutations = number("HANKWEAVE_TEST_MUTATIONS", mutations);
     let seed = number("HANKWEAVE_TEST_SEED", 0);
-    for file in files(folder) {
-        let whole = read(&file);
+    assert!(!files.is_empty(), "there is nothing to damage");
+    for file in files {
+        let whole = read(file);
         parser(&whole);
         for mutation in seed..seed + mutations {
             let mut damaged = whole.clone();
@@ -39,13 +40,18 @@ fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().expect("the variable is a number"))
 }
 
-fn files(folder: &Path) -> Vec<PathBuf> {
+/// The files of a folder, by name.
+///
+/// # Panics
+///
+/// Panics when the folder cannot be read.
+#[must_use]
+pub fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("the corpus is there");
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.expect("the corpus is readable").path())
         .collect();
     files.sort();
-    assert!(!files.is_empty(), "{} is empty", folder.display());
     files
 }
 

@@ -108,5 +108,5 @@ fn feed(corpus: &str, parser: impl Fn(&[u8])) {
         .join("tests/corpus")
         .join(corpus);
     let damage = |bytes: &mut Vec<u8>, random: &mut Random, _| corpus::damage(bytes, random, &STUMBLES);
-    corpus::feed(&folder, MUTATIONS, damage, parser);
+    corpus::feed(&corpus::files(&folder), MUTATIONS, damage, parser);
 }
