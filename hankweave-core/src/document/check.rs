@@ -31,7 +31,7 @@ fn is_in_codon(path: &str) -> bool {
         && steps.next().is_some_and(|codon| codon.starts_with("codons["))
 }
 
-/// The document; its runs and the entries of its plan are judged one by one before.
+/// The whole document.
 pub(super) fn document(checker: &mut Checker, document: &mut Value) {
     HankweaveState::check(checker, document);
     if document.is_object() {
@@ -47,13 +47,15 @@ fn schema_version(checker: &mut Checker, value: &mut Value) {
     }
 }
 
-pub(super) fn codon(checker: &mut Checker, value: &mut Value) {
-    match value {
-        Value::Object(object) => match status(checker, object) {
-            Some(status) => codon_in(checker, object, status),
-            None => codon_in_no_status(checker, object),
-        },
-        other => checker.report(format!("must be an object, not {}", kind_of(other))),
+impl Shape for CodonExecution {
+    fn check(checker: &mut Checker, value: &mut Value) {
+        match value {
+            Value::Object(object) => match status(checker, object) {
+                Some(status) => codon_in(checker, object, status),
+                None => codon_in_no_status(checker, object),
+            },
+            other => checker.report(format!("must be an object, not {}", kind_of(other))),
+        }
     }
 }
 

@@ -1,15 +1,15 @@
 //! Bytes to document and back (D3, STATE-33).
 //!
-//! A good file is read once, straight into its types. Only when that fails the text is read again part by part, each as a tree in which
-//! every problem is looked for; files that are merely unusual, such as those with `null` for an absent field, come through there.
+//! A good file is read once, straight into its types. Only when that fails the text is read again, as a tree in which every problem is
+//! looked for; files that are merely unusual, such as those with `null` for an absent field, come through there.
 
 use serde::Deserialize;
 
-use super::check::{SCHEMA_VERSION, SCHEMA_VERSION_FIELD};
+use super::check::{SCHEMA_VERSION, SCHEMA_VERSION_FIELD, document, problem};
 use super::outline::Outline;
-use super::parts::Parts;
 use super::tree;
 use super::{HankweaveState, ProblemKind, StateProblem};
+use crate::shape::Checker;
 use crate::shape::depth::is_deeper_than;
 
 /// Larger files are refused before they are parsed (D3).
@@ -72,9 +72,23 @@ fn is_whole(state: &HankweaveState) -> bool {
 
 /// Finds every problem; where there is none after all, the document.
 fn parse_slowly(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
-    let (rest, parts, problems) =
-        tree::read(bytes, Parts::default()).map_err(|error| vec![not_json(&error)])?;
-    parts.join(rest, problems)
+    let (mut tree, mut problems) = tree::read(bytes).map_err(|error| vec![not_json(&error)])?;
+    let mut checker = Checker::default();
+    document(&mut checker, &mut tree);
+    problems.extend(checker.into_findings().into_iter().map(problem));
+    problems.extend(Outline::of_tree(&tree).problems());
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    // The checks know what the types accept, so this is not expected to fail.
+    let state = serde_path_to_error::deserialize(tree);
+    state.map_err(|error| {
+        vec![StateProblem {
+            kind: ProblemKind::CorruptedData,
+            path: error.path().to_string(),
+            message: error.inner().to_string(),
+        }]
+    })
 }
 
 /// The reason with its line and column, in words for people.

@@ -4,7 +4,6 @@ mod check;
 mod checkpoints;
 mod codec;
 mod outline;
-mod parts;
 mod plan;
 mod problem;
 mod query;

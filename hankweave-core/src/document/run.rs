@@ -34,7 +34,6 @@ pub struct RunRecord {
     pub starting_conditions: StartingConditions,
     /// Its codons in the order in which they were started; another try of a codon is another record with the same id.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<CodonExecution>"))]
-    #[shape(with = Checker::judged_list)]
     pub codons: Vec<Arc<CodonExecution>>,
     /// Whether it goes on, and how it ended.
     pub status: RunStatus,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{ContinuationSource, PlanEntry, RunRecord};
 use crate::id::{CheckpointSha, RunId};
 use crate::machine::Extra;
-use crate::shape::{Checker, Shape};
+use crate::shape::Shape;
 
 /// What `.hankweave/state.json` holds.
 ///
@@ -19,7 +19,6 @@ use crate::shape::{Checker, Shape};
 #[serde(rename_all = "camelCase")]
 pub struct HankweaveState {
     /// All runs, newest first; none is ever removed.
-    #[shape(with = Checker::judged_list)]
     pub runs: VecDeque<Arc<RunRecord>>,
     /// The run that a live server works on; `null` when there is none.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -28,7 +27,6 @@ pub struct HankweaveState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_checkpoint: Option<CheckpointSha>,
     /// Every codon that runs, loops expanded as far as they have come.
-    #[shape(with = Checker::judged_list)]
     pub execution_plan: Arc<Vec<PlanEntry>>,
     /// The way back that the next run takes up; a name of our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,7 @@
-//! JSON text as a tree of values, with the names that an object has twice, and without the elements that are taken out on the way.
+//! JSON text as a tree of values, with the names that an object has twice.
 //!
 //! A parser that keeps the last of two values would let two readers of one file see different documents, so a name that stands twice is a problem.
 
-use std::cell::RefCell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -10,40 +9,25 @@ use serde_json::{Map, Value};
 
 use super::{ProblemKind, StateProblem};
 
-/// Takes elements out of lists as soon as they are read, so that the tree never holds all of them.
-pub(super) trait Take {
-    /// A list begins. A name that stands twice can bring the same list once more; the last one counts.
-    fn begin(&mut self, list: &Path<'_>);
-
-    /// Takes the element at `index`, or gives it back to the tree.
-    fn take(&mut self, list: &Path<'_>, index: usize, element: Value) -> Option<Value>;
-}
-
-/// Reads a text. The tree lacks what `parts` took.
+/// Reads a text, and every name that stands twice.
 ///
 /// # Errors
 ///
 /// Returns the error of a text that is not JSON.
-pub(super) fn read<P: Take>(
-    bytes: &[u8],
-    parts: P,
-) -> Result<(Value, P, Vec<StateProblem>), serde_json::Error> {
-    let reading = Reading {
-        problems: RefCell::default(),
-        parts: RefCell::new(parts),
-    };
+pub(super) fn read(bytes: &[u8]) -> Result<(Value, Vec<StateProblem>), serde_json::Error> {
+    let mut problems = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = Node {
+    let node = Node {
         path: Path::Root,
-        reading: &reading,
-    }
-    .deserialize(&mut deserializer)?;
+        problems: &mut problems,
+    };
+    let value = node.deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok((value, reading.parts.into_inner(), reading.problems.into_inner()))
+    Ok((value, problems))
 }
 
 /// Where a value stands; the way up is on the stack of the reader.
-pub(super) enum Path<'a> {
+enum Path<'a> {
     Root,
     Name(&'a Path<'a>, &'a str),
     Index(&'a Path<'a>, usize),
@@ -60,18 +44,12 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// What all nodes of one text share.
-struct Reading<P> {
-    problems: RefCell<Vec<StateProblem>>,
-    parts: RefCell<P>,
-}
-
-struct Node<'a, P> {
+struct Node<'a> {
     path: Path<'a>,
-    reading: &'a Reading<P>,
+    problems: &'a mut Vec<StateProblem>,
 }
 
-impl<'de, P: Take> DeserializeSeed<'de> for Node<'_, P> {
+impl<'de> DeserializeSeed<'de> for Node<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -79,7 +57,7 @@ impl<'de, P: Take> DeserializeSeed<'de> for Node<'_, P> {
     }
 }
 
-impl<'de, P: Take> Visitor<'de> for Node<'_, P> {
+impl<'de> Visitor<'de> for Node<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,19 +89,17 @@ impl<'de, P: Take> Visitor<'de> for Node<'_, P> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
-        self.reading.parts.borrow_mut().begin(&self.path);
         let mut values = Vec::new();
-        let mut index = 0;
-        let child = |index| Node {
-            path: Path::Index(&self.path, index),
-            reading: self.reading,
-        };
-        while let Some(value) = list.next_element_seed(child(index))? {
-            let mut parts = self.reading.parts.borrow_mut();
-            values.extend(parts.take(&self.path, index, value));
-            index += 1;
+        loop {
+            let child = Node {
+                path: Path::Index(&self.path, values.len()),
+                problems: &mut *self.problems,
+            };
+            match list.next_element_seed(child)? {
+                Some(value) => values.push(value),
+                None => return Ok(Value::Array(values)),
+            }
         }
-        Ok(Value::Array(values))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
@@ -131,11 +107,11 @@ impl<'de, P: Take> Visitor<'de> for Node<'_, P> {
         while let Some(name) = object.next_key::<String>()? {
             let child = Node {
                 path: Path::Name(&self.path, &name),
-                reading: self.reading,
+                problems: &mut *self.problems,
             };
             let value = object.next_value_seed(child)?;
             if values.contains_key(&name) {
-                self.reading.problems.borrow_mut().push(StateProblem {
+                self.problems.push(StateProblem {
                     kind: ProblemKind::CorruptedData,
                     path: Path::Name(&self.path, &name).to_string(),
                     message: format!("the name `{name}` stands twice in one object"),

@@ -72,19 +72,9 @@ pub const fn nullable(name: &'static str, check: Check) -> Rule {
 pub struct Checker {
     path: String,
     findings: Vec<Finding>,
-    /// About elements that were judged before the value around them.
-    earlier: Vec<Finding>,
 }
 
 impl Checker {
-    /// A checker of a value whose lists have lost their elements; `earlier` was found in those.
-    pub(crate) fn around(earlier: Vec<Finding>) -> Self {
-        Self {
-            earlier,
-            ..Self::default()
-        }
-    }
-
     /// Something is wrong here.
     pub fn report(&mut self, message: impl Into<String>) {
         self.findings.push(Finding {
@@ -119,17 +109,6 @@ impl Checker {
         for (index, item) in items.iter_mut().enumerate() {
             self.within(&format!("[{index}]"), |checker| check(checker, item));
         }
-    }
-
-    /// A list whose elements were judged before: what was found in them takes its place in the order of the rules.
-    pub(crate) fn judged_list(&mut self, value: &mut Value) {
-        self.list(value, |_, _| {});
-        let earlier = std::mem::take(&mut self.earlier);
-        let (here, elsewhere) = earlier
-            .into_iter()
-            .partition::<Vec<_>, _>(|finding| finding.path.starts_with(&self.path));
-        self.findings.extend(here);
-        self.earlier = elsewhere;
     }
 
     /// An object with such names; others do not matter.

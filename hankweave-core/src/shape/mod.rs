@@ -47,6 +47,18 @@ impl<T: Shape> Shape for Vec<T> {
     }
 }
 
+impl<T: Shape> Shape for std::collections::VecDeque<T> {
+    fn check(checker: &mut Checker, value: &mut Value) {
+        checker.list(value, T::check);
+    }
+}
+
+impl<T: Shape> Shape for std::sync::Arc<T> {
+    fn check(checker: &mut Checker, value: &mut Value) {
+        T::check(checker, value);
+    }
+}
+
 impl Shape for serde_json::Map<String, Value> {
     fn check(checker: &mut Checker, value: &mut Value) {
         any_object(checker, value);

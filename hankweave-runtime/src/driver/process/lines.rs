@@ -9,7 +9,7 @@ use crate::world::ids::hex;
 
 /// One line of output, borrowed from the chunk when it came in one piece.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'c> {
+pub(in crate::driver) enum Line<'c> {
     /// The line without its line break, invalid UTF-8 replaced.
     Text(Cow<'c, str>),
     /// The line was longer than the limit (S9).
@@ -25,7 +25,7 @@ pub(super) enum Line<'c> {
 ///
 /// Only `\n` ends a line: JSON strings may contain the other characters that some call line breaks.
 #[derive(Debug)]
-pub(super) struct LineFramer {
+pub(in crate::driver) struct LineFramer {
     limit: usize,
     unfinished: Vec<u8>,
     /// The part of the unfinished line that was dropped because it is too long.
@@ -67,7 +67,7 @@ impl Line<'_> {
 }
 
 impl LineFramer {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(in crate::driver) fn new(limit: usize) -> Self {
         Self {
             limit,
             unfinished: Vec::new(),
@@ -76,7 +76,7 @@ impl LineFramer {
     }
 
     /// Takes the next line from the front of `rest`; `None` when what is left of it is no whole line, and is kept.
-    pub(super) fn next<'c>(&mut self, rest: &mut &'c [u8]) -> Option<Line<'c>> {
+    pub(in crate::driver) fn next<'c>(&mut self, rest: &mut &'c [u8]) -> Option<Line<'c>> {
         let Some(end) = memchr::memchr(b'\n', rest) else {
             self.extend(rest);
             *rest = &[];
