@@ -12,7 +12,7 @@ use crate::cost::{Billed, ModelUsage, TokenUsage, UsageTotals, Usd};
 /// A line of the stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Line<'l> {
+pub(super) struct StreamLine<'l> {
     #[serde(rename = "type", borrow)]
     pub(super) kind: Text<'l>,
     #[serde(borrow)]
@@ -274,7 +274,7 @@ pub(super) fn content_text(content: Value) -> String {
     }
 }
 
-impl Line<'_> {
+impl StreamLine<'_> {
     /// What a result says: its text, else its errors, else that there was one.
     pub(super) fn result_text(&mut self) -> String {
         let errors = std::mem::take(&mut self.errors.0);

@@ -25,7 +25,7 @@ use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, UsageTotals, U
 use crate::id::SessionId;
 use crate::time::Timestamp;
 
-use line::{Block, Denial, Line, Message, Piece, RateLimit, Usage, content_text};
+use line::{Block, Denial, Message, Piece, RateLimit, StreamLine, Usage, content_text};
 pub use transcript::Transcript;
 
 /// How much of a line that is no JSON object is told.
@@ -118,7 +118,7 @@ impl ClaudeDecoder {
         events
     }
 
-    fn said(&mut self, mut line: Line<'_>, events: &mut Vec<AgentEvent>) {
+    fn said(&mut self, mut line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
         let message = std::mem::take(&mut line.message).0;
         let parent = std::mem::take(&mut line.parent_tool_use_id);
         let parent = parent.as_deref();
@@ -201,7 +201,7 @@ impl ClaudeDecoder {
         self.limited_until = ends_at.filter(|_| is_rejected);
     }
 
-    fn system(&mut self, line: Line<'_>) -> Option<AgentEvent> {
+    fn system(&mut self, line: StreamLine<'_>) -> Option<AgentEvent> {
         match line.subtype.as_deref()? {
             "init" => self.init(line),
             "status" => {
@@ -227,7 +227,7 @@ impl ClaudeDecoder {
     }
 
     /// The only line whose session id counts (AGENT-2): a failed resume echoes the id that was asked for.
-    fn init(&mut self, line: Line<'_>) -> Option<AgentEvent> {
+    fn init(&mut self, line: StreamLine<'_>) -> Option<AgentEvent> {
         let session_id = SessionId::new(line.session_id.into_owned()?).ok()?;
         self.session = Some(session_id.clone());
         self.model = line.model.into_owned();
@@ -375,7 +375,7 @@ impl ClaudeDecoder {
         }))
     }
 
-    fn result(&mut self, mut line: Line<'_>) -> AgentResult {
+    fn result(&mut self, mut line: StreamLine<'_>) -> AgentResult {
         let reported = self.reported_usage(&mut line);
         self.usage.result(reported);
         let said = line.result_text();
@@ -411,7 +411,7 @@ impl ClaudeDecoder {
 
     /// The best statement of a result line about this process alone. `total_cost_usd` and `modelUsage` of a resumed
     /// session contain earlier processes, and not even reliably, so of such a session only what was added counts (AGENT-7).
-    fn reported_usage(&self, line: &mut Line<'_>) -> ReportedUsage {
+    fn reported_usage(&self, line: &mut StreamLine<'_>) -> ReportedUsage {
         let prices = self.usage.prices();
         let stated = line
             .total_cost_usd
@@ -459,7 +459,7 @@ impl AgentDecoder for ClaudeDecoder {
     fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
         match line {
             AgentLine::Text(text) if text.trim().is_empty() => {}
-            AgentLine::Text(text) => match serde_json::from_str::<Object<Line<'_>>>(text) {
+            AgentLine::Text(text) => match serde_json::from_str::<Object<StreamLine<'_>>>(text) {
                 Ok(Object(Some(line))) => self.said(line, events),
                 Ok(Object(None)) | Err(_) => events.push(AgentEvent::Unparsed {
                     start: text.trim().chars().take(UNPARSED_CHARS).collect(),
