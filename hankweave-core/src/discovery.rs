@@ -1,6 +1,6 @@
 //! How a client finds a live run: which files and variables tell where its server is and what opens it.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
