@@ -182,7 +182,7 @@ fn make_pipe(path: &Path) {
 fn bomb(header: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let contents = vec![0; 16 << 20];
-    pack::Packer::new()
+    git_format::pack::Packer::new()
         .compress(header, &contents, &mut bytes)
         .unwrap();
     bytes

@@ -15,11 +15,11 @@ use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
 use super::history::{self, GitHistory, MAIN};
-use super::loose::CopyError;
-use super::new_objects::{NewObjects, ObjectWriter};
+use super::git_format::loose::{self, CopyError};
+use super::git_format::new_objects::{NewObjects, ObjectWriter};
+use super::git_format::refs::{self, Move, MoveError};
 use super::object::{BlobStore, ObjectError, OnlyIds};
 use super::open::{self, OpenError, OpenReport, OpenRequest};
-use super::refs::{self, Move, MoveError};
 use super::repository::name_of;
 use super::restore::{self, Prepared};
 use super::select::Selection;
@@ -31,7 +31,7 @@ use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
     KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
-    SurveyedFile, TreePath, loose, message, prune,
+    SurveyedFile, TreePath, message, prune,
 };
 
 /// Checkpoints in a bare git repository.

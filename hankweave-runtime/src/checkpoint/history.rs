@@ -11,7 +11,7 @@ use super::inspect::Inspector;
 use super::object::ObjectError;
 use super::repository::{self, look_up, name_of, unless_missing};
 use super::tree::{Entry, FileMode, Folders, Listing, changes};
-use super::{Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, loose, message};
+use super::{Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, git_format::loose, message};
 
 /// The branch of the checkpoints before any run.
 pub(super) const MAIN: &str = "main";

@@ -7,9 +7,9 @@ use git2::{ObjectType, Odb, Oid, Repository, Tree};
 use hankweave_core::id::CheckpointSha;
 use serde::Serialize;
 
-use super::loose::CopyError;
+use super::git_format::loose::{self, CopyError};
 use super::repository::{look_up, unless_missing};
-use super::{TreePath, loose};
+use super::TreePath;
 
 /// A part of a checkpoint that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -9,7 +9,7 @@ use git2::{ObjectType, Oid};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
-use super::loose::CopyError;
+use super::git_format::loose::CopyError;
 use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds, Source, WriteError};
 use super::restore::{self, Prepared};
 use super::select::Selection;

@@ -23,19 +23,18 @@
 mod git;
 #[expect(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "libgit2 and its repository are real files"
+)]
+mod git_format;
+#[expect(
+    clippy::disallowed_methods,
     reason = "libgit2 and its repository are real files"
 )]
 mod history;
 mod inspect;
-#[expect(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "libgit2 and its repository are real files"
-)]
-mod loose;
 mod memory;
 mod message;
-mod new_objects;
 mod object;
 #[expect(
     clippy::disallowed_methods,
@@ -43,13 +42,7 @@ mod object;
     reason = "libgit2 and its repository are real files"
 )]
 mod open;
-#[expect(
-    clippy::disallowed_types,
-    reason = "libgit2 and its repository are real files"
-)]
-mod pack;
 mod prune;
-mod refs;
 #[expect(
     clippy::disallowed_methods,
     reason = "libgit2 and its repository are real files"

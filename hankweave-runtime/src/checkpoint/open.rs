@@ -9,12 +9,12 @@ use git2::{ErrorCode, ObjectType, Oid, Repository, RepositoryInitOptions};
 use hankweave_core::time::Timestamp;
 use rustix::fs::{CWD, Mode, OFlags};
 
-use super::loose::LooseObject;
+use super::git_format::loose::{self, LooseObject};
+use super::git_format::pack::Packer;
 use super::object::ObjectError;
-use super::pack::Packer;
 use super::repository::{isolate, sync_file_system};
 use super::shape::{self, Strange, What};
-use super::{loose, message, stat_cache};
+use super::{message, stat_cache};
 use crate::world::disk::{Disk as _, FileKind, RealDisk, open_dir, parent, read_if_present};
 
 /// The configuration of every repository: contents are bytes, nothing is run, nothing is cleaned up behind our back.

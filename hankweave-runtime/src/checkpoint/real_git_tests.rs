@@ -41,7 +41,7 @@ fn files(workspace: &Path) -> Vec<(std::path::PathBuf, u32, Vec<u8>)> {
 #[test]
 fn git_finds_nothing_wrong_after_packs_restores_and_pruning() {
     let fixture = Fixture::git();
-    for number in 0..new_objects::PACKED_FROM + 100 {
+    for number in 0..git_format::new_objects::PACKED_FROM + 100 {
         fixture.write(
             &format!("folder {}/file-{number}", number / 50),
             &format!("{number}\n"),

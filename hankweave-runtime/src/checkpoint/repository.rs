@@ -9,7 +9,8 @@ use git2::{Commit, ConfigLevel, ErrorClass, ErrorCode, Oid, Repository};
 use hankweave_core::id::CheckpointSha;
 
 use super::object::ObjectError;
-use super::{loose, shape};
+use super::git_format::loose;
+use super::shape;
 
 /// Cuts libgit2 off from the configuration of the user and of the system; every use of git2 in this process goes
 /// through here first.

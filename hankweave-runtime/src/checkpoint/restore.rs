@@ -10,7 +10,7 @@ use hankweave_core::hank::exclude::{RESTORE_TEMPORARY, is_excluded};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::loose::CopyError;
+use super::git_format::loose::CopyError;
 use super::object::{BlobStore, ObjectError};
 use super::repository::sync_file_system;
 use super::select::Selection;

@@ -15,9 +15,9 @@ use git2::{Commit, ErrorClass, ErrorCode, ObjectType, Odb, Oid, Repository, Tree
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::object::{AT_ONCE, Source, WriteError, begin_sum, sum_of};
+use crate::checkpoint::object::{AT_ONCE, Source, WriteError, begin_sum, sum_of};
 use super::pack::Packer;
-use super::workspace::open_folder;
+use crate::checkpoint::workspace::open_folder;
 use crate::world::disk::open_regular;
 
 /// Tells apart what threads write at the same time.
@@ -31,7 +31,7 @@ const MOST_OF_PACKED: u64 = 512 << 20;
 
 /// An object under a temporary name. Dropped before it is in place, it leaves nothing behind.
 #[derive(Debug)]
-pub(super) struct LooseObject {
+pub(in crate::checkpoint) struct LooseObject {
     /// The folder of objects.
     objects: Arc<OwnedFd>,
     temporary: String,
@@ -48,7 +48,7 @@ struct LooseReader {
 
 /// Why an object was not passed on.
 #[derive(Debug)]
-pub(super) enum CopyError {
+pub(in crate::checkpoint) enum CopyError {
     /// It cannot be read, or is not what its name says.
     Object(git2::Error),
     /// Whoever was to take it did not.
@@ -56,13 +56,13 @@ pub(super) enum CopyError {
 }
 
 /// The commit `id`; like all readers here an error when its own file is damaged, and no endless loop.
-pub(super) fn find_commit(repository: &Repository, id: Oid) -> Result<Commit<'_>, git2::Error> {
+pub(in crate::checkpoint) fn find_commit(repository: &Repository, id: Oid) -> Result<Commit<'_>, git2::Error> {
     check(repository, id)?;
     repository.find_commit(id)
 }
 
 /// The folder `id`.
-pub(super) fn find_tree(repository: &Repository, id: Oid) -> Result<Tree<'_>, git2::Error> {
+pub(in crate::checkpoint) fn find_tree(repository: &Repository, id: Oid) -> Result<Tree<'_>, git2::Error> {
     check(repository, id)?;
     repository.find_tree(id)
 }
@@ -85,7 +85,7 @@ fn check(repository: &Repository, id: Oid) -> Result<(), git2::Error> {
 
 /// Gives the content of the object `id` to `sink`, in pieces and compared with its name, and tells its kind. That it is not what its name says may turn
 /// out only in the end.
-pub(super) fn copy(
+pub(in crate::checkpoint) fn copy(
     repository: &Repository,
     odb: &Odb<'_>,
     id: Oid,
@@ -127,7 +127,7 @@ fn damaged(id: Oid, what: &str) -> io::Error {
 }
 
 impl CopyError {
-    pub(super) fn into_git(self) -> git2::Error {
+    pub(in crate::checkpoint) fn into_git(self) -> git2::Error {
         match self {
             Self::Object(error) => error,
             Self::Sink(error) => as_git(error),
@@ -250,7 +250,7 @@ impl Read for Inflate {
 
 impl LooseObject {
     /// Writes an object for the folder of objects `objects`; it is not durable yet.
-    pub(super) fn write(
+    pub(in crate::checkpoint) fn write(
         objects: &Arc<OwnedFd>,
         packer: &mut Packer,
         id: Oid,
@@ -266,7 +266,7 @@ impl LooseObject {
     }
 
     /// Writes the content of a file of `length` bytes, piece by piece; `None` when what is read is not `id`, since the file has changed.
-    pub(super) fn write_from(
+    pub(in crate::checkpoint) fn write_from(
         objects: &Arc<OwnedFd>,
         packer: &mut Packer,
         id: Oid,
@@ -296,7 +296,7 @@ impl LooseObject {
     }
 
     /// Whether there is a file in its place.
-    pub(super) fn replaces_another(&self) -> io::Result<bool> {
+    pub(in crate::checkpoint) fn replaces_another(&self) -> io::Result<bool> {
         let folder = match open_folder(&*self.objects, self.folder()) {
             Err(Errno::NOENT) => return Ok(false),
             folder => folder?,
@@ -308,7 +308,7 @@ impl LooseObject {
     }
 
     /// Gives the object its name. A folder of that name is nobody's object, and is kept beside it.
-    pub(super) fn put_in_place(self) -> io::Result<()> {
+    pub(in crate::checkpoint) fn put_in_place(self) -> io::Result<()> {
         let folder = match open_folder(&*self.objects, self.folder()) {
             Err(Errno::NOENT) => {
                 match rustix::fs::mkdirat(&*self.objects, self.folder(), Mode::from_raw_mode(0o777)) {

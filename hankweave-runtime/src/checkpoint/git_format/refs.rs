@@ -12,7 +12,7 @@ use crate::world::disk::{Disk as _, RealDisk, new_file, parent};
 
 /// Why a branch was not moved.
 #[derive(Debug)]
-pub(super) enum MoveError {
+pub(in crate::checkpoint) enum MoveError {
     /// It is not where it was expected.
     Elsewhere(Option<Oid>),
     /// Git cannot read it.
@@ -22,7 +22,7 @@ pub(super) enum MoveError {
 }
 
 /// Where the reference `name` points, if it exists.
-pub(super) fn target(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error> {
+pub(in crate::checkpoint) fn target(repository: &Repository, name: &str) -> Result<Option<Oid>, git2::Error> {
     match repository.refname_to_id(name) {
         Ok(target) => Ok(Some(target)),
         Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
@@ -32,7 +32,7 @@ pub(super) fn target(repository: &Repository, name: &str) -> Result<Option<Oid>,
 
 /// A branch that is about to move, under its lock. Dropped before [`finish`](Self::finish), it stays where it is.
 #[derive(Debug)]
-pub(super) struct Move {
+pub(in crate::checkpoint) struct Move {
     branch: PathBuf,
     lock: PathBuf,
 }
@@ -41,7 +41,7 @@ impl Move {
     /// Prepares to point the reference `name` at `to`, if it points at `expected` and nobody else holds its lock.
     ///
     /// Its folders and its new content are not durable yet: the file system must be synced before [`finish`](Self::finish).
-    pub(super) fn begin(
+    pub(in crate::checkpoint) fn begin(
         repository: &Repository,
         name: &str,
         expected: Option<Oid>,
@@ -62,7 +62,7 @@ impl Move {
     }
 
     /// Moves the branch; durable on return.
-    pub(super) fn finish(self) -> io::Result<()> {
+    pub(in crate::checkpoint) fn finish(self) -> io::Result<()> {
         RealDisk.rename(&self.lock, &self.branch)?;
         RealDisk.sync_dir(parent(&self.branch))
     }

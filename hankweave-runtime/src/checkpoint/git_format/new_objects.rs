@@ -13,20 +13,20 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use git2::{ObjectType, Oid, Repository};
 
-use super::history::GitHistory;
+use crate::checkpoint::history::GitHistory;
 use super::loose::LooseObject;
-use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds, Source, WriteError};
+use crate::checkpoint::object::{BlobStore, BlobWriter, ObjectError, OnlyIds, Source, WriteError};
 use super::pack::{PackFile, Packer};
-use super::repository::sync_file_system;
+use crate::checkpoint::repository::sync_file_system;
 use crate::world::disk::open_dir;
 
 /// From this number of files on a pack is written. Fewer become loose objects: a pack for each small checkpoint would make
 /// every look-up search through all of them.
-pub(super) const PACKED_FROM: usize = 512;
+pub(in crate::checkpoint) const PACKED_FROM: usize = 512;
 
 /// Takes objects; they are in the repository, durably, after [`finish`](Self::finish).
 #[derive(Debug)]
-pub(super) struct NewObjects<'a> {
+pub(in crate::checkpoint) struct NewObjects<'a> {
     history: &'a GitHistory,
     /// The folder of objects, open since before the first one: a sync tells of the writes that failed while its descriptor was open.
     folder: Arc<OwnedFd>,
@@ -44,7 +44,7 @@ struct Loose {
 }
 
 /// Writes objects from one thread.
-pub(super) struct ObjectWriter<'a> {
+pub(in crate::checkpoint) struct ObjectWriter<'a> {
     new: &'a NewObjects<'a>,
     packer: RefCell<Packer>,
     /// Opened for the first object that may be there.
@@ -52,7 +52,7 @@ pub(super) struct ObjectWriter<'a> {
 }
 
 impl<'a> NewObjects<'a> {
-    pub(super) fn begin(history: &'a GitHistory, durable: &'a HashSet<Oid>) -> Result<Self, ObjectError> {
+    pub(in crate::checkpoint) fn begin(history: &'a GitHistory, durable: &'a HashSet<Oid>) -> Result<Self, ObjectError> {
         let folder = open_dir(&history.path().join("objects"));
         let folder = folder.map_err(ObjectError::at("open the checkpoint repository"))?;
         Ok(Self {
@@ -68,7 +68,7 @@ impl<'a> NewObjects<'a> {
         self.history.path().join("objects")
     }
 
-    pub(super) fn open_writer(&self) -> ObjectWriter<'_> {
+    pub(in crate::checkpoint) fn open_writer(&self) -> ObjectWriter<'_> {
         ObjectWriter {
             new: self,
             packer: RefCell::new(Packer::new()),
@@ -77,7 +77,7 @@ impl<'a> NewObjects<'a> {
     }
 
     /// Puts everything in place and makes it durable, with all else that was written to the file system.
-    pub(super) fn finish(self) -> Result<(), ObjectError> {
+    pub(in crate::checkpoint) fn finish(self) -> Result<(), ObjectError> {
         let sync = || sync_file_system(&*self.folder).map_err(ObjectError::at("sync the objects"));
         if let Some(pack) = self.pack.into_inner() {
             let pack = pack.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +118,7 @@ impl BlobStore for NewObjects<'_> {
 }
 
 impl ObjectWriter<'_> {
-    pub(super) fn write(&self, kind: ObjectType, contents: &[u8]) -> Result<Oid, ObjectError> {
+    pub(in crate::checkpoint) fn write(&self, kind: ObjectType, contents: &[u8]) -> Result<Oid, ObjectError> {
         let id = Oid::hash_object(kind, contents).map_err(ObjectError::at("hash an object"))?;
         if self.new.durable.contains(&id) && self.exists(id)? {
             return Ok(id);

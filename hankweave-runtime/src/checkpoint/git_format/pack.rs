@@ -16,7 +16,7 @@ use sha1_smol::Sha1;
 use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
 
 /// The name of a pack that is being written, in the folder of packs. One writer at a time, so one name.
-pub(super) const TEMPORARY: &str = "tmp_pack_checkpoint";
+pub(in crate::checkpoint) const TEMPORARY: &str = "tmp_pack_checkpoint";
 
 /// Compressed bytes that are written together.
 const PIECE: usize = 64 << 10;
@@ -26,18 +26,18 @@ const LONG_OFFSET: u64 = 1 << 31;
 
 /// One object in the form in which a pack holds it.
 #[derive(Debug)]
-pub(super) struct PackedObject {
+pub(in crate::checkpoint) struct PackedObject {
     id: Oid,
     bytes: Vec<u8>,
 }
 
 /// Compresses objects. Making one is dear, using it again is not.
 #[derive(Debug)]
-pub(super) struct Packer(Compress);
+pub(in crate::checkpoint) struct Packer(Compress);
 
 /// A pack that is being written. Dropped before [`finish`](Self::finish), it leaves nothing behind.
 #[derive(Debug)]
-pub(super) struct PackFile {
+pub(in crate::checkpoint) struct PackFile {
     /// The folder of packs.
     folder: PathBuf,
     temporary: PathBuf,
@@ -55,12 +55,12 @@ struct IndexEntry {
 }
 
 impl Packer {
-    pub(super) fn new() -> Self {
+    pub(in crate::checkpoint) fn new() -> Self {
         Self(Compress::new(Compression::fast(), true))
     }
 
     /// Packs `contents`, whose name is `id`.
-    pub(super) fn pack(&mut self, id: Oid, kind: ObjectType, contents: &[u8]) -> io::Result<PackedObject> {
+    pub(in crate::checkpoint) fn pack(&mut self, id: Oid, kind: ObjectType, contents: &[u8]) -> io::Result<PackedObject> {
         let mut bytes = Vec::with_capacity(contents.len() / 2 + 64);
         put_header(&mut bytes, kind, contents.len());
         self.compress(&[], contents, &mut bytes)?;
@@ -68,7 +68,7 @@ impl Packer {
     }
 
     /// Appends a few bytes and `contents`, compressed together, to `bytes`.
-    pub(super) fn compress(&mut self, few: &[u8], contents: &[u8], bytes: &mut Vec<u8>) -> io::Result<()> {
+    pub(in crate::checkpoint) fn compress(&mut self, few: &[u8], contents: &[u8], bytes: &mut Vec<u8>) -> io::Result<()> {
         self.0.reset();
         bytes.reserve(few.len() + 64);
         self.0.compress_vec(few, bytes, FlushCompress::None)?;
@@ -87,12 +87,12 @@ impl Packer {
 /// Compressing piece by piece.
 impl Packer {
     /// Begins with a few bytes.
-    pub(super) fn begin(&mut self, few: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
+    pub(in crate::checkpoint) fn begin(&mut self, few: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
         self.0.reset();
         self.feed(few, sink)
     }
 
-    pub(super) fn feed(&mut self, mut piece: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
+    pub(in crate::checkpoint) fn feed(&mut self, mut piece: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
         let mut output = Vec::with_capacity(PIECE);
         while !piece.is_empty() {
             let before = self.0.total_in();
@@ -104,7 +104,7 @@ impl Packer {
         Ok(())
     }
 
-    pub(super) fn end(&mut self, sink: &mut dyn io::Write) -> io::Result<()> {
+    pub(in crate::checkpoint) fn end(&mut self, sink: &mut dyn io::Write) -> io::Result<()> {
         let mut output = Vec::with_capacity(PIECE);
         loop {
             let status = self.0.compress_vec(&[], &mut output, FlushCompress::Finish)?;
@@ -119,7 +119,7 @@ impl Packer {
 
 impl PackFile {
     /// Begins a pack in the folder of objects `objects`.
-    pub(super) fn create(objects: &Path) -> io::Result<Self> {
+    pub(in crate::checkpoint) fn create(objects: &Path) -> io::Result<Self> {
         let folder = objects.join("pack");
         RealDisk.make_private_dirs(&folder)?;
         let temporary = folder.join(TEMPORARY);
@@ -136,12 +136,12 @@ impl PackFile {
         })
     }
 
-    pub(super) fn contains(&self, id: Oid) -> bool {
+    pub(in crate::checkpoint) fn contains(&self, id: Oid) -> bool {
         self.ids.contains(&id)
     }
 
     /// Appends an object, unless it is there.
-    pub(super) fn add(&mut self, object: &PackedObject) -> io::Result<()> {
+    pub(in crate::checkpoint) fn add(&mut self, object: &PackedObject) -> io::Result<()> {
         if !self.ids.insert(object.id) {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl PackFile {
     }
 
     /// Writes what is missing and puts pack and index in place, durably. An empty pack is no pack.
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub(in crate::checkpoint) fn finish(mut self) -> io::Result<()> {
         if self.entries.is_empty() {
             return Ok(());
         }
