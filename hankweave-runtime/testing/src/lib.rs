@@ -5,12 +5,14 @@
 //! - [`agents`]: those real agent programs, installed once under the target folder, or a reason to skip;
 //! - [`clients`]: clients of the WebSocket that others wrote, installed there as well;
 //! - [`corpus`]: parsers against a corpus and fixed series of mutations of it;
+//! - [`git`]: what git itself says about a repository that a test has made;
 //! - [`project`]: a throw-away project in which the built `hankweave` binary runs, isolated from the user;
 //! - [`processes`]: which processes a test has left behind.
 
 pub mod agents;
 pub mod clients;
 pub mod corpus;
+pub mod git;
 pub mod model_server;
 pub mod processes;
 pub mod project;

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,7 @@ pub struct TestProject {
     binary: PathBuf,
     environment: BTreeMap<OsString, OsString>,
     marker: String,
+    is_damaged: AtomicBool,
 }
 
 impl TestProject {
@@ -71,6 +73,7 @@ impl TestProject {
             binary,
             environment: BTreeMap::new(),
             marker,
+            is_damaged: AtomicBool::new(false),
         };
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         let (home, scratch) = (project.home(), project.folder.path().join("tmp"));
@@ -167,6 +170,11 @@ impl TestProject {
         let mut found = BTreeSet::new();
         list(self.folder.path(), self.folder.path(), &mut found);
         found
+    }
+
+    /// Says that the test damages a checkpoint repository, with which git then finds fault in the end.
+    pub fn damages_checkpoints(&self) {
+        self.is_damaged.store(true, Relaxed);
     }
 
     /// Lists the processes that were started in this project and are still there.

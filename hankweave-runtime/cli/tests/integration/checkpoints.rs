@@ -30,6 +30,7 @@ fn a_failed_run(project: &TestProject) -> Value {
 #[test]
 fn checkpoints_that_are_gone_are_told_and_left_out_of_the_way_back() {
     let project = project();
+    project.damages_checkpoints();
     let state = a_failed_run(&project);
     let sha = |id: &str, kind: &str| {
         let sha = &codon(&state["runs"][0], id)[kind];
@@ -64,6 +65,7 @@ fn checkpoints_that_are_gone_are_told_and_left_out_of_the_way_back() {
 #[test]
 fn a_lost_checkpoint_hides_no_older_one_and_a_deleted_repository_has_none() {
     let project = project();
+    project.damages_checkpoints();
     let state = a_failed_run(&project);
     let sha = |id: &str, kind: &str| codon(&state["runs"][0], id)[kind].as_str().unwrap().to_owned();
     let repository = project.directory().join(".hankweave/checkpoints");
@@ -249,6 +251,7 @@ fn every_damaged_part_of_a_checkpoint_is_named() {
         let objects = project.directory().join(".hankweave/checkpoints/objects");
         objects.join(&object[..2]).join(&object[2..])
     };
+    project.damages_checkpoints();
     let (one, two) = (object(&sha("one")), object(&sha("two")));
     // Other contents under this name, and none under that one.
     fs::remove_file(place(&one)).unwrap();
@@ -271,6 +274,7 @@ fn every_damaged_part_of_a_checkpoint_is_named() {
 #[test]
 fn a_checkpoint_that_cannot_be_shown_is_told_from_one_that_does_not_exist() {
     let project = project();
+    project.damages_checkpoints();
     let state = a_failed_run(&project);
     let refused = |arguments: &[&str], code: i32, why: &str| {
         let finished = project.run(["checkpoints"].iter().chain(arguments));

@@ -187,6 +187,7 @@ fn nothing_in_the_checkpoint_repository_keeps_a_command_waiting() {
 #[test]
 fn an_object_that_is_a_pipe_is_a_damaged_one() {
     let project = finished_project();
+    project.damages_checkpoints();
     let state = project.state(&project.directory());
     let sha = state["runs"][0]["codons"][0]["completionCheckpoint"]
         .as_str()

@@ -414,6 +414,7 @@ fn while_a_run_lives_its_directory_is_not_taken_back() {
 #[test]
 fn a_checkpoint_whose_objects_are_gone_is_refused_and_nothing_changes() {
     let project = done();
+    project.damages_checkpoints();
     let directory = project.directory();
     let state = project.state(&directory);
     let sha = checkpoint(&state, "first", "completionCheckpoint");
