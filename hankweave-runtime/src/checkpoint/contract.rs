@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use hankweave_core::codon::CheckpointType;
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use hankweave_core::time::Timestamp;
+use hankweave_testing::git::SoundAtEnd;
 
 use super::*;
 
-/// A workspace with a store.
+/// A workspace with a store. Its fields go in this order, and git looks at the repository first.
 pub(super) struct Fixture {
+    _sound: Option<SoundAtEnd>,
     pub(super) folder: tempfile::TempDir,
     pub(super) workspace: PathBuf,
     pub(super) store: Box<dyn CheckpointStore>,
@@ -21,6 +23,16 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) fn git() -> Self {
+        let fixture = Self::git_to_damage();
+        let repository = fixture.path(".hankweave/checkpoints");
+        Self {
+            _sound: Some(SoundAtEnd(repository)),
+            ..fixture
+        }
+    }
+
+    /// The same for a repository that the test damages, with which git then finds fault in the end.
+    pub(super) fn git_to_damage() -> Self {
         Self::with(|workspace| Box::new(open_git(workspace).0))
     }
 
@@ -34,6 +46,7 @@ impl Fixture {
         fs::create_dir_all(workspace.join(".hankweave")).unwrap();
         let store = store(&workspace);
         Self {
+            _sound: None,
             folder,
             workspace,
             store,

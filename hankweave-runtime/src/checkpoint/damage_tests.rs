@@ -1,12 +1,14 @@
 //! What the git store does after crashes and losses: unfinished restores, missing objects, old safety checkpoints.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use git2::Repository;
 use hankweave_core::id::RunId;
 use hankweave_core::time::Timestamp;
+use rustix::fs::FileType;
 
 use super::contract::{Fixture, open_git, request, restore_request};
 use super::*;
@@ -75,7 +77,7 @@ fn what_an_unfinished_checkpoint_left_is_not_taken_for_durable() {
 // covers: G10, F21
 #[test]
 fn an_object_that_ends_too_early_is_found_and_keeps_nobody_waiting() {
-    let fixture = Fixture::git();
+    let fixture = Fixture::git_to_damage();
     fixture.write("folder/a", &"some content ".repeat(500));
     let (first, second) = two_versions(&fixture);
     let objects = loose_objects(&fixture);
@@ -120,7 +122,7 @@ fn an_object_that_ends_too_early_is_found_and_keeps_nobody_waiting() {
 // covers: G10, F21
 #[test]
 fn what_is_no_object_of_ours_is_found_and_neither_waited_for_nor_inflated() {
-    let fixture = Fixture::git();
+    let fixture = Fixture::git_to_damage();
     fixture.write("folder/a", "some content");
     let created = fixture.create();
     let opened = Repository::open_bare(repository(&fixture)).unwrap();
@@ -139,10 +141,11 @@ fn what_is_no_object_of_ours_is_found_and_neither_waited_for_nor_inflated() {
                 .join(&object[..2])
                 .join(&object[2..]);
             let whole = fs::read(&file).unwrap();
-            for stand_in in 0..4 {
+            for stand_in in 0..5 {
                 fs::remove_file(&file).unwrap();
                 match stand_in {
-                    0 => make_pipe(&file),
+                    0 => make_special(&file, FileType::Fifo),
+                    4 => make_special(&file, FileType::Socket),
                     1 => std::os::unix::fs::symlink("/dev/zero", &file).unwrap(),
                     // It says that it has a terabyte, and one that it has five bytes; both have more to give than that.
                     2 => fs::write(&file, bomb(b"tree 1099511627776\0")).unwrap(),
@@ -173,19 +176,17 @@ fn what_is_no_object_of_ours_is_found_and_neither_waited_for_nor_inflated() {
     assert_eq!(ended.recv_timeout(deadline), Ok(()));
 }
 
-fn make_pipe(path: &Path) {
+fn make_special(path: &Path, kind: FileType) {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0).unwrap();
 }
 
 /// A header and very many zeros behind it, compressed.
 fn bomb(header: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let contents = vec![0; 16 << 20];
-    git_format::pack::Packer::new()
-        .compress(header, &contents, &mut bytes)
-        .unwrap();
-    bytes
+    let mut stream = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    stream.write_all(header).unwrap();
+    stream.write_all(&vec![0; 16 << 20]).unwrap();
+    stream.finish().unwrap()
 }
 
 // covers: P8
@@ -255,7 +256,7 @@ fn a_restore_removes_what_an_interrupted_one_has_left() {
 // covers: G10, F21
 #[test]
 fn a_missing_checkpoint_hides_no_other() {
-    let fixture = Fixture::git();
+    let fixture = Fixture::git_to_damage();
     let first = fixture.create();
     let second = fixture.create();
     let third = fixture.create();
@@ -282,7 +283,7 @@ fn a_missing_checkpoint_hides_no_other() {
 #[test]
 fn folders_and_contents_count_as_parts_of_a_checkpoint() {
     for lost in ["", ":src", ":src/deep", ":src/deep/file"] {
-        let fixture = Fixture::git();
+        let fixture = Fixture::git_to_damage();
         fixture.write("src/deep/file", "1");
         let damaged = fixture.create();
         fixture.write("src/deep/file", "2");
@@ -303,7 +304,7 @@ fn folders_and_contents_count_as_parts_of_a_checkpoint() {
 // covers: P8, G10, F21
 #[test]
 fn what_the_cache_takes_for_stored_is_stored_again_when_it_is_gone_or_damaged() {
-    let fixture = Fixture::git();
+    let fixture = Fixture::git_to_damage();
     fixture.write("folder/a", "1");
     let mut last = fixture.create();
     // The file is trusted once the clock of the file system has moved on.
@@ -337,6 +338,39 @@ fn what_the_cache_takes_for_stored_is_stored_again_when_it_is_gone_or_damaged() 
         let created = again.create(&other_run).unwrap();
         assert_eq!(again.verify(std::slice::from_ref(&created.sha)).unwrap(), []);
     }
+}
+
+/// What is damaged in a pack is written anew into files of their own, and these are the ones to read.
+// covers: P8, G10
+#[test]
+fn an_object_that_was_written_anew_is_read_instead_of_the_damaged_one_in_a_pack() {
+    let fixture = Fixture::git_to_damage();
+    fixture.write("kept/a", "1");
+    for number in 0..git_format::PACKED_FROM {
+        fixture.write(&format!("many/{number}"), &number.to_string());
+    }
+    fixture.create();
+    let packs = fs::read_dir(repository(&fixture).join("objects/pack")).unwrap();
+    let packs = packs.map(|entry| entry.unwrap().path());
+    for pack in packs.filter(|path| path.extension().is_some_and(|extension| extension == "pack")) {
+        let mut bytes = fs::read(&pack).unwrap();
+        let body = 12..bytes.len() - 20;
+        // To git an object of 15 bytes, which cannot be inflated.
+        bytes[body].fill(0x1f);
+        fs::remove_file(&pack).unwrap();
+        fs::write(&pack, bytes).unwrap();
+    }
+    fs::remove_dir_all(fixture.path("many")).unwrap();
+    let (again, _) = open_git(&fixture.workspace);
+    let other_run = CheckpointRequest {
+        run_id: RunId::new("after").unwrap(),
+        ..request(&[])
+    };
+    let created = again.create(&other_run).unwrap();
+    assert_eq!(again.verify(std::slice::from_ref(&created.sha)).unwrap(), []);
+    let history = GitHistory::open(&repository(&fixture)).unwrap().unwrap();
+    assert_eq!(history.inspect(std::slice::from_ref(&created.sha)).unwrap(), [[]]);
+    assert_eq!(history.files(&created.sha).unwrap().len(), 1);
 }
 
 #[test]

@@ -4,21 +4,19 @@
 //! and what did not change since the checkpoint before is known from a [cache](super::stat_cache). A checkpoint becomes
 //! durable in one order: objects, one sync of the file system, the branch, the sync of its folder (G3, G6).
 
-use std::collections::{HashMap, HashSet};
-use std::io::{self, Write as _};
+use std::collections::HashMap;
+use std::io;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use git2::{ObjectType, Odb, Oid, Reference, Repository};
+use git2::{Odb, Oid, Reference, Repository};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
+use super::git_format::{self, Move, MoveError, NewCommit, NewObjects};
 use super::history::{self, GitHistory, MAIN};
-use super::git_format::loose::{self, CopyError};
-use super::git_format::new_objects::{NewObjects, ObjectWriter};
-use super::git_format::refs::{self, Move, MoveError};
-use super::object::{BlobStore, ObjectError, OnlyIds};
+use super::object::{BlobStore, ContentError, ObjectError, OnlyIds};
 use super::open::{self, OpenError, OpenReport, OpenRequest};
 use super::repository::name_of;
 use super::restore::{self, Prepared};
@@ -26,12 +24,12 @@ use super::select::Selection;
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::{NextCache, StatCache};
 use super::survey;
-use super::tree::{ChangeKind, Entry, Folders, Listing, changes};
+use super::tree::{Folders, Listing, changes};
 use super::workspace::Workspace;
 use super::{
     Change, Checkpoint, CheckpointError, CheckpointRequest, CheckpointStore, HistoryError, InitialRequest,
     KnownCheckpoints, Patterns, Protection, RestoreError, RestorePlan, RestoreReport, RestoreRequest,
-    SurveyedFile, TreePath, message, prune,
+    SurveyedFile, message, prune,
 };
 
 /// Checkpoints in a bare git repository.
@@ -112,7 +110,8 @@ impl GitCheckpoints {
             tracked: &[&cache.files],
             in_the_way: false,
         };
-        let objects = NewObjects::begin(&self.history, &cache.durable).map_err(CheckpointError::Store)?;
+        let objects =
+            NewObjects::begin(self.history.path(), &cache.durable).map_err(CheckpointError::Store)?;
         let mut snapshot = snapshot::take(&workspace, &selection, cache, &objects)?;
         let changes = changes(&cache.files, &snapshot.files);
         let (checkpoint, folders) =
@@ -135,8 +134,14 @@ impl GitCheckpoints {
         changes: &[Change],
         draft: &Draft<'_>,
     ) -> Result<(Checkpoint, Folders), CheckpointError> {
-        let (commit, folders) =
-            write_commit(&objects, cache, &snapshot.files, changes, draft).map_err(CheckpointError::Store)?;
+        let new = NewCommit {
+            parent: draft.parent,
+            at: draft.at,
+            message: &draft.message,
+        };
+        let (commit, folders) = new
+            .write(&objects, &snapshot.files, &cache.folders, changes)
+            .map_err(CheckpointError::Store)?;
         let name = reference_name(draft.branch);
         let failed = |action| move |error: io::Error| CheckpointError::Store(ObjectError::at(action)(error));
         let branch = Move::begin(repository, &name, draft.tip, commit).map_err(|error| match error {
@@ -184,7 +189,7 @@ impl GitCheckpoints {
         cache: &StatCache,
         sha: &CheckpointSha,
     ) -> Result<Arc<Listing>, HistoryError> {
-        let tree = history::find(repository, sha)?.tree_id();
+        let tree = history::find(repository, sha)?.tree;
         if let Some(known) = self.listings().get(&tree) {
             return Ok(Arc::clone(known));
         }
@@ -226,7 +231,7 @@ impl GitCheckpoints {
             .as_ref()
             .map(|left| history::find(repository, left))
             .transpose();
-        let parent = parent.map_err(CheckpointError::Parent)?.map(|commit| commit.id());
+        let parent = parent.map_err(CheckpointError::Parent)?.map(|commit| commit.id);
         let first = format!(
             "{}{}-{}",
             prune::PREFIX,
@@ -285,7 +290,7 @@ impl CheckpointStore for GitCheckpoints {
             (Some(sha), _) => Some(
                 history::find(&repository, sha)
                     .map_err(CheckpointError::Parent)?
-                    .id(),
+                    .id,
             ),
             (None, Some(tip)) => Some(tip),
             (None, None) => tip(&repository, MAIN)?,
@@ -339,7 +344,7 @@ impl CheckpointStore for GitCheckpoints {
         let mut cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
         base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
-        let objects = NewObjects::begin(&self.history, &cache.durable).map_err(unreadable)?;
+        let objects = NewObjects::begin(self.history.path(), &cache.durable).map_err(unreadable)?;
         let mut prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
         let mut safety = None;
         if !prepared.changes_nothing() {
@@ -358,7 +363,7 @@ impl CheckpointStore for GitCheckpoints {
         let mut cache = self.cache();
         let repository = self.history.repository().map_err(unreadable)?;
         base_on(&repository, &mut cache, request.left.as_ref()).map_err(RestoreError::History)?;
-        let objects = NewObjects::begin(&self.history, &cache.durable).map_err(unreadable)?;
+        let objects = NewObjects::begin(self.history.path(), &cache.durable).map_err(unreadable)?;
         let mut prepared = self.prepare_restore(&repository, &cache, request, &objects)?;
         let workspace = self.open_workspace().map_err(RestoreError::Safety)?;
         restore::sweep(&workspace, &prepared.current.skipped)?;
@@ -370,8 +375,9 @@ impl CheckpointStore for GitCheckpoints {
                 let saved = self.save(&repository, &cache, objects, &mut prepared.current, request);
                 safety = Some(saved.map_err(RestoreError::Safety)?);
             }
-            let contents =
-                |blob, sink: &mut dyn io::Write| loose::copy(&repository, &odb, blob, sink).map(drop);
+            let contents = |blob, sink: &mut dyn io::Write| {
+                git_format::copy_content(&repository, &odb, blob, sink).map(drop)
+            };
             restore::apply(&workspace, &prepared.plan, &prepared.target, &contents)?;
         }
         self.listings().clear();
@@ -393,97 +399,6 @@ impl CheckpointStore for GitCheckpoints {
     }
 }
 
-/// Writes the commit of a checkpoint and its folders, which differ from the cached ones by `changes`; returns the ids of all folders too.
-fn write_commit(
-    objects: &NewObjects<'_>,
-    cache: &StatCache,
-    files: &Listing,
-    changes: &[Change],
-    draft: &Draft<'_>,
-) -> Result<(Oid, Folders), ObjectError> {
-    let writer = objects.open_writer();
-    let mut trees = TreeWriter::new(&writer, cache, changes);
-    let tree = trees.write(files)?;
-    let commit = message::commit(tree, draft.parent, draft.at, &draft.message);
-    Ok((
-        writer.write(ObjectType::Commit, commit.as_bytes())?,
-        trees.folders,
-    ))
-}
-
-/// Writes the trees of a listing, except those that are as in the cached checkpoint.
-struct TreeWriter<'a> {
-    objects: &'a ObjectWriter<'a>,
-    /// Folders with a change somewhere beneath them.
-    changed: HashSet<Box<[u8]>>,
-    /// Ids of all folders, first the cached ones.
-    folders: Folders,
-}
-
-impl<'a> TreeWriter<'a> {
-    fn new(objects: &'a ObjectWriter<'a>, cache: &StatCache, changes: &[Change]) -> Self {
-        let mut writer = Self {
-            objects,
-            changed: HashSet::new(),
-            folders: cache.folders.clone(),
-        };
-        for Change { path, kind } in changes {
-            for folder in path.folders() {
-                let known = !writer.changed.insert(folder.into());
-                if *kind == ChangeKind::Deleted {
-                    writer.folders.remove(folder); // It may be gone; otherwise it is written again.
-                } else if known {
-                    break;
-                }
-            }
-        }
-        writer
-    }
-
-    fn write(&mut self, files: &Listing) -> Result<Oid, ObjectError> {
-        self.folder(&[], files.as_slice())
-    }
-
-    /// Writes the folder `folder`, which holds `files`. In the order of whole paths, names come as git wants them.
-    fn folder(&mut self, folder: &[u8], files: &[(TreePath, Entry)]) -> Result<Oid, ObjectError> {
-        if let Some(tree) = self.folders.get(folder)
-            && !self.changed.contains(folder)
-        {
-            return Ok(*tree);
-        }
-        let start = if folder.is_empty() { 0 } else { folder.len() + 1 };
-        let (mut tree, mut rest) = (Vec::new(), files);
-        while let [(path, entry), others @ ..] = rest {
-            let name = &path.as_bytes()[start..];
-            match name.iter().position(|&byte| byte == b'/') {
-                None => {
-                    add_to_tree(&mut tree, entry.mode.to_git(), name, entry.blob);
-                    rest = others;
-                }
-                Some(slash) => {
-                    let prefix = &path.as_bytes()[..=start + slash];
-                    let end = rest.partition_point(|(path, _)| path.as_bytes().starts_with(prefix));
-                    let (inside, after) = rest.split_at(end);
-                    let id = self.folder(&prefix[..start + slash], inside)?;
-                    add_to_tree(&mut tree, 0o040_000, &name[..slash], id);
-                    rest = after;
-                }
-            }
-        }
-        let id = self.objects.write(ObjectType::Tree, &tree)?;
-        self.folders.insert(folder.into(), id);
-        Ok(id)
-    }
-}
-
-/// One entry of a tree object as git stores it.
-fn add_to_tree(tree: &mut Vec<u8>, mode: u32, name: &[u8], id: Oid) {
-    let _ = write!(tree, "{mode:o} "); // A Vec takes everything.
-    tree.extend_from_slice(name);
-    tree.push(0);
-    tree.extend_from_slice(id.as_bytes());
-}
-
 /// Makes `cache` hold the files of the checkpoint `parent`; what is known of how files look stays.
 fn base_on(
     repository: &Repository,
@@ -493,7 +408,7 @@ fn base_on(
     let tree = parent
         .map(|parent| history::find(repository, parent))
         .transpose()?
-        .map(|it| it.tree_id());
+        .map(|it| it.tree);
     if cache.root() != tree {
         let loaded = parent
             .map(|parent| history::load(repository, parent))
@@ -515,7 +430,7 @@ fn usable_cache(history: &GitHistory) -> StatCache {
             .map_err(ObjectError::at("open the object store"))?;
         let (mut folders, mut files) = (cache.folders.values(), cache.files.blobs());
         Ok(
-            folders.all(|folder| loose::find_tree(&repository, *folder).is_ok())
+            folders.all(|folder| git_format::read_tree(&repository, *folder).is_ok())
                 && files.all(|file| odb.exists(file)),
         )
     };
@@ -541,7 +456,8 @@ fn check_contents(
 ) -> Result<(), RestoreError> {
     for path in &plan.write {
         if let Some(entry) = target.get(path.as_bytes())
-            && let Err(CopyError::Object(error)) = loose::copy(repository, odb, entry.blob, &mut io::sink())
+            && let Err(ContentError::Object(error)) =
+                git_format::copy_content(repository, odb, entry.blob, &mut io::sink())
         {
             return Err(unreadable(ObjectError::at("find the contents of a file")(error)));
         }
@@ -551,7 +467,7 @@ fn check_contents(
 
 /// Where `branch` points, if it exists.
 fn tip(repository: &Repository, branch: &str) -> Result<Option<Oid>, CheckpointError> {
-    refs::target(repository, &reference_name(branch))
+    git_format::target(repository, &reference_name(branch))
         .map_err(|error| CheckpointError::Store(ObjectError::at("read the branch")(error)))
 }
 

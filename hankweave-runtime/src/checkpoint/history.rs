@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use git2::{BranchType, Commit, ObjectType, Odb, Oid, Repository, Tree};
+use git2::{BranchType, Odb, Oid, Repository};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
+use super::git_format::{Commit, find_commit, look_up, read_tree};
 use super::inspect::Inspector;
 use super::object::ObjectError;
-use super::repository::{self, look_up, name_of, unless_missing};
+use super::repository::{self, name_of, unless_missing};
 use super::tree::{Entry, FileMode, Folders, Listing, changes};
-use super::{Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, git_format::loose, message};
+use super::{Change, Damage, HistoryError, KnownCheckpoint, KnownCheckpoints, TreePath, message};
 
 /// The branch of the checkpoints before any run.
 pub(super) const MAIN: &str = "main";
@@ -113,7 +114,7 @@ impl GitHistory {
                 let Some(commit) = unless_missing(look_up(&repository, sha))?.flatten() else {
                     continue;
                 };
-                if is_tree_whole(&repository, &odb, commit.tree_id(), &mut good)? {
+                if is_tree_whole(&repository, &odb, commit.tree, &mut good)? {
                     restorable.insert(sha.clone(), describe(&commit, MAIN));
                 }
             }
@@ -193,7 +194,7 @@ impl GitHistory {
 }
 
 /// The commit called `sha`.
-pub(super) fn find<'a>(repository: &'a Repository, sha: &CheckpointSha) -> Result<Commit<'a>, HistoryError> {
+pub(super) fn find(repository: &Repository, sha: &CheckpointSha) -> Result<Commit, HistoryError> {
     match look_up(repository, sha) {
         Ok(Some(commit)) => Ok(commit),
         Ok(None) => Err(HistoryError::Unknown { sha: sha.clone() }),
@@ -204,10 +205,8 @@ pub(super) fn find<'a>(repository: &'a Repository, sha: &CheckpointSha) -> Resul
 /// The files of the checkpoint `sha`.
 pub(super) fn load(repository: &Repository, sha: &CheckpointSha) -> Result<Loaded, HistoryError> {
     let commit = find(repository, sha)?;
-    let tree = loose::find_tree(repository, commit.tree_id())
-        .map_err(|error| HistoryError::Read(ObjectError::at("read a checkpoint")(error)))?;
     let (mut files, mut folders) = (Vec::new(), Folders::new());
-    load_folder(repository, sha, &tree, &[], &mut files, &mut folders)?;
+    load_folder(repository, sha, commit.tree, &[], &mut files, &mut folders)?;
     let files = files.into_iter().collect();
     Ok(Loaded { files, folders })
 }
@@ -215,38 +214,28 @@ pub(super) fn load(repository: &Repository, sha: &CheckpointSha) -> Result<Loade
 fn load_folder(
     repository: &Repository,
     sha: &CheckpointSha,
-    tree: &Tree<'_>,
+    tree: Oid,
     folder: &[u8],
     files: &mut Vec<(TreePath, Entry)>,
     folders: &mut Folders,
 ) -> Result<(), HistoryError> {
-    folders.insert(folder.into(), tree.id());
-    for entry in tree {
-        let name = entry.name_bytes();
-        let path = if folder.is_empty() {
-            name.to_vec()
-        } else {
-            [folder, b"/", name].concat()
-        };
+    let entries = read_tree(repository, tree)
+        .map_err(|error| HistoryError::Read(ObjectError::at("read a checkpoint")(error)))?;
+    folders.insert(folder.into(), tree);
+    for entry in entries {
+        let separator: &[u8] = if folder.is_empty() { b"" } else { b"/" };
+        let path = [folder, separator, &entry.name].concat();
         let unusable = || HistoryError::Unusable {
             sha: sha.clone(),
             entry: path.escape_ascii().to_string(),
         };
         let checked = TreePath::new(&path).map_err(|_| unusable())?;
-        if entry.kind() == Some(ObjectType::Tree) {
-            let tree = loose::find_tree(repository, entry.id());
-            let tree =
-                tree.map_err(|error| HistoryError::Read(ObjectError::at("read a checkpoint")(error)))?;
-            load_folder(repository, sha, &tree, &path, files, folders)?;
+        if entry.is_folder() {
+            load_folder(repository, sha, entry.id, &path, files, folders)?;
         } else {
-            let mode = u32::try_from(entry.filemode_raw())
-                .ok()
-                .and_then(FileMode::from_git);
-            let entry = Entry {
-                mode: mode.ok_or_else(unusable)?,
-                blob: entry.id(),
-            };
-            files.push((checked, entry));
+            let mode = FileMode::from_git(entry.mode).ok_or_else(unusable)?;
+            let blob = entry.id;
+            files.push((checked, Entry { mode, blob }));
         }
     }
     Ok(())
@@ -266,24 +255,23 @@ fn add_line(
         if known.contains_key(&sha) {
             return Ok(());
         }
-        let Some(commit) = unless_missing(loose::find_commit(repository, id))? else {
+        let Some(commit) = unless_missing(find_commit(repository, id))? else {
             return Ok(());
         };
-        next = commit.parent_ids().next();
+        next = commit.parents.first().copied();
         known.insert(sha, describe(&commit, branch));
     }
     Ok(())
 }
 
-fn describe(commit: &Commit<'_>, branch: &str) -> KnownCheckpoint {
-    let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
-    let seconds = commit.time().seconds();
+fn describe(commit: &Commit, branch: &str) -> KnownCheckpoint {
+    let message = &commit.message;
     KnownCheckpoint {
-        timestamp: message::timestamp(&message)
-            .unwrap_or_else(|| Timestamp::from_millis(seconds.saturating_mul(1_000))),
-        branch: message::branch(&message).unwrap_or_else(|| branch.to_owned()),
-        parent: commit.parent_ids().next().map(name_of),
-        message,
+        timestamp: message::timestamp(message)
+            .unwrap_or_else(|| Timestamp::from_millis(commit.seconds.saturating_mul(1_000))),
+        branch: message::branch(message).unwrap_or_else(|| branch.to_owned()),
+        parent: commit.parents.first().copied().map(name_of),
+        message: message.clone(),
     }
 }
 
@@ -297,14 +285,14 @@ fn is_tree_whole(
     if good.contains(&tree) {
         return Ok(true);
     }
-    let Some(folder) = unless_missing(loose::find_tree(repository, tree))? else {
+    let Some(folder) = unless_missing(read_tree(repository, tree))? else {
         return Ok(false);
     };
     for entry in &folder {
-        let id = entry.id();
-        let whole = match entry.kind() {
-            Some(ObjectType::Tree) => is_tree_whole(repository, odb, id, good)?,
-            _ => good.contains(&id) || odb.exists(id) && good.insert(id),
+        let id = entry.id;
+        let whole = match entry.is_folder() {
+            true => is_tree_whole(repository, odb, id, good)?,
+            false => good.contains(&id) || odb.exists(id) && good.insert(id),
         };
         if !whole {
             return Ok(false);

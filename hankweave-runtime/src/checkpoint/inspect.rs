@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::io;
 
-use git2::{ObjectType, Odb, Oid, Repository, Tree};
+use git2::{ObjectType, Odb, Oid, Repository};
 use hankweave_core::id::CheckpointSha;
 use serde::Serialize;
 
-use super::git_format::loose::{self, CopyError};
-use super::repository::{look_up, unless_missing};
 use super::TreePath;
+use super::git_format::{TreeEntry, copy_content, look_up, read_tree};
+use super::object::ContentError;
+use super::repository::unless_missing;
 
 /// A part of a checkpoint that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,7 +62,7 @@ impl<'a> Inspector<'a> {
             Some(None) => Ok(vec![damage(DamageKind::Missing)]),
             Some(Some(commit)) => {
                 let mut found = Vec::new();
-                self.folder(commit.tree_id(), &[], &mut found)?;
+                self.folder(commit.tree, &[], &mut found)?;
                 Ok(found)
             }
         }
@@ -71,10 +72,10 @@ impl<'a> Inspector<'a> {
         if self.seen.get(&id) == Some(&None) {
             return Ok(());
         }
-        let (before, repository) = (found.len(), self.repository);
-        match self.read(id, ObjectType::Tree)? {
-            Some(kind) => found.push(describe(path, id, kind)),
-            None => self.entries(&loose::find_tree(repository, id)?, path, found)?,
+        let before = found.len();
+        match unless_missing(read_tree(self.repository, id))? {
+            None => found.push(describe(path, id, self.damage_of(id))),
+            Some(entries) => self.entries(entries, path, found)?,
         }
         if found.len() == before {
             self.seen.insert(id, None);
@@ -84,21 +85,21 @@ impl<'a> Inspector<'a> {
 
     fn entries(
         &mut self,
-        tree: &Tree<'_>,
+        entries: Vec<TreeEntry>,
         folder: &[u8],
         found: &mut Vec<Damage>,
     ) -> Result<(), git2::Error> {
-        for entry in tree {
+        for entry in entries {
             let separator: &[u8] = if folder.is_empty() { b"" } else { b"/" };
-            let path = [folder, separator, entry.name_bytes()].concat();
-            let id = entry.id();
-            if entry.kind() == Some(ObjectType::Tree) {
+            let path = [folder, separator, &entry.name].concat();
+            let id = entry.id;
+            if entry.is_folder() {
                 self.folder(id, &path, found)?;
                 continue;
             }
             let kind = match self.seen.get(&id) {
                 Some(known) => *known,
-                None => self.read(id, ObjectType::Blob)?,
+                None => self.read(id)?,
             };
             self.seen.insert(id, kind);
             found.extend(kind.map(|kind| describe(&path, id, kind)));
@@ -106,14 +107,19 @@ impl<'a> Inspector<'a> {
         Ok(())
     }
 
-    /// Reads an object and compares it with its name.
-    fn read(&self, id: Oid, wanted: ObjectType) -> Result<Option<DamageKind>, git2::Error> {
-        if !self.odb.exists(id) {
-            return Ok(Some(DamageKind::Missing));
+    /// Reads the content of a file and compares it with its name.
+    fn read(&self, id: Oid) -> Result<Option<DamageKind>, git2::Error> {
+        let read = copy_content(self.repository, &self.odb, id, &mut io::sink());
+        let good = unless_missing(read.map_err(ContentError::into_git))? == Some(ObjectType::Blob);
+        Ok((!good).then(|| self.damage_of(id)))
+    }
+
+    /// What is wrong with an object that cannot be read.
+    fn damage_of(&self, id: Oid) -> DamageKind {
+        match self.odb.exists(id) {
+            true => DamageKind::Corrupt,
+            false => DamageKind::Missing,
         }
-        let read = loose::copy(self.repository, &self.odb, id, &mut io::sink());
-        let good = unless_missing(read.map_err(CopyError::into_git))? == Some(wanted);
-        Ok((!good).then_some(DamageKind::Corrupt))
     }
 }
 

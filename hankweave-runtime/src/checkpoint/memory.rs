@@ -9,8 +9,7 @@ use git2::{ObjectType, Oid};
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
-use super::git_format::loose::CopyError;
-use super::object::{BlobStore, BlobWriter, ObjectError, OnlyIds, Source, WriteError};
+use super::object::{BlobStore, BlobWriter, ContentError, ObjectError, OnlyIds, Source, WriteError};
 use super::restore::{self, Prepared};
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
@@ -265,11 +264,11 @@ impl CheckpointStore for MemoryCheckpoints {
 }
 
 impl MemoryBlobs {
-    fn give(&self, blob: Oid, sink: &mut dyn io::Write) -> Result<(), CopyError> {
+    fn give(&self, blob: Oid, sink: &mut dyn io::Write) -> Result<(), ContentError> {
         let blobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let missing = || CopyError::Object(git2::Error::from_str(&format!("there is no content {blob}")));
+        let missing = || ContentError::Object(git2::Error::from_str(&format!("there is no content {blob}")));
         let contents = blobs.get(&blob).ok_or_else(missing)?;
-        sink.write_all(contents).map_err(CopyError::Sink)
+        sink.write_all(contents).map_err(ContentError::Sink)
     }
 }
 

@@ -2,27 +2,10 @@
 
 use std::fmt::Write as _;
 
-use git2::Oid;
 use hankweave_core::id::CheckpointSha;
 use hankweave_core::time::Timestamp;
 
 use super::store::{CheckpointRequest, KnownCheckpoint};
-
-/// The one author of all checkpoints.
-pub(super) const AUTHOR: (&str, &str) = ("hankweave", "hankweave@localhost");
-
-/// A commit of `tree` as git stores it.
-pub(super) fn commit(tree: Oid, parent: Option<Oid>, at: Timestamp, message: &str) -> String {
-    let (name, email) = AUTHOR;
-    let who = format!("{name} <{email}> {} +0000", seconds(at));
-    let parent = parent.map_or(String::new(), |parent| format!("parent {parent}\n"));
-    format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\n{message}")
-}
-
-/// The time of a commit in whole seconds since 1970, before which git knows none.
-pub(super) fn seconds(at: Timestamp) -> i64 {
-    at.as_millis().div_euclid(1_000).max(0)
-}
 
 /// The message of the commit that every repository begins with.
 pub(super) fn root() -> String {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Seek};
 
-use git2::{ObjectType, Oid};
+use git2::{ErrorClass, ErrorCode, ObjectType, Oid};
 use sha1_smol::Sha1;
 
 /// Bytes that are read, inflated and written together.
@@ -29,6 +29,33 @@ impl ObjectError {
             source: source.into(),
         }
     }
+}
+
+/// Why an object was not passed on.
+#[derive(Debug)]
+pub(super) enum ContentError {
+    /// It cannot be read, or is not what its name says.
+    Object(git2::Error),
+    /// Whoever was to take it did not.
+    Sink(io::Error),
+}
+
+impl ContentError {
+    pub(super) fn into_git(self) -> git2::Error {
+        match self {
+            Self::Object(error) => error,
+            Self::Sink(error) => as_git(error),
+        }
+    }
+}
+
+/// What the system says stays a matter of the system; anything else is damage.
+pub(super) fn as_git(error: io::Error) -> git2::Error {
+    let class = match error.raw_os_error() {
+        Some(_) => ErrorClass::Os,
+        None => ErrorClass::Zlib,
+    };
+    git2::Error::new(ErrorCode::GenericError, class, error.to_string())
 }
 
 /// Takes the contents of files.

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use git2::{ErrorCode, ObjectType, Oid, Repository, RepositoryInitOptions};
+use git2::{ErrorCode, Repository, RepositoryInitOptions};
 use hankweave_core::time::Timestamp;
 use rustix::fs::{CWD, Mode, OFlags};
 
-use super::git_format::loose::{self, LooseObject};
-use super::git_format::pack::Packer;
+use super::git_format::{
+    NewCommit, find_commit, good_lines, is_list, is_reference, read_tree, write_first_commit,
+};
 use super::object::ObjectError;
 use super::repository::{isolate, sync_file_system};
 use super::shape::{self, Strange, What};
@@ -135,10 +135,13 @@ pub(super) fn prepare(request: &OpenRequest) -> Result<OpenReport, OpenError> {
 
 /// Moves aside what git must not meet, and references that are none, which would hide all others.
 fn set_strange_aside(path: &Path, at: Timestamp) -> Result<Vec<(String, PathBuf)>, OpenError> {
-    let mut found = shape::strange(path).map_err(io_error("look at", path))?;
-    if found.is_empty() {
-        found = damaged_references(path)?;
-    }
+    let mut kept = set_aside(path, shape::strange(path).map_err(io_error("look at", path))?, at)?;
+    // Read only now that nothing of another kind is in their place.
+    kept.extend(set_aside(path, damaged_references(path)?, at)?);
+    Ok(kept)
+}
+
+fn set_aside(path: &Path, found: Vec<Strange>, at: Timestamp) -> Result<Vec<(String, PathBuf)>, OpenError> {
     let mut kept = Vec::new();
     for strange in found {
         let aside = move_aside(path, Some(&strange.path), at)?;
@@ -171,9 +174,7 @@ fn damaged_references(path: &Path) -> Result<Vec<Strange>, OpenError> {
         Ok::<(), OpenError>(())
     };
     judge("HEAD".into(), is_reference)?;
-    judge("packed-refs".into(), |bytes| {
-        good_lines(bytes).count() == lines(bytes).count()
-    })?;
+    judge("packed-refs".into(), is_list)?;
     let mut folders = vec![path.join("refs")];
     while let Some(folder) = folders.pop() {
         for entry in list(&folder)? {
@@ -192,36 +193,6 @@ fn damaged_references(path: &Path) -> Result<Vec<Strange>, OpenError> {
         }
     }
     Ok(damaged)
-}
-
-/// Whether the content of a file names a commit or another reference.
-fn is_reference(bytes: &[u8]) -> bool {
-    let text = bytes.trim_ascii_end();
-    text.strip_prefix(b"ref: ")
-        .is_some_and(|name| name.starts_with(b"refs/"))
-        || is_id(text)
-}
-
-fn is_id(text: &[u8]) -> bool {
-    text.len() == 40 && text.iter().all(u8::is_ascii_hexdigit)
-}
-
-fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
-}
-
-/// The lines of a list of packed references that are what they should be.
-fn good_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let is_name = |name: &[u8]| {
-        name.starts_with(b"refs/") && std::str::from_utf8(name).is_ok_and(git2::Reference::is_valid_name)
-    };
-    lines(bytes).filter(move |line| match line {
-        [b'#', ..] => line.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' '),
-        [b'^', id @ ..] => is_id(id),
-        line => line
-            .split_at_checked(41)
-            .is_some_and(|(id, name)| is_id(&id[..40]) && id[40] == b' ' && is_name(name)),
-    })
 }
 
 /// Writes the list of packed references anew with those of its lines that can be read.
@@ -259,8 +230,8 @@ fn can_be_used(path: &Path) -> Result<bool, OpenError> {
             .head()?
             .target()
             .ok_or_else(|| git2::Error::from_str("no commit"))?;
-        let tree = loose::find_commit(&repository, head)?.tree_id();
-        loose::find_tree(&repository, tree).map(drop)
+        let tree = find_commit(&repository, head)?.tree;
+        read_tree(&repository, tree).map(drop)
     });
     match head {
         Err(error) if error.code() == ErrorCode::Owner => Err(OpenError::ForeignOwner {
@@ -357,16 +328,13 @@ fn mend(path: &Path, at: Timestamp) -> Result<bool, OpenError> {
 
 /// Makes an empty commit, which `main` names from then on; what is damaged of it is replaced.
 fn first_commit(path: &Path, at: Timestamp) -> io::Result<()> {
-    let objects = Arc::new(open_dir(&path.join("objects"))?.into());
-    let mut packer = Packer::new();
-    let mut write = |kind, contents: &[u8]| {
-        let id = Oid::hash_object(kind, contents).map_err(io::Error::other)?;
-        LooseObject::write(&objects, &mut packer, id, kind, contents)?.put_in_place()?;
-        Ok::<Oid, io::Error>(id)
+    let message = message::root();
+    let new = NewCommit {
+        parent: None,
+        at,
+        message: &message,
     };
-    let tree = write(ObjectType::Tree, b"")?;
-    let commit = message::commit(tree, None, at, &message::root());
-    let commit = write(ObjectType::Commit, commit.as_bytes())?;
+    let commit = write_first_commit(path, &new)?;
     replace(&path.join("refs/heads/main"), &format!("{commit}\n"))
 }
 

@@ -22,7 +22,10 @@ pub(super) fn safety_branches(
     let mut branches = Vec::new();
     for reference in repository.references_glob(&format!("refs/heads/{PREFIX}*"))? {
         let reference = reference?;
-        let name = reference.shorthand().unwrap_or_default().to_owned();
+        // Of no name that we give.
+        let Ok(name) = reference.shorthand().map(str::to_owned) else {
+            continue;
+        };
         let kept = reference.target().is_none_or(|tip| keep.contains(&name_of(tip)));
         branches.push((age_order(&name), name, kept));
     }

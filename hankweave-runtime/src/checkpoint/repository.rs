@@ -1,15 +1,14 @@
-//! Git's repository as the other modules use it: opened safely, asked for commits, and made durable.
+//! Git's repository as the other modules use it: opened safely and made durable.
 
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Once;
 
-use git2::{Commit, ConfigLevel, ErrorClass, ErrorCode, Oid, Repository};
+use git2::{ConfigLevel, ErrorClass, ErrorCode, Oid, Repository};
 use hankweave_core::id::CheckpointSha;
 
 use super::object::ObjectError;
-use super::git_format::loose;
 use super::shape;
 
 /// Cuts libgit2 off from the configuration of the user and of the system; every use of git2 in this process goes
@@ -39,24 +38,6 @@ pub(super) fn open(path: &Path) -> Result<Repository, ObjectError> {
     // Agents work beside us, so it is looked at each time.
     shape::check(path).map_err(ObjectError::at(ACTION))?;
     Repository::open_bare(path).map_err(ObjectError::at(ACTION))
-}
-
-/// The commit called `sha`, in full length; `None` when there is none.
-pub(super) fn look_up<'a>(
-    repository: &'a Repository,
-    sha: &CheckpointSha,
-) -> Result<Option<Commit<'a>>, git2::Error> {
-    let Some(id) = Some(sha.as_str())
-        .filter(|text| text.len() == 40)
-        .and_then(|text| Oid::from_str(text).ok())
-    else {
-        return Ok(None);
-    };
-    match loose::find_commit(repository, id) {
-        Ok(commit) => Ok(Some(commit)),
-        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// `None` when an object is missing or damaged, which is not the same as a disk that cannot be read.

@@ -10,8 +10,7 @@ use hankweave_core::hank::exclude::{RESTORE_TEMPORARY, is_excluded};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::git_format::loose::CopyError;
-use super::object::{BlobStore, ObjectError};
+use super::object::{BlobStore, ContentError, ObjectError};
 use super::repository::sync_file_system;
 use super::select::Selection;
 use super::snapshot::{self, Snapshot};
@@ -122,7 +121,7 @@ fn is_in_the_way(skipped: &Skipped, paths: &[TreePath], target: &Listing) -> boo
 }
 
 /// Gives the bytes of a blob to whoever takes them.
-pub(super) type GiveContents<'a> = dyn Fn(Oid, &mut dyn io::Write) -> Result<(), CopyError> + 'a;
+pub(super) type GiveContents<'a> = dyn Fn(Oid, &mut dyn io::Write) -> Result<(), ContentError> + 'a;
 
 /// Carries out `plan`; `contents` gives the bytes of a blob. What is already done is done again without harm.
 pub(super) fn apply(
@@ -143,8 +142,8 @@ pub(super) fn apply(
             continue;
         };
         write(workspace, path, *entry, contents).map_err(|error| match error {
-            CopyError::Sink(error) => at(path)(error),
-            CopyError::Object(error) => RestoreError::Contents {
+            ContentError::Sink(error) => at(path)(error),
+            ContentError::Object(error) => RestoreError::Contents {
                 path: path.clone(),
                 source: ObjectError::at("read a blob")(error),
             },
@@ -206,7 +205,7 @@ fn write(
     path: &TreePath,
     entry: Entry,
     contents: &GiveContents<'_>,
-) -> Result<(), CopyError> {
+) -> Result<(), ContentError> {
     let (folder, name) = path.split();
     let folder = make_folder(workspace, folder).map_err(failed)?;
     let temporary = temporary_in(&folder).map_err(failed)?;
@@ -222,8 +221,8 @@ fn write(
     put_in_place(&folder, &temporary, name).map_err(failed)
 }
 
-fn failed(error: Errno) -> CopyError {
-    CopyError::Sink(error.into())
+fn failed(error: Errno) -> ContentError {
+    ContentError::Sink(error.into())
 }
 
 fn write_link(
@@ -231,7 +230,7 @@ fn write_link(
     name: &[u8],
     blob: Oid,
     contents: &GiveContents<'_>,
-) -> Result<(), CopyError> {
+) -> Result<(), ContentError> {
     let mut target = Target(Vec::new());
     contents(blob, &mut target)?;
     rustix::fs::symlinkat(&*target.0, folder, name).map_err(failed)
@@ -297,7 +296,7 @@ fn create(
     mode: u32,
     blob: Oid,
     contents: &GiveContents<'_>,
-) -> Result<(), CopyError> {
+) -> Result<(), ContentError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(mode)).map_err(failed)?;
     if let Some(umask) = umask_of_user() {

@@ -3,7 +3,7 @@
 //! libgit2 opens the files of a repository by their paths: it follows links, waits at a pipe until somebody writes, takes a file of any length into
 //! memory, and goes wherever alternates, a common directory or an include leads. So what it would open is looked at first: folders are folders, files
 //! are regular ones of a length that makes sense, and what leads elsewhere is not there. Objects in files of their own are read by
-//! [`loose`](super::git_format::loose).
+//! [`git_format`](super::git_format).
 
 use std::ffi::OsStr;
 use std::fmt;

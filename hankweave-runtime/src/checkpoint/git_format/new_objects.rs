@@ -8,16 +8,16 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use git2::{ObjectType, Oid, Repository};
 
-use crate::checkpoint::history::GitHistory;
+use super::compress::Compressor;
 use super::loose::LooseObject;
+use super::pack::{PackFile, PackedObject};
 use crate::checkpoint::object::{BlobStore, BlobWriter, ObjectError, OnlyIds, Source, WriteError};
-use super::pack::{PackFile, Packer};
-use crate::checkpoint::repository::sync_file_system;
+use crate::checkpoint::repository::{self, sync_file_system};
 use crate::world::disk::open_dir;
 
 /// From this number of files on a pack is written. Fewer become loose objects: a pack for each small checkpoint would make
@@ -27,7 +27,7 @@ pub(in crate::checkpoint) const PACKED_FROM: usize = 512;
 /// Takes objects; they are in the repository, durably, after [`finish`](Self::finish).
 #[derive(Debug)]
 pub(in crate::checkpoint) struct NewObjects<'a> {
-    history: &'a GitHistory,
+    repository: &'a Path,
     /// The folder of objects, open since before the first one: a sync tells of the writes that failed while its descriptor was open.
     folder: Arc<OwnedFd>,
     /// Objects of finished checkpoints.
@@ -44,19 +44,22 @@ struct Loose {
 }
 
 /// Writes objects from one thread.
-pub(in crate::checkpoint) struct ObjectWriter<'a> {
+pub(super) struct ObjectWriter<'a> {
     new: &'a NewObjects<'a>,
-    packer: RefCell<Packer>,
+    compressor: RefCell<Compressor>,
     /// Opened for the first object that may be there.
     repository: OnceCell<Repository>,
 }
 
 impl<'a> NewObjects<'a> {
-    pub(in crate::checkpoint) fn begin(history: &'a GitHistory, durable: &'a HashSet<Oid>) -> Result<Self, ObjectError> {
-        let folder = open_dir(&history.path().join("objects"));
+    pub(in crate::checkpoint) fn begin(
+        repository: &'a Path,
+        durable: &'a HashSet<Oid>,
+    ) -> Result<Self, ObjectError> {
+        let folder = open_dir(&repository.join("objects"));
         let folder = folder.map_err(ObjectError::at("open the checkpoint repository"))?;
         Ok(Self {
-            history,
+            repository,
             folder: Arc::new(folder.into()),
             durable,
             pack: OnceLock::new(),
@@ -65,13 +68,13 @@ impl<'a> NewObjects<'a> {
     }
 
     fn objects(&self) -> PathBuf {
-        self.history.path().join("objects")
+        self.repository.join("objects")
     }
 
-    pub(in crate::checkpoint) fn open_writer(&self) -> ObjectWriter<'_> {
+    pub(super) fn open_writer(&self) -> ObjectWriter<'_> {
         ObjectWriter {
             new: self,
-            packer: RefCell::new(Packer::new()),
+            compressor: RefCell::new(Compressor::new()),
             repository: OnceCell::new(),
         }
     }
@@ -118,7 +121,7 @@ impl BlobStore for NewObjects<'_> {
 }
 
 impl ObjectWriter<'_> {
-    pub(in crate::checkpoint) fn write(&self, kind: ObjectType, contents: &[u8]) -> Result<Oid, ObjectError> {
+    pub(super) fn write(&self, kind: ObjectType, contents: &[u8]) -> Result<Oid, ObjectError> {
         let id = Oid::hash_object(kind, contents).map_err(ObjectError::at("hash an object"))?;
         if self.new.durable.contains(&id) && self.exists(id)? {
             return Ok(id);
@@ -134,7 +137,7 @@ impl ObjectWriter<'_> {
         let repository = match self.repository.get() {
             Some(opened) => opened,
             None => {
-                let opened = self.new.history.repository()?;
+                let opened = repository::open(self.new.repository)?;
                 self.repository.get_or_init(|| opened)
             }
         };
@@ -149,8 +152,8 @@ impl ObjectWriter<'_> {
             return Ok(());
         }
         let add = || {
-            let mut packer = self.packer.borrow_mut();
-            let object = LooseObject::write(&self.new.folder, &mut packer, id, kind, contents)?;
+            let mut compressor = self.compressor.borrow_mut();
+            let object = LooseObject::write(&self.new.folder, &mut compressor, id, kind, contents)?;
             self.place(object)
         };
         add().map_err(ObjectError::at::<io::Error>("write an object"))
@@ -175,7 +178,7 @@ impl ObjectWriter<'_> {
         if locked(pack).contains(id) {
             return Ok(());
         }
-        let packed = self.packer.borrow_mut().pack(id, kind, contents);
+        let packed = PackedObject::new(&mut self.compressor.borrow_mut(), id, kind, contents);
         let packed = packed.map_err(ObjectError::at("compress an object"))?;
         locked(pack).add(&packed).map_err(ObjectError::at("write a pack"))
     }
@@ -200,8 +203,8 @@ impl BlobWriter for ObjectWriter<'_> {
             return Ok(Some(id));
         }
         source.rewind()?;
-        let mut packer = self.packer.borrow_mut();
-        let written = LooseObject::write_from(&self.new.folder, &mut packer, id, source, length)?;
+        let mut compressor = self.compressor.borrow_mut();
+        let written = LooseObject::write_from(&self.new.folder, &mut compressor, id, source, length)?;
         let Some(object) = written else { return Ok(None) };
         self.place(object).map_err(WriteError::writing)?;
         // Only now, for others rely on it.

@@ -1,43 +1,35 @@
-//! Many objects in one file: git's pack format, without deltas, written as the objects come.
+//! Packs, written as the objects come.
 //!
 //! A loose object costs a file that is made, renamed and synced; thousands of them take longer than everything else in a
-//! first checkpoint. The format is that of git's `gitformat-pack`: a header, the objects, a checksum, and beside it an index of
-//! version 2.
+//! first checkpoint.
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use flate2::{Compress, Compression, FlushCompress, Status};
 use git2::{ObjectType, Oid};
 use sha1_smol::Sha1;
 
+use super::compress::Compressor;
 use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
 
 /// The name of a pack that is being written, in the folder of packs. One writer at a time, so one name.
-pub(in crate::checkpoint) const TEMPORARY: &str = "tmp_pack_checkpoint";
-
-/// Compressed bytes that are written together.
-const PIECE: usize = 64 << 10;
+const TEMPORARY: &str = "tmp_pack_checkpoint";
 
 /// Offsets from here on do not fit into the short table of an index.
 const LONG_OFFSET: u64 = 1 << 31;
 
 /// One object in the form in which a pack holds it.
 #[derive(Debug)]
-pub(in crate::checkpoint) struct PackedObject {
+pub(super) struct PackedObject {
     id: Oid,
     bytes: Vec<u8>,
 }
 
-/// Compresses objects. Making one is dear, using it again is not.
-#[derive(Debug)]
-pub(in crate::checkpoint) struct Packer(Compress);
-
 /// A pack that is being written. Dropped before [`finish`](Self::finish), it leaves nothing behind.
 #[derive(Debug)]
-pub(in crate::checkpoint) struct PackFile {
+pub(super) struct PackFile {
     /// The folder of packs.
     folder: PathBuf,
     temporary: PathBuf,
@@ -54,72 +46,24 @@ struct IndexEntry {
     offset: u64,
 }
 
-impl Packer {
-    pub(in crate::checkpoint) fn new() -> Self {
-        Self(Compress::new(Compression::fast(), true))
-    }
-
+impl PackedObject {
     /// Packs `contents`, whose name is `id`.
-    pub(in crate::checkpoint) fn pack(&mut self, id: Oid, kind: ObjectType, contents: &[u8]) -> io::Result<PackedObject> {
+    pub(super) fn new(
+        compressor: &mut Compressor,
+        id: Oid,
+        kind: ObjectType,
+        contents: &[u8],
+    ) -> io::Result<Self> {
         let mut bytes = Vec::with_capacity(contents.len() / 2 + 64);
         put_header(&mut bytes, kind, contents.len());
-        self.compress(&[], contents, &mut bytes)?;
-        Ok(PackedObject { id, bytes })
-    }
-
-    /// Appends a few bytes and `contents`, compressed together, to `bytes`.
-    pub(in crate::checkpoint) fn compress(&mut self, few: &[u8], contents: &[u8], bytes: &mut Vec<u8>) -> io::Result<()> {
-        self.0.reset();
-        bytes.reserve(few.len() + 64);
-        self.0.compress_vec(few, bytes, FlushCompress::None)?;
-        loop {
-            let done = usize::try_from(self.0.total_in()).unwrap_or(usize::MAX) - few.len();
-            let rest = contents.get(done..).unwrap_or_default();
-            bytes.reserve(rest.len() / 2 + 64);
-            match self.0.compress_vec(rest, bytes, FlushCompress::Finish)? {
-                Status::StreamEnd => return Ok(()),
-                Status::Ok | Status::BufError => {}
-            }
-        }
-    }
-}
-
-/// Compressing piece by piece.
-impl Packer {
-    /// Begins with a few bytes.
-    pub(in crate::checkpoint) fn begin(&mut self, few: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
-        self.0.reset();
-        self.feed(few, sink)
-    }
-
-    pub(in crate::checkpoint) fn feed(&mut self, mut piece: &[u8], sink: &mut dyn io::Write) -> io::Result<()> {
-        let mut output = Vec::with_capacity(PIECE);
-        while !piece.is_empty() {
-            let before = self.0.total_in();
-            self.0.compress_vec(piece, &mut output, FlushCompress::None)?;
-            piece = &piece[(self.0.total_in() - before) as usize..];
-            sink.write_all(&output)?;
-            output.clear();
-        }
-        Ok(())
-    }
-
-    pub(in crate::checkpoint) fn end(&mut self, sink: &mut dyn io::Write) -> io::Result<()> {
-        let mut output = Vec::with_capacity(PIECE);
-        loop {
-            let status = self.0.compress_vec(&[], &mut output, FlushCompress::Finish)?;
-            sink.write_all(&output)?;
-            output.clear();
-            if status == Status::StreamEnd {
-                return Ok(());
-            }
-        }
+        compressor.append(&[], contents, &mut bytes)?;
+        Ok(Self { id, bytes })
     }
 }
 
 impl PackFile {
     /// Begins a pack in the folder of objects `objects`.
-    pub(in crate::checkpoint) fn create(objects: &Path) -> io::Result<Self> {
+    pub(super) fn create(objects: &Path) -> io::Result<Self> {
         let folder = objects.join("pack");
         RealDisk.make_private_dirs(&folder)?;
         let temporary = folder.join(TEMPORARY);
@@ -136,12 +80,12 @@ impl PackFile {
         })
     }
 
-    pub(in crate::checkpoint) fn contains(&self, id: Oid) -> bool {
+    pub(super) fn contains(&self, id: Oid) -> bool {
         self.ids.contains(&id)
     }
 
     /// Appends an object, unless it is there.
-    pub(in crate::checkpoint) fn add(&mut self, object: &PackedObject) -> io::Result<()> {
+    pub(super) fn add(&mut self, object: &PackedObject) -> io::Result<()> {
         if !self.ids.insert(object.id) {
             return Ok(());
         }
@@ -156,7 +100,7 @@ impl PackFile {
     }
 
     /// Writes what is missing and puts pack and index in place, durably. An empty pack is no pack.
-    pub(in crate::checkpoint) fn finish(mut self) -> io::Result<()> {
+    pub(super) fn finish(mut self) -> io::Result<()> {
         if self.entries.is_empty() {
             return Ok(());
         }
@@ -222,7 +166,7 @@ fn checksum_of(file: &mut File) -> io::Result<[u8; 20]> {
     }
 }
 
-/// An index of version 2: how many ids begin with each byte, ids, checksums, offsets, checksums of pack and index.
+/// The index of a pack, of version 2.
 fn encode_index(entries: &mut [IndexEntry], pack: &[u8; 20]) -> Vec<u8> {
     entries.sort_unstable_by(|left, right| left.id.as_bytes().cmp(right.id.as_bytes()));
     let mut bytes = Vec::with_capacity(8 + 1_024 + entries.len() * 28 + 40);
@@ -281,15 +225,15 @@ mod tests {
         let repository = Repository::init_bare(folder.path()).unwrap();
         let sizes = [0, 1, 15, 16, 2_047, 2_048, 40_000, 1 << 20];
         let noise = |size: usize| (0..size).map(|at| (at * at % 251) as u8).collect::<Vec<u8>>();
-        let (mut packer, mut pack) = (
-            Packer::new(),
+        let (mut compressor, mut pack) = (
+            Compressor::new(),
             PackFile::create(&folder.path().join("objects")).unwrap(),
         );
         let mut ids = Vec::new();
         for size in sizes {
             let contents = noise(size);
             let id = Oid::hash_object(ObjectType::Blob, &contents).unwrap();
-            let packed = packer.pack(id, ObjectType::Blob, &contents).unwrap();
+            let packed = PackedObject::new(&mut compressor, id, ObjectType::Blob, &contents).unwrap();
             pack.add(&packed).unwrap();
             pack.add(&packed).unwrap();
             assert!(pack.contains(id));
@@ -300,6 +244,7 @@ mod tests {
             assert_eq!(repository.find_blob(id).unwrap().content(), noise(size));
         }
         assert_eq!(entries(folder.path()).len(), 2, "{:?}", entries(folder.path()));
+        hankweave_testing::git::assert_sound(folder.path());
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Moving a branch so that a power loss leaves the old value or the new one, never an empty file (G6).
-//! Libgit2 renames the file of a branch into place before its contents are durable.
+//! Branches: moving one so that a power loss leaves the old value or the new one, never an empty file (G6), and telling what names none.
 //!
 //! What is to stand in the branch is written before the one sync that makes the objects durable, and so needs none of its own.
 
 use std::io::{self, Write as _};
+use std::mem;
 use std::path::PathBuf;
 
-use git2::{ErrorCode, Oid, Repository};
+use git2::{ErrorCode, Oid, Reference, Repository};
 
 use crate::world::disk::{Disk as _, RealDisk, new_file, parent};
 
@@ -75,6 +75,46 @@ impl Drop for Move {
     }
 }
 
+/// Whether the content of a file names a commit or another reference.
+pub(in crate::checkpoint) fn is_reference(bytes: &[u8]) -> bool {
+    let text = bytes.trim_ascii_end();
+    text.strip_prefix(b"ref: ")
+        .is_some_and(|name| name.starts_with(b"refs/"))
+        || is_id(text)
+}
+
+/// Whether every line of a list of packed references is what it should be.
+pub(in crate::checkpoint) fn is_list(bytes: &[u8]) -> bool {
+    good_lines(bytes).count() == lines(bytes).count()
+}
+
+/// The lines of a list of packed references that are what they should be.
+pub(in crate::checkpoint) fn good_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_name = |name: &[u8]| {
+        name.starts_with(b"refs/") && std::str::from_utf8(name).is_ok_and(Reference::is_valid_name)
+    };
+    let mut follows_a_name = false;
+    lines(bytes).filter(move |line| match line {
+        [b'#', ..] => line.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' '),
+        // It belongs to the line before it.
+        [b'^', id @ ..] => mem::take(&mut follows_a_name) && is_id(id),
+        line => {
+            follows_a_name = line
+                .split_at_checked(41)
+                .is_some_and(|(id, name)| is_id(&id[..40]) && id[40] == b' ' && is_name(name));
+            follows_a_name
+        }
+    })
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+}
+
+fn is_id(text: &[u8]) -> bool {
+    text.len() == 40 && text.iter().all(u8::is_ascii_hexdigit)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -82,6 +122,30 @@ mod tests {
     use super::*;
 
     const NAME: &str = "refs/heads/recovery/x";
+
+    // covers: G10, G11
+    #[test]
+    fn of_a_damaged_list_the_lines_stay_that_name_something() {
+        let id = oid(0xab);
+        let good = [
+            "# pack-refs with: peeled fully-peeled sorted ".to_owned(),
+            format!("{id} refs/heads/main"),
+            format!("{id} refs/tags/v1"),
+            format!("^{id}"),
+        ];
+        assert!(is_list(good.join("\n").as_bytes()) && is_list(b""));
+        for bad in ["", "x", "../x", "refs/heads/a b", "refs/heads/x.lock"] {
+            // What the bad name led to must not be taken for what the good one before it names.
+            let list = format!("{}\n{id} {bad}\n^{id}\n", good.join("\n"));
+            assert!(!is_list(list.as_bytes()), "{bad}");
+            assert!(
+                good_lines(list.as_bytes()).eq(good.iter().map(String::as_bytes)),
+                "{bad}"
+            );
+        }
+        assert!(is_reference(format!("{id}\n").as_bytes()) && is_reference(b"ref: refs/heads/main\n"));
+        assert!(!is_reference(b"") && !is_reference(b"ref: /etc/passwd\n") && !is_reference(&[0; 41]));
+    }
 
     fn oid(byte: u8) -> Oid {
         Oid::from_bytes(&[byte; 20]).unwrap()

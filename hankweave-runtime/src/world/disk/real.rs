@@ -257,7 +257,8 @@ pub(crate) fn new_file(path: &Path, mode: u32) -> io::Result<File> {
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let opened = Place::of(path)?.open(OFlags::RDONLY | OFlags::NONBLOCK, 0);
     let file = File::from(opened.map_err(|error| match error {
-        Errno::LOOP => not_regular(),
+        // A link, and a socket.
+        Errno::LOOP | Errno::NXIO => not_regular(),
         error => error.into(),
     })?);
     regular(&file)?;

@@ -1,0 +1,229 @@
+//! Reading objects. Whatever stands in the place of one, nobody waits for it, and it takes no more memory than an object may need.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::{Decompress, FlushDecompress, Status};
+use git2::{ErrorClass, ErrorCode, ObjectType, Odb, OdbObject, Oid, Repository};
+use hankweave_core::id::CheckpointSha;
+
+use super::commit::Commit;
+use super::trees::{self, TreeEntry};
+use crate::checkpoint::object::{AT_ONCE, ContentError, as_git, begin_sum};
+use crate::world::disk::open_regular;
+
+/// Longest commit or folder, in bytes: more than a folder of a million names. It is taken into memory.
+const MOST_OF_FOLDER: u64 = 64 << 20;
+
+/// Longest content of a file in a pack, in bytes, which is taken into memory; longer ones are in files of their own.
+const MOST_OF_PACKED: u64 = 512 << 20;
+
+/// An object in a file of its own, of which the kind and the length were read.
+struct LooseReader {
+    id: Oid,
+    kind: ObjectType,
+    length: u64,
+    inflate: Inflate,
+}
+
+/// The commit called `sha`, in full length; `None` when there is none.
+pub(in crate::checkpoint) fn look_up(
+    repository: &Repository,
+    sha: &CheckpointSha,
+) -> Result<Option<Commit>, git2::Error> {
+    let id = Some(sha.as_str()).filter(|text| text.len() == 40);
+    let Some(id) = id.and_then(|text| Oid::from_str(text).ok()) else {
+        return Ok(None);
+    };
+    match find_commit(repository, id) {
+        Ok(commit) => Ok(Some(commit)),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The commit `id`.
+pub(in crate::checkpoint) fn find_commit(repository: &Repository, id: Oid) -> Result<Commit, git2::Error> {
+    let bytes = read(repository, id, ObjectType::Commit)?;
+    Commit::decode(id, &bytes).ok_or_else(|| as_git(damaged(id, "is no commit")))
+}
+
+/// The entries of the folder `id`.
+pub(in crate::checkpoint) fn read_tree(
+    repository: &Repository,
+    id: Oid,
+) -> Result<Vec<TreeEntry>, git2::Error> {
+    let bytes = read(repository, id, ObjectType::Tree)?;
+    trees::decode(&bytes).ok_or_else(|| as_git(damaged(id, "is no folder")))
+}
+
+/// Reads a whole commit or folder. One in a file of its own counts before one in a pack: what was found damaged in a pack is written anew into such a
+/// file.
+fn read(repository: &Repository, id: Oid, wanted: ObjectType) -> Result<Vec<u8>, git2::Error> {
+    let (kind, bytes) = match LooseReader::open(repository.path(), id).map_err(as_git)? {
+        Some(object) if object.length > MOST_OF_FOLDER => return Err(too_long(id, object.length)),
+        Some(object) => {
+            let (kind, mut bytes) = (object.kind, Vec::new());
+            object.copy_to(&mut bytes).map_err(ContentError::into_git)?;
+            (kind, bytes)
+        }
+        None => {
+            let odb = repository.odb()?;
+            let object = read_packed(&odb, id, MOST_OF_FOLDER)?;
+            (object.kind(), object.data().to_vec())
+        }
+    };
+    match kind == wanted {
+        true => Ok(bytes),
+        false => Err(as_git(damaged(id, "is of another kind"))),
+    }
+}
+
+fn read_packed<'o>(odb: &'o Odb<'_>, id: Oid, most: u64) -> Result<OdbObject<'o>, git2::Error> {
+    let length = odb.read_header(id)?.0 as u64;
+    match length <= most {
+        true => odb.read(id),
+        false => Err(too_long(id, length)),
+    }
+}
+
+/// Gives the content of the object `id` to `sink`, in pieces and compared with its name, and tells its kind. That it is not what its name says may turn
+/// out only in the end.
+pub(in crate::checkpoint) fn copy_content(
+    repository: &Repository,
+    odb: &Odb<'_>,
+    id: Oid,
+    sink: &mut dyn Write,
+) -> Result<ObjectType, ContentError> {
+    let opened = LooseReader::open(repository.path(), id);
+    if let Some(object) = opened.map_err(|error| ContentError::Object(as_git(error)))? {
+        let kind = object.kind;
+        return object.copy_to(sink).map(|()| kind);
+    }
+    let object = read_packed(odb, id, MOST_OF_PACKED).map_err(ContentError::Object)?;
+    sink.write_all(object.data()).map_err(ContentError::Sink)?;
+    Ok(object.kind())
+}
+
+fn too_long(id: Oid, length: u64) -> git2::Error {
+    let message = format!("the object {id} has {length} bytes, which is more than there can be");
+    git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, message)
+}
+
+fn damaged(id: Oid, what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the object {id} {what}"))
+}
+
+impl LooseReader {
+    /// Opens the object `id` of the repository in the folder `repository`; `None` when it has no file of its own.
+    fn open(repository: &Path, id: Oid) -> io::Result<Option<Self>> {
+        let name = id.to_string();
+        let path = PathBuf::from_iter([
+            repository,
+            Path::new("objects"),
+            Path::new(&name[..2]),
+            Path::new(&name[2..]),
+        ]);
+        let file = match open_regular(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut inflate = Inflate::new(file)?;
+        let mut header = Vec::with_capacity(32);
+        loop {
+            let mut byte = [0];
+            if header.len() == 32 || inflate.read(&mut byte)? == 0 {
+                return Err(damaged(id, "does not begin like one"));
+            }
+            if byte == [0] {
+                break;
+            }
+            header.push(byte[0]);
+        }
+        let text = String::from_utf8_lossy(&header);
+        let parts = text.split_once(' ');
+        let parsed =
+            parts.and_then(|(kind, length)| Some((ObjectType::from_str(kind)?, length.parse().ok()?)));
+        let (kind, length) = parsed.ok_or_else(|| damaged(id, "does not begin like one"))?;
+        Ok(Some(Self {
+            id,
+            kind,
+            length,
+            inflate,
+        }))
+    }
+
+    /// Gives all of it to `sink`, no more than it says it has, and compares it with its name.
+    fn copy_to(mut self, sink: &mut dyn Write) -> Result<(), ContentError> {
+        let (id, bad) = (self.id, |error| ContentError::Object(as_git(error)));
+        let mut sum = begin_sum(self.kind, self.length);
+        let mut left = self.length;
+        let mut buffer = vec![0; AT_ONCE.min(left).max(1) as usize];
+        while left > 0 {
+            let wanted = AT_ONCE.min(left) as usize;
+            let read = self.inflate.read(&mut buffer[..wanted]).map_err(bad)?;
+            if read == 0 {
+                return Err(bad(damaged(id, "is shorter than it says")));
+            }
+            sum.update(&buffer[..read]);
+            sink.write_all(&buffer[..read]).map_err(ContentError::Sink)?;
+            left -= read as u64;
+        }
+        if self.inflate.read(&mut buffer[..1]).map_err(bad)? > 0 {
+            return Err(bad(damaged(id, "is longer than it says")));
+        }
+        match sum.digest().bytes() == id.as_bytes() {
+            true => Ok(()),
+            false => Err(bad(damaged(id, "is not what its name says"))),
+        }
+    }
+}
+
+/// The bytes that a compressed file stands for.
+struct Inflate {
+    file: File,
+    input: Vec<u8>,
+    /// What of the input was read and not used.
+    rest: std::ops::Range<usize>,
+    stream: Decompress,
+    has_ended: bool,
+}
+
+impl Inflate {
+    fn new(file: File) -> io::Result<Self> {
+        let length = AT_ONCE.min(file.metadata()?.len()).max(1);
+        Ok(Self {
+            file,
+            input: vec![0; length as usize],
+            rest: 0..0,
+            stream: Decompress::new(true),
+            has_ended: false,
+        })
+    }
+}
+
+impl Read for Inflate {
+    fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
+        while !self.has_ended && !output.is_empty() {
+            if self.rest.is_empty() {
+                self.rest = 0..self.file.read(&mut self.input)?;
+            }
+            let (taken, given) = (self.stream.total_in(), self.stream.total_out());
+            let input = &self.input[self.rest.clone()];
+            let status = self.stream.decompress(input, output, FlushDecompress::None)?;
+            let taken = (self.stream.total_in() - taken) as usize;
+            let given = (self.stream.total_out() - given) as usize;
+            self.rest.start += taken;
+            self.has_ended = status == Status::StreamEnd;
+            if given > 0 {
+                return Ok(given);
+            }
+            if taken == 0 && !self.has_ended && self.rest.is_empty() {
+                let error = "the compressed bytes of an object end too early";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            }
+        }
+        Ok(0)
+    }
+}
