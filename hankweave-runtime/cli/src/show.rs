@@ -13,6 +13,7 @@ use hankweave_runtime::error::chain;
 use hankweave_runtime::journal::BatchLine;
 use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::blocking::Blocking;
+use hankweave_runtime::world::disk::IoError;
 use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -79,10 +80,7 @@ async fn show_all(events: &mut Subscription, report: &mut Report) {
 }
 
 /// The next delivery. What was said before is written out before anybody waits.
-async fn next(
-    events: &mut Subscription,
-    report: &mut Report,
-) -> Result<Option<Delivery>, hankweave_runtime::journal::JournalError> {
+async fn next(events: &mut Subscription, report: &mut Report) -> Result<Option<Delivery>, IoError> {
     let mut next = pin!(events.next());
     match poll!(&mut next) {
         Poll::Ready(delivery) => delivery,

@@ -15,7 +15,7 @@ use super::object::ObjectError;
 use super::repository::{isolate, sync_file_system};
 use super::shape::{self, Strange, What};
 use super::{message, stat_cache};
-use crate::world::disk::{Disk as _, FileKind, RealDisk, open_dir, parent, read_if_present};
+use crate::world::disk::{Disk as _, FileKind, IoError, RealDisk, open_dir, parent, read_if_present};
 
 /// The configuration of every repository: contents are bytes, nothing is run, nothing is cleaned up behind our back.
 const CONFIG: &str = "\
@@ -74,16 +74,8 @@ pub struct OpenReport {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A file or folder could not be read, written or renamed.
-    #[error("failed to {action} `{}`", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// What the operating system said.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] IoError),
     /// Git could not make the repository.
     #[error("failed to make the checkpoint repository")]
     Create(#[source] ObjectError),
@@ -107,7 +99,7 @@ pub(super) fn prepare(request: &OpenRequest) -> Result<OpenReport, OpenError> {
     };
     let kind = match RealDisk.metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        found => Some(found.map_err(io_error("look at", path))?.kind),
+        found => Some(found.map_err(IoError::at("look at", path))?.kind),
     };
     match kind {
         None => {}
@@ -134,21 +126,24 @@ pub(super) fn prepare(request: &OpenRequest) -> Result<OpenReport, OpenError> {
 }
 
 /// Moves aside what git must not meet, and references that are none, which would hide all others.
-fn set_strange_aside(path: &Path, at: Timestamp) -> Result<Vec<(String, PathBuf)>, OpenError> {
-    let mut kept = set_aside(path, shape::strange(path).map_err(io_error("look at", path))?, at)?;
+fn set_strange_aside(path: &Path, at: Timestamp) -> Result<Vec<(String, PathBuf)>, IoError> {
+    let strange = shape::strange(path).map_err(IoError::at("look at", path))?;
+    let mut kept = set_aside(path, strange, at)?;
     // Read only now that nothing of another kind is in their place.
     kept.extend(set_aside(path, damaged_references(path)?, at)?);
     Ok(kept)
 }
 
-fn set_aside(path: &Path, found: Vec<Strange>, at: Timestamp) -> Result<Vec<(String, PathBuf)>, OpenError> {
+fn set_aside(path: &Path, found: Vec<Strange>, at: Timestamp) -> Result<Vec<(String, PathBuf)>, IoError> {
     let mut kept = Vec::new();
     for strange in found {
         let aside = move_aside(path, Some(&strange.path), at)?;
         match strange.path.to_str() {
             Some("packed-refs") => keep_good_references(path, &aside)?,
             // It is the same in every repository of ours.
-            Some("HEAD") => replace(&path.join("HEAD"), HEAD).map_err(io_error("write `HEAD` of", path))?,
+            Some("HEAD") => {
+                replace(&path.join("HEAD"), HEAD).map_err(IoError::at("write `HEAD` of", path))?
+            }
             _ => {}
         }
         kept.push((strange.to_string(), aside));
@@ -157,13 +152,13 @@ fn set_aside(path: &Path, found: Vec<Strange>, at: Timestamp) -> Result<Vec<(Str
 }
 
 /// Files of references that hold none, as a power loss or a bad disk leaves them.
-fn damaged_references(path: &Path) -> Result<Vec<Strange>, OpenError> {
+fn damaged_references(path: &Path) -> Result<Vec<Strange>, IoError> {
     let mut damaged = Vec::new();
     let mut judge = |relative: PathBuf, is_good: fn(&[u8]) -> bool| {
         let file = path.join(&relative);
         let read = read_if_present(&RealDisk, &file, shape::PACKED_REFERENCES_BYTES);
         if read
-            .map_err(io_error("read", &file))?
+            .map_err(IoError::at("read", &file))?
             .is_some_and(|bytes| !is_good(&bytes))
         {
             damaged.push(Strange {
@@ -171,7 +166,7 @@ fn damaged_references(path: &Path) -> Result<Vec<Strange>, OpenError> {
                 what: What::NotAReference,
             });
         }
-        Ok::<(), OpenError>(())
+        Ok::<(), IoError>(())
     };
     judge("HEAD".into(), is_reference)?;
     judge("packed-refs".into(), is_list)?;
@@ -180,7 +175,7 @@ fn damaged_references(path: &Path) -> Result<Vec<Strange>, OpenError> {
         for entry in list(&folder)? {
             let kind = RealDisk
                 .metadata(&entry)
-                .map_err(io_error("look at", &entry))?
+                .map_err(IoError::at("look at", &entry))?
                 .kind;
             if kind == FileKind::Directory {
                 folders.push(entry);
@@ -196,7 +191,7 @@ fn damaged_references(path: &Path) -> Result<Vec<Strange>, OpenError> {
 }
 
 /// Writes the list of packed references anew with those of its lines that can be read.
-fn keep_good_references(path: &Path, damaged: &Path) -> Result<(), OpenError> {
+fn keep_good_references(path: &Path, damaged: &Path) -> Result<(), IoError> {
     let Ok(bytes) = RealDisk.read(damaged, shape::PACKED_REFERENCES_BYTES) else {
         return Ok(()); // It was no file.
     };
@@ -208,7 +203,7 @@ fn keep_good_references(path: &Path, damaged: &Path) -> Result<(), OpenError> {
         true => Ok(()),
         false => RealDisk
             .create_new(&list, &good)
-            .map_err(io_error("write", &list)),
+            .map_err(IoError::at("write", &list)),
     }
 }
 
@@ -242,17 +237,17 @@ fn can_be_used(path: &Path) -> Result<bool, OpenError> {
 }
 
 /// Fails when the system does not give the content of a file in `folder` or beneath it.
-fn read_everything(folder: &Path) -> Result<(), OpenError> {
+fn read_everything(folder: &Path) -> Result<(), IoError> {
     for entry in list(folder)? {
         match RealDisk
             .metadata(&entry)
-            .map_err(io_error("look at", &entry))?
+            .map_err(IoError::at("look at", &entry))?
             .kind
         {
             FileKind::Directory => read_everything(&entry)?,
             FileKind::File => {
                 let read = open_by_path(&entry).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
-                read.map_err(io_error("read", &entry))?;
+                read.map_err(IoError::at("read", &entry))?;
             }
             _ => {}
         }
@@ -287,19 +282,19 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
     };
     let put_in_place = || -> Result<(), OpenError> {
         make().map_err(|error| OpenError::Create(ObjectError::at("make a bare repository")(error)))?;
-        first_commit(&temporary, request.at).map_err(io_error("write the first commit of", &temporary))?;
+        first_commit(&temporary, request.at).map_err(IoError::at("write the first commit of", &temporary))?;
         write_settings(&temporary)?;
-        let folder = open_dir(&temporary).map_err(io_error("open", &temporary))?;
-        sync_file_system(&folder).map_err(io_error("sync", &temporary))?;
-        RealDisk
+        let folder = open_dir(&temporary).map_err(IoError::at("open", &temporary))?;
+        sync_file_system(&folder).map_err(IoError::at("sync", &temporary))?;
+        Ok(RealDisk
             .rename(&temporary, path)
-            .map_err(io_error("put in place", path))
+            .map_err(IoError::at("put in place", path))?)
     };
     put_in_place().inspect_err(|_| {
         // A full disk still lets us clean up; the error to report is the first.
         let _ = remove(&temporary);
     })?;
-    sync_folder_of(path)
+    Ok(sync_folder_of(path)?)
 }
 
 /// Gives a repository whose first commit cannot be found a new one, so that what else it holds stays within reach; tells whether that was enough. Without
@@ -322,7 +317,7 @@ fn mend(path: &Path, at: Timestamp) -> Result<bool, OpenError> {
         io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory | io::ErrorKind::AlreadyExists => {
             Ok(false)
         }
-        _ => Err(io_error("mend", path)(error)),
+        _ => Err(IoError::at("mend", path)(error).into()),
     }
 }
 
@@ -339,14 +334,14 @@ fn first_commit(path: &Path, at: Timestamp) -> io::Result<()> {
 }
 
 /// Writes the files that say how git treats contents; a repository may have been touched since we made it (G2).
-fn write_settings(path: &Path) -> Result<(), OpenError> {
+fn write_settings(path: &Path) -> Result<(), IoError> {
     let (config, info) = (path.join("config"), path.join("info"));
-    replace(&config, CONFIG).map_err(io_error("write", &config))?;
+    replace(&config, CONFIG).map_err(IoError::at("write", &config))?;
     RealDisk
         .make_private_dirs(&info)
-        .map_err(io_error("make", &info))?;
+        .map_err(IoError::at("make", &info))?;
     let attributes = info.join("attributes");
-    replace(&attributes, ATTRIBUTES).map_err(io_error("write", &attributes))
+    replace(&attributes, ATTRIBUTES).map_err(IoError::at("write", &attributes))
 }
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
@@ -365,7 +360,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Removes repositories that were not finished.
-fn sweep_temporary(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
+fn sweep_temporary(path: &Path) -> Result<Vec<PathBuf>, IoError> {
     let prefix = sibling(path, "tmp-");
     let mut removed = Vec::new();
     for entry in list(parent(path))? {
@@ -374,7 +369,7 @@ fn sweep_temporary(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
             .as_encoded_bytes()
             .starts_with(prefix.as_os_str().as_encoded_bytes())
         {
-            remove(&entry).map_err(io_error("remove", &entry))?;
+            remove(&entry).map_err(IoError::at("remove", &entry))?;
             removed.push(entry);
         }
     }
@@ -382,13 +377,13 @@ fn sweep_temporary(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
 }
 
 /// Removes the locks of git's that a crash left.
-fn remove_locks(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
+fn remove_locks(path: &Path) -> Result<Vec<PathBuf>, IoError> {
     let mut removed = Vec::new();
     let mut folders = vec![path.to_owned(), path.join("info")];
     while let Some(folder) = folders.pop() {
         for entry in list(&folder)? {
             if entry.extension().is_some_and(|extension| extension == "lock") {
-                remove(&entry).map_err(io_error("remove", &entry))?;
+                remove(&entry).map_err(IoError::at("remove", &entry))?;
                 removed.push(entry);
             } else if entry.starts_with(path.join("refs"))
                 && RealDisk
@@ -403,13 +398,13 @@ fn remove_locks(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
 }
 
 /// Removes objects and packs that were not finished; git gives all of them names that begin with `tmp_`. And our own unfinished cache.
-fn remove_unfinished_objects(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
+fn remove_unfinished_objects(path: &Path) -> Result<Vec<PathBuf>, IoError> {
     let objects = path.join("objects");
     let mut removed = Vec::new();
     for entry in [list(path)?, list(&objects)?, list(&objects.join("pack"))?].concat() {
         let name = entry.file_name().unwrap_or_default().as_encoded_bytes();
         if name.starts_with(b"tmp_") || name == stat_cache::TEMPORARY.as_bytes() {
-            remove(&entry).map_err(io_error("remove", &entry))?;
+            remove(&entry).map_err(IoError::at("remove", &entry))?;
             removed.push(entry);
         }
     }
@@ -417,7 +412,7 @@ fn remove_unfinished_objects(path: &Path) -> Result<Vec<PathBuf>, OpenError> {
 }
 
 /// The entries of `folder`, ordered; none when it is missing or is no folder.
-fn list(folder: &Path) -> Result<Vec<PathBuf>, OpenError> {
+fn list(folder: &Path) -> Result<Vec<PathBuf>, IoError> {
     match RealDisk.list_dir(folder) {
         Ok(names) => Ok(names.iter().map(|name| folder.join(name)).collect()),
         Err(error)
@@ -428,7 +423,7 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, OpenError> {
         {
             Ok(Vec::new())
         }
-        Err(error) => Err(io_error("list", folder)(error)),
+        Err(error) => Err(IoError::at("list", folder)(error)),
     }
 }
 
@@ -439,7 +434,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Renames a broken repository, or a part of it, to a name beside the repository; nothing is thrown away.
-fn move_aside(path: &Path, part: Option<&Path>, at: Timestamp) -> Result<PathBuf, OpenError> {
+fn move_aside(path: &Path, part: Option<&Path>, at: Timestamp) -> Result<PathBuf, IoError> {
     let (from, stem) = match part {
         None => (path.to_owned(), path.to_owned()),
         Some(part) => {
@@ -455,10 +450,10 @@ fn move_aside(path: &Path, part: Option<&Path>, at: Timestamp) -> Result<PathBuf
         .expect("not every number is taken");
     RealDisk
         .rename(&from, &aside)
-        .map_err(io_error("move aside", &from))?;
+        .map_err(IoError::at("move aside", &from))?;
     RealDisk
         .sync_dir(parent(&from))
-        .map_err(io_error("sync the folder of", &from))?;
+        .map_err(IoError::at("sync the folder of", &from))?;
     sync_folder_of(path)?;
     Ok(aside)
 }
@@ -471,16 +466,7 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn sync_folder_of(path: &Path) -> Result<(), OpenError> {
+fn sync_folder_of(path: &Path) -> Result<(), IoError> {
     let folder = parent(path);
-    RealDisk.sync_dir(folder).map_err(io_error("sync", folder))
-}
-
-fn io_error(action: &'static str, path: &Path) -> impl Fn(io::Error) -> OpenError {
-    let path = path.to_owned();
-    move |source| OpenError::Io {
-        action,
-        path: path.clone(),
-        source,
-    }
+    RealDisk.sync_dir(folder).map_err(IoError::at("sync", folder))
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use hankweave_core::discovery::STATE_DIR;
 use serde::{Deserialize, Serialize};
 
-use crate::world::disk::{Disk, FileKind, read_if_present, replace};
+use crate::world::disk::{Disk, FileKind, IoError, read_if_present, replace};
 
 pub use fingerprint::Fingerprint;
 
@@ -72,16 +72,8 @@ pub enum DataError {
         path: PathBuf,
     },
     /// The data, the link or the record could not be read or written.
-    #[error("failed to {action} `{}`", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] IoError),
 }
 
 /// What is remembered of the data of a run.
@@ -154,14 +146,10 @@ impl Data {
     ///
     /// Returns [`DataError`] when the runs that go on used other data, or when it cannot be linked.
     pub fn bring(&self, disk: &dyn Disk, place: &Place) -> Result<(), DataError> {
-        let failed = |action, path: &Path| {
-            let path = path.to_owned();
-            move |source| DataError::Io { action, path, source }
-        };
         let fingerprint =
-            Fingerprint::of(disk, &self.path, place.limit).map_err(failed("read", &self.path))?;
+            Fingerprint::of(disk, &self.path, place.limit).map_err(IoError::at("read", &self.path))?;
         let read = read_if_present(disk, &place.record, MAX_RECORD_BYTES);
-        let known = read.map_err(failed("read", &place.record))?;
+        let known = read.map_err(IoError::at("read", &place.record))?;
         // A record that cannot be understood says nothing about the data.
         let known = known.and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
         if let Some(known) = known.filter(|_| place.goes_on) {
@@ -171,14 +159,14 @@ impl Data {
             io::ErrorKind::AlreadyExists => DataError::InTheWay {
                 path: place.workspace.join(hankweave_core::hank::exclude::DATA),
             },
-            _ => failed("link", &self.path)(error),
+            _ => IoError::at("link", &self.path)(error).into(),
         })?;
         let record = Record {
             path: self.path.to_string_lossy().into_owned(),
             fingerprint,
         };
         let text = serde_json::to_vec(&record).expect("a record is text");
-        replace(disk, &place.record, &text).map_err(failed("write", &place.record))
+        Ok(replace(disk, &place.record, &text).map_err(IoError::at("write", &place.record))?)
     }
 
     fn compare(&self, known: &Record, now: &Fingerprint) -> Result<(), DataError> {

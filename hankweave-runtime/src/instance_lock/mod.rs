@@ -15,7 +15,7 @@ use hankweave_core::discovery::{LOCK_FILE, LockRecord};
 use hankweave_core::id::RunId;
 
 use crate::world::clock::Clock;
-use crate::world::disk::{self, Aside, DirLock, Disk, FileKind, HeldLock};
+use crate::world::disk::{self, Aside, DirLock, Disk, FileKind, HeldLock, IoError};
 use crate::world::identity::Identity;
 use crate::world::ids::IdSource;
 
@@ -102,16 +102,8 @@ pub enum LockError {
         path: PathBuf,
     },
     /// The disk refused a step.
-    #[error("failed to {action} `{}`", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] IoError),
 }
 
 impl InstanceLock {
@@ -137,11 +129,11 @@ impl InstanceLock {
         let temporary = [&file, &state_dir.join(GIT_IGNORE)].map(|file| disk::with_suffix(file, ".tmp"));
         for path in temporary.into_iter().chain([file]) {
             let aside = disk::only(&*world.disk, &path, FileKind::File, world.clock.now());
-            set_aside.extend(aside.map_err(failed("move aside", &path))?);
+            set_aside.extend(aside.map_err(IoError::at("move aside", &path))?);
         }
         if open_to_others.is_some() {
             let tightened = world.disk.make_dir_private(state_dir);
-            tightened.map_err(failed("change the permissions of", state_dir))?;
+            tightened.map_err(IoError::at("change the permissions of", state_dir))?;
         }
         keep_out_of_git(&*world.disk, state_dir)?;
         let record = record::of_this_process(&world);
@@ -198,11 +190,7 @@ impl InstanceLock {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed.and_then(|()| self.world.disk.sync_dir(&self.state_dir)),
         };
-        removed.map_err(|source| LockError::Io {
-            action: "remove",
-            path,
-            source,
-        })
+        Ok(removed.map_err(IoError::at("remove", &path))?)
     }
 
     /// The kernel lock, to be checked before each save; `None` when it was waived.
@@ -244,11 +232,8 @@ impl InstanceLock {
 
     fn write(&self, record: &LockRecord) -> Result<(), LockError> {
         let path = self.path();
-        disk::replace(&*self.world.disk, &path, &record.to_bytes()).map_err(|source| LockError::Io {
-            action: "write",
-            path,
-            source,
-        })
+        let written = disk::replace(&*self.world.disk, &path, &record.to_bytes());
+        Ok(written.map_err(IoError::at("write", &path))?)
     }
 
     fn path(&self) -> PathBuf {
@@ -281,11 +266,7 @@ fn take_kernel_lock(
         }
         Ok(DirLock::Unsupported) if exclusion == Exclusion::Waived => Ok(None),
         Ok(DirLock::Unsupported) => Err(LockError::Unsupported { state_dir: path() }),
-        Err(source) => Err(LockError::Io {
-            action: "lock",
-            path: path(),
-            source,
-        }),
+        Err(error) => Err(IoError::at("lock", &path())(error).into()),
     }
 }
 
@@ -298,7 +279,7 @@ fn make_way(world: &LockWorld, state_dir: &Path) -> Result<Option<Aside>, LockEr
         return Ok(None);
     }
     let alone = disk.lock_dir(disk::parent(state_dir));
-    let alone = alone.map_err(failed("lock the parent of", state_dir))?;
+    let alone = alone.map_err(IoError::at("lock the parent of", state_dir))?;
     if matches!(alone, DirLock::Held) {
         return Err(LockError::Held {
             state_dir: state_dir.to_owned(),
@@ -307,7 +288,7 @@ fn make_way(world: &LockWorld, state_dir: &Path) -> Result<Option<Aside>, LockEr
         });
     }
     let aside = disk::only(disk, state_dir, FileKind::Directory, world.clock.now());
-    aside.map_err(failed("move aside", state_dir))
+    Ok(aside.map_err(IoError::at("move aside", state_dir))?)
 }
 
 /// Makes the state directory, or looks whether the existing one is ours; returns the permissions of one that is open to others.
@@ -315,18 +296,18 @@ fn ensure_ours(world: &LockWorld, state_dir: &Path) -> Result<Option<u32>, LockE
     let open_to_others = match world.disk.create_dir_private(state_dir) {
         Ok(()) => None,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_ours(world, state_dir)?,
-        Err(error) => return Err(failed("create", state_dir)(error)),
+        Err(error) => return Err(IoError::at("create", state_dir)(error).into()),
     };
     // Also of one that was there: a killed life may have made it a moment ago.
     let parent = disk::parent(state_dir);
     let synced = world.disk.sync_dir(parent);
-    synced.map_err(failed("sync the parent of", state_dir))?;
+    synced.map_err(IoError::at("sync the parent of", state_dir))?;
     Ok(open_to_others)
 }
 
 fn check_ours(world: &LockWorld, state_dir: &Path) -> Result<Option<u32>, LockError> {
     let metadata = world.disk.metadata(state_dir);
-    let metadata = metadata.map_err(failed("inspect", state_dir))?;
+    let metadata = metadata.map_err(IoError::at("inspect", state_dir))?;
     let reason = if metadata.kind != FileKind::Directory {
         "it is not a directory"
     } else if metadata.owner != world.identity.user_id() {
@@ -345,19 +326,14 @@ fn check_ours(world: &LockWorld, state_dir: &Path) -> Result<Option<u32>, LockEr
 
 /// Lets git pass over the state directory, which lies in a project that may be a repository: it holds prompts, what agents print, and tokens.
 /// What a user has put there instead stays (X12).
-fn keep_out_of_git(disk: &dyn Disk, state_dir: &Path) -> Result<(), LockError> {
+fn keep_out_of_git(disk: &dyn Disk, state_dir: &Path) -> Result<(), IoError> {
     let file = state_dir.join(GIT_IGNORE);
     match disk.metadata(&file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            disk::replace(disk, &file, IGNORE_ALL).map_err(failed("write", &file))
+            disk::replace(disk, &file, IGNORE_ALL).map_err(IoError::at("write", &file))
         }
-        found => found.map(drop).map_err(failed("inspect", &file)),
+        found => found.map(drop).map_err(IoError::at("inspect", &file)),
     }
-}
-
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LockError {
-    let path = path.to_owned();
-    move |source| LockError::Io { action, path, source }
 }
 
 /// " (pid 12, port 4000)", as far as it is known.

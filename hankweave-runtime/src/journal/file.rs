@@ -10,8 +10,8 @@ use hankweave_core::wire::JournalEntry;
 use super::lines;
 use super::retention::{keep_the_rest, oldest_beyond};
 use super::segment::Segment;
-use super::{Batch, EventJournal, JournalError, Page, PageLimit};
-use crate::world::disk::{self, AppendFile, Disk, SyncFile};
+use super::{Batch, EventJournal, Page, PageLimit};
+use crate::world::disk::{self, AppendFile, Disk, IoError, SyncFile};
 
 /// A journal of append-only files with one line for each event.
 #[derive(Debug)]
@@ -61,9 +61,9 @@ impl FileJournal {
     ///
     /// # Errors
     ///
-    /// [`JournalError`] when the disk refuses.
-    pub fn open(disk: Arc<dyn Disk>, dir: &Path, limits: JournalLimits) -> Result<Self, JournalError> {
-        let writer = open_writer(&*disk, dir).map_err(failed("open", dir))?;
+    /// [`IoError`] when the disk refuses.
+    pub fn open(disk: Arc<dyn Disk>, dir: &Path, limits: JournalLimits) -> Result<Self, IoError> {
+        let writer = open_writer(&*disk, dir).map_err(IoError::at("open", dir))?;
         Ok(Self {
             disk,
             dir: dir.to_owned(),
@@ -79,10 +79,10 @@ impl FileJournal {
     }
 
     /// Begins a new file. The old one is synced first, so that only the last file can ever lack lines after a crash.
-    fn roll(&self, first_seq: u64) -> Result<(), JournalError> {
+    fn roll(&self, first_seq: u64) -> Result<(), IoError> {
         self.sync()?;
         self.begin_file(first_seq)
-            .map_err(failed("begin a new file in", &self.dir))
+            .map_err(IoError::at("begin a new file in", &self.dir))
     }
 
     fn begin_file(&self, first_seq: u64) -> io::Result<()> {
@@ -118,11 +118,7 @@ impl FileJournal {
     }
 
     /// Shows the lines after number `after`, oldest first, until `show` returns `false` (P10).
-    fn visit(
-        &self,
-        mut after: u64,
-        show: &mut dyn FnMut(Option<u64>, &[u8]) -> bool,
-    ) -> Result<(), JournalError> {
+    fn visit(&self, mut after: u64, show: &mut dyn FnMut(Option<u64>, &[u8]) -> bool) -> Result<(), IoError> {
         let mut segments = self.writer().segments_after(after);
         loop {
             let mut shown = after;
@@ -153,10 +149,10 @@ impl FileJournal {
         segments: &[Segment],
         after: u64,
         show: &mut dyn FnMut(Option<u64>, &[u8]) -> bool,
-    ) -> Result<(), JournalError> {
+    ) -> Result<(), IoError> {
         for segment in segments {
             let more = show_lines(&*self.disk, segment, after, show);
-            if !more.map_err(failed("read", &segment.path))? {
+            if !more.map_err(IoError::at("read", &segment.path))? {
                 break;
             }
         }
@@ -220,7 +216,7 @@ impl Writer {
 }
 
 impl EventJournal for FileJournal {
-    fn append(&self, batch: &Batch) -> Result<(), JournalError> {
+    fn append(&self, batch: &Batch) -> Result<(), IoError> {
         let Some(first) = batch.first_seq() else {
             return Ok(());
         };
@@ -231,13 +227,13 @@ impl EventJournal for FileJournal {
         let mut writer = self.writer();
         writer
             .append(batch)
-            .map_err(failed("append to the journal in", &self.dir))?;
+            .map_err(IoError::at("append to the journal in", &self.dir))?;
         writer.last_seq = batch.last_seq();
         writer.count = writer.count.map(|count| count + batch.len() as u64);
         Ok(())
     }
 
-    fn sync(&self) -> Result<(), JournalError> {
+    fn sync(&self) -> Result<(), IoError> {
         let mut has_failed = self.sync_failed.lock().unwrap_or_else(PoisonError::into_inner);
         let unsynced = self.writer().take_unsynced();
         let synced = match (*has_failed, unsynced) {
@@ -248,13 +244,13 @@ impl EventJournal for FileJournal {
             (false, None) => Ok(()),
         };
         *has_failed = synced.is_err();
-        synced.map_err(failed("sync the journal in", &self.dir))
+        synced.map_err(IoError::at("sync the journal in", &self.dir))
     }
 
-    fn write_again(&self, after: u64) -> Result<(), JournalError> {
+    fn write_again(&self, after: u64) -> Result<(), IoError> {
         self.writer()
             .write_again(&*self.disk, after)
-            .map_err(failed("write again the end of the journal in", &self.dir))?;
+            .map_err(IoError::at("write again the end of the journal in", &self.dir))?;
         self.sync()
     }
 
@@ -270,7 +266,7 @@ impl EventJournal for FileJournal {
         });
     }
 
-    fn restore(&self, mut entries: Vec<JournalEntry>) -> Result<(), JournalError> {
+    fn restore(&self, mut entries: Vec<JournalEntry>) -> Result<(), IoError> {
         entries.sort_by_key(|entry| entry.seq);
         let restored = Batch::new(&entries);
         let Some(first) = restored.first_seq() else {
@@ -281,14 +277,14 @@ impl EventJournal for FileJournal {
         } else {
             let mut writer = self.writer();
             self.rewrite_last(&mut writer, &restored)
-                .map_err(failed("restore events in", &self.dir))?;
+                .map_err(IoError::at("restore events in", &self.dir))?;
             writer.last_seq = writer.last_seq.max(restored.last_seq());
             writer.count = None;
         }
         self.sync()
     }
 
-    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError> {
+    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, IoError> {
         let (mut page, mut bytes) = (Page::default(), 0);
         self.visit(after, &mut |_, line| {
             let Some(entry) = lines::decode(line) else {
@@ -306,14 +302,14 @@ impl EventJournal for FileJournal {
         Ok(page)
     }
 
-    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), JournalError> {
+    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), IoError> {
         self.visit(after, &mut |seq, line| {
             let shown = seq.zip(lines::for_readers(line));
             shown.is_none_or(|(seq, line)| show(seq, &line))
         })
     }
 
-    fn count(&self) -> Result<u64, JournalError> {
+    fn count(&self) -> Result<u64, IoError> {
         let (known, last) = {
             let writer = self.writer();
             (writer.count, writer.last_seq)
@@ -430,11 +426,6 @@ fn end_last_line(disk: &dyn Disk, path: &Path, file: &mut dyn AppendFile) -> io:
         return Ok(());
     }
     file.append(b"\n")
-}
-
-pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> JournalError {
-    let path = path.to_owned();
-    move |source| JournalError { action, path, source }
 }
 
 #[cfg(test)]

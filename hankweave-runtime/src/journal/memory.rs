@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hankweave_core::wire::JournalEntry;
 
 use super::lines::decode;
-use super::{Batch, EventJournal, JournalError, Page, PageLimit};
+use super::{Batch, EventJournal, Page, PageLimit};
+use crate::world::disk::IoError;
 
 /// Keeps the lines in memory, for tests and for programs that embed hankweave.
 #[derive(Debug, Default)]
@@ -24,27 +25,27 @@ impl MemoryJournal {
 }
 
 impl EventJournal for MemoryJournal {
-    fn append(&self, batch: &Batch) -> Result<(), JournalError> {
+    fn append(&self, batch: &Batch) -> Result<(), IoError> {
         self.lines().extend(written(batch));
         Ok(())
     }
 
-    fn sync(&self) -> Result<(), JournalError> {
+    fn sync(&self) -> Result<(), IoError> {
         Ok(())
     }
 
-    fn write_again(&self, _after: u64) -> Result<(), JournalError> {
+    fn write_again(&self, _after: u64) -> Result<(), IoError> {
         Ok(())
     }
 
-    fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), JournalError> {
+    fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), IoError> {
         let mut all = self.lines();
         all.extend(written(&Batch::new(&entries)));
         all.sort_by_key(|(seq, _)| *seq);
         Ok(())
     }
 
-    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError> {
+    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, IoError> {
         let all = self.lines();
         let mut page = Page::default();
         let mut bytes = 0;
@@ -63,14 +64,14 @@ impl EventJournal for MemoryJournal {
         Ok(page)
     }
 
-    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), JournalError> {
+    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), IoError> {
         let all = self.lines();
         let mut later = lines_after(&all, after).iter();
         let _ = later.all(|(seq, line)| show(*seq, line.as_bytes()));
         Ok(())
     }
 
-    fn count(&self) -> Result<u64, JournalError> {
+    fn count(&self) -> Result<u64, IoError> {
         Ok(self.lines().len() as u64)
     }
 

@@ -15,7 +15,7 @@ mod tail;
 
 use std::fmt::Debug;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hankweave_core::wire::JournalEntry;
 
@@ -25,7 +25,7 @@ pub use file::{FileJournal, JournalLimits};
 pub use memory::MemoryJournal;
 pub use tail::{JournalTail, Passed, TailLine};
 
-use crate::world::disk::Disk;
+use crate::world::disk::{Disk, IoError};
 
 /// Passes the lines of one file of a journal to `each`, oldest first. A line that is too long takes no memory.
 ///
@@ -46,45 +46,45 @@ pub trait EventJournal: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// [`JournalError`]; then none of the entries is in the journal, unless the disk fails to take them out again.
-    fn append(&self, batch: &Batch) -> Result<(), JournalError>;
+    /// [`IoError`]; then none of the entries is in the journal, unless the disk fails to take them out again.
+    fn append(&self, batch: &Batch) -> Result<(), IoError>;
 
     /// Returns once everything that was appended is durable.
     ///
     /// # Errors
     ///
-    /// [`JournalError`]; do not try again, because it is unknown what is durable.
-    fn sync(&self) -> Result<(), JournalError>;
+    /// [`IoError`]; do not try again, because it is unknown what is durable.
+    fn sync(&self) -> Result<(), IoError>;
 
     /// Makes the entries with a `seq` greater than `after` durable by writing them again. An earlier process may have
     /// failed to sync them; then they can be read, yet no [`sync`](Self::sync) brings them to the disk.
     ///
     /// # Errors
     ///
-    /// [`JournalError`]; nothing may be appended then.
-    fn write_again(&self, after: u64) -> Result<(), JournalError>;
+    /// [`IoError`]; nothing may be appended then.
+    fn write_again(&self, after: u64) -> Result<(), IoError>;
 
     /// Inserts entries that a crash took, in the order of `seq`, and makes them durable.
     ///
     /// # Errors
     ///
-    /// [`JournalError`]; the journal is then as it was.
-    fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), JournalError>;
+    /// [`IoError`]; the journal is then as it was.
+    fn restore(&self, entries: Vec<JournalEntry>) -> Result<(), IoError>;
 
     /// The entries with a `seq` greater than `after`, oldest first, as many as `limit` allows.
     ///
     /// # Errors
     ///
-    /// [`JournalError`] when the disk refuses; lines that cannot be read are counted, not reported as errors.
-    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, JournalError>;
+    /// [`IoError`] when the disk refuses; lines that cannot be read are counted, not reported as errors.
+    fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, IoError>;
 
     /// Shows the same entries as lines, each with its `seq`, for readers that pass them on: they are JSON and are not
     /// decoded for that. Ends when `show` returns `false`.
     ///
     /// # Errors
     ///
-    /// [`JournalError`], as [`read_after`](Self::read_after).
-    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), JournalError>;
+    /// [`IoError`], as [`read_after`](Self::read_after).
+    fn lines_after(&self, after: u64, show: &mut dyn FnMut(u64, &[u8]) -> bool) -> Result<(), IoError>;
 
     /// Whether [`tidy`](Self::tidy) has something to do.
     fn is_untidy(&self) -> bool {
@@ -99,8 +99,8 @@ pub trait EventJournal: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// [`JournalError`] when the disk refuses.
-    fn count(&self) -> Result<u64, JournalError>;
+    /// [`IoError`] when the disk refuses.
+    fn count(&self) -> Result<u64, IoError>;
 
     /// The highest `seq` in the journal; 0 when it is empty.
     fn last_seq(&self) -> u64;
@@ -132,19 +132,6 @@ pub struct Page {
     pub corrupt_lines: u64,
     /// Whether more entries follow.
     pub more: bool,
-}
-
-/// The disk refused a step on the journal.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to {action} `{}`", path.display())]
-pub struct JournalError {
-    /// What was tried.
-    pub action: &'static str,
-    /// With what.
-    pub path: PathBuf,
-    /// What the system said.
-    #[source]
-    pub source: io::Error,
 }
 
 #[cfg(test)]

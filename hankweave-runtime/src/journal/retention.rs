@@ -76,9 +76,9 @@ mod tests {
     use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 
     use super::super::contract::seqs;
-    use super::super::{Batch, EventJournal, FileJournal, JournalError, JournalLimits, PageLimit};
+    use super::super::{Batch, EventJournal, FileJournal, JournalLimits, PageLimit};
     use super::*;
-    use crate::world::disk::{Fault, FaultyDisk, RealDisk};
+    use crate::world::disk::{Fault, FaultyDisk, IoError, RealDisk};
 
     const EVERYTHING: PageLimit = PageLimit {
         entries: usize::MAX,
@@ -122,7 +122,7 @@ mod tests {
     }
 
     /// As the one who writes the journal does it, only not beside what follows.
-    fn append(journal: &FileJournal, entry: JournalEntry) -> Result<(), JournalError> {
+    fn append(journal: &FileJournal, entry: JournalEntry) -> Result<(), IoError> {
         journal.append(&Batch::new(&[entry]))?;
         if journal.is_untidy() {
             journal.tidy();

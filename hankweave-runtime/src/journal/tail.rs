@@ -5,11 +5,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::JournalError;
-use super::file::{failed, find_segments};
+use super::file::find_segments;
 use super::lines::{kind_of, seq_of};
 use super::segment::Segment;
-use crate::world::disk::Disk;
+use crate::world::disk::{Disk, IoError};
 
 /// The writer replaces a file once in 64 MiB. When that happens this often during one reading, the next reading goes on.
 const MOST_TRIES: usize = 10;
@@ -61,11 +60,8 @@ impl JournalTail {
     ///
     /// # Errors
     ///
-    /// [`JournalError`] when the disk refuses.
-    pub fn read(
-        &mut self,
-        mut each: impl FnMut(TailLine<'_>) -> ControlFlow<()>,
-    ) -> Result<Passed, JournalError> {
+    /// [`IoError`] when the disk refuses.
+    pub fn read(&mut self, mut each: impl FnMut(TailLine<'_>) -> ControlFlow<()>) -> Result<Passed, IoError> {
         let mut passed = Passed::default();
         for _ in 0..MOST_TRIES {
             let read = match self.disk.metadata_followed(&self.dir) {
@@ -77,7 +73,7 @@ impl JournalTail {
                 Ok(()) => break,
                 // A file was renamed: the place is found by the number of the line.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => self.at = None,
-                Err(error) => return Err(failed("read", &self.dir)(error)),
+                Err(error) => return Err(IoError::at("read", &self.dir)(error)),
             }
         }
         Ok(passed)

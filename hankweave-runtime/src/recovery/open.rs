@@ -22,7 +22,7 @@ use crate::data::{Data, DataError, Place};
 use crate::driver::DriverSet;
 use crate::hank_files::LoadedHank;
 use crate::instance_lock::{InstanceLock, LockError, LockWorld};
-use crate::journal::{FileJournal, JournalError, JournalLimits};
+use crate::journal::{FileJournal, JournalLimits};
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
 use crate::preflight::{self, PreflightError};
@@ -32,7 +32,7 @@ use crate::state_manager::{
 };
 use crate::store::StateFiles;
 use crate::world::World;
-use crate::world::disk::{Disk, remove_if_present, with_suffix};
+use crate::world::disk::{Disk, IoError, remove_if_present, with_suffix};
 
 /// How long a lock that is held is tried again. A killed server may not have ended yet, and a child that it was about to
 /// start holds the lock until it becomes another program. A start right after a kill must not fail for that.
@@ -73,7 +73,7 @@ pub enum OpenError {
     Lock(LockError),
     /// The journal cannot be used.
     #[error(transparent)]
-    Journal(JournalError),
+    Journal(IoError),
     /// The state cannot be used.
     #[error(transparent)]
     State(LoadError),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::files::{self, Selection};
-use crate::world::disk::{Disk, Folder, read_if_present, replace};
+use crate::world::disk::{Disk, Folder, IoError, read_if_present, replace};
 
 /// A larger manifest is not one of ours.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
@@ -102,16 +102,8 @@ pub enum ArchiveError {
     #[error("failed to understand `archiveOnSuccess`")]
     Pattern(#[source] PatternError),
     /// The workspace or the manifest could not be read or written.
-    #[error("failed to {action} `{}`", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] IoError),
     /// The manifest is not what we write.
     #[error("`{}` is damaged; move it away, its files are in `{ARCHIVE}`", path.display())]
     Manifest {
@@ -138,8 +130,8 @@ impl Archive {
         };
         let root = disk
             .open_folder(&self.workspace)
-            .map_err(io_error("read", &self.workspace))?;
-        let selected = files::select(&*root, selection).map_err(io_error("read", &self.workspace))?;
+            .map_err(IoError::at("read", &self.workspace))?;
+        let selected = files::select(&*root, selection).map_err(IoError::at("read", &self.workspace))?;
         let (mut manifest, mut moved) = (self.read(disk)?, Moved::default());
         // A file that never left its place is archived now, or stays.
         manifest
@@ -208,7 +200,7 @@ impl Archive {
     pub fn take_back(&self, disk: &dyn Disk, entries: &[ArchiveEntry]) -> Result<Vec<Taken>, ArchiveError> {
         let root = disk
             .open_folder(&self.workspace)
-            .map_err(io_error("read", &self.workspace))?;
+            .map_err(IoError::at("read", &self.workspace))?;
         let mut manifest = self.read(disk)?;
         let mut taken = Vec::new();
         for entry in entries.iter().rev() {
@@ -245,7 +237,7 @@ impl Archive {
 
     fn read(&self, disk: &dyn Disk) -> Result<Manifest, ArchiveError> {
         let read = read_if_present(disk, &self.manifest, MAX_MANIFEST_BYTES);
-        match read.map_err(io_error("read", &self.manifest))? {
+        match read.map_err(IoError::at("read", &self.manifest))? {
             None => Ok(Manifest {
                 version: VERSION.to_owned(),
                 entries: Vec::new(),
@@ -258,15 +250,10 @@ impl Archive {
         }
     }
 
-    fn write(&self, disk: &dyn Disk, manifest: &Manifest) -> Result<(), ArchiveError> {
+    fn write(&self, disk: &dyn Disk, manifest: &Manifest) -> Result<(), IoError> {
         let text = serde_json::to_vec_pretty(manifest).expect("a manifest is text and numbers");
-        replace(disk, &self.manifest, &text).map_err(io_error("write", &self.manifest))
+        replace(disk, &self.manifest, &text).map_err(IoError::at("write", &self.manifest))
     }
-}
-
-fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ArchiveError + use<> {
-    let path = path.to_owned();
-    move |source| ArchiveError::Io { action, path, source }
 }
 
 fn entry(root: &dyn Folder, request: &ArchiveRequest, path: &Path) -> io::Result<ArchiveEntry> {

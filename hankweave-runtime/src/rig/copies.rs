@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::copy::{self, CopyError, Tree};
 use super::files;
 use super::target::{self, Target, TargetError};
-use crate::world::disk::{Disk, FileKind, Folder, Found};
+use crate::world::disk::{Disk, FileKind, Folder, Found, IoError};
 
 /// What the rigs of a hank copy, and where.
 #[derive(Debug, Clone, Default)]
@@ -101,11 +101,9 @@ impl RigCopies {
         match same {
             Ok(true) => Ok(target),
             Ok(false) => Err(LeftCopy::Changed),
-            Err(source) => Err(LeftCopy::Compare(CopyError::Io {
-                action: "compare",
-                path: target.path.clone(),
-                source,
-            })),
+            Err(error) => Err(LeftCopy::Compare(
+                IoError::at("compare", &target.path)(error).into(),
+            )),
         }
     }
 

@@ -7,22 +7,14 @@ use std::path::{Component, Path, PathBuf};
 use hankweave_core::hank::paths;
 
 use super::target::Target;
-use crate::world::disk::{CopyRules, Disk, FileKind, Folder, Found};
+use crate::world::disk::{CopyRules, Disk, FileKind, Folder, Found, IoError};
 
 /// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// A part of the tree could not be read, removed or written.
-    #[error("failed to {action} `{path}`")]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] IoError),
     /// The source is not a path beneath the hank's folder.
     #[error("`{from}` {reason}")]
     Reference {
@@ -126,8 +118,8 @@ fn surveyed<T>(
         name: name.as_ref(),
         path: names.iter().fold(hank.to_owned(), |path, name| path.join(name)),
     };
-    let root = disk.open_folder(hank).map_err(io_error("read", hank))?;
-    let rules = CopyRules::of(&*root).map_err(io_error("read", &hank.join(".gitignore")))?;
+    let root = disk.open_folder(hank).map_err(IoError::at("read", hank))?;
+    let rules = CopyRules::of(&*root).map_err(IoError::at("read", &hank.join(".gitignore")))?;
     let mut survey = Survey {
         hank,
         rules,
@@ -173,8 +165,10 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn open(&self, action: &'static str) -> Result<Found, CopyError> {
-        self.folder.open(self.name).map_err(io_error(action, &self.path))
+    fn open(&self, action: &'static str) -> Result<Found, IoError> {
+        self.folder
+            .open(self.name)
+            .map_err(IoError::at(action, &self.path))
     }
 
     fn open_folder(&self, action: &'static str) -> Result<Box<dyn Folder>, CopyError> {
@@ -185,16 +179,16 @@ impl Place<'_> {
     }
 
     /// What is there; `None` when nothing is.
-    fn found(&self) -> Result<Option<Found>, CopyError> {
+    fn found(&self) -> Result<Option<Found>, IoError> {
         match self.folder.open(self.name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            found => found.map(Some).map_err(io_error("look at", &self.path)),
+            found => found.map(Some).map_err(IoError::at("look at", &self.path)),
         }
     }
 
-    fn remove(&self) -> Result<(), CopyError> {
+    fn remove(&self) -> Result<(), IoError> {
         let removed = self.folder.remove(self.name);
-        removed.map_err(io_error("remove", &self.path))
+        removed.map_err(IoError::at("remove", &self.path))
     }
 
     fn special(&self) -> CopyError {
@@ -219,7 +213,7 @@ fn source<'a>(
     names: &[&'a str],
 ) -> Result<(Box<dyn Folder>, &'a str), CopyError> {
     let (name, folders) = names.split_last().expect("a reference has a name");
-    let mut folder = disk.open_folder(hank).map_err(io_error("read", hank))?;
+    let mut folder = disk.open_folder(hank).map_err(IoError::at("read", hank))?;
     let mut path = hank.to_owned();
     for name in folders {
         path.push(name);
@@ -236,7 +230,7 @@ fn source<'a>(
 /// Lists what is at `place`, with `depth` folders of the tree around it; `None` when it is left out. What an author names is copied whatever the
 /// rules say about it.
 fn look(place: &Place<'_>, depth: usize, survey: &mut Survey<'_>) -> Result<Option<Tree>, CopyError> {
-    let failed = || io_error("read", &place.path);
+    let failed = || IoError::at("read", &place.path);
     if depth > 0 && survey.leaves_out(&place.path, false) {
         return Ok(None);
     }
@@ -279,7 +273,7 @@ fn fits(tree: &Tree, to: &Place<'_>) -> Result<(), CopyError> {
 fn make_room(to: &Place<'_>) -> Result<(), CopyError> {
     match to.found()? {
         None => Ok(()),
-        Some(Found::File(_) | Found::Other(_)) => to.remove(),
+        Some(Found::File(_) | Found::Other(_)) => Ok(to.remove()?),
         Some(Found::Folder(_)) => Err(CopyError::FolderInTheWay {
             path: to.path.clone(),
         }),
@@ -288,20 +282,19 @@ fn make_room(to: &Place<'_>) -> Result<(), CopyError> {
 
 /// Copies; what is no longer what it was when it was looked at ends the copy.
 fn write(tree: &Tree, from: &Place<'_>, to: &Place<'_>) -> Result<(), CopyError> {
-    let failed = || io_error("copy to", &to.path);
+    let failed = || IoError::at("copy to", &to.path);
     match tree {
         Tree::Link(link) => {
             make_room(to)?;
-            to.folder.create_link(to.name, link).map_err(failed())
+            Ok(to.folder.create_link(to.name, link).map_err(failed())?)
         }
         Tree::File => {
             let Found::File(mut file) = from.open("read")? else {
                 return Err(from.special());
             };
             make_room(to)?;
-            to.folder
-                .create_file(to.name, file.mode, &mut *file.content)
-                .map_err(failed())
+            let copied = to.folder.create_file(to.name, file.mode, &mut *file.content);
+            Ok(copied.map_err(failed())?)
         }
         Tree::Folder(inner) => {
             let source = from.open_folder("read")?;
@@ -337,11 +330,6 @@ fn inner_link(link: PathBuf, path: &Path, folders: usize) -> Result<PathBuf, Cop
     depth.map(|_| link).ok_or_else(|| CopyError::Link {
         path: path.to_owned(),
     })
-}
-
-fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CopyError + use<> {
-    let path = path.to_owned();
-    move |source| CopyError::Io { action, path, source }
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use super::replies::Attempted;
 use super::socket::{CLOSING, ClientSocket, CloseReason, Interests, SocketEvent};
 use super::token::Role;
 use crate::error::chain;
-use crate::journal::JournalError;
 use crate::presence::PresenceGuard;
+use crate::world::disk::IoError;
 
 /// A client and its state.
 pub(super) struct Client {
@@ -65,7 +65,7 @@ pub(super) struct Sync {
 }
 
 /// A part of the journal on its way.
-type Reading = BoxFuture<'static, Result<Part, JournalError>>;
+type Reading = BoxFuture<'static, Result<Part, IoError>>;
 
 impl Client {
     pub(super) fn new(shared: Arc<Shared>, role: Role, number: u64) -> Self {
@@ -380,7 +380,7 @@ const SLOW: CloseReason = CloseReason::new(CloseCode::Again, "slow");
 const GOING_AWAY: CloseReason = CloseReason::new(CloseCode::Away, "the run has ended");
 
 /// The part that is being read; waits for ever when none is.
-async fn read_on(reading: &mut Option<Reading>) -> Result<Part, JournalError> {
+async fn read_on(reading: &mut Option<Reading>) -> Result<Part, IoError> {
     match reading {
         Some(reading) => reading.await,
         None => std::future::pending().await,

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::replies::{BATCH_END, Replies};
-use crate::journal::{EventJournal, JournalError};
+use crate::journal::EventJournal;
+use crate::world::disk::IoError;
 
 /// How many events the answer to a handshake holds at most (WIRE-3).
 const NEWEST: usize = 50;
@@ -42,7 +43,7 @@ impl Part {
 }
 
 /// Events after number `after`, each a message of its own. Blocks.
-pub(super) fn events(journal: &dyn EventJournal, after: u64) -> Result<Part, JournalError> {
+pub(super) fn events(journal: &dyn EventJournal, after: u64) -> Result<Part, IoError> {
     let mut part = Part::default();
     journal.lines_after(after, &mut |seq, line| {
         part.more = part.is_full();
@@ -61,7 +62,7 @@ pub(super) fn batches(
     journal: &dyn EventJournal,
     (after, until): (u64, u64),
     (replies, command_id): (&Replies, &str),
-) -> Result<Part, JournalError> {
+) -> Result<Part, IoError> {
     let mut part = Part::default();
     let begin = || Page {
         text: replies.batch_begin(command_id),
@@ -116,7 +117,7 @@ impl Page {
 }
 
 /// The newest events up to number `until`, oldest first. Blocks.
-pub(super) fn newest(journal: &dyn EventJournal, until: u64) -> Result<Vec<String>, JournalError> {
+pub(super) fn newest(journal: &dyn EventJournal, until: u64) -> Result<Vec<String>, IoError> {
     // Numbers are left out after a crash, so a part of the history may hold fewer events than numbers.
     let mut span = NEWEST as u64;
     loop {
@@ -129,11 +130,7 @@ pub(super) fn newest(journal: &dyn EventJournal, until: u64) -> Result<Vec<Strin
     }
 }
 
-fn last_between(
-    journal: &dyn EventJournal,
-    after: u64,
-    until: u64,
-) -> Result<VecDeque<String>, JournalError> {
+fn last_between(journal: &dyn EventJournal, after: u64, until: u64) -> Result<VecDeque<String>, IoError> {
     let mut newest = VecDeque::with_capacity(NEWEST);
     journal.lines_after(after, &mut |seq, line| {
         let wanted = seq <= until;
@@ -153,7 +150,7 @@ pub(super) fn beginning(
     journal: &dyn EventJournal,
     until: u64,
     with_events: bool,
-) -> Result<(Vec<String>, u64), JournalError> {
+) -> Result<(Vec<String>, u64), IoError> {
     let events = match with_events {
         true => newest(journal, until)?,
         false => Vec::new(),

@@ -7,8 +7,9 @@ use hankweave_core::wire::{Event, IdleReason};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::outbox::Outbox;
-use crate::journal::{BatchLine, JournalError};
+use crate::journal::BatchLine;
 use crate::state_manager::{Delivery, Events, Subscription};
+use crate::world::disk::IoError;
 
 /// The clients that get new events.
 #[derive(Debug)]
@@ -94,8 +95,8 @@ impl Hub {
     ///
     /// # Errors
     ///
-    /// [`JournalError`] when events were missed and cannot be read again: the clients must not go on without them.
-    pub(super) async fn run(&self, mut events: Subscription) -> Result<(), JournalError> {
+    /// [`IoError`] when events were missed and cannot be read again: the clients must not go on without them.
+    pub(super) async fn run(&self, mut events: Subscription) -> Result<(), IoError> {
         loop {
             match events.next().await? {
                 Some(Delivery::Events(events)) => self.pass_on(&events),

@@ -33,7 +33,6 @@ mod token;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +55,7 @@ use crate::runner::Commander;
 use crate::shutdown::Shutdown;
 use crate::state_manager::StateManager;
 use crate::world::World;
+use crate::world::disk::IoError;
 use crate::world::net::Listener;
 
 pub use limits::Limits;
@@ -104,16 +104,8 @@ pub enum ServeError {
         source: io::Error,
     },
     /// The token cannot be kept.
-    #[error("failed to {action} `{}`", path.display())]
-    Token {
-        /// What was tried.
-        action: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Token(#[from] IoError),
     /// The token of the environment cannot stand in a header.
     #[error(
         "the value of {variable} is no token: it must have 1 to 256 letters, digits, dots, dashes, underscores or tildes"

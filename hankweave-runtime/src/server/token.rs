@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hankweave_core::discovery::{
     MAX_TOKEN_FILE_BYTES, READ_ONLY_TOKEN_FILE, READ_ONLY_TOKEN_VARIABLE, TOKEN_FILE, TOKEN_VARIABLE,
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::ServeError;
 use crate::world::World;
-use crate::world::disk::{self, Disk, FileKind};
+use crate::world::disk::{self, Disk, FileKind, IoError};
 use crate::world::ids::hex;
 
 /// Longest token that is taken, in bytes.
@@ -120,11 +120,11 @@ fn is_token(text: &str) -> bool {
 
 /// The token in a file of ours. One that others could read, or that is damaged, is replaced.
 fn of_directory(world: &World, path: &Path) -> Result<Secret, ServeError> {
-    if let Some(text) = read(&*world.disk, path).map_err(failed("read", path))? {
+    if let Some(text) = read(&*world.disk, path).map_err(IoError::at("read", path))? {
         return Ok(Secret::new(text));
     }
     let text = hex(&world.ids.secret());
-    disk::replace(&*world.disk, path, format!("{text}\n").as_bytes()).map_err(failed("write", path))?;
+    disk::replace(&*world.disk, path, format!("{text}\n").as_bytes()).map_err(IoError::at("write", path))?;
     Ok(Secret::new(text))
 }
 
@@ -140,11 +140,6 @@ fn read(disk: &dyn Disk, path: &Path) -> io::Result<Option<String>> {
     let text = String::from_utf8(disk.read(path, MAX_TOKEN_FILE_BYTES)?).unwrap_or_default();
     let text = text.trim_end();
     Ok((text.len() >= 32 && is_token(text)).then(|| text.to_owned()))
-}
-
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ServeError {
-    let path: PathBuf = path.to_owned();
-    move |source| ServeError::Token { action, path, source }
 }
 
 #[cfg(test)]

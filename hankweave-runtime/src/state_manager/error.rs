@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hankweave_core::state::{RecoverError, Rejected};
 
-use crate::journal::JournalError;
 use crate::store::StateFileError;
+use crate::world::disk::IoError;
 
 /// Why an event was not recorded.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -35,7 +35,7 @@ pub enum PersistenceError {
     Files(#[source] StateFileError),
     /// The journal did not take an event.
     #[error("failed to write the journal")]
-    Journal(#[source] JournalError),
+    Journal(#[source] IoError),
     /// The last save did not end in time.
     #[error("the last save did not end within {limit_seconds} seconds")]
     TimedOut {
@@ -52,7 +52,7 @@ pub enum LoadError {
     Files(#[source] StateFileError),
     /// The journal could not be read or completed.
     #[error("failed to complete the journal")]
-    Journal(#[source] JournalError),
+    Journal(#[source] IoError),
     /// The log did not take the mark of the first snapshot.
     #[error("failed to append to state.log")]
     Log(#[source] std::io::Error),

@@ -15,7 +15,8 @@ use super::degraded::Degraded;
 use super::load::SEQ_GAP;
 use super::publish::Recent;
 use super::{Parts, PersistenceError, Receipt};
-use crate::journal::{Batch, JournalError, state_event_id};
+use crate::journal::{Batch, state_event_id};
+use crate::world::disk::IoError;
 
 /// How long the journal may stay without a sync (D5).
 const SYNC_DELAY: Duration = Duration::from_millis(200);
@@ -75,7 +76,7 @@ pub(super) struct JournalWriter {
 struct LazySync {
     due: Option<Instant>,
     /// The sync in progress, and how many of the unsynced events it makes durable.
-    work: Option<(BoxFuture<'static, Result<(), JournalError>>, u64)>,
+    work: Option<(BoxFuture<'static, Result<(), IoError>>, u64)>,
     /// Events in a row that neither the log nor a sync of the journal made durable.
     unsynced: u64,
 }
@@ -216,7 +217,7 @@ impl JournalWriter {
 }
 
 impl LazySync {
-    fn append(&mut self, parts: &Parts, batch: &Batch) -> Result<(), JournalError> {
+    fn append(&mut self, parts: &Parts, batch: &Batch) -> Result<(), IoError> {
         parts.journal.append(batch)?;
         self.due.get_or_insert_with(|| Instant::now() + SYNC_DELAY);
         if self.unsynced > SEQ_GAP {
@@ -228,7 +229,7 @@ impl LazySync {
     }
 
     /// Makes everything in the journal durable.
-    fn now(&mut self, parts: &Parts) -> Result<(), JournalError> {
+    fn now(&mut self, parts: &Parts) -> Result<(), IoError> {
         (self.due, self.unsynced) = (None, 0);
         parts.journal.sync()
     }
@@ -269,6 +270,6 @@ async fn in_progress<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
     }
 }
 
-fn failed(error: JournalError) -> Arc<PersistenceError> {
+fn failed(error: IoError) -> Arc<PersistenceError> {
     Arc::new(PersistenceError::Journal(error))
 }

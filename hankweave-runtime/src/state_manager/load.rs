@@ -9,8 +9,9 @@ use hankweave_core::wire::{CurrentFigures, Event, JournalEntry};
 
 use super::snapshots::Cuts;
 use super::{LoadError, Parts};
-use crate::journal::{EventJournal, JournalError, PageLimit, state_event_id};
+use crate::journal::{EventJournal, PageLimit, state_event_id};
 use crate::store::{FoundFile, FoundState, NOTHING_IN_DOUBT, SnapshotMark, StateFileError, StateLog};
+use crate::world::disk::IoError;
 
 /// Numbers that are left out after an unclean end. More than are ever published without being synced, so that no
 /// subscriber sees a number twice (P2). More as well than an agent can say between two syncs of a disk
@@ -227,7 +228,7 @@ fn complete_journal(
     found: &FoundState,
     source: Source,
     clean: bool,
-) -> Result<usize, JournalError> {
+) -> Result<usize, IoError> {
     let (bytes, tail) = match (source, &found.primary, &found.backup) {
         (Source::Primary, FoundFile::Bytes(bytes), _) | (Source::Backup, _, FoundFile::Bytes(bytes)) => {
             (bytes.as_slice(), found.log.tail_of(bytes))
@@ -268,10 +269,7 @@ fn journal_entry(recorded: &Recorded<StateEvent>, live: &LiveState) -> JournalEn
 }
 
 /// The numbers of `records` that the journal does not have, ascending.
-fn missing_from(
-    journal: &dyn EventJournal,
-    records: &[Recorded<StateEvent>],
-) -> Result<Vec<u64>, JournalError> {
+fn missing_from(journal: &dyn EventJournal, records: &[Recorded<StateEvent>]) -> Result<Vec<u64>, IoError> {
     let mut missing: Vec<u64> = records.iter().map(|record| record.seq).collect();
     if let Some(first) = missing.first() {
         for_each_entry(journal, first - 1, |entry| {
@@ -287,7 +285,7 @@ fn missing_from(
 fn recorded_events(
     journal: &dyn EventJournal,
     found: &FoundState,
-) -> Result<Vec<Recorded<StateEvent>>, JournalError> {
+) -> Result<Vec<Recorded<StateEvent>>, IoError> {
     let mut journaled = Vec::new();
     for_each_entry(journal, 0, |entry| {
         if let Event::StateTransition { transition, .. } = &entry.event {
@@ -318,7 +316,7 @@ fn for_each_entry(
     journal: &dyn EventJournal,
     mut after: u64,
     mut each: impl FnMut(&JournalEntry),
-) -> Result<(), JournalError> {
+) -> Result<(), IoError> {
     loop {
         let page = journal.read_after(after, PageLimit::CLIENT)?;
         page.entries.iter().for_each(&mut each);

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hankweave_core::wire::JournalEntry;
 use tokio::sync::watch;
 
-use crate::journal::{Batch, BatchLine, EventJournal, JournalError, PageLimit};
+use crate::journal::{Batch, BatchLine, EventJournal, PageLimit};
 use crate::world::blocking::Blocking;
+use crate::world::disk::IoError;
 
 /// So many bytes of published events stay in memory for subscribers; whoever is further behind reads the journal.
 const RECENT_BYTES: usize = 8 << 20;
@@ -155,12 +156,12 @@ impl Subscription {
     ///
     /// # Errors
     ///
-    /// [`JournalError`] when missed events cannot be read. A later call tries again.
+    /// [`IoError`] when missed events cannot be read. A later call tries again.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe: an event counts as given out only when it is returned.
-    pub async fn next(&mut self) -> Result<Option<Delivery>, JournalError> {
+    pub async fn next(&mut self) -> Result<Option<Delivery>, IoError> {
         let mut ended = false;
         loop {
             if self.behind {
@@ -188,7 +189,7 @@ impl Subscription {
     }
 
     /// The next page of the journal, if there is anything in it.
-    async fn read_on(&mut self) -> Result<Option<Events>, JournalError> {
+    async fn read_on(&mut self) -> Result<Option<Events>, IoError> {
         let (journal, position) = (Arc::clone(&self.journal), self.position);
         let page = self
             .blocking

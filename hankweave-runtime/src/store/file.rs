@@ -9,7 +9,7 @@ use hankweave_core::document::MAX_STATE_BYTES;
 use hankweave_core::time::Timestamp;
 
 use super::{LogContents, NOTHING_IN_DOUBT, StateLog, read_log};
-use crate::world::disk::{self, Disk, HeldLock};
+use crate::world::disk::{self, Disk, HeldLock, IoError};
 
 /// A log is cut long before it reaches this; reading stops here so that a strange file cannot fill the memory.
 const MAX_LOG_BYTES: u64 = 256 << 20;
@@ -51,16 +51,8 @@ pub enum FoundFile {
 #[derive(Debug, thiserror::Error)]
 pub enum StateFileError {
     /// The system reported an error.
-    #[error("failed to {action} `{}`", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] IoError),
     /// The locked directory is not at its place any more; another server may work there.
     #[error("`{}` was moved or replaced while it was locked", state_dir.display())]
     LockLost {
@@ -88,13 +80,8 @@ impl StateFiles {
     /// [`StateFileError::Io`] when a file is there and the system does not give its bytes.
     pub fn find(&self) -> Result<FoundState, StateFileError> {
         let path = self.log_path();
-        let log = disk::read_if_present(&*self.disk, &path, MAX_LOG_BYTES).map_err(|source| {
-            StateFileError::Io {
-                action: "read",
-                path,
-                source,
-            }
-        })?;
+        let log = disk::read_if_present(&*self.disk, &path, MAX_LOG_BYTES);
+        let log = log.map_err(IoError::at("read", &path))?;
         let log = log.as_deref().map(read_log).unwrap_or_default();
         Ok(FoundState {
             primary: self.find_file(&self.primary_path(), &log)?,
@@ -233,11 +220,7 @@ impl StateFiles {
             }
             Ok(bytes) => Ok(bytes.map_or(FoundFile::Absent, FoundFile::Bytes)),
             Err(error) if is_unusable(&error) => Ok(FoundFile::Unusable),
-            Err(source) => Err(StateFileError::Io {
-                action: "read",
-                path: path.to_owned(),
-                source,
-            }),
+            Err(error) => Err(IoError::at("read", path)(error).into()),
         }
     }
 
@@ -275,11 +258,7 @@ impl StateFiles {
         path: &Path,
         step: impl FnOnce(&dyn Disk, &Path) -> io::Result<T>,
     ) -> Result<T, StateFileError> {
-        step(&*self.disk, path).map_err(|source| StateFileError::Io {
-            action,
-            path: path.to_owned(),
-            source,
-        })
+        Ok(step(&*self.disk, path).map_err(IoError::at(action, path))?)
     }
 
     fn primary_path(&self) -> PathBuf {

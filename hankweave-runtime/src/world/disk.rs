@@ -250,6 +250,27 @@ pub trait HeldLock: Send + Sync + Debug {
     fn still_guards(&self) -> bool;
 }
 
+/// What was tried with a file or folder, and why it failed.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {action} `{}`", path.display())]
+pub struct IoError {
+    /// What was tried, such as "read".
+    pub action: &'static str,
+    /// With what.
+    pub path: PathBuf,
+    /// What the system said.
+    #[source]
+    pub source: io::Error,
+}
+
+impl IoError {
+    /// A conversion for `map_err` that remembers what was tried, and with what.
+    pub fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self { action, path, source }
+    }
+}
+
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
