@@ -9,7 +9,7 @@ use hankweave_core::cost::Usd;
 use hankweave_core::cost::pricing::{Price, Prices, Rate, is_alias};
 use hankweave_core::hank::{Level, PriceFile, PriceSource, nearest_models};
 use hankweave_runtime::hank_files::{RefError, read_named};
-use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::world::disk::{PathError, RealDisk};
 use serde_json::{Map, Value, json};
 
 use crate::args::{Global, PricesArgs};
@@ -55,7 +55,7 @@ fn read(path: &str) -> Result<PriceFile, Failure> {
             false => FailureKind::Input,
         };
         let what = match &error {
-            RefError::Io(source) => format!("the prices `{path}` {error}: {source}"),
+            RefError::Path(PathError::Io(source)) => format!("the prices `{path}` {error}: {source}"),
             _ => format!("the prices `{path}` {error}"),
         };
         Failure::new(kind, what).hint(HINT)

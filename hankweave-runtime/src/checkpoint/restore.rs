@@ -16,8 +16,9 @@ use super::select::Selection;
 use super::snapshot::{self, Snapshot};
 use super::stat_cache::StatCache;
 use super::tree::{Change, ChangeKind, Entry, FileMode, Listing, changes};
-use super::workspace::{Workspace, open_folder};
+use super::workspace::Workspace;
 use super::{Patterns, RestoreError, RestorePlan, SkipReason, Skipped, TreePath};
+use crate::world::disk::open_folder_in;
 use crate::world::environment::umask_of_user;
 
 /// Folders under our temporary names that are passed over in one folder.
@@ -307,23 +308,19 @@ fn create(
 
 /// Opens the folder `folder`, making what is missing. A file or link in the place of a folder is removed, not followed.
 fn make_folder(workspace: &Workspace, folder: &[u8]) -> Result<OwnedFd, Errno> {
-    let mut current = workspace.folder(&[])?;
-    for name in folder.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
-        current = match open_folder(&current, name) {
-            Err(Errno::NOTDIR | Errno::LOOP) => {
-                rustix::fs::unlinkat(&current, name, AtFlags::empty())?;
-                new_folder(&current, name)?
-            }
-            Err(Errno::NOENT) => new_folder(&current, name)?,
-            other => other?,
-        };
-    }
-    Ok(current)
+    workspace.folder_or(folder, |parent, name, error| match error {
+        Errno::NOTDIR | Errno::LOOP => {
+            rustix::fs::unlinkat(parent, name, AtFlags::empty())?;
+            new_folder(parent, name)
+        }
+        Errno::NOENT => new_folder(parent, name),
+        error => Err(error),
+    })
 }
 
 fn new_folder(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
     rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777))?;
-    let folder = open_folder(parent, name)?;
+    let folder = open_folder_in(parent, name)?;
     if let Some(umask) = umask_of_user() {
         rustix::fs::fchmod(&folder, Mode::from_raw_mode(0o777 & !umask))?;
     }
@@ -332,7 +329,7 @@ fn new_folder(parent: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
 
 /// Removes a folder with all that is in it. The plan made sure that the safety checkpoint has it.
 fn remove_folder(parent: impl AsFd, name: &[u8]) -> Result<(), Errno> {
-    let mut folder = Dir::new(open_folder(&parent, name)?)?;
+    let mut folder = Dir::new(open_folder_in(&parent, name)?)?;
     let mut children = Vec::new();
     while let Some(entry) = folder.read() {
         children.push(entry?.file_name().to_owned());

@@ -17,8 +17,9 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::tree::Listing;
-use super::workspace::{FileStat, Workspace, open_folder};
+use super::workspace::{FileStat, Workspace};
 use super::{Patterns, SkipReason, Skipped, TreePath};
+use crate::world::disk::open_folder_in;
 
 /// Largest file that is stored, in bytes (100 MiB).
 pub const MAX_FILE_BYTES: u64 = 100 << 20;
@@ -89,7 +90,7 @@ pub(super) fn select(workspace: &Workspace, selection: &Selection<'_>) -> Result
             .min(MOST_THREADS),
         selected: Selected::default(),
     };
-    match open_folder(workspace.root(), b".").and_then(|root| walker.folder(root, Wish::Default)) {
+    match open_folder_in(workspace.root(), ".").and_then(|root| walker.folder(root, Wish::Default)) {
         Ok(()) => Ok(walker.selected),
         // The path of the folder that failed is still in the walker.
         Err(source) => Err(WalkError {
@@ -268,7 +269,7 @@ impl Walker<'_> {
             self.skip(SkipReason::TooDeep);
             return Ok(());
         }
-        match open_folder(parent, name) {
+        match open_folder_in(parent, name) {
             Ok(folder) => self.folder(folder, wish),
             Err(error) => self.unless_harmless(error),
         }

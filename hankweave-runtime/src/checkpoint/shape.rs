@@ -15,8 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
 use rustix::io::Errno;
 
-use super::workspace::open_folder;
-use crate::world::disk::{Disk as _, FileKind, RealDisk, open_dir};
+use crate::world::disk::{Disk as _, FileKind, RealDisk, open_dir, open_folder_in};
 
 /// Largest configuration that is read, in bytes.
 const CONFIG_BYTES: u64 = 64 << 10;
@@ -221,7 +220,7 @@ impl Look {
         name: &OsStr,
         look: impl FnOnce(&mut Self, OwnedFd) -> io::Result<()>,
     ) -> io::Result<()> {
-        let folder = match open_folder(parent, name.as_bytes()) {
+        let folder = match open_folder_in(parent, name.as_bytes()) {
             Err(Errno::NOTDIR | Errno::LOOP) => {
                 let kind = kind_of(parent, name)?;
                 self.note(name, What::Is(kind));

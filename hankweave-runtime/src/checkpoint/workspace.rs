@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::io::{Read as _, Seek as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use super::TreePath;
 use super::tree::FileMode;
+use crate::world::disk::{descend, open_folder_in};
 
 /// How often a file is read that changes meanwhile.
 const READINGS: usize = 4;
@@ -74,11 +75,17 @@ impl Workspace {
 
     /// Opens the folder `folder`; empty means the workspace itself.
     pub(super) fn folder(&self, folder: &[u8]) -> Result<OwnedFd, Errno> {
-        let mut current = open_folder(&self.root, b".")?;
-        for name in folder.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
-            current = open_folder(&current, name)?;
-        }
-        Ok(current)
+        self.folder_or(folder, |_, _, error| Err(error))
+    }
+
+    /// The same with `instead` for a name on the way that leads to no folder.
+    pub(super) fn folder_or(
+        &self,
+        folder: &[u8],
+        instead: impl Fn(&OwnedFd, &[u8], Errno) -> Result<OwnedFd, Errno>,
+    ) -> Result<OwnedFd, Errno> {
+        let names = folder.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
+        descend(open_folder_in(&self.root, ".")?, names, instead)
     }
 
     /// Reads the file or link at `path`, however large. One that changes while it is read is read again a few times; then it is an error, for nobody
@@ -174,12 +181,6 @@ fn read_steady<T, E: From<io::Error>>(
         }
     }
     Ok(None)
-}
-
-/// Opens the folder `name` in `parent`, unless it is a link.
-pub(super) fn open_folder(parent: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
 impl FileStat {

@@ -45,15 +45,11 @@ fn only_link(folder: &dyn Folder) -> io::Result<Option<PathBuf>> {
 }
 
 fn make(root: &dyn Folder, data: &Data) -> io::Result<()> {
-    let name = OsStr::new(DATA);
-    let Some(file) = data.path.file_name().filter(|_| data.is_file) else {
-        return root.create_link(name, &data.path);
+    let link = match data.path.file_name().filter(|_| data.is_file) {
+        Some(file) => Path::new(DATA).join(file),
+        None => DATA.into(),
     };
-    root.create_folder(name)?;
-    match root.open(name)? {
-        Found::Folder(folder) => folder.create_link(file, &data.path),
-        Found::File(_) | Found::Other(_) => Err(io::ErrorKind::AlreadyExists.into()),
-    }
+    Ok(root.make(&link, |folder, name| folder.create_link(name, &data.path))?)
 }
 
 #[cfg(test)]

@@ -1,15 +1,12 @@
-//! Opens files beneath a folder, step by step, without following links and without waiting for anything.
-//!
-//! Keeps X2: each name of a path is opened relative to the folder before it, so nobody
-//! can swap a folder for a link between the check and the use.
+//! Reads what a hank names beneath its folder, without following links and without waiting for anything (X2).
 
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::paths;
 use rustix::io::Errno;
 
-use crate::world::disk::{Disk, FileKind, Folder, Found, OpenFile};
+use crate::world::disk::{Disk, FileKind, Folder, Found, OpenFile, PathError};
 
 /// Prompts, scripts, sentinels and hank.json itself may not be larger.
 pub const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -20,19 +17,10 @@ pub enum RefError {
     /// The spelling of the path is not allowed.
     #[error("{0}")]
     Spelling(&'static str),
-    /// Nothing is there.
-    #[error("does not exist")]
-    Missing,
     /// A link is on the way or at the end.
     #[error("`{name}` is a symbolic link; a hank holds its files itself")]
     Link {
         /// The name in the path that is a link.
-        name: String,
-    },
-    /// A name on the way is no folder.
-    #[error("`{name}` is not a folder")]
-    NotAFolder {
-        /// The name in the path.
         name: String,
     },
     /// Something else than a regular file.
@@ -47,16 +35,18 @@ pub enum RefError {
     /// Bytes that are no text.
     #[error("is not UTF-8 text")]
     NotUtf8,
-    /// The operating system refused.
-    #[error("cannot be read")]
-    Io(#[source] io::Error),
+    /// No way leads there.
+    #[error(transparent)]
+    Path(PathError),
 }
 
 impl RefError {
     /// Whether the system failed to read, so that nothing is known to be wrong with the file.
     #[must_use]
     pub fn is_of_the_system(&self) -> bool {
-        let Self::Io(error) = self else { return false };
+        let Self::Path(PathError::Io(error)) = self else {
+            return false;
+        };
         matches!(
             Errno::from_io_error(error),
             Some(Errno::IO | Errno::STALE | Errno::NOMEM | Errno::MFILE | Errno::NFILE)
@@ -64,12 +54,18 @@ impl RefError {
     }
 }
 
+impl From<PathError> for RefError {
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::Link { name } => Self::Link { name },
+            other => Self::Path(other),
+        }
+    }
+}
+
 impl From<io::Error> for RefError {
     fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::NotFound => Self::Missing,
-            _ => Self::Io(error),
-        }
+        PathError::from(error).into()
     }
 }
 
@@ -82,24 +78,17 @@ pub(super) enum Entry {
 /// Opens the file or folder at `reference` beneath `root`.
 pub(super) fn find(disk: &dyn Disk, root: &Path, reference: &str) -> Result<Entry, RefError> {
     let names = paths::reference(reference).map_err(RefError::Spelling)?;
-    let mut folder = disk.open_folder(root)?;
-    let (last, folders) = names.split_last().ok_or(RefError::Missing)?;
-    for name in folders {
-        folder = match open_in(&*folder, name)? {
-            Entry::Folder(inner) => inner,
-            Entry::File(_) => {
-                return Err(RefError::NotAFolder {
-                    name: (*name).to_owned(),
-                });
-            }
-        };
-    }
-    open_in(&*folder, last)
+    let found = disk.open_folder(root)?.find(&PathBuf::from_iter(&names))?;
+    entry(found, names.last().copied().unwrap_or_default())
 }
 
 /// Opens the file or folder `name` in `folder`.
 pub(super) fn open_in(folder: &dyn Folder, name: &str) -> Result<Entry, RefError> {
-    match folder.open(name.as_ref())? {
+    entry(folder.open(name.as_ref())?, name)
+}
+
+fn entry(found: Found, name: &str) -> Result<Entry, RefError> {
+    match found {
         Found::File(file) => Ok(Entry::File(file)),
         Found::Folder(inner) => Ok(Entry::Folder(inner)),
         Found::Other(FileKind::Link) => Err(RefError::Link {
@@ -116,7 +105,7 @@ fn read(file: OpenFile) -> Result<Vec<u8>, RefError> {
     file.content
         .take(MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(RefError::Io)?;
+        .map_err(PathError::Io)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
         Err(RefError::TooLarge)
     } else {

@@ -11,7 +11,7 @@ use hankweave_core::hank::{
 
 use super::beneath::{Entry, RefError, find, read_named, read_text};
 use super::tree;
-use crate::world::disk::{CopyRules, Disk, FileKind, RealDisk, parent};
+use crate::world::disk::{CopyRules, Disk, FileKind, PathError, RealDisk, parent};
 
 /// Longer prompts are probably a mistake (HANK-9).
 const LONG_PROMPT_BYTES: usize = 1 << 20;
@@ -89,10 +89,10 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
         path.to_owned()
     };
     let bytes = read_named(disk, &file).map_err(|error| match error {
-        RefError::Missing if in_folder => LoadHankError::NoHankInFolder {
+        RefError::Path(PathError::Missing) if in_folder => LoadHankError::NoHankInFolder {
             folder: path.to_owned(),
         },
-        RefError::Missing => LoadHankError::Missing { path: file.clone() },
+        RefError::Path(PathError::Missing) => LoadHankError::Missing { path: file.clone() },
         source => LoadHankError::Unreadable {
             path: file.clone(),
             source,
@@ -100,7 +100,7 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
     })?;
     let unreadable = |error| LoadHankError::Unreadable {
         path: file.clone(),
-        source: RefError::Io(error),
+        source: PathError::Io(error).into(),
     };
     let root = disk.real_path(parent(&file)).map_err(unreadable)?;
     let Parsed {
@@ -226,7 +226,7 @@ fn check(
             Ok(Entry::Folder(folder)) => {
                 let rules = match disk.open_folder(root).and_then(|root| CopyRules::of(&*root)) {
                     Ok(rules) => rules,
-                    Err(source) => return refused(RefError::Io(source)),
+                    Err(source) => return refused(PathError::Io(source).into()),
                 };
                 let base: PathBuf = reference_names(reference.path).collect();
                 let survey = tree::survey(&*folder, &base, &rules)?;
@@ -280,8 +280,8 @@ fn inside(found: &Problem, hank: &Hank, reference: &Reference<'_>) -> Problem {
 
 fn described(path: &str, error: &RefError) -> String {
     match error {
-        RefError::Io(source) => format!("`{path}` {error}: {source}"),
-        RefError::Link { .. } | RefError::NotAFolder { .. } => format!("`{path}`: {error}"),
+        RefError::Path(PathError::Io(source)) => format!("`{path}` {error}: {source}"),
+        RefError::Link { .. } | RefError::Path(PathError::NotAFolder { .. }) => format!("`{path}`: {error}"),
         _ => format!("`{path}` {error}"),
     }
 }

@@ -1,9 +1,11 @@
 //! Looks through the folder that a rig copies from.
 
+use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
 
 use super::beneath::{Entry, RefError, open_in};
-use crate::world::disk::{CopyRules, Folder};
+use crate::world::disk::{CopyRules, Folder, PathError};
 
 /// A deeper tree is a mistake, and walking it costs one open folder for each level.
 const MAX_DEPTH: usize = 64;
@@ -43,62 +45,56 @@ impl Survey {
         self.refuse(path, reason);
         Ok(())
     }
+
+    /// Looks at one entry; returns the folder to go on in.
+    fn see(
+        &mut self,
+        folder: &dyn Folder,
+        path: &Path,
+        name: io::Result<&OsStr>,
+        leave_out: &dyn Fn(&str, bool) -> bool,
+    ) -> Result<Option<Box<dyn Folder>>, RefError> {
+        let Some(shown) = path.to_str() else {
+            let place = path.with_file_name("\u{2026}").display().to_string();
+            self.refuse(place, "has a name that is not UTF-8".to_owned());
+            return Ok(None);
+        };
+        let shown = shown.to_owned();
+        let opened = match name {
+            Ok(_) if leave_out(&shown, false) => {
+                self.left_out.push(shown);
+                return Ok(None);
+            }
+            Ok(name) => open_in(folder, &name.to_string_lossy()),
+            Err(error) => {
+                let reason = format!("cannot be read: {error}");
+                self.refuse_unless_of_the_system(shown, reason, PathError::Io(error).into())?;
+                return Ok(None);
+            }
+        };
+        match opened {
+            // Only the one at the top of the hank decides what a copy leaves out (HANK-14).
+            Ok(Entry::File(_)) if path.ends_with(".gitignore") => self.refuse(
+                shown,
+                "would be ignored; only the .gitignore at the top of the hank is read".to_owned(),
+            ),
+            Ok(Entry::File(_)) => {}
+            Ok(Entry::Folder(_)) if leave_out(&shown, true) => self.left_out.push(shown),
+            Ok(Entry::Folder(_)) if path.components().count() > MAX_DEPTH => {
+                self.refuse(shown, format!("lies deeper than {MAX_DEPTH} folders"));
+            }
+            Ok(Entry::Folder(inner)) => return Ok(Some(inner)),
+            Err(RefError::Link { .. }) => self.refuse(shown, "is a symbolic link".to_owned()),
+            Err(error) => self.refuse_unless_of_the_system(shown, error.to_string(), error)?,
+        }
+        Ok(None)
+    }
 }
 
 /// Looks through all of a folder, which is at `base` beneath the hank's own. An error is one of the system's.
 pub(super) fn survey(folder: &dyn Folder, base: &Path, rules: &CopyRules) -> Result<Survey, RefError> {
     let mut survey = Survey::default();
     let leave_out = |path: &str, is_folder| rules.leave_out(&base.join(path), is_folder);
-    walk(folder, "", 0, &leave_out, &mut survey)?;
+    folder.walk(&mut |folder, path, name| survey.see(folder, path, name, &leave_out))?;
     Ok(survey)
-}
-
-fn walk(
-    folder: &dyn Folder,
-    at: &str,
-    depth: usize,
-    leave_out: &dyn Fn(&str, bool) -> bool,
-    survey: &mut Survey,
-) -> Result<(), RefError> {
-    if depth > MAX_DEPTH {
-        survey.refuse(at.to_owned(), format!("lies deeper than {MAX_DEPTH} folders"));
-        return Ok(());
-    }
-    let names = match folder.names() {
-        Ok(names) => names,
-        Err(error) => {
-            let reason = format!("cannot be read: {error}");
-            return survey.refuse_unless_of_the_system(at.to_owned(), reason, RefError::Io(error));
-        }
-    };
-    for name in names {
-        let path = |name: &str| {
-            if at.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{at}/{name}")
-            }
-        };
-        let Ok(name) = name.into_string() else {
-            survey.refuse(path("…"), "has a name that is not UTF-8".to_owned());
-            continue;
-        };
-        if leave_out(&path(&name), false) {
-            survey.left_out.push(path(&name));
-            continue;
-        }
-        match open_in(folder, &name) {
-            // Only the one at the top of the hank decides what a copy leaves out (HANK-14).
-            Ok(Entry::File(_)) if name == ".gitignore" => survey.refuse(
-                path(&name),
-                "would be ignored; only the .gitignore at the top of the hank is read".to_owned(),
-            ),
-            Ok(Entry::File(_)) => {}
-            Ok(Entry::Folder(_)) if leave_out(&path(&name), true) => survey.left_out.push(path(&name)),
-            Ok(Entry::Folder(inner)) => walk(&*inner, &path(&name), depth + 1, leave_out, survey)?,
-            Err(RefError::Link { .. }) => survey.refuse(path(&name), "is a symbolic link".to_owned()),
-            Err(error) => survey.refuse_unless_of_the_system(path(&name), error.to_string(), error)?,
-        }
-    }
-    Ok(())
 }

@@ -223,8 +223,8 @@ impl Archive {
     /// Gives a file of the workspace another place in it, never over something else. Folders are followed by no link on both ways.
     fn shift(&self, disk: &dyn Disk, root: &dyn Folder, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (workspace_path(from)?, workspace_path(to)?);
-        files::at(root, from, |folder, name| folder.open(name).map(drop))?;
-        files::at_made(root, to, |folder, name| match folder.open(name) {
+        root.find(from)?;
+        root.make(to, |folder, name| match folder.open(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
@@ -278,12 +278,12 @@ fn entry(root: &dyn Folder, request: &ArchiveRequest, path: &Path) -> io::Result
 /// Whether something is where the file was: a file of the checkpoint that was restored, or the file itself, which never left.
 fn is_in_place(root: &dyn Folder, entry: &ArchiveEntry) -> io::Result<bool> {
     let source = workspace_path(&entry.source_path)?;
-    Ok(files::look(root, source)?.is_some())
+    Ok(root.look(source)?.is_some())
 }
 
 fn exists(root: &dyn Folder, path: &str) -> bool {
     // What cannot be looked at may be there.
-    files::look(root, Path::new(path)).map_or(true, |found| found.is_some())
+    root.look(Path::new(path)).map_or(true, |found| found.is_some())
 }
 
 /// A path of the manifest, which anybody may have written: it stays in the workspace and names nothing of git or hankweave but the archive (X6).

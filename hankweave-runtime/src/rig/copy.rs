@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use hankweave_core::hank::paths;
 
 use super::target::Target;
-use crate::world::disk::{CopyRules, Disk, FileKind, Folder, Found, IoError};
+use crate::world::disk::{CopyRules, Disk, FileKind, Folder, Found, IoError, PathError};
 
 /// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
@@ -213,18 +213,14 @@ fn source<'a>(
     names: &[&'a str],
 ) -> Result<(Box<dyn Folder>, &'a str), CopyError> {
     let (name, folders) = names.split_last().expect("a reference has a name");
-    let mut folder = disk.open_folder(hank).map_err(IoError::at("read", hank))?;
-    let mut path = hank.to_owned();
-    for name in folders {
-        path.push(name);
-        let place = Place {
-            folder: &*folder,
-            name: name.as_ref(),
-            path: path.clone(),
-        };
-        folder = place.open_folder("read")?;
+    let root = disk.open_folder(hank).map_err(IoError::at("read", hank))?;
+    let around: PathBuf = folders.iter().collect();
+    let path = hank.join(&around);
+    match root.folder(&around) {
+        Ok(folder) => Ok((folder.unwrap_or(root), name)),
+        Err(PathError::Link { .. } | PathError::NotAFolder { .. }) => Err(CopyError::Special { path }),
+        Err(error) => Err(IoError::at("read", &path)(error.into()).into()),
     }
-    Ok((folder, name))
 }
 
 /// Lists what is at `place`, with `depth` folders of the tree around it; `None` when it is left out. What an author names is copied whatever the

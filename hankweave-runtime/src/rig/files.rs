@@ -1,9 +1,8 @@
-//! Files of the workspace: which of them patterns mean, and the folders on the way to one. No link is followed.
+//! Files of the workspace: which of them patterns mean, and names for new ones. No link is followed.
 
-use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::Patterns;
 use hankweave_core::hank::exclude::is_excluded;
@@ -26,96 +25,23 @@ pub(super) struct Selection<'a> {
 /// The files that are meant, relative to `root` and in the order of their names. What belongs to git or to hankweave never is.
 pub(super) fn select(root: &dyn Folder, selection: Selection<'_>) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    walk(root, Path::new(""), 0, selection, &mut files)?;
-    Ok(files)
-}
-
-fn walk(
-    folder: &dyn Folder,
-    at: &Path,
-    depth: usize,
-    selection: Selection<'_>,
-    files: &mut Vec<PathBuf>,
-) -> io::Result<()> {
-    for name in folder.names()? {
-        let path = at.join(&name);
-        if is_excluded(name.as_bytes(), depth == 0) || selection.leave_out == Some(&*path) {
-            continue;
+    root.walk(&mut |folder, path, name| {
+        let (name, depth) = (name?, path.components().count());
+        if is_excluded(name.as_bytes(), depth == 1) || selection.leave_out == Some(path) {
+            return Ok(None);
         }
         let is_meant = selection.patterns.matches(path.as_os_str().as_bytes());
-        match folder.open(&name) {
-            Ok(Found::Folder(inner)) if depth < MAX_DEPTH => {
-                walk(&*inner, &path, depth + 1, selection, files)?;
-            }
-            Ok(Found::File(_)) if is_meant => files.push(path),
-            Ok(Found::Other(FileKind::Link)) if is_meant && selection.links => files.push(path),
+        match folder.open(name) {
+            Ok(Found::Folder(inner)) if depth <= MAX_DEPTH => return Ok(Some(inner)),
+            Ok(Found::File(_)) if is_meant => files.push(path.to_owned()),
+            Ok(Found::Other(FileKind::Link)) if is_meant && selection.links => files.push(path.to_owned()),
             Err(error) if is_meant => return Err(error),
             // What nobody asked for may be of any kind, and unreadable.
             Ok(_) | Err(_) => {}
         }
-    }
-    Ok(())
-}
-
-/// Does something with the entry at `path`: `act` gets the folder that holds it and its name there.
-pub(super) fn at<T>(
-    root: &dyn Folder,
-    path: &Path,
-    act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
-) -> io::Result<T> {
-    reach(root, &names(path)?, false, act)
-}
-
-/// The same; folders that are missing on the way are made.
-pub(super) fn at_made<T>(
-    root: &dyn Folder,
-    path: &Path,
-    act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
-) -> io::Result<T> {
-    reach(root, &names(path)?, true, act)
-}
-
-fn names(path: &Path) -> io::Result<Vec<&OsStr>> {
-    let name = |component| match component {
-        Component::Normal(name) => Ok(name),
-        _ => Err(io::Error::from(io::ErrorKind::InvalidFilename)),
-    };
-    path.components().map(name).collect()
-}
-
-fn reach<T>(
-    folder: &dyn Folder,
-    names: &[&OsStr],
-    make: bool,
-    act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
-) -> io::Result<T> {
-    match names {
-        [] => Err(io::ErrorKind::InvalidFilename.into()),
-        [name] => act(folder, name),
-        [name, inner @ ..] => reach(&*enter(folder, name, make)?, inner, make, act),
-    }
-}
-
-fn enter(folder: &dyn Folder, name: &OsStr, make: bool) -> io::Result<Box<dyn Folder>> {
-    let found = match folder.open(name) {
-        Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
-            folder.create_folder(name)?;
-            folder.open(name)
-        }
-        found => found,
-    }?;
-    match found {
-        Found::Folder(inner) => Ok(inner),
-        Found::File(_) | Found::Other(_) => Err(io::ErrorKind::NotADirectory.into()),
-    }
-}
-
-/// What stands at `path` beneath `root`; `None` when nothing does.
-pub(super) fn look(root: &dyn Folder, path: &Path) -> io::Result<Option<Found>> {
-    match at(root, path, |folder, name| folder.open(name)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        found => found.map(Some),
-    }
+        Ok(None)
+    })?;
+    Ok(files)
 }
 
 /// Whether both have the same bytes.
@@ -136,7 +62,7 @@ pub(super) fn same_content(left: Box<dyn Read + Send>, right: Box<dyn Read + Sen
 pub(super) fn free_name(root: &dyn Folder, path: &Path, timestamp: i64) -> io::Result<PathBuf> {
     let mut candidate = path.to_owned();
     for number in 1_u32.. {
-        if look(root, &candidate)?.is_none() {
+        if root.look(&candidate)?.is_none() {
             break;
         }
         let mut name = path.file_stem().unwrap_or_default().to_owned();
@@ -154,7 +80,7 @@ pub(super) fn free_name(root: &dyn Folder, path: &Path, timestamp: i64) -> io::R
 pub(super) fn remove_empty_folders(root: &dyn Folder, path: &Path) -> io::Result<()> {
     let around = path.ancestors().skip(1);
     for folder in around.filter(|folder| !folder.as_os_str().is_empty()) {
-        let removed = at(root, folder, |parent, name| match parent.open(name)? {
+        let removed = root.at(folder, |parent, name| match parent.open(name)? {
             Found::Folder(inner) if inner.names()?.is_empty() => parent.remove(name).map(|()| true),
             Found::Folder(_) | Found::File(_) | Found::Other(_) => Ok(false),
         })?;

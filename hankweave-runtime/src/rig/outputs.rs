@@ -93,26 +93,25 @@ impl Outputs {
     }
 
     fn copy_one(&self, workspace: &dyn Folder, path: &Path, directory: &dyn Folder) -> io::Result<PathBuf> {
-        let target = match files::look(directory, path)? {
+        let target = match directory.look(path)? {
             None => path.to_owned(),
             Some(_) if self.again && is_same(workspace, directory, path)? => return Ok(path.to_owned()),
             Some(Found::Folder(_)) if self.overwrite => return Err(io::ErrorKind::IsADirectory.into()),
             Some(_) if self.overwrite => {
-                files::at(directory, path, |folder, name| folder.remove(name))?;
+                directory.at(path, |folder, name| folder.remove(name))?;
                 path.to_owned()
             }
             Some(_) => files::free_name(directory, path, self.at.as_millis())?,
         };
-        let link = || files::at(workspace, path, |folder, name| folder.read_link(name));
-        match files::at(workspace, path, |folder, name| folder.open(name))? {
-            Found::File(mut file) => files::at_made(directory, &target, |folder, name| {
+        match workspace.find(path)? {
+            Found::File(mut file) => directory.make(&target, |folder, name| {
                 // Half a file must not look like a result.
                 let copied = folder.create_file(name, file.mode, &mut *file.content);
                 copied.inspect_err(|_| drop(folder.remove(name)))
             })?,
             Found::Other(FileKind::Link) => {
-                let link = link()?;
-                files::at_made(directory, &target, |folder, name| folder.create_link(name, &link))?;
+                let link = workspace.at(path, |folder, name| folder.read_link(name))?;
+                directory.make(&target, |folder, name| folder.create_link(name, &link))?;
             }
             Found::Folder(_) | Found::Other(_) => return Err(io::ErrorKind::InvalidInput.into()),
         }
@@ -122,11 +121,10 @@ impl Outputs {
 
 /// Whether the files at `path` in both folders have the same content.
 fn is_same(workspace: &dyn Folder, directory: &dyn Folder, path: &Path) -> io::Result<bool> {
-    let open = |root| files::at(root, path, |folder, name| folder.open(name));
-    let (Found::File(own), Found::File(there)) = (open(workspace)?, open(directory)?) else {
-        return Ok(false);
-    };
-    files::same_content(own.content, there.content)
+    match (workspace.find(path)?, directory.find(path)?) {
+        (Found::File(own), Found::File(there)) => files::same_content(own.content, there.content),
+        _ => Ok(false),
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::world::disk::{Disk, Folder, Found};
+use crate::world::disk::{Disk, Folder, PathError};
 
 /// Names in a workspace that belong to others: git's own folder and hankweave's state.
 const PROTECTED: [&str; 2] = [".git", ".hankweave"];
@@ -85,13 +85,12 @@ pub(super) fn resolve(disk: &dyn Disk, workspace: &Path, to: &Path) -> Result<Ta
         return Err(left());
     }
     // The real path has no links; one that is there now was planted since.
-    let mut folder = disk.open_folder(&root).map_err(missing)?;
-    for part in inside.components() {
-        folder = match folder.open(part.as_os_str()).map_err(missing)? {
-            Found::Folder(inner) => inner,
-            Found::File(_) | Found::Other(_) => return Err(left()),
-        };
-    }
+    let folder = disk.open_folder(&root).map_err(missing)?;
+    let folder = match folder.folder(inside) {
+        Ok(inner) => inner.unwrap_or(folder),
+        Err(PathError::Link { .. } | PathError::NotAFolder { .. }) => return Err(left()),
+        Err(error) => return Err(missing(error.into())),
+    };
     Ok(Target {
         folder,
         name: name.to_owned(),

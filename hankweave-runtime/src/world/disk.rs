@@ -4,6 +4,7 @@
 //! step. The calls block; who waits for them decides [`Blocking`](super::blocking::Blocking). Trees that belong to others
 //! are walked through a [`Folder`]; checkpoints have a seam of their own, `CheckpointStore`.
 
+mod beneath;
 mod copy_rules;
 #[cfg(any(test, feature = "testing"))]
 mod faulty;
@@ -20,6 +21,8 @@ use std::sync::Arc;
 
 use hankweave_core::time::Timestamp;
 
+pub use beneath::{PathError, Visit};
+pub(crate) use beneath::{descend, open_folder_in};
 pub use copy_rules::CopyRules;
 #[cfg(any(test, feature = "testing"))]
 pub use faulty::{Fault, FaultyDisk};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hankweave_core::hank::{Level, RuntimeFile};
 use hankweave_runtime::hank_files::{RefError, read_named};
-use hankweave_runtime::world::disk::Disk;
+use hankweave_runtime::world::disk::{Disk, PathError};
 
 /// Its name; it is looked for in the working directory alone.
 pub(super) const NAME: &str = "hankweave.json";
@@ -26,7 +26,7 @@ pub(super) fn read(disk: &dyn Disk) -> Result<Found, RefError> {
     };
     let bytes = match read_named(disk, Path::new(NAME)) {
         Ok(bytes) => bytes,
-        Err(RefError::Missing) => return Ok(Found::default()),
+        Err(RefError::Path(PathError::Missing)) => return Ok(Found::default()),
         Err(error) if error.is_of_the_system() => return Err(error),
         Err(error) => return Ok(unreadable(hankweave_runtime::error::chain(&error))),
     };

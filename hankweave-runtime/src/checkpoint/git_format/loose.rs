@@ -12,7 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::compress::Compressor;
 use crate::checkpoint::object::{Source, WriteError, sum_of};
-use crate::checkpoint::workspace::open_folder;
+use crate::world::disk::open_folder_in;
 
 /// Tells apart what threads write at the same time.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
@@ -75,7 +75,7 @@ impl LooseObject {
 
     /// Whether there is a file in its place.
     pub(super) fn replaces_another(&self) -> io::Result<bool> {
-        let folder = match open_folder(&*self.objects, self.folder()) {
+        let folder = match open_folder_in(&*self.objects, self.folder()) {
             Err(Errno::NOENT) => return Ok(false),
             folder => folder?,
         };
@@ -87,13 +87,13 @@ impl LooseObject {
 
     /// Gives the object its name. A folder of that name is nobody's object, and is kept beside it.
     pub(super) fn put_in_place(self) -> io::Result<()> {
-        let folder = match open_folder(&*self.objects, self.folder()) {
+        let folder = match open_folder_in(&*self.objects, self.folder()) {
             Err(Errno::NOENT) => {
                 match rustix::fs::mkdirat(&*self.objects, self.folder(), Mode::from_raw_mode(0o777)) {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }
-                open_folder(&*self.objects, self.folder())
+                open_folder_in(&*self.objects, self.folder())
             }
             folder => folder,
         }?;

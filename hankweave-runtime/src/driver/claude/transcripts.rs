@@ -86,9 +86,8 @@ impl Transcripts {
             if records == Records::Whole {
                 reading.file(main.content)?;
             }
-            if let Ok(Found::Folder(own)) = project.open(OsStr::new(session))
-                && let Ok(Found::Folder(helpers)) = own.open(OsStr::new("subagents"))
-            {
+            let helpers = Path::new(session).join("subagents");
+            if let Ok(Found::Folder(helpers)) = project.find(&helpers) {
                 reading.all_of(&*helpers)?;
             }
         }

@@ -8,10 +8,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
+use hankweave_core::discovery::STATE_DIR;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::{Errno, retry_on_intr};
 
-use hankweave_core::discovery::STATE_DIR;
+use super::beneath::{descend, open_folder_in};
 
 /// An open directory, and what is named in it; or a path of the user's as it is.
 #[derive(Debug)]
@@ -40,17 +41,20 @@ impl<'p> Place<'p> {
                 name: path,
             });
         };
-        let mut folder = open_dir(CWD, state_dir)?;
-        let mut names = path.strip_prefix(state_dir).unwrap_or(path).components();
-        let last = names.next_back();
-        for name in names {
-            let name = normal(name)?;
-            if missing == Missing::Make {
-                make(&folder, name)?;
-            }
-            folder = open_dir(&folder, name)?;
-        }
-        let name = last.map(normal).transpose()?.unwrap_or_default();
+        let names = path.strip_prefix(state_dir).unwrap_or(path).components();
+        let mut names: Vec<&OsStr> = names.map(normal).collect::<io::Result<_>>()?;
+        let name = names.pop().unwrap_or_default();
+        let folder = descend(
+            open_folder_in(CWD, state_dir)?,
+            names,
+            |parent, name, error| match error {
+                Errno::NOENT if missing == Missing::Make => {
+                    make(parent, name)?;
+                    open_folder_in(parent, name)
+                }
+                error => Err(error),
+            },
+        )?;
         Ok(Self {
             folder: Some(folder),
             name: Path::new(name),
@@ -82,8 +86,8 @@ impl<'p> Place<'p> {
 pub(super) fn make_dirs_of_ours(path: &Path) -> io::Result<bool> {
     let place = Place::reach(path, Missing::Make)?;
     if place.is_ours() {
-        make(&place.folder(), place.name().as_os_str())?;
-        open_dir(place.folder(), place.name())?;
+        make(place.folder(), place.name().as_os_str())?;
+        open_folder_in(place.folder(), place.name())?;
     }
     Ok(place.is_ours())
 }
@@ -95,18 +99,11 @@ pub(super) fn state_dir_of(path: &Path) -> Option<&Path> {
 }
 
 /// Makes a directory for its owner alone, unless there is something.
-fn make(parent: &impl AsFd, name: &OsStr) -> io::Result<()> {
+fn make(parent: impl AsFd, name: &OsStr) -> rustix::io::Result<()> {
     match mkdirat(parent, name, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error.into()),
+        Err(Errno::EXIST) => Ok(()),
+        made => made,
     }
-}
-
-fn open_dir(parent: impl AsFd, name: impl AsRef<Path>) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(retry_on_intr(|| {
-        openat(parent.as_fd(), name.as_ref(), flags, Mode::empty())
-    })?)
 }
 
 fn normal(name: Component<'_>) -> io::Result<&OsStr> {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
+use super::beneath::open_folder_in;
 use super::{FileKind, Folder, Found, OpenFile};
 
 /// Holds the descriptor, so that the directory stays the same one whatever happens to its path.
@@ -25,8 +26,7 @@ impl RealFolder {
     }
 
     fn open_folder(&self, name: &OsStr) -> rustix::io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat(&self.descriptor, name, flags, Mode::empty()).map(Self::new)
+        open_folder_in(&self.descriptor, name).map(Self::new)
     }
 
     fn kind(&self, name: &OsStr) -> rustix::io::Result<FileKind> {

@@ -1,0 +1,290 @@
+//! The one way beneath an open folder: name by name, through no link (X2, X3, X11).
+//!
+//! Each name is opened relative to the folder before it, so nobody can swap a folder for a link between the check and the use.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path};
+
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::path::Arg;
+
+use super::{FileKind, Folder, Found};
+
+/// Why there is no way to a path beneath a folder.
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    /// Nothing is there.
+    #[error("does not exist")]
+    Missing,
+    /// A link is on the way.
+    #[error("`{name}` is a symbolic link")]
+    Link {
+        /// The name in the path that is a link.
+        name: String,
+    },
+    /// A name on the way is no folder.
+    #[error("`{name}` is not a folder")]
+    NotAFolder {
+        /// The name in the path.
+        name: String,
+    },
+    /// The path names nothing beneath a folder: it is empty or absolute, or has `..` in it.
+    #[error("leads out of its folder")]
+    Outside,
+    /// The system refused.
+    #[error("cannot be read")]
+    Io(#[source] io::Error),
+}
+
+impl From<io::Error> for PathError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Missing,
+            _ => Self::Io(error),
+        }
+    }
+}
+
+impl From<PathError> for io::Error {
+    fn from(error: PathError) -> Self {
+        let kind = match error {
+            PathError::Io(error) => return error,
+            PathError::Missing => io::ErrorKind::NotFound,
+            PathError::Link { .. } | PathError::NotAFolder { .. } => io::ErrorKind::NotADirectory,
+            PathError::Outside => io::ErrorKind::InvalidFilename,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// What becomes of folders on the way that are not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absent {
+    Refused,
+    Made,
+}
+
+impl dyn Folder + '_ {
+    /// Opens what is at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError`] when nothing is there, or no way without a link leads there.
+    pub fn find(&self, path: &Path) -> Result<Found, PathError> {
+        self.at(path, |folder, name| folder.open(name))
+    }
+
+    /// Opens what is at `path`; `None` when nothing is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find), except that nothing is there.
+    pub fn look(&self, path: &Path) -> Result<Option<Found>, PathError> {
+        match self.find(path) {
+            Err(PathError::Missing) => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// Does something with the entry at `path`: `act` gets the folder that holds it and its name there.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find), and what `act` returns.
+    pub fn at<T>(
+        &self,
+        path: &Path,
+        act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
+    ) -> Result<T, PathError> {
+        self.reach(path, Absent::Refused, act)
+    }
+
+    /// The same for an entry to make: folders that are missing on the way are made.
+    ///
+    /// # Errors
+    ///
+    /// As [`at`](Self::at).
+    pub fn make<T>(
+        &self,
+        path: &Path,
+        act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
+    ) -> Result<T, PathError> {
+        self.reach(path, Absent::Made, act)
+    }
+
+    fn reach<T>(
+        &self,
+        path: &Path,
+        absent: Absent,
+        act: impl FnOnce(&dyn Folder, &OsStr) -> io::Result<T>,
+    ) -> Result<T, PathError> {
+        let names = names(path)?;
+        let (name, folders) = names.split_last().ok_or(PathError::Outside)?;
+        let folder = self.enter(folders, absent)?;
+        Ok(act(innermost(&folder, self), name)?)
+    }
+
+    /// The folder at `path`; `None` when that is this one.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find).
+    pub fn folder(&self, path: &Path) -> Result<Option<Box<dyn Folder>>, PathError> {
+        self.enter(&names(path)?, Absent::Refused)
+    }
+
+    fn enter(&self, names: &[&OsStr], absent: Absent) -> Result<Option<Box<dyn Folder>>, PathError> {
+        let mut entered = None::<Box<dyn Folder>>;
+        for name in names {
+            entered = Some(enter(innermost(&entered, self), name, absent)?);
+        }
+        Ok(entered)
+    }
+
+    /// Goes through this folder and through those beneath it into which `visit` leads: it gets the folder, the name of an entry in it and the path of that
+    /// beneath the first folder, and returns the folder to go on in, if any. Entries come in the order of their names.
+    ///
+    /// # Errors
+    ///
+    /// What `visit` returns, also for a folder that cannot be listed, of which it gets the error instead of a name.
+    pub fn walk<E>(&self, visit: &mut Visit<'_, E>) -> Result<(), E> {
+        walk(self, Path::new(""), visit)
+    }
+}
+
+/// What a walk beneath a [`Folder`] shows its entries to.
+pub type Visit<'v, E> =
+    dyn FnMut(&dyn Folder, &Path, io::Result<&OsStr>) -> Result<Option<Box<dyn Folder>>, E> + 'v;
+
+fn walk<E>(folder: &dyn Folder, at: &Path, visit: &mut Visit<'_, E>) -> Result<(), E> {
+    let names = match folder.names() {
+        Ok(names) => names,
+        Err(error) => return visit(folder, at, Err(error)).map(drop),
+    };
+    for name in names {
+        let path = at.join(&name);
+        if let Some(inner) = visit(folder, &path, Ok(&name))? {
+            walk(&*inner, &path, visit)?;
+        }
+    }
+    Ok(())
+}
+
+fn innermost<'f>(entered: &'f Option<Box<dyn Folder>>, first: &'f dyn Folder) -> &'f dyn Folder {
+    match entered {
+        Some(folder) => &**folder,
+        None => first,
+    }
+}
+
+fn names(path: &Path) -> Result<Vec<&OsStr>, PathError> {
+    let name = |component| match component {
+        Component::Normal(name) => Ok(name),
+        _ => Err(PathError::Outside),
+    };
+    path.components().map(name).collect()
+}
+
+fn enter(folder: &dyn Folder, name: &OsStr, absent: Absent) -> Result<Box<dyn Folder>, PathError> {
+    let found = match folder.open(name) {
+        Err(error) if absent == Absent::Made && error.kind() == io::ErrorKind::NotFound => {
+            folder.create_folder(name)?;
+            folder.open(name)
+        }
+        found => found,
+    }?;
+    let name = || name.to_string_lossy().into_owned();
+    match found {
+        Found::Folder(inner) => Ok(inner),
+        Found::Other(FileKind::Link) => Err(PathError::Link { name: name() }),
+        Found::File(_) | Found::Other(_) => Err(PathError::NotAFolder { name: name() }),
+    }
+}
+
+/// Goes from an open folder of the system through the folders `names`; `instead` gives one for a name that leads to none.
+pub(crate) fn descend<N: Arg + Copy>(
+    mut folder: OwnedFd,
+    names: impl IntoIterator<Item = N>,
+    instead: impl Fn(&OwnedFd, N, Errno) -> rustix::io::Result<OwnedFd>,
+) -> rustix::io::Result<OwnedFd> {
+    for name in names {
+        folder = open_folder_in(&folder, name).or_else(|error| instead(&folder, name, error))?;
+    }
+    Ok(folder)
+}
+
+/// Opens the folder `name` in `parent`, unless it is a link: the step of which all ways through folders of the system are made.
+pub(crate) fn open_folder_in(parent: impl AsFd, name: impl Arg + Copy) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    retry_on_intr(|| openat(&parent, name, flags, Mode::empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::super::{Disk, RealDisk};
+    use super::*;
+
+    fn stage() -> (tempfile::TempDir, Box<dyn Folder>) {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir_all(place.path().join("root/a/b")).unwrap();
+        fs::write(place.path().join("root/a/b/file"), "x").unwrap();
+        fs::write(place.path().join("secret"), "x").unwrap();
+        symlink("../..", place.path().join("root/a/out")).unwrap();
+        let folder = RealDisk.open_folder(&place.path().join("root")).unwrap();
+        (place, folder)
+    }
+
+    // covers: X2, X3, X11
+    #[test]
+    fn no_way_leads_out_of_a_folder() {
+        let (place, folder) = stage();
+        assert!(matches!(folder.find("a/b/file".as_ref()), Ok(Found::File(_))));
+        for (path, kind) in [
+            ("a/out/secret", io::ErrorKind::NotADirectory),
+            ("a/b/file/x", io::ErrorKind::NotADirectory),
+            ("../secret", io::ErrorKind::InvalidFilename),
+            ("a/../../secret", io::ErrorKind::InvalidFilename),
+            ("/etc/passwd", io::ErrorKind::InvalidFilename),
+            ("", io::ErrorKind::InvalidFilename),
+            ("a/none/x", io::ErrorKind::NotFound),
+        ] {
+            let path = Path::new(path);
+            assert_eq!(
+                io::Error::from(folder.find(path).unwrap_err()).kind(),
+                kind,
+                "{path:?}"
+            );
+            let write = |folder: &dyn Folder, name: &OsStr| folder.create_file(name, 0o600, &mut io::empty());
+            assert_eq!(
+                folder.make(path, write).is_ok(),
+                kind == io::ErrorKind::NotFound,
+                "{path:?}"
+            );
+        }
+        assert!(place.path().join("root/a/none/x").exists());
+        assert!(matches!(folder.look("a/nothing".as_ref()), Ok(None)));
+        assert!(matches!(folder.folder("".as_ref()), Ok(None)));
+        assert!(folder.folder("a/b".as_ref()).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_walk_goes_where_it_is_led_and_follows_no_link() {
+        let (_place, folder) = stage();
+        let mut seen = Vec::new();
+        let visited: io::Result<()> = folder.walk(&mut |folder, path, name| {
+            seen.push(path.display().to_string());
+            match folder.open(name?)? {
+                Found::Folder(inner) => Ok(Some(inner)),
+                Found::File(_) | Found::Other(_) => Ok(None),
+            }
+        });
+        visited.unwrap();
+        assert_eq!(seen, ["a", "a/b", "a/b/file", "a/out"]);
+    }
+}
