@@ -39,7 +39,7 @@ pub struct GitCheckpoints {
     workspace: PathBuf,
     /// Also held during every write, so that two of them run one after the other.
     cache: Mutex<StatCache>,
-    /// What the checkpoints hold that a restore is about, by their trees: whoever looks what it would change and protects that soon restores it.
+    /// The files of the checkpoints that a restore involves, by tree id: planning, protecting and restoring need the same ones.
     listings: Mutex<HashMap<Oid, Arc<Listing>>>,
 }
 
@@ -61,7 +61,7 @@ impl GitCheckpoints {
     /// # Errors
     ///
     /// Returns [`OpenError`] when there is no usable repository in the end. A repository that git cannot read is no
-    /// error: it is moved aside and told in the report.
+    /// error: it is moved aside and named in the report.
     pub fn open(request: &OpenRequest) -> Result<(Self, OpenReport), OpenError> {
         let report = open::prepare(request)?;
         let history = GitHistory::at(&request.repository);

@@ -140,7 +140,7 @@ impl GitHistory {
         found.map_err(|error| HistoryError::Read(ObjectError::at("look for the checkpoints")(error)))
     }
 
-    /// Reads every part of each of `shas` and tells what is wrong with it, in their order.
+    /// Reads every part of each of `shas` and returns what is wrong with it, in their order.
     ///
     /// # Errors
     ///
@@ -241,7 +241,7 @@ fn load_folder(
     Ok(())
 }
 
-/// Follows the first parents from `tip` until one is known or missing. `branch` is used for commits that do not tell
+/// Follows the first parents from `tip` until one is known or missing. `branch` is used for commits that do not name
 /// theirs.
 fn add_line(
     repository: &Repository,

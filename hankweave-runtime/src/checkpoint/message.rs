@@ -58,12 +58,12 @@ pub(super) fn codon_and_run(message: &str) -> Option<(&str, &str)> {
     Some((codon_id, run_id))
 }
 
-/// The branch that a codon's message tells.
+/// The branch that a codon's message names.
 pub(super) fn branch(message: &str) -> Option<String> {
     codon_and_run(message).map(|(_, run_id)| format!("run-{run_id}"))
 }
 
-/// The time that a message tells, exact to the millisecond; git's own time only knows seconds.
+/// The time in a message, exact to the millisecond; git's own time only knows seconds.
 pub(super) fn timestamp(message: &str) -> Option<Timestamp> {
     let text = message
         .lines()

@@ -31,12 +31,12 @@ impl ObjectError {
     }
 }
 
-/// Why an object was not passed on.
+/// Why the content of an object could not be copied.
 #[derive(Debug)]
 pub(super) enum ContentError {
     /// It cannot be read, or is not what its name says.
     Object(git2::Error),
-    /// Whoever was to take it did not.
+    /// It could not be written where it was to go.
     Sink(io::Error),
 }
 
@@ -58,9 +58,9 @@ pub(super) fn as_git(error: io::Error) -> git2::Error {
     git2::Error::new(ErrorCode::GenericError, class, error.to_string())
 }
 
-/// Takes the contents of files.
+/// Stores the contents of files.
 pub(super) trait BlobStore: Sync {
-    /// Tells how many files will come; called before the first writer is asked for.
+    /// Announces how many files will come; called before the first writer is asked for.
     fn expect(&self, _files: usize) -> Result<(), ObjectError> {
         Ok(())
     }
@@ -69,7 +69,7 @@ pub(super) trait BlobStore: Sync {
     fn writer(&self) -> Result<Box<dyn BlobWriter + '_>, ObjectError>;
 }
 
-/// Takes contents and tells their id.
+/// Stores contents and returns their id.
 pub(super) trait BlobWriter {
     fn write(&self, contents: &[u8]) -> Result<Oid, ObjectError>;
 
@@ -103,7 +103,7 @@ impl From<io::Error> for WriteError {
     }
 }
 
-/// Tells the ids of contents and keeps nothing: for looking at what would be stored.
+/// Computes the ids of contents and stores nothing: for finding out what would be stored.
 #[derive(Debug)]
 pub(super) struct OnlyIds;
 

@@ -63,7 +63,7 @@ pub struct OpenReport {
     pub moved_aside: Option<PathBuf>,
     /// The first commit, or what names it, was lost and was made anew; whatever else is whole is available.
     pub mended: bool,
-    /// Parts of the repository that git must not meet, such as links, pipes and settings that lead elsewhere: what was wrong with each, and where it
+    /// Parts of the repository that git must not open, such as links, pipes and settings that lead elsewhere: what was wrong with each, and where it
     /// is kept.
     pub set_aside: Vec<(String, PathBuf)>,
     /// Locks and temporary repositories that a crash had left and that were removed.
@@ -125,7 +125,7 @@ pub(super) fn prepare(request: &OpenRequest) -> Result<OpenReport, OpenError> {
     Ok(report)
 }
 
-/// Moves aside what git must not meet, and references that are none, which would hide all others.
+/// Moves aside what git must not open, and references that are none, which would hide all others.
 fn set_strange_aside(path: &Path, at: Timestamp) -> Result<Vec<(String, PathBuf)>, IoError> {
     let strange = shape::strange(path).map_err(IoError::at("look at", path))?;
     let mut kept = set_aside(path, strange, at)?;
@@ -297,7 +297,7 @@ fn create(request: &OpenRequest) -> Result<(), OpenError> {
     Ok(sync_folder_of(path)?)
 }
 
-/// Gives a repository whose first commit cannot be found a new one, so that what else it holds stays within reach; tells whether that was enough. Without
+/// Gives a repository whose first commit cannot be found a new one, so that what else it holds stays within reach; returns whether that was enough. Without
 /// its objects there is nothing to keep.
 fn mend(path: &Path, at: Timestamp) -> Result<bool, OpenError> {
     let objects = RealDisk.metadata(&path.join("objects"));

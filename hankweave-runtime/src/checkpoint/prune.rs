@@ -7,14 +7,14 @@ use super::repository::name_of;
 
 /// Safety checkpoints that are kept whatever happens, the newest ones.
 ///
-/// Each restore makes one; who wants its files back notices soon.
+/// Each restore makes one, and a file that is missed is missed soon.
 pub(super) const KEPT: usize = 20;
 
 /// Where safety checkpoints are: `recovery/<milliseconds>-<short sha of the target>`.
 pub(super) const PREFIX: &str = "recovery/";
 
 /// Deletes the branches of all safety checkpoints but the newest [`KEPT`] and those that `keep` names; returns their
-/// names. What they held stays in the repository until somebody collects garbage there.
+/// names. What they held stays in the repository until its garbage is collected.
 pub(super) fn safety_branches(
     repository: &Repository,
     keep: &[CheckpointSha],

@@ -27,7 +27,7 @@ const MOST_TEMPORARY: usize = 64;
 /// Longest target of a link, in bytes.
 const LONGEST_TARGET: usize = 64 << 10;
 
-/// A restore that is thought out and has changed nothing yet.
+/// A restore that is planned and has changed nothing yet.
 #[derive(Debug)]
 pub(super) struct Prepared {
     /// What the restore would replace or delete, to be saved first, and the rest of the tracked files.
@@ -121,15 +121,15 @@ fn is_in_the_way(skipped: &Skipped, paths: &[TreePath], target: &Listing) -> boo
             || target.holds_beneath(skipped.path.as_bytes()))
 }
 
-/// Gives the bytes of a blob to whoever takes them.
-pub(super) type GiveContents<'a> = dyn Fn(Oid, &mut dyn io::Write) -> Result<(), ContentError> + 'a;
+/// Copies the bytes of a blob into a sink.
+pub(super) type CopyContents<'a> = dyn Fn(Oid, &mut dyn io::Write) -> Result<(), ContentError> + 'a;
 
-/// Carries out `plan`; `contents` gives the bytes of a blob. What is already done is done again without harm.
+/// Carries out `plan`; `contents` copies the bytes of a blob. What is already done is done again without harm.
 pub(super) fn apply(
     workspace: &Workspace,
     plan: &RestorePlan,
     target: &Listing,
-    contents: &GiveContents<'_>,
+    contents: &CopyContents<'_>,
 ) -> Result<(), RestoreError> {
     let at = |path: &TreePath| {
         let path = path.clone();
@@ -162,7 +162,7 @@ pub(super) fn sweep(workspace: &Workspace, skipped: &[Skipped]) -> Result<(), Re
     for (path, (folder, name)) in left {
         let folder = workspace.folder(folder);
         match folder.and_then(|folder| rustix::fs::unlinkat(folder, name, AtFlags::empty())) {
-            // A folder of that name is none of ours.
+            // A folder of that name is not ours.
             Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR) => {}
             Err(error) => {
                 return Err(RestoreError::Write {
@@ -205,7 +205,7 @@ fn write(
     workspace: &Workspace,
     path: &TreePath,
     entry: Entry,
-    contents: &GiveContents<'_>,
+    contents: &CopyContents<'_>,
 ) -> Result<(), ContentError> {
     let (folder, name) = path.split();
     let folder = make_folder(workspace, folder).map_err(failed)?;
@@ -230,7 +230,7 @@ fn write_link(
     folder: &OwnedFd,
     name: &[u8],
     blob: Oid,
-    contents: &GiveContents<'_>,
+    contents: &CopyContents<'_>,
 ) -> Result<(), ContentError> {
     let mut target = Target(Vec::new());
     contents(blob, &mut target)?;
@@ -278,7 +278,7 @@ fn put_in_place(folder: &OwnedFd, temporary: &[u8], name: &[u8]) -> Result<(), E
     }
 }
 
-/// A free name in `folder`. What an interrupted restore left is removed; a folder of that name is none of ours and stays.
+/// A free name in `folder`. What an interrupted restore left is removed; a folder of that name is not ours and stays.
 fn temporary_in(folder: impl AsFd) -> Result<Vec<u8>, Errno> {
     let mut number = 0;
     loop {
@@ -296,7 +296,7 @@ fn create(
     name: &[u8],
     mode: u32,
     blob: Oid,
-    contents: &GiveContents<'_>,
+    contents: &CopyContents<'_>,
 ) -> Result<(), ContentError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(mode)).map_err(failed)?;

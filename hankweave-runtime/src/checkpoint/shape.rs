@@ -1,4 +1,4 @@
-//! What libgit2 is let near (G2).
+//! What libgit2 may open (G2).
 //!
 //! libgit2 opens the files of a repository by their paths: it follows links, waits at a pipe until somebody writes, takes a file of any length into
 //! memory, and goes wherever alternates, a common directory or an include leads. So what it would open is looked at first: folders are folders, files
@@ -59,7 +59,7 @@ const SECTIONS: [&str; 9] = [
 /// Settings that name other files.
 const NAMES_OF_FILES: [&str; 3] = ["worktree", "attributesfile", "excludesfile"];
 
-/// Something in a repository that libgit2 must not meet.
+/// Something in a repository that libgit2 must not open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Strange {
     /// Where, relative to the repository.

@@ -22,7 +22,7 @@ use super::workspace::{FileStat, FileTime};
 use super::{Change, ChangeKind, TreePath};
 use crate::world::disk::{Disk as _, RealDisk, new_file, remove_if_present};
 
-/// The file is written when one in so many files is not as it tells.
+/// The cache file is written once one in this many files differs from what it records.
 const WORTH_WRITING: usize = 64;
 
 /// The name of a cache file that is being written.
@@ -79,8 +79,8 @@ impl StatCache {
         self.durable.extend(self.folders.values());
     }
 
-    /// Takes over what a checkpoint found: all its files and folders, how those looked that were read, and what is gone. Without `next` nobody
-    /// knows when the walk began, and nothing that was read is recognised later.
+    /// Takes over what a checkpoint found: all its files and folders, how those looked that were read, and what is gone. Without `next` it
+    /// is unknown when the walk began, and nothing that was read is recognised later.
     pub(super) fn update(
         &mut self,
         next: Option<&NextCache>,

@@ -88,8 +88,8 @@ impl Workspace {
         descend(open_folder_in(&self.root, ".")?, names, instead)
     }
 
-    /// Reads the file or link at `path`, however large. One that changes while it is read is read again a few times; then it is an error, for nobody
-    /// knows what it holds (G5).
+    /// Reads the file or link at `path`, however large. One that changes while it is read is read again a few times; then it is an error, because
+    /// its content is unknown (G5).
     pub(super) fn read(&self, path: &TreePath) -> io::Result<Contents<Vec<u8>>> {
         self.read_with(path, &mut |source| match source {
             Whole::Link(target) => Ok(Some(target.to_vec())),

@@ -23,7 +23,7 @@ const CHUNK: usize = 1 << 20;
 /// Characters of the hash that are kept.
 const CHARACTERS: usize = 12;
 
-/// Folders that programs make and nobody means by data.
+/// Folders that programs make, which are not part of the data.
 const PASSED_OVER: [&str; 4] = ["node_modules", "__pycache__", "dist", "build"];
 
 /// The state of some data in twelve characters: of a file its name, size, time and content, of a folder the paths, sizes and times of what is in it (RUN-8).

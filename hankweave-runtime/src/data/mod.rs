@@ -1,6 +1,6 @@
-//! The data of a run: what agents may read and nobody copies (RUN-7).
+//! The data of a run: what agents may read and is never copied (RUN-7).
 //!
-//! It is linked into the workspace as `read_only_data_source`, where no checkpoint, archive or output sees it. A short fingerprint tells whether a
+//! It is linked into the workspace as `read_only_data_source`, where no checkpoint, archive or output sees it. A short fingerprint shows whether a
 //! run goes on with the data that it began with (RUN-8).
 
 mod fingerprint;

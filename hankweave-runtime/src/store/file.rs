@@ -93,7 +93,7 @@ impl StateFiles {
 
     /// Replaces state.json (D1, D2).
     ///
-    /// `keep_current` tells that the present state.json holds what this process loaded or wrote, so that it may become
+    /// `keep_current` says that the present state.json holds what this process loaded or wrote, so that it may become
     /// the backup. After a crash at any moment the old or the new document is there, and a good backup.
     ///
     /// # Errors

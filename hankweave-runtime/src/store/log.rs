@@ -3,7 +3,7 @@
 //! A line is `<8 hex digits> <JSON>` and a newline; the digits are the CRC-32 of the JSON. The first line of each write has a
 //! space behind the digits, the others of the same write have `+`. Since a write begins only after the one before it was
 //! synced, the space proves that everything in front of it was durable. So a bad line without such a proof behind it is the torn end of
-//! the last write, which nobody was told about; with one it is damage to acknowledged history.
+//! the last write, which was never acknowledged; with one it is damage to acknowledged history.
 //!
 //! Behind the last line there may be room for more, which is filled with zeros; to a reader it is such a torn end.
 //!
@@ -43,7 +43,7 @@ const MOST_ROOM: u64 = 1 << 20;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl StateLog {
-    /// Opens the log, making it when there is none, and cuts off what is behind its last write, which is durable then: a killed life may
+    /// Opens the log, making it when there is none, and cuts off what is behind its last write, which is durable then: a killed process may
     /// have written it and not synced it, or the sync of an earlier one may have failed.
     ///
     /// # Errors
@@ -175,7 +175,7 @@ impl LogBatch {
     }
 }
 
-/// Everything that a log tells.
+/// Everything read from a log.
 #[derive(Debug, Default, PartialEq)]
 pub struct LogContents {
     /// The recorded events that can be read, by ascending `seq`.

@@ -1,7 +1,7 @@
 //! The state document on disk: `state.json`, its backup, and the log of what came after.
 //!
 //! An event is durable once its line in `state.log` is synced; the cost of that does not depend on history. `state.json`
-//! is a snapshot that is replaced now and then. The log tells which snapshot it continues: before state.json is replaced, a mark
+//! is a snapshot that is replaced now and then. The log says which snapshot it continues: before state.json is replaced, a mark
 //! with the length and checksum of its exact bytes is appended. A start finds the mark that fits the file it found, and
 //! folds the records behind it.
 //!

@@ -181,10 +181,10 @@ pub trait AppendFile: Send + Debug {
     /// What the system says.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// A second hand on the file, which can wait for the disk while this one goes on writing.
+    /// A second handle to the file, which can sync while this one goes on writing.
     fn syncer(&self) -> Arc<dyn SyncFile>;
 
-    /// Waits until everything written is durable. After an error nobody knows what is: do not try again on this file.
+    /// Waits until everything written is durable. After an error it is unknown what is: do not try again on this file.
     ///
     /// # Errors
     ///
@@ -211,7 +211,7 @@ pub trait AppendFile: Send + Debug {
     /// Length in bytes of what was written successfully.
     fn length(&self) -> u64;
 
-    /// Appends all of `bytes` or, as far as the disk still obeys, nothing (D5).
+    /// Appends all of `bytes` or, as far as the disk allows, nothing (D5).
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ pub enum DirLock {
 /// A kernel lock on a directory; dropping it gives it back.
 pub trait HeldLock: Send + Sync + Debug {
     /// Whether the locked directory is still the one that its path leads to. It is not after someone moved or
-    /// replaced the directory; writing there would meet another owner (D7).
+    /// replaced the directory; writing there could reach another owner's files (D7).
     fn still_guards(&self) -> bool;
 }
 

@@ -85,7 +85,7 @@ impl LooseObject {
         }
     }
 
-    /// Gives the object its name. A folder of that name is nobody's object, and is kept beside it.
+    /// Gives the object its name. A folder of that name is no object; it is kept beside it.
     pub(super) fn put_in_place(self) -> io::Result<()> {
         let folder = match open_folder_in(&*self.objects, self.folder()) {
             Err(Errno::NOENT) => {

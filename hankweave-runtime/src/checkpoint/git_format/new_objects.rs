@@ -28,7 +28,7 @@ pub(in crate::checkpoint) const PACKED_FROM: usize = 512;
 #[derive(Debug)]
 pub(in crate::checkpoint) struct NewObjects<'a> {
     repository: &'a Path,
-    /// The folder of objects, open since before the first one: a sync tells of the writes that failed while its descriptor was open.
+    /// The folder of objects, open since before the first one: a sync reports the writes that failed while its descriptor was open.
     folder: Arc<OwnedFd>,
     /// Objects of finished checkpoints.
     durable: &'a HashSet<Oid>,

@@ -1,4 +1,4 @@
-//! Reading objects. Whatever stands in the place of one, nobody waits for it, and it takes no more memory than an object may need.
+//! Reading objects. Nothing in the place of one makes the reader wait, or take more memory than an object may need.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -24,8 +24,8 @@ impl CopyRules {
     ///
     /// # Errors
     ///
-    /// What the system says, and [`InvalidInput`](io::ErrorKind::InvalidInput) when the file is not regular or is larger than 1 MiB: nobody then
-    /// knows what the author wants.
+    /// What the system says, and [`InvalidInput`](io::ErrorKind::InvalidInput) when the file is not regular or is larger than 1 MiB: what
+    /// the author wants is then unknown.
     pub fn of(hank: &dyn Folder) -> io::Result<Self> {
         let text = match hank.open(OsStr::new(".gitignore")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => DEFAULTS.to_owned(),
