@@ -186,7 +186,6 @@ impl Hankweave {
     }
 
     /// Reads the state as [`state`](Self::state) does, also while the run goes on.
-    #[must_use]
     pub fn state_reader(&self) -> impl Fn() -> Arc<HankweaveState> + Send + use<> {
         let manager = self.opened.possession.manager.clone();
         move || manager.snapshot()

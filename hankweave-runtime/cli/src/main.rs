@@ -1,5 +1,14 @@
 //! The `hankweave` program: the only place that reads arguments, prints, or chooses an exit code.
 
+#![cfg_attr(
+    test,
+    expect(
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        reason = "tests look at the real world themselves"
+    )
+)]
+
 mod args;
 #[expect(
     clippy::disallowed_types,

@@ -9,7 +9,7 @@ use hankweave_core::budget::Ceiling;
 use hankweave_runtime::inspect;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
-use hankweave_runtime::{GivenOption, Invocation};
+use hankweave_runtime::{ExecutionDir, GivenOption, Invocation};
 
 use crate::args::counts_for_validate;
 use crate::screen::one_line;
@@ -212,7 +212,10 @@ fn remembered(here: &Path, execution: &Path) -> Invocation {
     };
     let real = |path: &Path| RealDisk.real_path(path).ok();
     let at_home = |folder: &Path| real(folder).is_some() && real(folder) == real(execution);
-    let (invocation, hank) = inspect::last_invocation(&RealDisk, execution).unwrap_or_default();
+    let last = inspect::last_run(&RealDisk, &ExecutionDir::new(execution.to_owned()));
+    let (invocation, hank) = last
+        .map(|last| (last.invocation, Some(last.hank)))
+        .unwrap_or_default();
     if let Some(mut run) = invocation.filter(|run| real(&run.folder.join(&run.hank)).is_some()) {
         let worked_in = run
             .execution

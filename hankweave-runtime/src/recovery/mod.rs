@@ -10,4 +10,4 @@ mod set_aside;
 pub use checkpoints::recorded_checkpoints;
 pub use open::OpenError;
 pub(crate) use open::{OpenRequest, Opened, Possession, open, possess_without_hank, without_own_files};
-pub use rigs::{last_hank, last_invocation};
+pub use rigs::{LastRun, last_hank, last_run};

@@ -107,10 +107,22 @@ pub(super) fn remembered_prices(disk: &dyn Disk, dir: &ExecutionDir) -> Option<A
     Some(Arc::new(Prices::default().with(given, "the last run")))
 }
 
-/// How the run that was last in an execution directory was asked for, and where its hank is; for looks, which change nothing.
-pub fn last_invocation(disk: &dyn Disk, execution: &Path) -> Option<(Option<Invocation>, Option<PathBuf>)> {
-    let record = recorded(disk, &ExecutionDir::new(execution.to_owned())).ok()??;
-    Some((record.invocation, Some(record.hank_path.into())))
+/// The run that was last in an execution directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastRun {
+    /// How it was asked for, if that was on a command line.
+    pub invocation: Option<Invocation>,
+    /// The file of its hank.
+    pub hank: PathBuf,
+}
+
+/// What is recorded of the run that was last in an execution directory; `None` when nothing is.
+pub fn last_run(disk: &dyn Disk, dir: &ExecutionDir) -> Option<LastRun> {
+    let record = recorded(disk, dir).ok()??;
+    Some(LastRun {
+        invocation: record.invocation,
+        hank: record.hank_path.into(),
+    })
 }
 
 /// A record that cannot be understood says nothing.

@@ -272,7 +272,7 @@ mod tests {
             waitid(WaitId::PidFd(pidfd.as_fd()), look)
         };
         while left().is_ok() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            sleep(Duration::from_millis(1)).await;
         }
         assert_eq!(left().unwrap_err(), Errno::CHILD);
     }
