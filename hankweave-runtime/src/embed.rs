@@ -69,7 +69,8 @@ impl Builder {
         self
     }
 
-    /// Takes the lock of the directory and brings its records in order: state, journal, checkpoints, crashed runs.
+    /// Takes the lock of the directory and brings its records in order: state, journal, checkpoints, crashed
+    /// runs.
     ///
     /// # Errors
     ///
@@ -101,16 +102,16 @@ pub struct Hankweave {
 impl Hankweave {
     /// Begins with a hank in the real world.
     ///
-    /// A run touches no process but its agents, the commands of its rigs and what those have started. So a program may have
-    /// several runs and children of its own (S11). Processes that an agent left running are found by their process group,
-    /// their session, the marker in their environment and their parents. A process that has shed all of them lives on. Only
-    /// a program that adopts orphans finds that one, as `hankweave run` does:
-    /// `Hankweave::builder_in(World::real().adopting_orphans()?, hank)`. That is for a program with one run at a time and no
-    /// children of its own.
+    /// A run touches no process but its agents, the commands of its rigs and what those have started. So a
+    /// program may have several runs and children of its own (S11). Processes that an agent left running are
+    /// found by their process group, their session, the marker in their environment and their parents. A
+    /// process that has shed all of them lives on. Only a program that adopts orphans finds that one, as
+    /// `hankweave run` does: `Hankweave::builder_in(World::real().adopting_orphans()?, hank)`. That is for a
+    /// program with one run at a time and no children of its own.
     ///
-    /// The system ends an agent with the thread that started it, so the tokio runtime has to live as long as the run. In a
-    /// program that was started with SIGCHLD ignored there is a tokio handler for it from the first agent on, and the program
-    /// has to reap its own children from then on. A program must not ignore that signal later.
+    /// The system ends an agent with the thread that started it, so the tokio runtime has to live as long as
+    /// the run. From the first agent on there is a tokio handler for SIGCHLD, which calls the previous one. A
+    /// program that ignores this signal has to reap its own children from then on.
     #[must_use]
     pub fn builder(hank: LoadedHank) -> Builder {
         Self::builder_in(World::real(), hank)
@@ -142,7 +143,8 @@ impl Hankweave {
         self.commander.clone()
     }
 
-    /// Takes a port on which clients can watch and command the run as soon as it runs; they find it in `server.lock`.
+    /// Takes a port on which clients can watch and command the run as soon as it runs; they find it in
+    /// `server.lock`.
     ///
     /// # Errors
     ///
@@ -160,8 +162,8 @@ impl Hankweave {
         self.bound.as_ref().map(Bound::address)
     }
 
-    /// The address of the page that follows the run, once a port was taken. It holds no token: it may be shown, and the page
-    /// shows nothing without one.
+    /// The address of the page that follows the run, once a port was taken. It holds no token: it may be
+    /// shown, and the page shows nothing without one.
     #[must_use]
     pub fn page_address(&self) -> Option<String> {
         self.bound.as_ref().map(Bound::page_address)
@@ -193,7 +195,8 @@ impl Hankweave {
 
     /// The execution thread that ends in `target`, or in the newest run.
     ///
-    /// With `validate` it names the checkpoints that can be restored. Without, which is faster, none counts as validated.
+    /// With `validate` it names the checkpoints that can be restored. Without, which is faster, none counts
+    /// as validated.
     ///
     /// # Errors
     ///
@@ -275,12 +278,13 @@ impl Hankweave {
         runner::preview(&self.opened.possession, target).await
     }
 
-    /// Goes back to `target`: restores its files, keeps the current ones in a checkpoint, and lets the next run go on from
-    /// there.
+    /// Goes back to `target`: restores its files, keeps the current ones in a checkpoint, and lets the next
+    /// run go on from there.
     ///
     /// # Errors
     ///
-    /// Returns [`RollbackError`]; it says whether files were changed. A restore that was interrupted is finished by whatever starts next.
+    /// Returns [`RollbackError`]; it says whether files were changed. A restore that was interrupted is
+    /// finished by whatever starts next.
     pub async fn go_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
         runner::go_back(&self.opened.possession, target).await
     }
@@ -297,11 +301,13 @@ impl Hankweave {
             .await
     }
 
-    /// Runs to the end, to the first failure that is not ignored, or until `shutdown` is requested; then releases the directory.
+    /// Runs to the end, to the first failure that is not ignored, or until `shutdown` is requested; then
+    /// releases the directory.
     ///
     /// # Errors
     ///
-    /// Returns [`RunError`] when the run could not be recorded or cannot go on for a reason other than its codons.
+    /// Returns [`RunError`] when the run could not be recorded or cannot go on for a reason other than its
+    /// codons.
     pub async fn run(self, shutdown: Shutdown) -> Result<RunOutcome, RunError> {
         let presence = Presence::new();
         let possession = &self.opened.possession;

@@ -30,10 +30,11 @@ pub struct RunOptions {
     pub exclusion: Exclusion,
     /// How long an agent may take to end when it is asked to, before it is killed.
     pub grace: Duration,
-    /// Where to go on when the newest codon failed, was interrupted, or was cut off by a crash. Without a word the run goes on in the session after
-    /// a pause, and at the last success after everything else.
+    /// Where to go on when the newest codon failed, was interrupted, or was cut off by a crash. Without a
+    /// word the run goes on in the session after a pause, and at the last success after everything else.
     pub recovery: Option<Recovery>,
-    /// Codons start by themselves, and the run ends with the last one. Without it each waits for [`Command::Next`](crate::Command::Next).
+    /// Codons start by themselves, and the run ends with the last one. Without it each waits for
+    /// [`Command::Next`](crate::Command::Next).
     pub autostart: bool,
     /// Somebody is there who can send commands: a failure that another try could mend does not end the run.
     pub attended: bool,
@@ -41,15 +42,18 @@ pub struct RunOptions {
     pub ceiling: Ceiling,
     /// What models cost, for agents that tell tokens but no money.
     pub prices: Arc<Prices>,
-    /// How long it waits at most for the end of a provider's usage limit; waits of one codon without a success in between are added up.
+    /// How long it waits at most for the end of a provider's usage limit; waits of one codon without a
+    /// success in between are added up.
     pub max_wait: Duration,
     /// What agents may read as `read_only_data_source`: a file or a folder.
     pub data: Option<PathBuf>,
-    /// Clients are told the content of files that change, as far as it is text of at most 64 KiB, and the journal keeps it.
+    /// Clients are told the content of files that change, as far as it is text of at most 64 KiB, and the
+    /// journal keeps it.
     pub file_contents: bool,
     /// Where results go; without it `outputFiles` stay in the workspace.
     pub output: Option<OutputDirectory>,
-    /// The command line that asked for the run, if one did: remembered for the hints of commands about the execution directory.
+    /// The command line that asked for the run, if one did: remembered for the hints of commands about the
+    /// execution directory.
     pub invocation: Option<Invocation>,
 }
 

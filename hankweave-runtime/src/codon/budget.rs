@@ -12,7 +12,8 @@ use super::CodonEnd;
 use super::context::{CodonRun, Ended, Stage};
 use super::finish::{Notes, complete, exit_code};
 
-/// Ends a codon with no budget left before anything is started for it: not even its first request could be paid.
+/// Ends a codon with no budget left before anything is started for it: not even its first request could be
+/// paid.
 pub(super) async fn begin(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> Stage<Codon<Preparing>> {
     match codon.used_up() {
         Some(exceeded) => Err(end_before_work(codon, preparing, -1, exceeded).await),
@@ -20,7 +21,8 @@ pub(super) async fn begin(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> 
     }
 }
 
-/// Ends a codon that reached a limit before its agent worked. Without work to complete it is skipped, unless the run pauses.
+/// Ends a codon that reached a limit before its agent worked. Without work to complete it is skipped, unless
+/// the run pauses.
 pub(super) async fn end_before_work<S: Active>(
     codon: &CodonRun<'_>,
     state: Codon<S>,

@@ -90,7 +90,8 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) run: &'a RunContext,
     pub(crate) entry: &'a PlanEntry,
     pub(crate) config: &'a CodonConfig,
-    /// The session to go on with: its own, or for a codon that continues the previous one that of the previous one.
+    /// The session to go on with: its own, or for a codon that continues the previous one that of the
+    /// previous one.
     pub(crate) session: Option<SessionId>,
     /// The session is its own: it was interrupted and goes on where it stopped.
     pub(crate) in_own_session: bool,

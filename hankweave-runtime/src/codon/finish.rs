@@ -31,7 +31,8 @@ pub(crate) enum CodonEnd {
     Completed(Codon<Completed>),
     /// It did not succeed.
     Failed(Codon<Failed>),
-    /// It failed because the disk did not take what it needs: a checkpoint, or the folders and files of its agent.
+    /// It failed because the disk did not take what it needs: a checkpoint, or the folders and files of its
+    /// agent.
     Unsaved(Codon<Failed>),
     /// The user skipped it.
     Skipped(Codon<Skipped>),
@@ -194,8 +195,8 @@ impl CodonRun<'_> {
         }
     }
 
-    /// Makes a checkpoint of the workspace, and publishes what has changed since the last look at the files. That happens
-    /// before the end of the codon is published, so that none of its changes comes later.
+    /// Makes a checkpoint of the workspace, and publishes what has changed since the last look at the files.
+    /// That happens before the end of the codon is published, so that none of its changes comes later.
     pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
         let tip = || self.run.tip.lock().unwrap_or_else(PoisonError::into_inner);
         let request = CheckpointRequest {
@@ -400,8 +401,8 @@ impl CodonRun<'_> {
     }
 }
 
-/// The exit code of an agent that was stopped. An interrupted agent that ends with code 0 but without success gets the
-/// code that a shell would report.
+/// The exit code of an agent that was stopped. An interrupted agent that ends with code 0 but without success
+/// gets the code that a shell would report.
 pub(super) fn exit_code(exit: &ExitOutcome) -> i64 {
     match exit.verdict.is_success() || !exit.exit.is_success() {
         true => i64::from(exit.exit.code()),

@@ -78,7 +78,8 @@ pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAg
     let time_is_over = codon.time_is_over();
     tokio::pin!(deadline, time_is_over);
     loop {
-        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. The events of the agent come last, as in `run`.
+        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. The events
+        // of the agent come last, as in `run`.
         tokio::select! {
             biased;
             why = codon.interrupted() => {
@@ -108,7 +109,8 @@ pub(super) async fn wait_for_session(codon: &CodonRun<'_>, agent: &mut RunningAg
     }
 }
 
-/// Ends a codon whose agent did not go on with its session: another record of it begins again, from its prompt.
+/// Ends a codon whose agent did not go on with its session: another record of it begins again, from its
+/// prompt.
 async fn lost_session(
     codon: &CodonRun<'_>,
     initializing: Codon<Initializing>,

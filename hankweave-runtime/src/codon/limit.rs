@@ -15,8 +15,8 @@ const ZONES: &str = "/usr/share/zoneinfo";
 const MOST_ZONE_BYTES: u64 = 64 << 10;
 
 impl CodonRun<'_> {
-    /// The reason of an agent's failure, with the end of the usage limit where it is known: from the agent, from a time to
-    /// wait, or from the clock time in its message.
+    /// The reason of an agent's failure, with the end of the usage limit where it is known: from the agent,
+    /// from a time to wait, or from the clock time in its message.
     pub(super) async fn with_limit(&self, reason: FailureReason) -> FailureReason {
         if reason.retry_at.is_some() {
             return reason;

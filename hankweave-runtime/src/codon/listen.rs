@@ -133,7 +133,8 @@ impl<'a> Listener<'a> {
                 sha256,
             },
             AgentEvent::Unparsed { start } => wire::Event::OutputUnparsed { codon_id, start },
-            // An agent that has answered is about to end: its report is compared with its limits when it goes on, or has ended.
+            // An agent that has answered is about to end: its report is compared with its limits when it goes
+            // on, or has ended.
             AgentEvent::Result(result) => {
                 let UsageTotals { cost, tokens, .. } = &self.before;
                 let (cost, tokens) = (*cost + result.usage.cost, *tokens + result.usage.tokens);
@@ -175,7 +176,8 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Adds the new tokens and the new cost of one model message, which counts once as a message of the main conversation.
+    /// Adds the new tokens and the new cost of one model message, which counts once as a message of the main
+    /// conversation.
     async fn count(&mut self, usage: MessageUsage) -> wire::Event {
         let codon_id = self.codon.entry.codon_id.clone();
         let run_id = self.codon.run.run_id.clone();

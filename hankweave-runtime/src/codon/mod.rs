@@ -4,8 +4,8 @@
 //! open ─► budget ─► prepare ─► start ─► initialize ─► run ─► extend ─► finish
 //! ```
 //!
-//! Each stage takes the typed codon of its state and gives back that of the next one, or an [`Ended`]. The codon moves only through
-//! [`CodonRun::step`], which sends the event that the step implies.
+//! Each stage takes the typed codon of its state and gives back that of the next one, or an [`Ended`]. The
+//! codon moves only through [`CodonRun::step`], which sends the event that the step implies.
 
 mod budget;
 mod context;
@@ -37,7 +37,8 @@ use crate::state_manager::TransitionError;
 ///
 /// # Errors
 ///
-/// Returns [`TransitionError`] when the state could not be recorded; everything that the codon started has ended then.
+/// Returns [`TransitionError`] when the state could not be recorded; everything that the codon started has
+/// ended then.
 pub(crate) async fn execute(codon: &CodonRun<'_>) -> Result<CodonEnd, TransitionError> {
     match run_stages(codon).await {
         Ok(end) | Err(Ended::Codon(end)) => Ok(end),

@@ -5,7 +5,8 @@ use hankweave_core::event::StateEvent;
 
 use super::context::{CodonRun, Stage};
 
-/// Records that the codon begins, and waits until that is durable: nothing may happen for a codon without a record.
+/// Records that the codon begins, and waits until that is durable: nothing may happen for a codon without a
+/// record.
 pub(super) async fn open(codon: &CodonRun<'_>) -> Stage<Codon<Preparing>> {
     let entry = codon.entry;
     let started = StateEvent::CodonStarted {

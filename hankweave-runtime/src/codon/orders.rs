@@ -57,7 +57,8 @@ impl Orders {
         &self.halt
     }
 
-    /// Cancelled as soon as what runs has to be killed: by an order, or because the stop of the run is forced.
+    /// Cancelled as soon as what runs has to be killed: by an order, or because the stop of the run is
+    /// forced.
     pub(crate) fn force_token(&self) -> &CancellationToken {
         &self.force
     }

@@ -69,7 +69,8 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// The end of the agent when it succeeded and can go on: its context is not full, and no budget is used up.
+    /// The end of the agent when it succeeded and can go on: its context is not full, and no budget is used
+    /// up.
     pub(super) fn success(&mut self) -> Option<ExitOutcome> {
         let exit = match &self.outcome {
             Outcome::Ended(exit) if exit.verdict.is_success() && !self.compacted => exit.clone(),
@@ -123,8 +124,8 @@ pub(super) async fn run(
     let mut reached = None;
     let mut outcome = loop {
         let (silent_at, due) = silence.next();
-        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent that prints
-        // without end must not keep the run from being stopped, so its events come last.
+        // Every arm is cancel safe: a receive that is dropped loses nothing, the others only wait. An agent
+        // that prints without end must not keep the run from being stopped, so its events come last.
         let why = tokio::select! {
             biased;
             why = codon.interrupted() => Halt::Interrupted(why),

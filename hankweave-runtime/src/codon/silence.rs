@@ -1,7 +1,7 @@
 //! How long an agent may say nothing (S6, HANK-50).
 //!
-//! An agent that has answered is only kept alive by processes that it left running; they are ended soon. One that works may
-//! be silent for long, because a model may think for long.
+//! An agent that has answered is only kept alive by processes that it left running; they are ended soon. One
+//! that works may be silent for long, because a model may think for long.
 
 use std::time::Duration;
 

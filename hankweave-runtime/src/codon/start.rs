@@ -137,7 +137,8 @@ impl Places {
     }
 }
 
-/// The prompt of an agent that goes on in its own session, where its task is at the beginning of the conversation.
+/// The prompt of an agent that goes on in its own session, where its task is at the beginning of the
+/// conversation.
 const GO_ON: &str = "You were interrupted before you had finished. Your earlier work and the files are as you left them. \
     Go on where you stopped, and finish the task as it was given to you.";
 

@@ -1,8 +1,9 @@
-//! Watching the files of the workspace while a codon runs. Changes are published from time to time, and all of them before
-//! the codon ends.
+//! Watching the files of the workspace while a codon runs. Changes are published from time to time, and all
+//! of them before the codon ends.
 //!
-//! The survey of checkpoints is repeated instead of asking the system to watch: it knows which files count, has no limit
-//! on their number, and sees changes that happened in between. What a checkpoint has seen is not surveyed again.
+//! The survey of checkpoints is repeated instead of asking the system to watch: it knows which files count,
+//! has no limit on their number, and sees changes that happened in between. What a checkpoint has seen is not
+//! surveyed again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ const MOST_CHANGES: usize = 500;
 /// A larger file is published without a fingerprint.
 const MOST_READ_BYTES: u64 = 8 << 20;
 
-/// A larger file is published without its content, and so are all files beyond the total of one survey: clients have
-/// limits too.
+/// A larger file is published without its content, and so are all files beyond the total of one survey:
+/// clients have limits too.
 const MOST_CONTENT_BYTES: usize = 64 << 10;
 const MOST_CONTENT_AT_ONCE: usize = 1 << 20;
 
@@ -79,15 +80,16 @@ impl FileWatcher {
         tokio::time::sleep_until(due.unwrap_or_else(|| Instant::now() + INTERVAL)).await;
     }
 
-    /// Surveys for the first time, or with other patterns than before; the files that are there are not new then. Does
-    /// nothing between two codons that watch the same files.
+    /// Surveys for the first time, or with other patterns than before; the files that are there are not new
+    /// then. Does nothing between two codons that watch the same files.
     pub(super) async fn begin(&self, codon: &CodonRun<'_>) {
         if !self.0.lock().await.knows(&codon.patterns) {
             self.survey(codon).await;
         }
     }
 
-    /// Surveys and publishes what has changed. The first survey, and one with other patterns, only publishes the tree.
+    /// Surveys and publishes what has changed. The first survey, and one with other patterns, only publishes
+    /// the tree.
     pub(super) async fn survey(&self, codon: &CodonRun<'_>) {
         let mut seen = self.0.lock().await;
         let begin = Instant::now();

@@ -10,12 +10,13 @@ use hankweave_core::agent::Launch;
 
 use super::events::EventReceiver;
 
-/// Knows how to run one kind of agent.
+/// Runs one kind of agent.
 pub trait AgentDriver: Send + Sync + 'static {
     /// Name used in hank.json (`"agent": "my-agent"`).
     fn name(&self) -> &str;
 
-    /// Finds out whether an agent could be started, without starting anything; asked before a run writes its first byte.
+    /// Finds out whether an agent could be started, without starting anything; asked before a run writes its
+    /// first byte.
     ///
     /// `command` is the program and the arguments of a custom agent; empty for the others.
     ///
@@ -27,7 +28,7 @@ pub trait AgentDriver: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Starts one agent. Returns as soon as the agent is started; its life is told through its events.
+    /// Starts one agent. Returns as soon as it is started; everything else comes as its events.
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>>;
 }
 
@@ -35,9 +36,10 @@ pub trait AgentDriver: Send + Sync + 'static {
 pub struct RunningAgent {
     /// The process id; `None` for an agent that is not a process.
     pub pid: Option<u32>,
-    /// Where the raw output is written; it differs from [`Launch::log_path`] on a second try.
+    /// Where the raw output is written; another path than [`Launch::log_path`] on a second try.
     pub log_path: PathBuf,
-    /// What the agent tells. Bounded: an agent waits for a slow reader. The last event is [`AgentEvent::Finished`].
+    /// The events of the agent. Bounded: an agent waits for a slow receiver. The last one is
+    /// [`AgentEvent::Finished`].
     ///
     /// [`AgentEvent::Finished`]: hankweave_core::agent::AgentEvent::Finished
     pub events: EventReceiver,
@@ -56,9 +58,10 @@ impl fmt::Debug for RunningAgent {
 
 /// The handle that stops an agent.
 pub trait AgentControl: Send + Sync {
-    /// Asks the agent to end, waits up to `grace`, kills it, and returns when neither it nor a descendant is left.
-    /// The remaining events, [`AgentEvent::Finished`](hankweave_core::agent::AgentEvent::Finished) among them, are still in [`RunningAgent::events`]; nobody needs
-    /// to read them for the stop to work. Does nothing when the agent has ended.
+    /// Asks the agent to end, waits up to `grace`, kills it, and returns when neither it nor a descendant is
+    /// left. The remaining events, [`AgentEvent::Finished`](hankweave_core::agent::AgentEvent::Finished)
+    /// among them, are still in [`RunningAgent::events`]; nobody needs to read them for the stop to work.
+    /// Does nothing when the agent has ended.
     ///
     /// # Cancel safety
     ///

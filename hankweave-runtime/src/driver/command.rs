@@ -1,4 +1,5 @@
-//! A program given in hank.json as an agent: `"agent": {"command": ["my-agent", "--json"], "stream": "claude"}`.
+//! A program given in hank.json as an agent: `"agent": {"command": ["my-agent", "--json"], "stream":
+//! "claude"}`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,8 +15,9 @@ const NAME: &str = "command";
 
 /// Runs any program that reads the prompt from its standard input and prints the claude stream.
 ///
-/// The program finds the model in `HANKWEAVE_MODEL`, the session to go on with in `HANKWEAVE_RESUME_SESSION` and text for
-/// the system prompt in `HANKWEAVE_APPENDED_SYSTEM_PROMPT`; the last two are absent when there is nothing.
+/// The program finds the model in `HANKWEAVE_MODEL`, the session to go on with in `HANKWEAVE_RESUME_SESSION`
+/// and text for the system prompt in `HANKWEAVE_APPENDED_SYSTEM_PROMPT`; the last two are absent when there
+/// is nothing.
 #[derive(Debug, Clone)]
 pub struct CommandDriver {
     host: ProcessHost,
@@ -45,7 +47,8 @@ impl CommandDriver {
         self.host.run(launch, invocation)
     }
 
-    /// A bare name is looked up; a path counts from the agent's folder. What is not found fails when it is started.
+    /// A bare name is looked up; a path counts from the agent's folder. What is not found fails when it is
+    /// started.
     fn program(&self, program: &str, launch: &Launch) -> PathBuf {
         if program.contains('/') {
             return launch.work_dir.join(program);

@@ -1,5 +1,5 @@
-//! The channel of an agent's events. They come in lists, because waking the receiver for each event costs more than
-//! most events.
+//! The channel of an agent's events. They come in lists, because waking the receiver for each event costs
+//! more than most events.
 
 use hankweave_core::agent::AgentEvent;
 use tokio::sync::mpsc;

@@ -1,7 +1,7 @@
-//! Agent drivers: each knows how to start one kind of agent and translates what it tells into [`AgentEvent`]s.
+//! Agent drivers: each starts one kind of agent and turns its output into [`AgentEvent`]s.
 //!
-//! A driver does not see the state. What an agent said is told through [`RunningAgent::events`], which end exactly once,
-//! with [`AgentEvent::Finished`].
+//! A driver does not see the state. It only sends [`RunningAgent::events`], which end exactly once, with
+//! [`AgentEvent::Finished`].
 //!
 //! [`AgentEvent`]: hankweave_core::agent::AgentEvent
 //! [`AgentEvent::Finished`]: hankweave_core::agent::AgentEvent::Finished

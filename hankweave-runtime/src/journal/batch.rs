@@ -2,8 +2,8 @@
 
 use hankweave_core::wire::JournalEntry;
 
-/// Lines in the order of their `seq`, encoded once for all subscribers. A subscriber that needs the content of a line
-/// decodes it; most lines are only passed on.
+/// Lines in the order of their `seq`, encoded once for all subscribers. A subscriber that needs the content
+/// of a line decodes it; most lines are only passed on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The lines, each with its newline.
@@ -128,7 +128,8 @@ impl<'b> BatchLine<'b> {
         &self.batch.text[self.batch.begin_of_line(self.index)..end - 1]
     }
 
-    /// The decoded line; `None` for one that nests too deep to be decoded, which only a third-party driver can cause.
+    /// The decoded line; `None` for one that nests too deep to be decoded, which only a third-party driver
+    /// can cause.
     #[must_use]
     pub fn entry(self) -> Option<JournalEntry> {
         JournalEntry::from_json(self.text().as_bytes()).ok()

@@ -1,8 +1,8 @@
 //! The ids of state events.
 //!
-//! A state event is durable in the log before it is in the journal, and a start inserts into the journal what a loss of
-//! power took from it. Clients remember events by their ids, so such an event must get the same id again: the id is
-//! derived from the log.
+//! A state event is durable in the log before it is in the journal, and a start inserts into the journal what
+//! a loss of power took from it. Clients remember events by their ids, so such an event must get the same id
+//! again: the id is derived from the log.
 
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::EventId;
@@ -11,7 +11,8 @@ use hankweave_core::wire::CurrentFigures;
 
 /// The id of number `seq`; `figures` are those after the event.
 ///
-/// It begins with the run, whose id no other has. What happens outside of runs is rare, and begins with its time.
+/// It begins with the run, whose id no other has. What happens outside of runs is rare, and begins with its
+/// time.
 pub(crate) fn state_event_id(
     seq: u64,
     at: Timestamp,

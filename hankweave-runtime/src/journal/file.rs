@@ -20,7 +20,8 @@ pub struct FileJournal {
     dir: PathBuf,
     limits: JournalLimits,
     writer: Mutex<Writer>,
-    /// Locked during a sync, so that what is being synced does not yet count as durable. Set once a sync has failed.
+    /// Locked during a sync, so that what is being synced does not yet count as durable. Set once a sync has
+    /// failed.
     sync_failed: Mutex<bool>,
 }
 
@@ -56,8 +57,8 @@ struct Writer {
 }
 
 impl FileJournal {
-    /// Opens the journal in `dir`, which is made when it does not exist. A torn last line gets its newline, so that it
-    /// counts as one corrupt line and the next one is whole (P7).
+    /// Opens the journal in `dir`, which is made when it does not exist. A torn last line gets its newline,
+    /// so that it counts as one corrupt line and the next one is whole (P7).
     ///
     /// # Errors
     ///
@@ -96,7 +97,8 @@ impl FileJournal {
         Ok(())
     }
 
-    /// Removes the output of agents from the oldest files until the journal has at most as many bytes as are retained.
+    /// Removes the output of agents from the oldest files until the journal has at most as many bytes as are
+    /// retained.
     fn forget(&self) -> io::Result<()> {
         loop {
             let segments = self.writer().segments.clone();
@@ -260,7 +262,8 @@ impl EventJournal for FileJournal {
 
     fn tidy(&self) {
         self.writer().untidy = false;
-        // Nothing is lost when the journal is too large, and it is tried again when the next file is finished.
+        // Nothing is lost when the journal is too large, and it is tried again when the next file is
+        // finished.
         self.forget().unwrap_or_else(|error| {
             tracing::warn!(%error, dir = %self.dir.display(), "failed to forget the oldest output of agents");
         });

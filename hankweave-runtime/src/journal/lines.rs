@@ -37,8 +37,8 @@ pub(super) fn decode(line: &[u8]) -> Option<JournalEntry> {
 
 /// The line as it is sent to readers; `None` when it is not JSON.
 ///
-/// Earlier versions recorded the values of variables with a plan, which no reader may see. An entry that is decoded and
-/// written again has only their names.
+/// Earlier versions recorded the values of variables with a plan, which no reader may see. An entry that is
+/// decoded and written again has only their names.
 pub(super) fn for_readers(line: &[u8]) -> Option<Cow<'_, [u8]>> {
     let has = |part: &str| memchr::memmem::find(line, part.as_bytes()).is_some();
     if !is_json(line) {
@@ -94,7 +94,8 @@ pub(super) struct Lines<'a> {
 pub(super) struct Line<'a> {
     /// Where it begins in the file.
     pub(super) offset: u64,
-    /// Its bytes. A line that is too long is replaced by an event that reports it, or by nothing when it is no event.
+    /// Its bytes. A line that is too long is replaced by an event that reports it, or by nothing when it is
+    /// no event.
     pub(super) bytes: &'a [u8],
 }
 
@@ -147,8 +148,8 @@ impl<'a> Lines<'a> {
         Line { offset, bytes }
     }
 
-    /// Where the line at `offset` ends, of which the chunk holds only the beginning; `None` when it has no end. Takes no
-    /// more memory than a chunk.
+    /// Where the line at `offset` ends, of which the chunk holds only the beginning; `None` when it has no
+    /// end. Takes no more memory than a chunk.
     fn end_of_line(&mut self, offset: u64) -> io::Result<Option<u64>> {
         let (mut at, mut is_last) = (self.read_to, self.chunk.len() < CHUNK);
         loop {
@@ -176,8 +177,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The event that replaces a line which is too long, with the same number and id; `head` is the beginning of the line.
-/// Empty when the line is no event.
+/// The event that replaces a line which is too long, with the same number and id; `head` is the beginning of
+/// the line. Empty when the line is no event.
 fn replacement(head: &[u8], length: u64) -> Vec<u8> {
     #[derive(Deserialize)]
     struct Head {

@@ -1,8 +1,8 @@
 //! The event journal: every event that clients may ask for again, in order.
 //!
-//! State events in it are derived from `state.log`, which is what makes them durable; the journal is synced lazily and
-//! completed from the log at the next start. Agent output is only in the journal, and the oldest is removed when it is
-//! too large.
+//! State events in it are derived from `state.log`, which is what makes them durable; the journal is synced
+//! lazily and completed from the log at the next start. Agent output is only in the journal, and the oldest
+//! is removed when it is too large.
 
 mod batch;
 mod event_id;
@@ -27,7 +27,8 @@ pub use tail::{JournalTail, Passed, TailLine};
 
 use crate::world::disk::{Disk, IoError};
 
-/// Passes the lines of one file of a journal to `each`, oldest first. A line that is too long takes no memory.
+/// Passes the lines of one file of a journal to `each`, oldest first. A line that is too long takes no
+/// memory.
 ///
 /// # Errors
 ///
@@ -42,7 +43,8 @@ pub fn each_line(disk: &dyn Disk, file: &Path, mut each: impl FnMut(&[u8])) -> i
 
 /// Keeps events. One task appends; any number of readers may read at the same time.
 pub trait EventJournal: Send + Sync + Debug {
-    /// Adds entries, which continue the order of `seq`. They can be read at once and are durable after [`sync`](Self::sync).
+    /// Adds entries, which continue the order of `seq`. They can be read at once and are durable after
+    /// [`sync`](Self::sync).
     ///
     /// # Errors
     ///
@@ -56,8 +58,9 @@ pub trait EventJournal: Send + Sync + Debug {
     /// [`IoError`]; do not try again, because it is unknown what is durable.
     fn sync(&self) -> Result<(), IoError>;
 
-    /// Makes the entries with a `seq` greater than `after` durable by writing them again. An earlier process may have
-    /// failed to sync them; then they can be read, yet no [`sync`](Self::sync) brings them to the disk.
+    /// Makes the entries with a `seq` greater than `after` durable by writing them again. An earlier process
+    /// may have failed to sync them; then they can be read, yet no [`sync`](Self::sync) brings them to the
+    /// disk.
     ///
     /// # Errors
     ///
@@ -78,8 +81,8 @@ pub trait EventJournal: Send + Sync + Debug {
     /// [`IoError`] when the disk refuses; lines that cannot be read are counted, not reported as errors.
     fn read_after(&self, after: u64, limit: PageLimit) -> Result<Page, IoError>;
 
-    /// Shows the same entries as lines, each with its `seq`, for readers that pass them on: they are JSON and are not
-    /// decoded for that. Ends when `show` returns `false`.
+    /// Shows the same entries as lines, each with its `seq`, for readers that pass them on: they are JSON and
+    /// are not decoded for that. Ends when `show` returns `false`.
     ///
     /// # Errors
     ///
@@ -91,8 +94,9 @@ pub trait EventJournal: Send + Sync + Debug {
         false
     }
 
-    /// Does work that can wait and may take seconds, such as removing the oldest output of agents; others append and read
-    /// meanwhile. What it does not finish, because of the disk or the end of the process, is done another time.
+    /// Does work that can wait and may take seconds, such as removing the oldest output of agents; others
+    /// append and read meanwhile. What it does not finish, because of the disk or the end of the process, is
+    /// done another time.
     fn tidy(&self) {}
 
     /// How many entries there are. The first call may have to read everything.

@@ -1,7 +1,7 @@
 //! Removing the oldest output of agents when the journal is too large (D6).
 //!
-//! Output goes first, oldest file first; everything else is kept. The kept part has another name, `000001-kept.jsonl`,
-//! so that a reader of the old file notices, and no file is rewritten twice.
+//! Output goes first, oldest file first; everything else is kept. The kept part has another name,
+//! `000001-kept.jsonl`, so that a reader of the old file notices, and no file is rewritten twice.
 
 use std::io;
 
@@ -26,7 +26,8 @@ const FORGOTTEN: [&str; 8] = [
     "filetree.updated",
 ];
 
-/// The oldest file that still has everything, while all together have more than `limit` bytes. The last file is left alone.
+/// The oldest file that still has everything, while all together have more than `limit` bytes. The last file
+/// is left alone.
 ///
 /// # Errors
 ///
@@ -85,7 +86,8 @@ mod tests {
         bytes: usize::MAX,
     };
 
-    /// Something that the agent said where the number is even, something that the server tells where it is odd.
+    /// Something that the agent said where the number is even, something that the server tells where it is
+    /// odd.
     fn entry(seq: u64) -> JournalEntry {
         let event = match seq % 2 {
             0 => Event::AssistantAction {

@@ -10,10 +10,12 @@ use super::lines::{kind_of, seq_of};
 use super::segment::Segment;
 use crate::world::disk::{Disk, IoError};
 
-/// The writer replaces a file once in 64 MiB. When that happens this often during one reading, the next reading goes on.
+/// The writer replaces a file once in 64 MiB. When that happens this often during one reading, the next
+/// reading goes on.
 const MOST_TRIES: usize = 10;
 
-/// Returns the lines of a journal as they are, from some number on, and later those that came since. It writes nothing.
+/// Returns the lines of a journal as they are, from some number on, and later those that came since. It
+/// writes nothing.
 #[derive(Debug)]
 pub struct JournalTail {
     disk: Arc<dyn Disk>,
@@ -45,7 +47,8 @@ pub struct Passed {
 }
 
 impl JournalTail {
-    /// A reader of the journal in `dir`, which need not exist yet, from the first number greater than `after` on.
+    /// A reader of the journal in `dir`, which need not exist yet, from the first number greater than `after`
+    /// on.
     #[must_use]
     pub fn new(disk: Arc<dyn Disk>, dir: PathBuf, after: u64) -> Self {
         Self {

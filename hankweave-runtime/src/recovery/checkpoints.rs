@@ -1,5 +1,5 @@
-//! What a start does about checkpoints: finds out which are still there, forgets old safety checkpoints (G10).
-//! A restore that was interrupted is finished by what runs next.
+//! What a start does about checkpoints: it finds out which exist and removes old safety checkpoints (G10). A
+//! restore that was interrupted is finished by the next run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,7 +37,8 @@ pub(super) async fn put_in_order(
     world.blocking.run(work).await.map_err(OpenError::History)
 }
 
-/// Every checkpoint that the document names, in the order of their SHAs. A blank one is none: the older system wrote it when git failed.
+/// Every checkpoint that the document names, in the order of their SHAs. A blank one is none: the older
+/// system wrote it when git failed.
 #[must_use]
 pub fn recorded_checkpoints(state: &HankweaveState) -> Vec<CheckpointSha> {
     let all: BTreeSet<_> = state.checkpoints().collect();

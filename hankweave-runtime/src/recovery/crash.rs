@@ -18,8 +18,8 @@ use crate::paths::ExecutionDir;
 use crate::world::World;
 use crate::world::process::marker;
 
-/// The markers of what a crashed server may have left running (P9): the agent of the open codon, or what
-/// followed the end of the last one.
+/// The markers of processes that a crashed server may have left running (P9): the agent of the open codon, or
+/// the commands after the end of the last one.
 pub(super) fn markers(state: &HankweaveState) -> Vec<String> {
     let newest = |run: &RunRecord| {
         let last = || run.codons.last().map(Arc::as_ref);
@@ -35,8 +35,8 @@ fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &RunRecord> {
     runs.filter(|run| run.status != RunStatus::Running)
 }
 
-/// One event for each run that is recorded as running. We hold the lock, so its server is gone, whatever `currentRunId`
-/// and the recorded pid say (L4).
+/// One event for each run that is recorded as running. We hold the lock, so its server is gone, whatever
+/// `currentRunId` and the recorded pid say (L4).
 pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
     state
         .running_runs()
@@ -49,8 +49,8 @@ pub(super) fn crashes(state: &HankweaveState, now: Timestamp) -> Vec<StateEvent>
         .collect()
 }
 
-/// One event for each codon that a run which has ended left open, and what a person should know about it. No server of ours does that; such a file comes
-/// from another program, and nothing could go on behind the codon.
+/// One event, with a notice, for each codon that is open in a run that has ended. hankweave never leaves
+/// that; such a file comes from another program, and nothing could go on after the codon.
 pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEvent, String)> {
     let close = |run: &RunRecord| {
         let codon = run.open_codon()?;
@@ -66,18 +66,18 @@ pub(super) fn left_open(state: &HankweaveState, now: Timestamp) -> Vec<(StateEve
     ended_runs(state).filter_map(close).collect()
 }
 
-/// What the costs of codons that a crash cut off are found out from.
+/// The sources for the costs of codons that a crash cut off.
 pub(super) struct Sources<'a> {
     pub(super) world: &'a World,
     pub(super) dir: &'a ExecutionDir,
-    /// Knows where agents were told to keep what they write down; the record has no values of variables.
+    /// Has the variables that say where agents keep their transcripts; the record has no values of variables.
     pub(super) hank: Option<&'a Hank>,
     pub(super) prices: &'a Arc<Prices>,
 }
 
-/// What is known now of the costs of codons that a crash cut off: nobody heard their agents to the end. Blocks.
+/// The costs of codons that a crash cut off, from the logs and transcripts of their agents. Blocks.
 ///
-/// A codon that cost more than is known is closed here, because its crash cannot tell that.
+/// A codon that cost more than is known is closed here, because the event of the crash cannot say that.
 pub(super) fn costs(sources: &Sources<'_>, state: &HankweaveState, now: Timestamp) -> Vec<StateEvent> {
     let mut events = Vec::new();
     for run in state.running_runs() {

@@ -1,4 +1,5 @@
-//! Start-up in order: what is wrong is found before anything is written, the lock comes before everything else on disk (RUN-1, L3).
+//! Start-up in order: what is wrong is found before anything is written, the lock comes before everything
+//! else on disk (RUN-1, L3).
 
 mod checkpoints;
 mod crash;

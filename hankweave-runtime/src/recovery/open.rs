@@ -34,8 +34,9 @@ use crate::store::StateFiles;
 use crate::world::World;
 use crate::world::disk::{Disk, IoError, remove_if_present, with_suffix};
 
-/// How long a lock that is held is tried again. A killed server may not have ended yet, and a child that it was about to
-/// start holds the lock until it becomes another program. A start right after a kill must not fail for that.
+/// How long a lock that is held is tried again. A killed server may not have ended yet, and a child that it
+/// was about to start holds the lock until it becomes another program. A start right after a kill must not
+/// fail for that.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// How long the fingerprint of the data may take, unless the hank says otherwise (RUN-8).
@@ -438,8 +439,8 @@ async fn possess(
     Ok((possession, records.lock))
 }
 
-/// Makes the directory when it does not exist, and resolves its path. Its name is durable then: files that are synced in
-/// a directory without a durable name are lost with the power (P1).
+/// Makes the directory when it does not exist, and resolves its path. Its name is durable then: files that
+/// are synced in a directory without a durable name are lost with the power (P1).
 fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenError> {
     let failed = |source| OpenError::Directory {
         path: dir.to_owned(),
@@ -456,8 +457,8 @@ fn prepare_directory(disk: &dyn Disk, dir: &Path) -> Result<PathBuf, OpenError> 
     let real = disk.make_dirs(dir).map_err(failed)?;
     for (distance, folder) in real.ancestors().skip(1).take(lacking.max(1)).enumerate() {
         match disk.sync_dir(folder) {
-            // Another user's folder. The parent of an existing directory is synced because a killed process of ours may have
-            // made the directory.
+            // Another user's folder. The parent of an existing directory is synced because a killed process
+            // of ours may have made the directory.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && distance >= lacking => {}
             synced => synced.map_err(failed)?,
         }

@@ -1,7 +1,7 @@
-//! The files of the hank itself, when they lie in the workspace.
+//! The files of the hank itself, when they are in the workspace.
 //!
-//! They belong to the author: a prompt that was corrected after a failure must not be taken back together with the agent's work,
-//! so checkpoints leave these files out.
+//! They belong to the author: a prompt that was corrected after a failure must not be rolled back with the
+//! agent's work. So checkpoints leave these files out.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use hankweave_core::hank::{Hank, references};
 
 use crate::hank_files::LoadedHank;
 
-/// One pattern for each of them, to be put behind the patterns of a checkpoint; empty when the hank lies elsewhere.
+/// One pattern for each of them, to add after the patterns of a checkpoint; empty when the hank is elsewhere.
 pub(super) fn own_files(loaded: &LoadedHank, hank: &Hank, workspace: &Path) -> Vec<String> {
     let Ok(folder) = loaded.root.strip_prefix(workspace) else {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! What the rigs of a hank copy, for whoever takes it out again. A rollback that is not told the hank asks for the one that ran last.
+//! What the rigs of a hank copy, so that a rollback can remove it. A rollback without a hank uses the one
+//! that ran last.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -76,7 +77,8 @@ pub(super) fn remember(
     replace(disk, &dir.execution_meta(), &text)
 }
 
-/// What the rigs of the hank copy that ran here last; nothing when it is not there any more or has mistakes now.
+/// What the rigs of the hank copy that ran here last; nothing when it is not there any more or has mistakes
+/// now.
 pub(super) fn remembered(disk: &dyn Disk, dir: &ExecutionDir) -> RigCopies {
     let loaded = match last_hank(disk, dir) {
         Ok(loaded) => loaded,

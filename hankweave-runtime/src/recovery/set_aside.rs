@@ -1,7 +1,8 @@
-//! What stands in the state directory under a name of ours and cannot be what the name says: a link that leads elsewhere, a pipe that nobody
-//! writes to, a folder in the place of a file.
+//! Entries of the state directory that cannot be what their name says: a link that leads elsewhere, a pipe
+//! without a writer, a folder instead of a file.
 //!
-//! It is moved aside before anything else looks at it, so that it blocks no start, and a person is told where it is and what it costs.
+//! They are moved aside before anything else reads them, so that they block no start. A notice says where
+//! they are and what that costs.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,7 +14,7 @@ use hankweave_core::time::Timestamp;
 use crate::paths::ExecutionDir;
 use crate::world::disk::{self, Aside, Disk, FileKind};
 
-/// Folders of ours, and what is out of reach with them. The repository of checkpoints brings itself in order.
+/// Our folders, and what is out of reach without them. The repository of checkpoints repairs itself.
 const FOLDERS: [(&str, &str); 4] = [
     ("events", "; the history of events begins anew"),
     ("runs", "; the logs of earlier runs are out of reach"),
@@ -21,7 +22,7 @@ const FOLDERS: [(&str, &str); 4] = [
     ("tmp", "; sessions of agents that lay in it are out of reach"),
 ];
 
-/// Files of ours, and what is lost with them. Of state.json there is a backup, which the store decides about.
+/// Our files, and what is lost without them. state.json has a backup, which the store handles.
 const FILES: [(&str, &str); 8] = [
     (
         "state.log",
@@ -43,7 +44,8 @@ const ENTRIES: [(&str, FileKind, &str); 3] = [
     ("logs", FileKind::File, ""),
 ];
 
-/// Moves aside what is not of the kind that its name says; returns a line for each. The instance lock must be held.
+/// Moves aside what is not of the kind that its name says; returns a line for each. The instance lock must be
+/// held.
 pub(super) fn set_aside(disk: &dyn Disk, dir: &ExecutionDir, now: Timestamp) -> io::Result<Vec<String>> {
     let state_dir = dir.state_dir();
     let mut lines = Vec::new();
@@ -69,7 +71,7 @@ pub(super) fn set_aside(disk: &dyn Disk, dir: &ExecutionDir, now: Timestamp) -> 
     Ok(lines)
 }
 
-/// A line for a person.
+/// The notice for the user.
 pub(super) fn describe(aside: &Aside, cost: &str) -> String {
     let Aside { name, kind, kept } = aside;
     format!(
@@ -79,7 +81,8 @@ pub(super) fn describe(aside: &Aside, cost: &str) -> String {
     )
 }
 
-/// What a name in the state directory must be, and what is lost with it when it is not; `None` for names that are none of ours.
+/// What kind an entry of the state directory must have, and what is lost when it has not; `None` for other
+/// names.
 fn expected(name: &str) -> Option<(FileKind, &'static str)> {
     let in_list = |list: &[(&str, &'static str)], name| {
         let found = list.iter().find(|(listed, _)| *listed == name);

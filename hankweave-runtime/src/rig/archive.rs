@@ -1,7 +1,8 @@
-//! The archive: files that have served their purpose are moved out of the way of later codons, and back when they are gone back on (HANK-27).
+//! The archive: files that are no longer needed are moved out of the way of later codons, and back by a
+//! rollback (HANK-27).
 //!
-//! `archive-manifest.json` names every file in the archive. It is written before a file moves away and after it has moved back, so a crash
-//! leaves at most an entry whose file never left its place.
+//! `archive-manifest.json` names every file in the archive. It is written before a file moves away and after
+//! it has moved back, so a crash leaves at most an entry whose file never left its place.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,7 +19,7 @@ use serde_json::{Map, Value};
 use super::files::{self, Selection};
 use crate::world::disk::{Disk, Folder, IoError, read_if_present, replace};
 
-/// A larger manifest is not one of ours.
+/// hankweave writes no larger manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
 /// The only version there is.
@@ -66,7 +67,7 @@ struct Manifest {
     extra: Map<String, Value>,
 }
 
-/// What is to be moved away, and for whom.
+/// What to move away, and for which codon or loop.
 #[derive(Debug, Clone)]
 pub struct ArchiveRequest {
     /// Which files.
@@ -116,7 +117,8 @@ pub enum ArchiveError {
 }
 
 impl Archive {
-    /// Moves files into the archive, as far as possible. Links stay, and so does what belongs to git or to hankweave.
+    /// Moves files into the archive, as far as possible. Links stay, and so do the files of git and
+    /// hankweave.
     ///
     /// # Errors
     ///
@@ -164,7 +166,7 @@ impl Archive {
         Ok(moved)
     }
 
-    /// Whether nothing was ever archived, or all of it came back.
+    /// Whether the archive has no files.
     ///
     /// # Errors
     ///
@@ -173,8 +175,8 @@ impl Archive {
         Ok(self.read(disk)?.entries.is_empty())
     }
 
-    /// The entries of files that were archived behind the point that is gone back to: `undone` are the checkpoints that are left, but not reached
-    /// from there. Others, also those of checkpoints that nobody knows, stay in the archive.
+    /// The entries of files that were archived after the target of a rollback. `undone` are the checkpoints
+    /// that the target does not build on. Other files stay in the archive, also those of unknown checkpoints.
     ///
     /// # Errors
     ///
@@ -191,8 +193,8 @@ impl Archive {
         Ok(entries.filter(is_undone).collect())
     }
 
-    /// Moves the files of `entries` back, the newest first, as far as possible, and takes those off the manifest. What stands in the place of a file
-    /// stays, and the file stays in the archive.
+    /// Moves the files of `entries` back, the newest first, as far as possible, and removes those from the
+    /// manifest. A file whose place is taken stays in the archive.
     ///
     /// # Errors
     ///
@@ -220,7 +222,7 @@ impl Archive {
         Ok(taken)
     }
 
-    /// Gives a file of the workspace another place in it, never over something else. Folders are followed by no link on both ways.
+    /// Moves a file within the workspace, never over something else and through no link.
     fn shift(&self, disk: &dyn Disk, root: &dyn Folder, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (workspace_path(from)?, workspace_path(to)?);
         root.find(from)?;
@@ -275,7 +277,8 @@ fn entry(root: &dyn Folder, request: &ArchiveRequest, path: &Path) -> io::Result
     })
 }
 
-/// Whether something is where the file was: a file of the checkpoint that was restored, or the file itself, which never left.
+/// Whether the place of the file is taken: by a file of the restored checkpoint, or by the file itself, which
+/// never left.
 fn is_in_place(root: &dyn Folder, entry: &ArchiveEntry) -> io::Result<bool> {
     let source = workspace_path(&entry.source_path)?;
     Ok(root.look(source)?.is_some())
@@ -286,7 +289,8 @@ fn exists(root: &dyn Folder, path: &str) -> bool {
     root.look(Path::new(path)).map_or(true, |found| found.is_some())
 }
 
-/// A path of the manifest, which anybody may have written: it stays in the workspace and names nothing of git or hankweave but the archive (X6).
+/// Checks a path of the manifest, which others may have edited: it must stay in the workspace and may name
+/// nothing of git or hankweave but the archive (X6).
 fn workspace_path(path: &str) -> io::Result<&Path> {
     let refused = || {
         io::Error::new(

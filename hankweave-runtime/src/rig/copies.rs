@@ -1,6 +1,6 @@
-//! Taking the copies of rigs out of the workspace when their codons are gone back on (RUN-20).
+//! Removing the copies of rigs from the workspace when their codons are undone (RUN-20).
 //!
-//! Only an untouched copy is taken out, since it can be made again; what somebody has changed stays, and so does what a copy did not bring.
+//! Only an unchanged copy is removed, since it can be made again. Changed and additional files stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -58,7 +58,8 @@ impl RigCopies {
         copies.map(|copy| copy.to.as_path()).collect()
     }
 
-    /// The copies of a codon that are in the workspace, the last one first; those at the places of `kept` belong to others as well.
+    /// The copies of a codon that are in the workspace, the last one first, without those at the places of
+    /// `kept`, which other codons need.
     pub fn found<'a>(&'a self, disk: &dyn Disk, codon: &str, kept: &BTreeSet<&Path>) -> Vec<&'a RigCopy> {
         let copies = self.of.get(codon).into_iter().flatten().rev();
         let there = |copy: &&RigCopy| disk.metadata(&self.workspace.join(&copy.to)).is_ok();
@@ -69,7 +70,7 @@ impl RigCopies {
             .collect()
     }
 
-    /// Takes an untouched copy out.
+    /// Removes an unchanged copy.
     ///
     /// # Errors
     ///
@@ -86,7 +87,7 @@ impl RigCopies {
         taken.map_err(LeftCopy::Remove)
     }
 
-    /// Whether a copy could be taken out now. Changes nothing.
+    /// Whether a copy could be removed now. Changes nothing.
     pub fn can_take_out(&self, disk: &dyn Disk, copy: &RigCopy) -> bool {
         self.untouched(disk, copy).is_ok()
     }
@@ -107,7 +108,7 @@ impl RigCopies {
         }
     }
 
-    /// Makes a copy again that was taken out.
+    /// Makes a removed copy again.
     ///
     /// # Errors
     ///
@@ -122,7 +123,8 @@ impl RigCopies {
 /// An entry of an open folder.
 type Entry<'a> = (&'a dyn Folder, &'a OsStr);
 
-/// Whether everything that a copy of `tree` at `source` brings is in `copy` as it was brought; with `alone`, and nothing beside it.
+/// Whether everything that a copy of `tree` at `source` makes is unchanged in `copy`; with `alone`, and
+/// nothing else is.
 fn is_untouched(tree: &Tree, source: Entry<'_>, copy: Entry<'_>, alone: bool) -> io::Result<bool> {
     match (tree, copy.0.open(copy.1)?) {
         (Tree::File, Found::File(copied)) => match source.0.open(source.1)? {

@@ -43,9 +43,12 @@ pub enum CopyError {
     },
 }
 
-/// Copies `from`, a reference to a file or folder of the hank, to the target: with `replace` in the place of what is there, otherwise into it, file by
-/// file. Everything is looked at before anything is removed, so that a tree that may not be copied leaves the target as it was. Git's own files inside the
-/// tree are left out (HANK-15); returns what was, as references like `from`.
+/// Copies `from`, a reference to a file or folder of the hank, to the target: with `replace` instead of what
+/// is there, otherwise into it, file by file.
+///
+/// The source is checked before anything is removed, so that a tree that may not be copied leaves the target
+/// unchanged. Git's own files inside the tree are left out (HANK-15). Returns what was left out, as
+/// references like `from`.
 pub(super) fn copy(
     disk: &dyn Disk,
     hank: &Path,
@@ -68,7 +71,7 @@ pub(super) fn copy(
     })?
 }
 
-/// Removes what a copy of `tree` has brought to `target`, and the folders of it that are empty then; nothing else.
+/// Removes what a copy of `tree` made at `target`, and its folders that are empty then; nothing else.
 pub(super) fn take_out(tree: &Tree, target: &Target) -> io::Result<()> {
     take_out_of(tree, &*target.folder, &target.name)
 }
@@ -89,7 +92,8 @@ fn take_out_of(tree: &Tree, folder: &dyn Folder, name: &OsStr) -> io::Result<()>
     }
 }
 
-/// Looks at what a copy of `from` would hold; `see` gets it with the folder and the name of the source.
+/// Lists what a copy of `from` would hold, and passes that to `see` with the folder and the name of the
+/// source.
 pub(super) fn with_source<T>(
     disk: &dyn Disk,
     hank: &Path,
@@ -101,7 +105,7 @@ pub(super) fn with_source<T>(
     })
 }
 
-/// Looks at `from` and everything in it; `see` also gets what a copy leaves out.
+/// Lists `from` and everything in it; `see` also gets what a copy leaves out.
 fn surveyed<T>(
     disk: &dyn Disk,
     hank: &Path,
@@ -150,7 +154,8 @@ impl Survey<'_> {
     }
 }
 
-/// What is copied, all of it known before the first write: a target inside the source must not grow under the copy.
+/// What is copied. It is listed completely before the first write: a target inside the source must not grow
+/// during the copy.
 pub(super) enum Tree {
     Folder(Vec<(OsString, Tree)>),
     File,
@@ -223,8 +228,8 @@ fn source<'a>(
     }
 }
 
-/// Lists what is at `place`, with `depth` folders of the tree around it; `None` when it is left out. What an author names is copied whatever the
-/// rules say about it.
+/// Lists what is at `place`, `depth` folders deep in the tree; `None` when it is left out. An entry that the
+/// author names is copied whatever the rules say about it.
 fn look(place: &Place<'_>, depth: usize, survey: &mut Survey<'_>) -> Result<Option<Tree>, CopyError> {
     let failed = || IoError::at("read", &place.path);
     if depth > 0 && survey.leaves_out(&place.path, false) {
@@ -276,7 +281,7 @@ fn make_room(to: &Place<'_>) -> Result<(), CopyError> {
     }
 }
 
-/// Copies; what is no longer what it was when it was looked at ends the copy.
+/// Copies. An entry that has changed its kind since it was listed ends the copy.
 fn write(tree: &Tree, from: &Place<'_>, to: &Place<'_>) -> Result<(), CopyError> {
     let failed = || IoError::at("copy to", &to.path);
     match tree {
@@ -358,7 +363,8 @@ mod tests {
         copy_to(folder, "to", false)
     }
 
-    /// Something was there before: a file that the copy has, one that it does not have, and a link where it has a folder.
+    /// Something was there before: a file that the copy has, one that it does not have, and a link where it
+    /// has a folder.
     fn with_target() -> TempDir {
         let folder = tree();
         let to = folder.path().join("to");

@@ -1,4 +1,5 @@
-//! Files of the workspace: which of them patterns mean, and names for new ones. No link is followed.
+//! Files of the workspace: those that match patterns, and the folders on the path to one. No link is
+//! followed.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -22,7 +23,7 @@ pub(super) struct Selection<'a> {
     pub(super) links: bool,
 }
 
-/// The files that are meant, relative to `root` and in the order of their names. What belongs to git or to hankweave never is.
+/// The selected files, relative to `root` and in the order of their names; never files of git or hankweave.
 pub(super) fn select(root: &dyn Folder, selection: Selection<'_>) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     root.walk(&mut |folder, path, name| {
@@ -58,7 +59,7 @@ pub(super) fn same_content(left: Box<dyn Read + Send>, right: Box<dyn Read + Sen
     }
 }
 
-/// The first name beside `path` that nobody has: `path` itself, else `<stem>_<n>_<timestamp>` with its extension (HANK-25).
+/// The first free name: `path` itself, else `<stem>_<n>_<timestamp>` with its extension (HANK-25).
 pub(super) fn free_name(root: &dyn Folder, path: &Path, timestamp: i64) -> io::Result<PathBuf> {
     let mut candidate = path.to_owned();
     for number in 1_u32.. {

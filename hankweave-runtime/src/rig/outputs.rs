@@ -1,4 +1,4 @@
-//! Handing results out: files of the workspace are copied to the output directory (HANK-24).
+//! Copying results from the workspace to the output directory (HANK-24).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ pub struct Outputs {
     pub directory: PathBuf,
     /// Replace what has the same name; otherwise the new file gets another one.
     pub overwrite: bool,
-    /// Leave a file as it is that has the same name and the same content: for results that may have been handed out before.
+    /// Skip files with the same name and content, for results that may have been copied before.
     pub again: bool,
     /// Part of the new name of a file whose name is taken.
     pub at: Timestamp,
 }
 
-/// Why results could not be handed out.
+/// Why results could not be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// A pattern of `outputFiles` is wrong.
@@ -53,12 +53,14 @@ pub enum OutputError {
 }
 
 impl Outputs {
-    /// Copies every file that `patterns` mean, keeping its relative path, and returns where the copies are, relative to the output directory.
-    /// Links are copied as links. An output directory inside the workspace is no result.
+    /// Copies every file that matches `patterns`, keeping its relative path. Returns the paths of the copies,
+    /// relative to the output directory. Links are copied as links. An output directory inside the workspace
+    /// is not copied.
     ///
     /// # Errors
     ///
-    /// Returns [`OutputError`] with the first file that could not be copied; those before it are in their places.
+    /// Returns [`OutputError`] with the first file that could not be copied; those before it are in their
+    /// places.
     pub fn copy(&self, disk: &dyn Disk, patterns: &[String]) -> Result<Vec<PathBuf>, OutputError> {
         let patterns = Patterns::parse(patterns).map_err(OutputError::Pattern)?;
         let selection = Selection {
@@ -84,7 +86,7 @@ impl Outputs {
         paths.into_iter().map(copy).collect()
     }
 
-    /// Opens the output directory, unless an agent has put a link in its place or on the way there, which would lead us anywhere (X11).
+    /// Opens the output directory, unless an agent has replaced it or a folder on its path with a link (X11).
     fn open_directory(&self, disk: &dyn Disk) -> io::Result<Box<dyn Folder>> {
         match disk.real_path(&self.directory)? == self.directory {
             true => disk.open_folder(&self.directory),

@@ -227,8 +227,8 @@ impl Rig {
 
     /// Copies on a blocking thread.
     ///
-    /// Returns the folder in which a command can run (the target, or the folder of a copied file) and what was
-    /// left out.
+    /// Returns the folder in which a command can run (the target, or the folder of a copied file) and what
+    /// was left out.
     async fn copy(&self, from: &str, to: &Path, replace: bool) -> Result<(PathBuf, Vec<String>), RigFailure> {
         let (disk, hank, workspace) = (
             Arc::clone(&self.world.disk),

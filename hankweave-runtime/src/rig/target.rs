@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::world::disk::{Disk, Folder, PathError};
 
-/// Names in a workspace that belong to others: git's own folder and hankweave's state.
+/// Protected names in a workspace: git's own folder and hankweave's state.
 const PROTECTED: [&str; 2] = [".git", ".hankweave"];
 
 /// Why a copy may not go where it should.
@@ -43,7 +43,8 @@ pub enum TargetError {
     },
 }
 
-/// Where a copy goes: an entry of an open folder, so that nothing planted later leads it elsewhere.
+/// Where a copy goes: an entry of an open folder, so that a link that is planted later does not lead it
+/// elsewhere.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) folder: Box<dyn Folder>,

@@ -1,8 +1,8 @@
-//! What follows the end of a codon: its results are copied to the output directory, and files go to the archive (HANK-24,
-//! HANK-27).
+//! What follows the end of a codon: its results are copied to the output directory, and files go to the
+//! archive (HANK-24, HANK-27).
 //!
-//! A note names the codon from its start until this is done. When a run crashed in between, or could not copy the results,
-//! the next start finishes it (HANK-26, RUN-14).
+//! A note names the codon from its start until this is done. When a run crashed in between, or could not copy
+//! the results, the next start finishes it (HANK-26, RUN-14).
 
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::document::PlanEntry;

@@ -235,7 +235,8 @@ async fn resume(opened: &Opened, state: &HankweaveState, how: BeginAt) -> Result
     let untouched = state.runs.front().filter(|run| run.codons.is_empty());
     let source = untouched.and_then(|run| run.starting_conditions.source());
     Ok(match source {
-        // A run that ended before its first codon is continued where it began, which a rig-setup continuation needs.
+        // A run that ended before its first codon is continued where it began, which a rig-setup continuation
+        // needs.
         Some(source) if !blocked => taken_up(state).unwrap_or_else(|| Resume::Continue(source.clone())),
         Some(_) | None => match (thread.resume(blocked), across) {
             (Resume::Fresh, Some(source)) => Resume::Again(source),
@@ -284,7 +285,8 @@ fn is_finished(state: &HankweaveState, hank: &Hank) -> bool {
     decide(state, &thread, hank) == Decision::Done
 }
 
-/// The files before the first codon. With history they are saved anew: what an earlier run left must not be lost (RUN-2).
+/// The files before the first codon. With history they are saved anew: what an earlier run left must not be
+/// lost (RUN-2).
 async fn initial_checkpoint(opened: &Opened, state: &HankweaveState) -> Result<CheckpointSha, RunError> {
     if let Some(sha) = state
         .initial_checkpoint

@@ -1,7 +1,7 @@
 //! The commands of a live run (WIRE-12, WIRE-13).
 //!
-//! All commands reach the runner through one bounded channel. The runner accepts each, or refuses it with a reason. What
-//! happens then is published as events.
+//! All commands reach the runner through one bounded channel. The runner accepts each, or refuses it with a
+//! reason. What happens then is published as events.
 
 use hankweave_core::id::CodonId;
 use tokio::sync::{mpsc, oneshot};
@@ -20,7 +20,8 @@ pub enum Command {
     Redo,
     /// Start this entry of the plan, with the files as they are; what follows it in the plan comes next.
     ///
-    /// When it has ended in the current run already, a continuation run with the reason `retry` is opened for it.
+    /// When it has ended in the current run already, a continuation run with the reason `retry` is opened for
+    /// it.
     Start {
         /// The entry of the plan.
         codon_id: CodonId,
@@ -140,7 +141,8 @@ impl Commander {
     ///
     /// # Errors
     ///
-    /// Returns [`Refusal`]; nothing has changed then, unless it is a [`Refusal::Rollback`] that says otherwise.
+    /// Returns [`Refusal`]; nothing has changed then, unless it is a [`Refusal::Rollback`] that says
+    /// otherwise.
     pub async fn send(&self, command: Command) -> Result<Accepted, Refusal> {
         let (reply, answer) = oneshot::channel();
         let request = Request { command, reply };
@@ -189,7 +191,8 @@ impl Inbox {
     ) -> T {
         tokio::pin!(work);
         loop {
-            // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses nothing.
+            // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses
+            // nothing.
             tokio::select! {
                 biased;
                 result = &mut work => return result,

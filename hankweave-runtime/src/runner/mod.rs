@@ -1,4 +1,5 @@
-//! One run: takes up what is recorded, asks [`decide`](hankweave_core::plan::decide) what is next and does it.
+//! One run: takes up what is recorded, asks [`decide`](hankweave_core::plan::decide) what is next and does
+//! it.
 
 mod aftermath;
 mod begin;

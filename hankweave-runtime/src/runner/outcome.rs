@@ -21,8 +21,8 @@ pub enum RunResult {
     NothingToDo,
     /// This codon failed and its policy does not ignore that.
     Failed(CodonId),
-    /// This codon failed because its checkpoint, or the folders and files of its agent, could not be written, and its policy
-    /// does not ignore that.
+    /// This codon failed because its checkpoint, or the folders and files of its agent, could not be written,
+    /// and its policy does not ignore that.
     Unsaved(CodonId),
     /// This codon completed, and its results could not be copied to the output directory for this reason.
     OutputFailed(CodonId, String),

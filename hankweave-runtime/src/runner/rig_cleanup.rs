@@ -12,8 +12,8 @@ use crate::recovery::Possession;
 use crate::rig::{RigCopies, RigCopy};
 use crate::world::disk::Disk;
 
-/// Removes the unchanged copies of a codon, publishes that, and returns the removed ones. `kept` are the places where other
-/// codons need a copy.
+/// Removes the unchanged copies of a codon, publishes that, and returns the removed ones. `kept` are the
+/// places where other codons need a copy.
 pub(super) async fn clean_up(
     possession: &Possession,
     (codon_id, codon_name): (&CodonId, String),

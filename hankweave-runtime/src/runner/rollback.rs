@@ -1,8 +1,8 @@
 //! Rolling back: restoring the files of an earlier checkpoint, for a run that goes on from there (RUN-19).
 //!
-//! The rollback is recorded before the first file changes, with the safety checkpoint of the files as they were, and it is
-//! recorded as done after the last one. So a restore that was interrupted is finished by the next start (G8). The next run
-//! continues from there.
+//! The rollback is recorded before the first file changes, with the safety checkpoint of the files as they
+//! were, and it is recorded as done after the last one. So a restore that was interrupted is finished by the
+//! next start (G8). The next run continues from there.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,8 @@ pub enum RollbackError {
         #[source]
         source: RestoreError,
     },
-    /// A restore was interrupted, and its checkpoint cannot be read any more. Going on from another place abandons it.
+    /// A restore was interrupted, and its checkpoint cannot be read any more. Going on from another place
+    /// abandons it.
     #[error(
         "the way back to checkpoint {} was interrupted and cannot be finished, because the checkpoint cannot be read",
         target.short()
@@ -106,7 +107,8 @@ pub struct Rollback {
     pub unarchived: Vec<String>,
     /// Unchanged copies, made by the rigs of the codons that are undone, which are removed.
     pub rig_copies: Vec<String>,
-    /// The checkpoint that keeps the files as they were; `None` when nothing had to change, or nothing was changed.
+    /// The checkpoint that keeps the files as they were; `None` when nothing had to change, or nothing was
+    /// changed.
     pub safety: Option<CheckpointSha>,
     /// The codon that runs next; `None` when the target codon had failed, or was the last one.
     pub next: Option<CodonId>,
@@ -155,7 +157,8 @@ pub(crate) async fn go_back(
     let finished = finish(possession).await;
     let mut state = possession.manager.snapshot();
     match finished {
-        // As if it had never begun: the new rollback replaces its record, as soon as that is known to be possible.
+        // As if it had never begun: the new rollback replaces its record, as soon as that is known to be
+        // possible.
         Err(RollbackError::CutOff { .. }) => Arc::make_mut(&mut state).pending_rollback = None,
         finished => finished?,
     }
@@ -205,8 +208,8 @@ async fn find(
     })
 }
 
-/// The target for a checkpoint that only the repository knows: a safety checkpoint. It is at the point of history where it
-/// was made.
+/// The target for a checkpoint that only the repository knows: a safety checkpoint. It is at the point of
+/// history where it was made.
 async fn kept_target(
     possession: &Possession,
     state: &HankweaveState,
@@ -358,8 +361,8 @@ impl Route {
     }
 }
 
-/// Publishes the steps of a rollback: the codons that are undone, newest first, and then the files. Removes the copies of
-/// their rigs, and returns those that were removed.
+/// Publishes the steps of a rollback: the codons that are undone, newest first, and then the files. Removes
+/// the copies of their rigs, and returns those that were removed.
 async fn undo_codons(possession: &Possession, route: &Route) -> Vec<RigCopy> {
     let (left, kept) = (route.codons().0, route.kept_copies(possession));
     let total_steps = left.len() + 1;
@@ -512,7 +515,8 @@ fn check_survivors(possession: &Possession) -> Result<(), RollbackError> {
     }
 }
 
-/// The recorded checkpoints that can be restored. "Could not read" must never look like "there are none" (RUN-5).
+/// The recorded checkpoints that can be restored. "Could not read" must never look like "there are none"
+/// (RUN-5).
 pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<CheckpointTable, RollbackError> {
     let known = match &possession.restorable {
         Some(known) => known.clone(),
@@ -533,7 +537,8 @@ pub(crate) async fn known_checkpoints(possession: &Possession) -> Result<Checkpo
         .collect())
 }
 
-/// The checkpoint of the current files: the newest one that can be read. Files that only a lost one knew stay.
+/// The checkpoint of the current files: the newest one that can be read. Files that only a lost one knew
+/// stay.
 fn left(state: &HankweaveState, thread: &ExecutionThread, known: &CheckpointTable) -> Option<CheckpointSha> {
     let position = thread::position(state, thread);
     let recorded = thread.codons.iter().filter_map(|entry| {

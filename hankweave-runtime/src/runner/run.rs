@@ -75,7 +75,8 @@ pub(crate) struct Surroundings {
     pub(crate) server: Option<SocketAddr>,
 }
 
-/// Begins, runs and closes one run, or several when commands ask for it, then waits for `last` and releases the directory.
+/// Begins, runs and closes one run, or several when commands ask for it, then waits for `last` and releases
+/// the directory.
 pub(crate) async fn run(
     opened: Opened,
     lock: InstanceLock,
@@ -155,8 +156,8 @@ async fn serve(
     }
 }
 
-/// Runs codons until the run has to end. A rollback restores files while the run is still open (RUN-19), so a run whose
-/// rollback fails goes on.
+/// Runs codons until the run has to end. A rollback restores files while the run is still open (RUN-19), so a
+/// run whose rollback fails goes on.
 async fn run_until_end(
     opened: &Opened,
     context: &RunContext,
@@ -224,7 +225,8 @@ impl Heartbeat<'_> {
         }
     }
 
-    /// Writes the lock file. When another server has written it, the directory is no longer ours, and the run is stopped.
+    /// Writes the lock file. When another server has written it, the directory is no longer ours, and the run
+    /// is stopped.
     async fn refresh(&self) {
         let run = self.possession.manager.snapshot().current_run_id.clone();
         let (lock, server) = (Arc::clone(self.lock), self.server);

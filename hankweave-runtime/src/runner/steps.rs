@@ -35,7 +35,8 @@ pub(super) enum Autostart {
 }
 
 impl Autostart {
-    /// Why the run is idle when nothing can start: after a rollback, that is the reason until a codon has run.
+    /// Why the run is idle when nothing can start: after a rollback, that is the reason until a codon has
+    /// run.
     fn reason_or(self, otherwise: IdleReason) -> IdleReason {
         match self {
             Self::Wait(reason @ IdleReason::RollbackCompleted) => reason,
@@ -75,8 +76,8 @@ enum Next {
     Nothing,
 }
 
-/// Runs codons, the chosen one first, until nothing is left, something fails, the run is asked to stop, or a command asks
-/// for another run. `ended` is the time when the newest codon of the run ended.
+/// Runs codons, the chosen one first, until nothing is left, something fails, the run is asked to stop, or a
+/// command asks for another run. `ended` is the time when the newest codon of the run ended.
 pub(super) async fn run_codons(
     context: &RunContext,
     inbox: &mut Inbox,
@@ -418,8 +419,8 @@ fn is_first_of_run(state: &HankweaveState) -> bool {
     state.runs.front().is_none_or(|run| run.codons.is_empty())
 }
 
-/// The rig that the failed try of this run had set up, or an interrupted codon in the run before; another try uses it
-/// (HANK-23).
+/// The rig that the failed try of this run had set up, or an interrupted codon in the run before; another try
+/// uses it (HANK-23).
 fn finished_rig(context: &RunContext, thread: &ExecutionThread) -> Option<CheckpointSha> {
     let failed = thread
         .codons
@@ -428,8 +429,8 @@ fn finished_rig(context: &RunContext, thread: &ExecutionThread) -> Option<Checkp
     failed.codon.rig_setup_checkpoint().cloned()
 }
 
-/// The session to go on with. A run that was opened for a chosen codon does not continue the run before it, but the
-/// sessions of that run still exist.
+/// The session to go on with. A run that was opened for a chosen codon does not continue the run before it,
+/// but the sessions of that run still exist.
 fn session(state: &HankweaveState, thread: &ExecutionThread, id: &CodonId) -> Option<SessionId> {
     let plan = &state.execution_plan;
     let before = || {
@@ -501,8 +502,8 @@ async fn run_codon(
         };
         tokio::pin!(work);
         loop {
-            // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses nothing. A command that arrives
-            // with the end is about what comes after it.
+            // Both arms are cancel safe: the work is only borrowed, and a receive that is dropped loses
+            // nothing. A command that arrives with the end is about what comes after it.
             tokio::select! {
                 biased;
                 end = &mut work => break end?,

@@ -1,4 +1,5 @@
-//! The wait before another try: a short one after a failure, or until the usage limit of a provider has ended.
+//! The wait before another try: a short one after a failure, or until the usage limit of a provider has
+//! ended.
 
 use std::time::Duration;
 
@@ -41,8 +42,8 @@ pub(super) struct Wait<'a> {
 }
 
 impl<'a> Wait<'a> {
-    /// Begins the wait, or returns why it is too long. The time of the failure comes from the monotonic clock when it
-    /// happened in this process, so setting the wall clock does not change the wait.
+    /// Begins the wait, or returns why it is too long. The time of the failure comes from the monotonic clock
+    /// when it happened in this process, so setting the wall clock does not change the wait.
     pub(super) fn begin(
         context: &'a RunContext,
         retry: &'a Retry,

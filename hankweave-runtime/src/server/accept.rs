@@ -20,14 +20,16 @@ use super::plain;
 use super::socket::ClientSocket;
 use crate::world::net::{Connection, Listener};
 
-/// How long nothing is accepted when the system cannot give another connection, for lack of descriptors for example.
+/// How long nothing is accepted when the system cannot give another connection, for lack of descriptors for
+/// example.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Accepts clients until the server closes, then waits for them to leave.
 pub(super) async fn accept(mut listener: Box<dyn Listener>, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
-    // Those that have not shown a token yet, oldest first; each is cancelled when it ends or shows one. One more than
-    // there is room for evicts the oldest, so that a client with a token gets in however many come without one.
+    // Those that have not shown a token yet, oldest first; each is cancelled when it ends or shows one. One
+    // more than there is room for evicts the oldest, so that a client with a token gets in however many come
+    // without one.
     let mut pending: VecDeque<CancellationToken> = VecDeque::new();
     loop {
         // Every arm is cancel safe: a connection that was not accepted waits in the queue of the system.
@@ -75,7 +77,8 @@ async fn receive(mut connection: Box<dyn Connection>, shared: Arc<Shared>, evict
     let pending = evicted.clone().drop_guard();
     let head = tokio::select! {
         biased;
-        // First: a client that has sent its head already is not evicted for later ones that have sent nothing.
+        // First: a client that has sent its head already is not evicted for later ones that have sent
+        // nothing.
         head = tokio::time::timeout(shared.limits.head, Head::read(&mut connection)) => head,
         () = evicted.cancelled() => return turn_away(connection).await,
         () = shared.closing.cancelled() => return,
@@ -150,7 +153,8 @@ async fn upgrade(
     Some((socket, place))
 }
 
-/// Answers an evicted connection: a line that fits into the buffer of the system, so that nothing is waited for.
+/// Answers an evicted connection: a line that fits into the buffer of the system, so that nothing is waited
+/// for.
 async fn turn_away(mut connection: Box<dyn Connection>) {
     let line = format!(
         "HTTP/1.1 {}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",

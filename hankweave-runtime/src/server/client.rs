@@ -86,7 +86,8 @@ impl Client {
         }
     }
 
-    /// Serves the client until either side disconnects. `place` is freed as soon as the client no longer counts.
+    /// Serves the client until either side disconnects. `place` is freed as soon as the client no longer
+    /// counts.
     pub(super) async fn serve(mut self, mut socket: ClientSocket, place: OwnedSemaphorePermit) {
         let why = self.talk(&mut socket).await;
         let (sending, patience) = (
@@ -127,7 +128,8 @@ impl Client {
         }
     }
 
-    /// Receives and answers. Returns why the client is disconnected; `None` when it has closed the connection itself.
+    /// Receives and answers. Returns why the client is disconnected; `None` when it has closed the connection
+    /// itself.
     async fn talk(&mut self, socket: &mut ClientSocket) -> Option<CloseReason> {
         let shared = Arc::clone(&self.shared);
         // A part of the history is read while the one before it is sent, and waits until everything is.
@@ -142,7 +144,8 @@ impl Client {
                 unproven: end.is_none() && self.liveness.wants_ping(),
             };
             let next_check = self.next_check(socket, begin, end);
-            // Every arm is cancel safe: a part of the journal that was read stays where it is until it is taken.
+            // Every arm is cancel safe: a part of the journal that was read stays where it is until it is
+            // taken.
             tokio::select! {
                 biased;
                 () = shared.closing.cancelled(), if end.is_none() => {
@@ -233,8 +236,8 @@ impl Client {
         socket.ping();
     }
 
-    /// Whether a server that stops no longer waits for it. A client that keeps taking messages has time until `end`, and
-    /// one that takes nothing is not waited for.
+    /// Whether a server that stops no longer waits for it. A client that keeps taking messages has time until
+    /// `end`, and one that takes nothing is not waited for.
     fn has_had_its_time(&self, socket: &ClientSocket, end: Instant) -> bool {
         self.stall_time_left(socket).is_zero() || Instant::now() >= end
     }
@@ -246,7 +249,8 @@ impl Client {
         stall_time.saturating_sub(refused.unwrap_or_default())
     }
 
-    /// Handles one frame. `Some`: the client is disconnected for this reason, or has closed the connection itself.
+    /// Handles one frame. `Some`: the client is disconnected for this reason, or has closed the connection
+    /// itself.
     async fn receive(&mut self, socket: &mut ClientSocket, message: Message) -> Option<Option<CloseReason>> {
         self.liveness.received(&self.shared.responsive);
         // Pongs count as well: no client is pinged as often as that.
@@ -354,7 +358,8 @@ impl Client {
         if let Feed::CatchingUp(position) = self.feed {
             let position = match (part.last_seq, part.more) {
                 (Some(last), true) => last,
-                // Numbers are left out after a crash: where the journal ends, nothing is missing up to where the hub was.
+                // Numbers are left out after a crash: where the journal ends, nothing is missing up to where
+                // the hub was.
                 (last, _) => last.unwrap_or(position).max(self.known),
             };
             let joined = !part.more && self.shared.hub.join_after(self.number, &self.outbox, position);

@@ -1,4 +1,5 @@
-//! Carrying out the commands of all clients in one task, because a client may disconnect before its answer is known.
+//! Carrying out the commands of all clients in one task, because a client may disconnect before its answer is
+//! known.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What happens to a request: a page, a refusal, or the upgrade to a WebSocket. Decided from its head alone, before any
-//! upgrade.
+//! What happens to a request: a page, a refusal, or the upgrade to a WebSocket. Decided from its head alone,
+//! before any upgrade.
 
 use std::net::IpAddr;
 
@@ -43,8 +43,8 @@ pub(super) enum Admission {
 }
 
 impl Gate {
-    /// Checks the host, the origin, the method, the path and the token, in this order. `reached` is the address that the
-    /// connection came to.
+    /// Checks the host, the origin, the method, the path and the token, in this order. `reached` is the
+    /// address that the connection came to.
     pub(super) fn admit(&self, head: &Head, reached: IpAddr) -> Admission {
         match self.examine(head, reached) {
             Ok(admission) => admission,
@@ -132,7 +132,8 @@ impl Gate {
     }
 }
 
-/// The token of an `Authorization` header; the name of the scheme may be in any case (RFC 9110, section 11.1).
+/// The token of an `Authorization` header; the name of the scheme may be in any case (RFC 9110, section
+/// 11.1).
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked(BEARER_SCHEME.len())?;
     scheme.eq_ignore_ascii_case(BEARER_SCHEME).then_some(token)
@@ -145,7 +146,8 @@ fn offered(head: &Head) -> Vec<&str> {
     texts.flat_map(|text| text.split(',').map(str::trim)).collect()
 }
 
-/// The answer that accepts the upgrade; `None` when the request lacks what it must have. The token is never sent back.
+/// The answer that accepts the upgrade; `None` when the request lacks what it must have. The token is never
+/// sent back.
 fn answer(head: &Head) -> Option<Vec<u8>> {
     let mut request = Request::new(());
     *request.version_mut() = Version::HTTP_11;

@@ -56,8 +56,8 @@ pub(super) fn events(journal: &dyn EventJournal, after: u64) -> Result<Part, IoE
     Ok(part)
 }
 
-/// Events after number `after` and up to number `until`, in `history.batch` messages: at least one, which may be
-/// empty. Blocks.
+/// Events after number `after` and up to number `until`, in `history.batch` messages: at least one, which may
+/// be empty. Blocks.
 pub(super) fn batches(
     journal: &dyn EventJournal,
     (after, until): (u64, u64),

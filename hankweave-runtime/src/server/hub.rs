@@ -58,7 +58,8 @@ impl Hub {
         after
     }
 
-    /// The same for a client that has everything up to `after` from the journal. `false`: more has happened, which it has to read first.
+    /// The same for a client that has everything up to `after` from the journal. `false`: more has happened,
+    /// which it has to read first.
     pub(super) fn join_after(&self, number: u64, outbox: &Arc<Outbox>, after: u64) -> bool {
         let mut inner = self.inner();
         if inner.position > after {
@@ -164,7 +165,7 @@ mod tests {
                 message: String::new(),
             },
         };
-        Events::behind(Arc::new(Batch::new(&[entry])), 0)
+        Events::after(Arc::new(Batch::new(&[entry])), 0)
     }
 
     fn numbers(outbox: &Outbox) -> Vec<u64> {

@@ -1,4 +1,5 @@
-//! Which commands were carried out: a command that is sent again is answered again, and done once (F20, WIRE-10).
+//! Which commands were carried out: a command that is sent again is answered again, and done once (F20,
+//! WIRE-10).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -44,7 +45,8 @@ pub(super) enum Entered {
 }
 
 impl Ledger {
-    /// Enters a command. One that has the id of another command, but is not the same, is a command of its own.
+    /// Enters a command. One that has the id of another command, but is not the same, is a command of its
+    /// own.
     pub(super) fn enter(&mut self, request: &Request, from: &Arc<Outbox>) -> Entered {
         if let Some(entry) = self.entries.get_mut(&request.id)
             && entry.command == request.command

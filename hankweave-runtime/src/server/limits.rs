@@ -25,8 +25,8 @@ pub struct Limits {
     pub rate: u32,
     /// How long a client may send nothing; half-way it is pinged.
     pub silence: Duration,
-    /// How long a client that has sent nothing since its handshake may take to answer its first ping. The end of the run
-    /// does not wait for one that takes longer.
+    /// How long a client that has sent nothing since its handshake may take to answer its first ping. The end
+    /// of the run does not wait for one that takes longer.
     pub first_pong: Duration,
     /// How long a client that was too slow may take to read its closing frame.
     pub slow_close: Duration,
@@ -34,7 +34,8 @@ pub struct Limits {
     pub final_delivery: Duration,
     /// How long a client may take nothing of that, or leave its closing frame unanswered.
     pub stall: Duration,
-    /// How long a client that has sent nothing since its handshake may take to answer a ping when the run has ended.
+    /// How long a client that has sent nothing since its handshake may take to answer a ping when the run has
+    /// ended.
     pub final_pong: Duration,
 }
 

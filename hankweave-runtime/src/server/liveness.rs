@@ -1,4 +1,5 @@
-//! Whether a client is connected and reads, judged by what it sends and by its answers to pings (WIRE-21, WIRE-34).
+//! Whether a client is connected and reads, judged by what it sends and by its answers to pings (WIRE-21,
+//! WIRE-34).
 
 use std::time::Duration;
 
@@ -121,7 +122,8 @@ impl Liveness {
         }
     }
 
-    /// How long it may take to answer its closing frame; short for a client that may never have read anything.
+    /// How long it may take to answer its closing frame; short for a client that may never have read
+    /// anything.
     pub(super) fn close_time(&self, limits: &Limits) -> Duration {
         match self.standing {
             Standing::Responsive => limits.stall,

@@ -31,7 +31,8 @@ impl MeteredConnection {
         }
     }
 
-    /// Since when the client, or the system for it, has taken nothing of what waits; `None` when nothing does.
+    /// Since when the client, or the system for it, has taken nothing of what waits; `None` when nothing
+    /// does.
     pub(super) fn stalled_since(&self) -> Option<Instant> {
         self.is_stalled.then_some(self.took)
     }

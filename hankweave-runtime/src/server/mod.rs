@@ -6,8 +6,8 @@
 //!                    └► plain  └── outbox ◄── hub (one task) ◄── state manager
 //! ```
 //!
-//! What is refused is refused before the upgrade (WIRE-23 to WIRE-25). The hub never waits for a client: what a client
-//! does not read waits in its outbox, which has an end. Connecting starts nothing.
+//! What is refused is refused before the upgrade (WIRE-23 to WIRE-25). The hub never waits for a client: what
+//! a client does not read waits in its outbox, which has an end. Connecting starts nothing.
 
 mod accept;
 mod client;
@@ -61,7 +61,8 @@ use crate::world::net::Listener;
 pub use limits::Limits;
 pub use origin::Origin;
 
-/// How long the server stays for responsive clients when a run has ended by itself, so that they can ask about it.
+/// How long the server stays for responsive clients when a run has ended by itself, so that they can ask
+/// about it.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// How long the events that are on their way may take when the run has ended.
@@ -293,7 +294,8 @@ impl Bound {
                     work.hub.broadcast(&work.replies.fatal(chain(&**failure)));
                 }
             };
-            // Commands are carried out as long as a client can send one; nobody could get the answers to later ones.
+            // Commands are carried out as long as a client can send one; nobody could get the answers to
+            // later ones.
             tokio::select! {
                 biased;
                 () = accept::accept(listener, Arc::clone(&work)) => {}
@@ -309,8 +311,8 @@ impl Bound {
 }
 
 impl Server {
-    /// Lets clients receive the end of the run, then disconnects them. The manager must have stopped. `by_itself`: the run
-    /// was not asked to stop.
+    /// Lets clients receive the end of the run, then disconnects them. The manager must have stopped.
+    /// `by_itself`: the run was not asked to stop.
     pub(crate) async fn close(mut self, by_itself: bool) {
         let _ = tokio::time::timeout(DELIVERY, self.delivered.wait_for(|delivered| *delivered)).await;
         if by_itself && self.shared.has_responsive_client().await {

@@ -52,11 +52,12 @@ fn split_port(authority: &str) -> (&str, Option<Option<u16>>) {
     (host, Some(port.parse().ok().filter(|_| is_plain)))
 }
 
-/// Whether `host`, the value of a `Host` header, names this server exactly; case does not matter (RFC 9110, section
+/// Whether `host`, the value of a `Host` header, names this server exactly; case does not matter (RFC 9110,
+/// section
 /// 4.2.3).
 ///
-/// `reached` is the address that the connection came to. A server on the loopback has three names; one that listens
-/// elsewhere is also called by its address.
+/// `reached` is the address that the connection came to. A server on the loopback has three names; one that
+/// listens elsewhere is also called by its address.
 pub(super) fn is_our_host(host: &[u8], reached: IpAddr, port: u16) -> bool {
     let names = [
         format!("127.0.0.1:{port}"),
@@ -74,7 +75,8 @@ pub(super) fn is_our_host(host: &[u8], reached: IpAddr, port: u16) -> bool {
     names.any(|name| name.as_bytes().eq_ignore_ascii_case(host))
 }
 
-/// Whether a page from `origin` may connect: our own page, seen under the same name as the connection, or one of the list.
+/// Whether a page from `origin` may connect: our own page, seen under the same name as the connection, or one
+/// of the list.
 pub(super) fn is_welcome(origin: &[u8], host: &[u8], allowed: &[Origin]) -> bool {
     let text = |bytes| std::str::from_utf8(bytes).ok();
     let Some(origin) = text(origin).and_then(Origin::parse) else {

@@ -44,7 +44,8 @@ impl Outbox {
         }
     }
 
-    /// Adds a message; returns whether the client can still be reached. An empty queue takes a message of any size.
+    /// Adds a message; returns whether the client can still be reached. An empty queue takes a message of any
+    /// size.
     pub(super) fn push(&self, message: Utf8Bytes) -> bool {
         let mut queue = self.queue();
         if queue.overflowed {

@@ -1,5 +1,5 @@
-//! The page that follows a run (WIRE-28). It is served without a token and holds no secret: it reads the token from the
-//! fragment of its address, which browsers never send.
+//! The page that follows a run (WIRE-28). It is served without a token and holds no secret: it reads the
+//! token from the fragment of its address, which browsers never send.
 
 /// A file with its type.
 #[derive(Debug)]

@@ -8,7 +8,8 @@ use tokio_tungstenite::tungstenite::http::StatusCode;
 use super::page::Asset;
 use crate::world::net::Connection;
 
-/// The headers of every answer: it is not cached, belongs to this origin alone, and may load nothing from elsewhere.
+/// The headers of every answer: it is not cached, belongs to this origin alone, and may load nothing from
+/// elsewhere.
 const HEADERS: &str = "Connection: close\r\n\
     Cache-Control: no-store\r\n\
     X-Content-Type-Options: nosniff\r\n\
@@ -23,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What a client may still send while it is refused.
 const DRAINED_BYTES: u64 = 64 * 1_024;
 
-/// Sends a file. `host` is the name under which the server was reached; the page may open a socket to it and to nothing else.
+/// Sends a file. `host` is the name under which the server was reached; the page may open a socket to it and
+/// to nothing else.
 pub(super) async fn send(connection: Box<dyn Connection>, asset: &Asset, host: &str) {
     let policy = format!(
         "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{host}; \

@@ -1,4 +1,5 @@
-//! The messages that the server itself sends to one client. Events of the journal pass into them as the lines they are.
+//! The messages that the server itself sends to one client. Events of the journal pass into them as the lines
+//! they are.
 
 use std::sync::Arc;
 
@@ -99,7 +100,8 @@ impl Replies {
         self.answer(attempted.id, error)
     }
 
-    /// The beginning of a `history.batch`, before its events; [`BATCH_END`] and whether there are more come after them.
+    /// The beginning of a `history.batch`, before its events; [`BATCH_END`] and whether there are more come
+    /// after them.
     pub(super) fn batch_begin(&self, command_id: &str) -> String {
         format!(
             r#"{{"id":{},"timestamp":{},"commandId":{},"type":"history.batch","data":{{"events":["#,

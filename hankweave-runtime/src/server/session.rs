@@ -15,8 +15,8 @@ use super::token::Role;
 use crate::error::chain;
 
 impl Client {
-    /// Answers the handshake. The client joins at one point in history: earlier events can be asked for, later ones come
-    /// by themselves (WIRE-2, WIRE-4).
+    /// Answers the handshake. The client joins at one point in history: earlier events can be asked for,
+    /// later ones come by themselves (WIRE-2, WIRE-4).
     pub(super) async fn answer_handshake(
         &mut self,
         socket: &mut ClientSocket,

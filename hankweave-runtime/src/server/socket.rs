@@ -183,8 +183,8 @@ impl ClientSocket {
         }
     }
 
-    /// Sends the closing frame, for at most `sending`, and waits for the answer and the end of the connection, for at most
-    /// `patience`.
+    /// Sends the closing frame, for at most `sending`, and waits for the answer and the end of the
+    /// connection, for at most `patience`.
     pub(super) async fn disconnect(mut self, why: CloseReason, sending: Duration, patience: Duration) {
         let frame = CloseFrame {
             code: why.code,

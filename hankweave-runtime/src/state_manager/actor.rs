@@ -115,7 +115,8 @@ impl StateManagerTask {
     }
 
     /// Starts the work, on a thread of its own since it waits for the disk; it ends with
-    /// [`shutdown`](super::StateManager::shutdown) or when every handle is dropped. Whoever spawns it awaits its end.
+    /// [`shutdown`](super::StateManager::shutdown) or when every handle is dropped. Whoever spawns it awaits
+    /// its end.
     #[must_use = "nobody would notice a panic of the writer"]
     pub fn spawn(self) -> JoinHandle<()> {
         self.parts.blocking.spawn(self.run())
@@ -133,8 +134,8 @@ impl StateManagerTask {
         }
     }
 
-    /// The writer of the log and the journal writer, to be scheduled in another way than [`spawn`](Self::spawn) does
-    /// it, as by a model checker. Both must be run to their ends.
+    /// The writer of the log and the journal writer, to be scheduled in another way than
+    /// [`spawn`](Self::spawn) does it, as by a model checker. Both must be run to their ends.
     pub fn split(
         mut self,
     ) -> (
@@ -153,7 +154,8 @@ impl StateManagerTask {
             Some(reply) => drop(reply.send(outcome)),
             None => outcome.unwrap_or_else(|error| tracing::error!(%error, "the last save failed")),
         }
-        // Requests after the shutdown are answered by their closed tickets, and the journal writer ends with its queue.
+        // Requests after the shutdown are answered by their closed tickets, and the journal writer ends with
+        // its queue.
     }
 
     /// Carries out requests until the shutdown is asked for or every handle is dropped.
@@ -220,7 +222,8 @@ impl StateManagerTask {
         }
     }
 
-    /// Adds an event to the document and to the lines of the log, or to neither. Returns its number and what it changed.
+    /// Adds an event to the document and to the lines of the log, or to neither. Returns its number and what
+    /// it changed.
     fn apply(
         &mut self,
         event: &StateEvent,
@@ -250,7 +253,8 @@ impl StateManagerTask {
         accepted.items.push(Item { seq, at, content });
     }
 
-    /// Makes the accepted events durable, then visible, then answers their senders, then queues them for the journal.
+    /// Makes the accepted events durable, then visible, then answers their senders, then queues them for the
+    /// journal.
     async fn persist(&mut self, accepted: Accepted) {
         if !accepted.lines.is_empty() {
             if let Err(error) = self.append(&accepted.lines) {

@@ -1,4 +1,4 @@
-//! The end of all recording.
+//! The failure after which nothing is recorded any more.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::PersistenceError;
 pub(super) struct Degraded(Arc<watch::Sender<Option<Arc<PersistenceError>>>>);
 
 impl Degraded {
-    /// No failure yet, and who wants to know of one.
+    /// No failure yet, and a receiver that sees the first one.
     pub(super) fn new() -> (Self, watch::Receiver<Option<Arc<PersistenceError>>>) {
         let (sender, receiver) = watch::channel(None);
         (Self(Arc::new(sender)), receiver)

@@ -10,13 +10,14 @@ use crate::world::disk::IoError;
 /// Why an event was not recorded.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TransitionError {
-    /// The reducer refused it: a bug in the caller. The state is unchanged and later events are judged as if it had not been.
+    /// The reducer rejected it: a bug in the caller. The state is unchanged, and later events are not
+    /// affected.
     #[error("the event does not fit the state")]
     Rejected(#[source] Rejected),
     /// It cannot be written down; the state is unchanged.
     #[error("the event cannot be written as JSON")]
     NotText(#[source] Arc<serde_json::Error>),
-    /// The disk did not take it; the manager is degraded and takes nothing more.
+    /// It could not be written to the disk; the manager is degraded and accepts nothing more.
     #[error("the event could not be made durable")]
     NotDurable(#[source] Arc<PersistenceError>),
     /// The state manager has stopped.
@@ -39,7 +40,7 @@ pub enum PersistenceError {
     /// The last save did not end in time.
     #[error("the last save did not end within {limit_seconds} seconds")]
     TimedOut {
-        /// How long it was waited for.
+        /// The time it had.
         limit_seconds: u64,
     },
 }
@@ -63,7 +64,8 @@ pub enum LoadError {
         /// The one in the file.
         version: u64,
     },
-    /// Recorded history cannot be used, and the user asked to stop rather than to start over. Nothing was changed.
+    /// Recorded history cannot be used, and the user asked to stop rather than to start over. Nothing was
+    /// changed.
     #[error(transparent)]
     History(RecoverError),
 }

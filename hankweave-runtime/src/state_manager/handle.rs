@@ -24,8 +24,8 @@ use super::{Loaded, Parts, PersistenceError, StateManagerTask, Subscription, Tra
 use crate::journal::EventJournal;
 use crate::world::blocking::Blocking;
 
-/// Events that may wait. The writer takes up to 1,024 at a time, so this is a few syncs ahead of the disk. A sender of
-/// more waits for the disk instead of filling the memory.
+/// Events that may wait. The writer takes up to 1,024 at a time, so this is a few syncs ahead of the disk. A
+/// sender of more waits for the disk instead of filling the memory.
 const QUEUE: usize = 4_096;
 
 /// What the writer gets beyond the time for its last save; after it a disk is taken to hang.
@@ -87,7 +87,7 @@ impl StateManager {
     /// Makes the manager of a loaded state. Nothing happens until the task runs; its spawner awaits its end.
     pub fn start(parts: Parts, loaded: Loaded) -> (Self, StateManagerTask) {
         let (queue, requests) = mpsc::channel(QUEUE);
-        let recent = Arc::new(Recent::behind(loaded.next_seq - 1));
+        let recent = Arc::new(Recent::after_seq(loaded.next_seq - 1));
         let (visible_sender, visible) = watch::channel(Arc::new(loaded.live.document().clone()));
         let (costs_sender, costs) = watch::channel(CostFigures::of(&loaded.live));
         let (published_sender, published) = watch::channel(loaded.next_seq - 1);
@@ -147,8 +147,8 @@ impl StateManager {
         *self.costs.borrow()
     }
 
-    /// The thread that ends in `target`, or in the newest run. `known` are the checkpoints that exist; without them no checkpoint counts as
-    /// validated, which is faster.
+    /// The thread that ends in `target`, or in the newest run. `known` are the checkpoints that exist;
+    /// without them no checkpoint counts as validated, which is faster.
     #[must_use]
     pub fn execution_thread(
         &self,
@@ -183,13 +183,15 @@ impl StateManager {
         Arc::clone(&self.journal)
     }
 
-    /// Changes when the disk has failed; nothing is recorded from then on and the runtime must stop with exit code 74.
+    /// Changes when the disk has failed; nothing is recorded from then on and the runtime must stop with exit
+    /// code 74.
     #[must_use]
     pub fn degraded(&self) -> watch::Receiver<Option<Arc<PersistenceError>>> {
         self.degraded.clone()
     }
 
-    /// Records what waits, writes the last snapshot, and stops the task; within 5 seconds after the queue is empty (D8). Stopping twice is no error.
+    /// Records what waits, writes the last snapshot, and stops the task; within 5 seconds after the queue is
+    /// empty (D8). Stopping twice is no error.
     ///
     /// # Errors
     ///

@@ -39,7 +39,8 @@ pub(super) struct JournalQueue(mpsc::Sender<JournalRequest>);
 impl JournalQueue {
     /// Queues accepted events; waits while the queue is full.
     pub(super) async fn append(&self, items: Vec<Item>) {
-        // The journal writer lives longer than its caller unless it panics, and a panic is passed on at the end.
+        // The journal writer lives longer than its caller unless it panics, and a panic is passed on at the
+        // end.
         let _ = self.0.send(JournalRequest::Append(items)).await;
     }
 
@@ -126,7 +127,8 @@ impl JournalWriter {
         (writer, JournalQueue(sender))
     }
 
-    /// Works until every [`JournalQueue`] is dropped and empty. Work that can wait is then left to another time.
+    /// Works until every [`JournalQueue`] is dropped and empty. Work that can wait is then left to another
+    /// time.
     pub(super) async fn run(mut self) {
         loop {
             // Every arm is cancel safe: what is in progress stays so.

@@ -1,4 +1,4 @@
-//! From the files of the last life to the state of this one.
+//! Loading the state from the files of the last process.
 
 use std::path::PathBuf;
 
@@ -13,9 +13,9 @@ use crate::journal::{EventJournal, PageLimit, state_event_id};
 use crate::store::{FoundFile, FoundState, NOTHING_IN_DOUBT, SnapshotMark, StateFileError, StateLog};
 use crate::world::disk::IoError;
 
-/// Numbers that are left out after an unclean end. More than are ever published without being synced, so that no
-/// subscriber sees a number twice (P2). More as well than an agent can say between two syncs of a disk
-/// that does not hang, so that this alone makes nobody wait.
+/// How many numbers are skipped after an unclean end. More than are ever published without being synced, so
+/// that no subscriber sees a number twice (P2). Also more than an agent can print between two syncs of a
+/// working disk, so that it normally never waits for this.
 pub(super) const SEQ_GAP: u64 = 100_000;
 
 /// What to do when recorded history exists and none of it can be used (P6).
@@ -27,20 +27,20 @@ pub enum Strictness {
     Stop,
 }
 
-/// The state to start with and how it was come by.
+/// The state to start with, and where it came from.
 #[derive(Debug)]
 pub struct Loaded {
     /// Where the document comes from.
     pub source: Source,
     /// Why state.json could not be used; empty when it could or was absent.
     pub primary_problems: Vec<StateProblem>,
-    /// Why state.json.bak could not be used; empty when it was not looked at.
+    /// Why state.json.bak could not be used; empty when it was not read.
     pub backup_problems: Vec<StateProblem>,
-    /// Recorded history was lost: the user must be told.
+    /// Recorded history was lost, which the user must know.
     pub history_was_reset: bool,
-    /// Lines of the log that were acknowledged once and cannot be read.
+    /// Acknowledged lines of the log that cannot be read.
     pub damaged_log_lines: usize,
-    /// Where damaged files were kept.
+    /// Where damaged files were moved.
     pub quarantined: Vec<PathBuf>,
     /// How many events the journal lacked and got from the log.
     pub restored_events: usize,
@@ -60,13 +60,15 @@ impl Loaded {
     }
 }
 
-/// Reads the state files and the journal, chooses what to trust, mends the rest. Blocks; the instance lock must be held.
+/// Reads the state files and the journal, chooses what to trust, and repairs the rest. Blocks; the instance
+/// lock must be held.
 ///
-/// Afterwards state.json holds a document that the log continues, and every event of the log is in the journal.
+/// Afterwards state.json holds a document that the log continues, and every event of the log is in the
+/// journal.
 ///
 /// # Errors
 ///
-/// [`LoadError`]; what was changed by then only made damage safe.
+/// [`LoadError`]; until then damaged files were at most moved aside.
 pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> {
     let found = parts.files.find().map_err(LoadError::Files)?;
     let history_exists = found.traces || found.log.last_seq() > 0 || parts.journal.last_seq() > 0;
@@ -92,14 +94,14 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
         return Err(LoadError::History(RecoverError));
     }
     let last_seq = found.log.last_seq().max(parts.journal.last_seq());
-    // Whether the last life brought everything to the disk and said so.
+    // Whether the last process ended cleanly, with everything durable.
     let clean = last_seq == 0 || found.log.closed_at == Some(last_seq);
     let quarantined = mend(parts, &found, recovered.source).map_err(LoadError::Files)?;
     let last_write = match found.log.damaged_lines {
         0 => &found.log.last_write,
         _ => &NOTHING_IN_DOUBT,
     };
-    // Before anything is made of its events, so that no loss of power takes back what the journal tells.
+    // Before its events are used, so that no loss of power takes back what the journal says.
     let log = parts.files.open_log(last_write).map_err(LoadError::Files)?;
     let restored_events =
         complete_journal(parts, &found, recovered.source, clean).map_err(LoadError::Journal)?;
@@ -125,8 +127,8 @@ pub fn load(parts: &Parts, strictness: Strictness) -> Result<Loaded, LoadError> 
 
 /// Finds out which document a start would load, without changing anything: for commands that only look.
 ///
-/// `journal_exists` and `journaled` stand in for the journal, which cannot be opened without mending it; the state events in it are asked for only when both
-/// files fail.
+/// `journal_exists` and `journaled` replace the journal, which cannot be opened without repairing it. Its
+/// state events are needed only when both files fail.
 #[must_use]
 pub fn peek(
     found: &FoundState,
@@ -171,7 +173,7 @@ fn version_of_others(found: &FoundState, source: Source) -> Option<u64> {
     })
 }
 
-/// Whether state.json is what the log continues, so that new records will be found again.
+/// Whether the log continues state.json, so that new records will be found again.
 fn continues(found: &FoundState, source: Source) -> bool {
     match (&found.primary, source) {
         (FoundFile::Bytes(bytes), Source::Primary) => found.log.knows(bytes),
@@ -187,7 +189,7 @@ fn is_behind(found: &FoundState, source: Source) -> bool {
     }
 }
 
-/// Moves aside what was not trusted and removes what is left of interrupted saves.
+/// Moves aside files that were not trusted and removes the remains of interrupted saves.
 fn mend(parts: &Parts, found: &FoundState, source: Source) -> Result<Vec<PathBuf>, StateFileError> {
     let (files, now) = (&parts.files, parts.clock.now());
     let mut quarantined = Vec::new();
@@ -222,7 +224,8 @@ fn first_snapshot(parts: &Parts, loaded: &mut Loaded, last_seq: u64) -> Result<(
 
 /// Makes the end of the journal durable and adds what a crash took from it and the log still has (P7).
 ///
-/// The journal is synced before each snapshot, so only what is behind the loaded one can be missing or in doubt.
+/// The journal is synced before each snapshot, so only events after the loaded one can be missing or in
+/// doubt.
 fn complete_journal(
     parts: &Parts,
     found: &FoundState,
@@ -247,7 +250,8 @@ fn complete_journal(
     let mut live = LiveState::new(parse(bytes).unwrap_or_default());
     let mut entries = Vec::new();
     for recorded in tail {
-        // Only accepted events are logged; after damage one may not fit any more and is then no part of history.
+        // Only accepted events are logged; after damage one may not fit any more and is then no part of
+        // history.
         if live.apply(recorded).is_ok() && missing.binary_search(&recorded.seq).is_ok() {
             entries.push(journal_entry(recorded, &live));
         }
@@ -257,7 +261,7 @@ fn complete_journal(
     Ok(restored)
 }
 
-/// The entry that tells of an event that was read from the log; `live` is the state after it.
+/// The journal entry of an event from the log; `live` is the state after it.
 fn journal_entry(recorded: &Recorded<StateEvent>, live: &LiveState) -> JournalEntry {
     let figures = CurrentFigures::of(live);
     JournalEntry {
@@ -300,7 +304,7 @@ fn recorded_events(
     Ok(merged(found.log.records.clone(), journaled))
 }
 
-/// What log and journal tell together, oldest first.
+/// The events of log and journal together, oldest first.
 fn merged(
     logged: Vec<Recorded<StateEvent>>,
     journaled: Vec<Recorded<StateEvent>>,

@@ -1,9 +1,9 @@
 //! The single writer of the state document.
 //!
-//! Events wait in a queue. One task takes all that wait, applies each, makes the accepted ones durable with one write
-//! and one sync of `state.log`, and only then shows the new state and resolves the tickets. The journal writer, a second
-//! task, writes them into the journal and publishes them, while the first one waits for the disk again. Snapshots of the
-//! document are written at the same time.
+//! Events wait in a queue. One task takes all that wait, applies each, makes the accepted ones durable with
+//! one write and one sync of `state.log`, and only then shows the new state and resolves the tickets. The
+//! journal writer, a second task, writes them into the journal and publishes them, while the first one waits
+//! for the disk again. Snapshots of the document are written at the same time.
 //!
 //! ```text
 //! handle ── queue ──► writer: encode, apply ──► log + sync ──► state visible ──► tickets

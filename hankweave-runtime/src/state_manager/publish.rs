@@ -10,32 +10,32 @@ use crate::journal::{Batch, BatchLine, EventJournal, PageLimit};
 use crate::world::blocking::Blocking;
 use crate::world::disk::IoError;
 
-/// So many bytes of published events stay in memory for subscribers; whoever is further behind reads the journal.
+/// How many bytes of published events stay in memory; a subscriber that is further behind reads the journal.
 const RECENT_BYTES: usize = 8 << 20;
 
-/// What was published last, for all subscribers.
+/// The events that were published last, shared by all subscribers.
 #[derive(Debug)]
 pub(super) struct Recent(Mutex<Latest>);
 
 #[derive(Debug)]
 struct Latest {
-    /// The number of the last event that is not here any more.
+    /// The number of the last event that was dropped from memory.
     forgotten: u64,
     batches: VecDeque<Arc<Batch>>,
     bytes: usize,
 }
 
-/// What a subscriber finds behind its position.
+/// What a subscriber finds after its position.
 enum Found {
     Events(Events),
     Nothing,
-    /// What it needs first is only in the journal.
+    /// The next event is only in the journal.
     Forgotten,
 }
 
 impl Recent {
     /// Everything up to number `seq` is in the journal.
-    pub(super) fn behind(seq: u64) -> Self {
+    pub(super) fn after_seq(seq: u64) -> Self {
         Self(Mutex::new(Latest {
             forgotten: seq,
             batches: VecDeque::new(),
@@ -43,7 +43,7 @@ impl Recent {
         }))
     }
 
-    /// Adds a batch and forgets the oldest ones beyond the limit; the newest one stays, however large.
+    /// Adds a batch and drops the oldest ones beyond the limit; the newest one stays, however large.
     pub(super) fn push(&self, batch: Arc<Batch>) {
         let mut latest = self.latest();
         latest.bytes += batch.bytes();
@@ -66,7 +66,7 @@ impl Recent {
             .batches
             .partition_point(|batch| batch.last_seq() <= position);
         match latest.batches.get(next) {
-            Some(batch) => Found::Events(Events::behind(Arc::clone(batch), position)),
+            Some(batch) => Found::Events(Events::after(Arc::clone(batch), position)),
             None => Found::Nothing,
         }
     }
@@ -77,19 +77,20 @@ impl Recent {
     }
 }
 
-/// Every event behind a point in history, in order and without gaps: first from the journal, then live.
+/// Every event after a point in history, in order and without gaps: first from the journal, then live.
 ///
-/// The manager never waits for a subscriber. One that is too slow is told so and gets what it missed from the journal.
+/// The manager never waits for a subscriber. One that is too slow gets [`Delivery::Lagged`], and then what it
+/// missed from the journal.
 #[derive(Debug)]
 pub struct Subscription {
     recent: Arc<Recent>,
-    /// Changes behind events that were published together, so that they cost one wake-up.
+    /// Changes once for events that were published together, so that they cost one wake-up.
     published: watch::Receiver<u64>,
     journal: Arc<dyn EventJournal>,
     blocking: Blocking,
-    /// The `seq` of the last event given out.
+    /// The `seq` of the last event that was returned.
     position: u64,
-    /// The journal has events that nobody has told this subscriber.
+    /// The journal may have events that this subscriber has not seen.
     behind: bool,
 }
 
@@ -97,18 +98,18 @@ pub struct Subscription {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Events {
     batch: Arc<Batch>,
-    /// What is before this entry has been seen.
+    /// Earlier entries have been seen.
     from: usize,
 }
 
 impl Events {
-    /// What is behind number `after`.
-    pub(crate) fn behind(batch: Arc<Batch>, after: u64) -> Self {
+    /// The events after number `after`.
+    pub(crate) fn after(batch: Arc<Batch>, after: u64) -> Self {
         let from = batch.count_until(after);
         Self { batch, from }
     }
 
-    /// The events, oldest first, as they are read from their lines. Whoever wants a few of many looks at [`lines`](Self::lines) first.
+    /// The decoded events, oldest first. To pick a few of many, look at [`lines`](Self::lines) first.
     pub fn entries(&self) -> impl Iterator<Item = JournalEntry> {
         self.lines().filter_map(BatchLine::entry)
     }
@@ -152,7 +153,7 @@ impl Subscription {
         }
     }
 
-    /// Waits for the next events; `None` once the manager has stopped and everything was given out.
+    /// Waits for the next events; `None` once the manager has stopped and everything was returned.
     ///
     /// # Errors
     ///
@@ -177,7 +178,7 @@ impl Subscription {
                     return Ok(Some(Delivery::Lagged));
                 }
                 Found::Nothing if ended => return Ok(None),
-                // The manager's end closes this, behind its last events.
+                // The manager's end closes this, after its last events.
                 Found::Nothing => ended = self.published.changed().await.is_err(),
             }
         }
@@ -197,7 +198,7 @@ impl Subscription {
             .await?;
         self.behind = page.more;
         let found = !page.entries.is_empty();
-        Ok(found.then(|| Events::behind(Arc::new(Batch::new(&page.entries)), position)))
+        Ok(found.then(|| Events::after(Arc::new(Batch::new(&page.entries)), position)))
     }
 }
 
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_newest_batch_is_kept_however_large_until_the_next_one() {
-        let recent = Recent::behind(0);
+        let recent = Recent::after_seq(0);
         recent.push(batch(1, 10));
         assert!(matches!(recent.after(0), Found::Events(_)));
         recent.push(batch(2, RECENT_BYTES));

@@ -1,7 +1,7 @@
-//! Writing state.json beside the stream of events.
+//! Writing state.json in the background.
 //!
-//! One snapshot at a time goes through two steps on a blocking thread, with the actor between them: its text is made, the actor
-//! appends its mark to the log, and the file is replaced.
+//! A snapshot is rendered on a blocking thread, then the writer appends its mark to the log, then the file is
+//! replaced on a blocking thread. There is one snapshot at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,19 @@ use super::journal_writer::JournalQueue;
 use super::{Parts, PersistenceError};
 use crate::store::SnapshotMark;
 
-/// How long a change that is no transition waits for its snapshot at least. A transition waits for nothing but its pace.
+/// How long a change that is no transition waits at least for its snapshot. A transition only waits for its
+/// pace.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Before a transition is saved there is this many times as long as the last snapshot took, so that they take no more than a tenth of the disk, however
-/// large the document and however slow the disk.
+/// The pause before a transition is saved, in multiples of the time of the last snapshot. So snapshots take
+/// at most a tenth of the disk, however large the document and however slow the disk.
 const TRANSITION_PACE: u32 = 9;
 
-/// The same for all other changes, of which there are many in a row: a thirtieth of the disk. The log has them already.
+/// The same for all other changes, which are frequent: a thirtieth of the disk. The log has them already.
 const PACE: u32 = 29;
 
-/// Rarely enough that cutting the log costs little, and short enough to be read in a fraction of a second.
+/// How much is cut off at least: large enough that cutting is rare, and small enough to be read in a fraction
+/// of a second.
 pub(super) const WORTH_CUTTING: u64 = 32 << 20;
 
 /// When to write a snapshot, and how far the one in progress has come.
@@ -67,7 +69,8 @@ pub(super) struct Cuts {
 }
 
 impl Cuts {
-    /// A snapshot taken when the log had `cut` bytes is now state.json; the one before it became the backup if it was kept.
+    /// A snapshot taken when the log had `cut` bytes is now state.json; the one before it became the backup
+    /// if it was kept.
     pub(super) fn saved(&mut self, cut: u64, kept_current: bool) {
         if kept_current {
             self.backup = self.primary;
@@ -75,9 +78,9 @@ impl Cuts {
         self.primary = cut;
     }
 
-    /// What neither document needs, once that is worth a copy of a log of `length` bytes; it is taken to be cut off.
+    /// What neither document needs, once cutting a log of `length` bytes is worthwhile; it counts as cut off.
     ///
-    /// No less is cut off than is copied, so that each record is copied once at most.
+    /// At least as much is cut off as is copied, so that each record is copied at most once.
     pub(super) fn take_unneeded(&mut self, length: u64) -> Option<u64> {
         let unneeded = self.backup;
         if unneeded < WORTH_CUTTING || unneeded < length - unneeded {
@@ -118,18 +121,19 @@ impl Snapshots {
         self.work.is_none() && self.due.is_none()
     }
 
-    /// Lets a change that still has time be saved at once.
+    /// Makes a pending snapshot due at once.
     pub(super) fn hurry(&mut self) {
         self.due = self.due.map(|_| Instant::now());
     }
 
-    /// Gives up what is due and what is in progress: the disk has failed.
+    /// Abandons what is due and what is in progress, because the disk has failed.
     pub(super) fn abandon(&mut self) {
         self.due = None;
         self.work = None;
     }
 
-    /// Begins a snapshot of `state`, which contains everything up to `seq` and was reached when the log had `cut` bytes.
+    /// Begins a snapshot of `state`, which contains everything up to `seq` and was reached when the log had
+    /// `cut` bytes.
     pub(super) fn begin(&mut self, state: HankweaveState, seq: u64, cut: u64) {
         self.due = None;
         self.begun = Instant::now();
@@ -141,8 +145,8 @@ impl Snapshots {
         })));
     }
 
-    /// Saves a snapshot whose mark is durable. The journal is synced first, so that a start needs nothing of the log that
-    /// is older than state.json to complete it.
+    /// Saves a snapshot whose mark is durable. The journal is synced first, so that a start needs nothing of
+    /// the log that is older than state.json to complete it.
     pub(super) fn save(&mut self, rendered: Rendered) {
         let (journal, files, blocking) = (
             self.journal.clone(),

@@ -242,7 +242,8 @@ async fn another_life_continues_document_and_numbers() {
 }
 
 // covers: P2
-/// A kill may come after the log and before state.json; the next life mends the file although it records nothing itself.
+/// A kill may come after the log and before state.json; the next life mends the file although it records
+/// nothing itself.
 #[tokio::test(start_paused = true)]
 async fn a_life_without_events_of_its_own_brings_state_json_up_to_date() {
     let dir = folder();
@@ -825,7 +826,7 @@ fn events_behind_a_number_come_with_their_lines() {
     let all = [1, 3, 4].map(entry);
     let batch = Arc::new(Batch::new(&all));
     for (after, seen) in [(0, 0), (1, 1), (2, 1), (3, 2), (4, 3)] {
-        let events = Events::behind(Arc::clone(&batch), after);
+        let events = Events::after(Arc::clone(&batch), after);
         assert_eq!(events.entries().collect::<Vec<_>>(), all[seen..]);
         let lines: Vec<_> = events.lines().map(BatchLine::text).collect();
         assert_eq!(lines, events.text().lines().collect::<Vec<_>>());

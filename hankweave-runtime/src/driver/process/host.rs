@@ -33,11 +33,12 @@ pub struct ProcessHost {
 /// Bounds on what an agent may print (S4, S9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessLimits {
-    /// Longest line that is read, in bytes; a longer one is only told by its length. 1 MiB.
+    /// Longest line that is decoded, in bytes; a longer one is only reported with its length. 1 MiB.
     pub line_bytes: usize,
     /// Largest log file, in bytes. 1 GiB.
     pub log_bytes: u64,
-    /// How long output is still read after the end of the process, when something else holds the pipe. 500 ms.
+    /// How long output is still read after the end of the process, when something else holds the pipe. 500
+    /// ms.
     pub drain: Duration,
 }
 
@@ -51,24 +52,24 @@ impl Default for ProcessLimits {
     }
 }
 
-/// A program and what makes its call special.
+/// A program and how it is started.
 #[derive(Debug)]
 pub(in crate::driver) struct Invocation {
     pub(in crate::driver) program: PathBuf,
     pub(in crate::driver) args: Vec<OsString>,
-    /// Laid under the codon's own environment.
+    /// Overridden by the codon's own environment.
     pub(in crate::driver) env: BTreeMap<String, String>,
-    /// Says what the program prints.
+    /// Decodes what the program prints.
     pub(in crate::driver) decoder: Box<dyn AgentDecoder>,
-    /// The program tells its usage when it is interrupted, so that comes first when it is stopped.
+    /// The program reports its usage when it is interrupted, so a stop begins with an interrupt.
     pub(in crate::driver) interrupt_first: bool,
     /// What the program writes down itself, which its decoder may want.
     pub(in crate::driver) records: Option<Arc<dyn RecordSource>>,
 }
 
 impl ProcessHost {
-    /// A host in `world`. Agents inherit its environment, but for what [`process::environment`] leaves out; it is also where
-    /// `HANKWEAVE_CLAUDE_PATH` is looked up.
+    /// A host in `world`. Agents inherit its environment, but for what [`process::environment`] leaves out;
+    /// it is also where `HANKWEAVE_CLAUDE_PATH` is looked up.
     #[must_use]
     pub fn new(world: &World) -> Self {
         Self {
@@ -141,7 +142,8 @@ impl ProcessHost {
         disk.create_new(path, content.as_bytes())
     }
 
-    /// Starts a program that reads the prompt from its standard input and prints what the decoder of its invocation understands.
+    /// Starts a program that reads the prompt from its standard input and prints what the decoder of its
+    /// invocation understands.
     pub(in crate::driver) fn run(
         &self,
         launch: Launch,

@@ -116,7 +116,8 @@ impl LineFramer {
     }
 }
 
-/// Copied only where something has to be replaced. To look first whether there is anything is ten times as fast.
+/// Copied only where something has to be replaced. To look first whether there is anything is ten times as
+/// fast.
 fn borrowed(line: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed)
 }

@@ -20,8 +20,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Makes a new file at `path`, or at the next free name behind it: `x.log`, `x-2.log`, and so on. It did not exist before, so
-    /// that no link is followed (S10, X5).
+    /// Makes a new file at `path`, or at the next free name: `x.log`, `x-2.log`, and so on. It did not exist
+    /// before, so that no link is followed (S10, X5).
     pub(super) fn create(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Self> {
         disk.make_private_dirs(parent(path))?;
         let mut attempt = 1;
@@ -43,7 +43,7 @@ impl Log {
         }
     }
 
-    /// Opens the file at `path` again, behind what an earlier process wrote.
+    /// Opens the file at `path` again, to append to what an earlier process wrote.
     pub(super) fn go_on(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Self> {
         let file = disk.open_append(path)?;
         Ok(Self {
@@ -57,7 +57,8 @@ impl Log {
         &self.path
     }
 
-    /// Appends `chunk`, which waits for the disk. A log that cannot be written must not end the agent's work, so a failure is only logged.
+    /// Appends `chunk`. Blocks. A log that cannot be written must not end the agent's work, so a failure is
+    /// only reported in our own log.
     pub(super) fn append(&mut self, chunk: &[u8]) {
         let Some(file) = &mut self.file else { return };
         let fits = usize::try_from(self.left).unwrap_or(usize::MAX).min(chunk.len());

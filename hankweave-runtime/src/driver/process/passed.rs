@@ -1,9 +1,9 @@
-//! Pieces of answers, which nobody needs: each is as long as a line, holds a word, and what they make up together follows as a line of its own.
+//! Pieces of messages, which are not needed: the complete message follows as a line of its own.
 
-/// How a line begins that holds a piece of an answer.
+/// The beginning of a line with a piece of a message.
 const PIECE: &[u8] = br#"{"type":"stream_event","event":{"type":"content_block_delta","#;
 
-/// Takes the lines out of a stream that hold pieces of answers, without reading them.
+/// Removes the lines with pieces of messages from a stream, without decoding them.
 #[derive(Debug, Default)]
 pub(super) struct PassOver {
     place: Place,
@@ -14,7 +14,7 @@ pub(super) struct PassOver {
 /// Where in its line the stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// So much of it is as in [`PIECE`], and was not kept yet.
+    /// This many bytes match [`PIECE`] and are held back.
     Begin(usize),
     Kept,
     PassedOver,
@@ -27,7 +27,7 @@ impl Default for Place {
 }
 
 impl PassOver {
-    /// Leaves in `chunk` what is kept, with what was held back of the chunk before.
+    /// Removes pieces from `chunk`, and inserts what was held back of the chunk before.
     pub(super) fn filter(&mut self, chunk: &mut Vec<u8>) {
         self.kept.clear();
         let mut rest = &chunk[..];

@@ -1,9 +1,9 @@
 //! The task that owns one agent process.
 //!
-//! Three things happen at the same time. The *pump* reads standard output. The *output logger*, on a thread of its
-//! own, writes it into the log and sends its events; while it waits for the disk or the receiver, the pump waits
-//! too. The *watch* waits for the end of the process or a stop and never waits for a receiver. The end of the
-//! process, not of its output, is the end of the agent (S4).
+//! Three things happen at the same time. The *pump* reads standard output. The *output logger*, on a thread
+//! of its own, writes it into the log and sends its events; while it waits for the disk or the receiver, the
+//! pump waits too. The *watch* waits for the end of the process or a stop and never waits for a receiver. The
+//! end of the process, not of its output, is the end of the agent (S4).
 
 use std::io;
 use std::time::Duration;
@@ -122,7 +122,8 @@ async fn run(
     logger.finish(end).await;
 }
 
-/// Waits for the end of the process, stops it when asked, and cleans up. Then lets the readers of its pipes know.
+/// Waits for the end of the process, stops it when asked, and cleans up. Then lets the readers of its pipes
+/// know.
 async fn watch_process(
     process: &mut Stoppable,
     mut asked: watch::Receiver<Option<Duration>>,
@@ -221,7 +222,8 @@ async fn tail(mut output: Drain<impl AsyncRead + Unpin>) -> String {
     String::from_utf8_lossy(&tail).into_owned()
 }
 
-/// A pipe that is read to its end, or until some time after the end of the process when something holds it open.
+/// A pipe that is read to its end, or until some time after the end of the process when something holds it
+/// open.
 struct Drain<R> {
     pipe: R,
     ended: watch::Receiver<Option<Instant>>,
@@ -241,7 +243,8 @@ impl<R: AsyncRead + Unpin> Drain<R> {
 
     /// Fills the capacity of `chunk`, and returns the number of bytes read, 0 at the end.
     ///
-    /// What already waits in the pipe is read even when the time is over, so that a slow receiver loses nothing.
+    /// What already waits in the pipe is read even when the time is over, so that a slow receiver loses
+    /// nothing.
     async fn read(&mut self, chunk: &mut Vec<u8>) -> usize {
         // Both arms are cancel safe: a read that was not finished has taken nothing.
         let early = tokio::select! {

@@ -12,7 +12,8 @@ use crate::driver::claude::check_model;
 use crate::driver::process::{Invocation, ProcessHost};
 use crate::driver::{AgentDriver, RunningAgent, StartError};
 
-/// Runs scripts: starts a program with the hidden subcommand `scripted-agent`, behind which [`play`](super::play) waits.
+/// Runs scripts: starts a program with the hidden subcommand `scripted-agent`, behind which
+/// [`play`](super::play) waits.
 #[derive(Debug, Clone)]
 pub struct ScriptedDriver {
     host: ProcessHost,

@@ -80,7 +80,8 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// Replaces the known variables in one pass, so that a `${…}` inside a prompt stays as it is. `turn` counts from 1.
+    /// Replaces the known variables in one pass, so that a `${…}` inside a prompt stays as it is. `turn`
+    /// counts from 1.
     pub(super) fn fill(&self, template: &str, turn: usize) -> String {
         let mut filled = String::new();
         let mut rest = template;

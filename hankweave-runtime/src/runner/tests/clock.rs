@@ -27,7 +27,8 @@ impl Clock for Jumping {
     }
 }
 
-/// Is set by a month, forward or back, ten seconds after the beginning of everything, and tells what a machine that sleeps would.
+/// Is set by a month, forward or back, ten seconds after the beginning of everything, and tells what a
+/// machine that sleeps would.
 #[derive(Debug)]
 struct SetOnce {
     step: i64,

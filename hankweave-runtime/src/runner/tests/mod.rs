@@ -97,8 +97,9 @@ impl Stage {
 /// When the limit of the provider ends.
 const LIMIT_ENDS: i64 = 1_736_000_100_000;
 
-/// An agent that appends its prompt to `done.txt`. A prompt with "fail" in it makes it fail, one with "once" at its first try only, one with "slow"
-/// takes it two seconds, one with "wait" makes it wait until it is stopped. With "limit" in it, it fails for a limit that ends at [`LIMIT_ENDS`].
+/// An agent that appends its prompt to `done.txt`. A prompt with "fail" in it makes it fail, one with "once"
+/// at its first try only, one with "slow" takes it two seconds, one with "wait" makes it wait until it is
+/// stopped. With "limit" in it, it fails for a limit that ends at [`LIMIT_ENDS`].
 struct Actor;
 
 impl AgentDriver for Actor {

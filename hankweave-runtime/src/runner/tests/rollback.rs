@@ -22,8 +22,8 @@ use hankweave_core::wire::IdleReason;
 #[derive(Debug)]
 struct Troubled {
     store: Arc<dyn CheckpointStore>,
-    /// 1: the next restore breaks off after it has changed files; 2: it refuses before; 3: the next checkpoint fails because of
-    /// the workspace; 4: all of them do because of the disk.
+    /// 1: the next restore breaks off after it has changed files; 2: it refuses before; 3: the next
+    /// checkpoint fails because of the workspace; 4: all of them do because of the disk.
     trouble: AtomicU8,
     /// The checkpoint that cannot be read any more.
     lost: OnceLock<CheckpointSha>,
@@ -271,7 +271,8 @@ async fn a_run_whose_files_stay_as_they_are_goes_on() {
     live.stop().await;
 }
 
-// What was there before files were taken back is a way like any other, and whoever waits is told that a rollback led there.
+// What was there before files were taken back is a way like any other, and whoever waits is told that a
+// rollback led there.
 #[tokio::test]
 async fn a_live_run_goes_back_to_its_beginning_and_forward_again() {
     let (stage, mut live) = open_run(0).await;

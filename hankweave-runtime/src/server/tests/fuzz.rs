@@ -1,4 +1,5 @@
-//! Heads and frames that are damaged: the committed corpus in `tests/corpus`, and a fixed series of mutations of it.
+//! Heads and frames that are damaged: the committed corpus in `tests/corpus`, and a fixed series of mutations
+//! of it.
 //!
 //! `hankweave_testing::corpus` tells how a failure is repeated.
 
