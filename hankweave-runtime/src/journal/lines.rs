@@ -76,7 +76,7 @@ pub(super) fn kind_of(line: &[u8]) -> Option<Cow<'_, str>> {
 
 /// Reads the lines of a file from some offset on. The last line is returned only once it has its newline.
 #[derive(Debug)]
-pub(super) struct Lines<'a> {
+pub(super) struct LineReader<'a> {
     disk: &'a dyn Disk,
     path: &'a Path,
     /// Where the next chunk begins in the file.
@@ -91,7 +91,7 @@ pub(super) struct Lines<'a> {
 }
 
 /// One line without its newline.
-pub(super) struct Line<'a> {
+pub(super) struct JournalLine<'a> {
     /// Where it begins in the file.
     pub(super) offset: u64,
     /// Its bytes. A line that is too long is replaced by an event that reports it, or by nothing when it is
@@ -99,7 +99,7 @@ pub(super) struct Line<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineReader<'a> {
     /// Reads from `offset` on, where a line begins.
     pub(super) fn new(disk: &'a dyn Disk, path: &'a Path, offset: u64) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The next line; `None` at the end of the last whole line.
-    pub(super) fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(super) fn next_line(&mut self) -> io::Result<Option<JournalLine<'_>>> {
         let offset = self.position();
         if let Some(length) = memchr::memchr(b'\n', &self.chunk[self.next..]) {
             return Ok(Some(self.line(offset, length)));
@@ -133,7 +133,7 @@ impl<'a> Lines<'a> {
             self.replacement = replacement(&self.chunk, length);
             (self.chunk, self.next, self.read_to) = (Vec::new(), 0, end + 1);
             let bytes = &*self.replacement;
-            return Ok(Some(Line { offset, bytes }));
+            return Ok(Some(JournalLine { offset, bytes }));
         };
         self.chunk = self.disk.read_at(self.path, offset, whole + 1)?;
         self.read_to = offset + self.chunk.len() as u64;
@@ -141,11 +141,11 @@ impl<'a> Lines<'a> {
     }
 
     /// The line of so many bytes that begins at `next`.
-    fn line(&mut self, offset: u64, length: usize) -> Line<'_> {
+    fn line(&mut self, offset: u64, length: usize) -> JournalLine<'_> {
         let begin = self.next;
         self.next += length + 1;
         let bytes = &self.chunk[begin..begin + length];
-        Line { offset, bytes }
+        JournalLine { offset, bytes }
     }
 
     /// Where the line at `offset` ends, of which the chunk holds only the beginning; `None` when it has no
@@ -217,7 +217,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         RealDisk.create_new(&path, content).unwrap();
-        let mut lines = Lines::new(&RealDisk, &path, 0);
+        let mut lines = LineReader::new(&RealDisk, &path, 0);
         let mut found = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
             found.push((line.offset, line.bytes.len()));
@@ -257,7 +257,7 @@ mod tests {
             .create_new(&path, &[&long_line[..], b"next\n"].concat())
             .unwrap();
         let read = |offset: u64| {
-            let mut lines = Lines::new(&RealDisk, &path, offset);
+            let mut lines = LineReader::new(&RealDisk, &path, offset);
             let bytes = lines.next_line().unwrap().unwrap().bytes.to_vec();
             assert!(lines.chunk.capacity() <= CHUNK);
             assert_eq!(lines.next_line().unwrap().unwrap().bytes, b"next");

@@ -34,7 +34,7 @@ use crate::world::disk::{Disk, IoError};
 ///
 /// What the system says.
 pub fn each_line(disk: &dyn Disk, file: &Path, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-    let mut lines = lines::Lines::new(disk, file, 0);
+    let mut lines = lines::LineReader::new(disk, file, 0);
     while let Some(line) = lines.next_line()? {
         each(line.bytes);
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::lines::{Lines, seq_of};
+use super::lines::{LineReader, seq_of};
 use crate::world::disk::Disk;
 
 /// A file of the journal.
@@ -56,8 +56,8 @@ impl Segment {
     }
 
     /// The lines from `offset` on, where one begins.
-    pub(super) fn lines<'a>(&'a self, disk: &'a dyn Disk, offset: u64) -> Lines<'a> {
-        Lines::new(disk, &self.path, offset)
+    pub(super) fn lines<'a>(&'a self, disk: &'a dyn Disk, offset: u64) -> LineReader<'a> {
+        LineReader::new(disk, &self.path, offset)
     }
 
     /// The `seq` of the first line that has one, at or after `offset`, where a line begins.

@@ -6,7 +6,7 @@ use hankweave_core::agent::{FailureReason, InterruptedBy};
 use hankweave_core::budget::Ceiling;
 use hankweave_core::codon::{BudgetExceeded, CodonExecution, CodonStatus};
 use hankweave_core::cost::{TokenUsage, Usd};
-use hankweave_core::document::HankweaveState;
+use hankweave_core::document::{HankweaveState, RunRecord};
 use hankweave_core::id::{CheckpointSha, CodonId, RunId};
 use serde::Serialize;
 
@@ -99,44 +99,19 @@ pub struct CodonSummary {
 }
 
 impl RunOutcome {
-    pub(super) fn of(run_id: &RunId, result: RunResult, state: &HankweaveState, done: bool) -> Self {
-        let run = state.run(run_id);
+    /// The outcome of `run_id`, or of no run.
+    pub(super) fn of(run_id: Option<&RunId>, result: RunResult, state: &HankweaveState, done: bool) -> Self {
+        let run = run_id.and_then(|id| state.run(id));
         let codons = run.map(|run| run.codons.iter().map(|codon| CodonSummary::of(codon)).collect());
         Self {
-            run_id: Some(run_id.clone()),
+            run_id: run_id.cloned(),
             result,
             codons: codons.unwrap_or_default(),
-            run_cost: run.map_or(Usd::ZERO, hankweave_core::document::RunRecord::spend),
-            run_cost_is_lower_bound: run
-                .is_some_and(hankweave_core::document::RunRecord::cost_is_lower_bound),
+            run_cost: run.map_or(Usd::ZERO, RunRecord::spend),
+            run_cost_is_lower_bound: run.is_some_and(RunRecord::cost_is_lower_bound),
             total_cost: state.total_spend(),
             total_cost_is_lower_bound: state.cost_is_lower_bound(),
             done,
-        }
-    }
-
-    /// The end of a start that opened no run; the newest one counts.
-    pub(super) fn of_newest(result: RunResult, state: &HankweaveState) -> Self {
-        match state.runs.front() {
-            Some(run) => Self::of(&run.run_id, result, state, false),
-            None => Self {
-                result,
-                done: false,
-                ..Self::nothing_to_do(state)
-            },
-        }
-    }
-
-    pub(super) fn nothing_to_do(state: &HankweaveState) -> Self {
-        Self {
-            run_id: None,
-            result: RunResult::NothingToDo,
-            codons: Vec::new(),
-            run_cost: Usd::ZERO,
-            run_cost_is_lower_bound: false,
-            total_cost: state.total_spend(),
-            total_cost_is_lower_bound: state.cost_is_lower_bound(),
-            done: true,
         }
     }
 }

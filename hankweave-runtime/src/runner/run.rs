@@ -125,11 +125,14 @@ async fn serve(
     let (mut how, mut go, mut chosen) = (BeginAt::Start, by_itself, None);
     if let Err((codon, why)) = aftermath::catch_up(opened, shutdown).await {
         let result = RunResult::OutputFailed(codon, why);
-        return Ok(RunOutcome::of_newest(result, &possession.manager.snapshot()));
+        let state = possession.manager.snapshot();
+        let newest = state.runs.front().map(|run| &run.run_id);
+        return Ok(RunOutcome::of(newest, result, &state, false));
     }
     loop {
         let Some(begun) = begin(opened, how, go == Autostart::On).await? else {
-            return Ok(RunOutcome::nothing_to_do(&possession.manager.snapshot()));
+            let state = possession.manager.snapshot();
+            return Ok(RunOutcome::of(None, RunResult::NothingToDo, &state, true));
         };
         heartbeat.refresh().await;
         let context = context(opened, &begun, shutdown.clone(), presence.clone());
@@ -138,7 +141,12 @@ async fn serve(
         match end? {
             RunEnd::Over(result) => {
                 let state = possession.manager.snapshot();
-                return Ok(RunOutcome::of(&context.run_id, result, &state, is_done(&context)));
+                return Ok(RunOutcome::of(
+                    Some(&context.run_id),
+                    result,
+                    &state,
+                    is_done(&context),
+                ));
             }
             RunEnd::Again(from, reply, choice) => {
                 answer(reply, Ok(Accepted::Starting(choice.codon_id.clone())));
