@@ -1,10 +1,11 @@
 //! How a client finds a live run: which files and variables tell where its server is and what opens it.
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::RunId;
+use crate::id::{CodonId, RunId};
 use crate::time::Timestamp;
 
 /// The name of the state directory inside the execution directory.
@@ -54,10 +55,82 @@ pub struct LockRecord {
     /// The run in progress, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
+    /// What the run is at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
     /// When the lock was taken.
     pub start_time: Timestamp,
     /// When the holder last wrote the file.
     pub last_heartbeat: Timestamp,
+}
+
+/// What a run is at, by the time that the machine has been up: whoever looks from another process learns how long it has
+/// taken or still takes, wherever the wall clock was set to meanwhile (D9).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Activity {
+    /// A codon is run.
+    Codon {
+        /// Which one.
+        codon_id: CodonId,
+        /// When it began.
+        began_at_uptime_ms: u64,
+    },
+    /// A codon is run again after a wait.
+    Wait {
+        /// Which one.
+        codon_id: CodonId,
+        /// When the wait ends.
+        ends_at_uptime_ms: u64,
+    },
+}
+
+impl Activity {
+    /// A codon that begins at this time.
+    #[must_use]
+    pub fn codon(codon_id: &CodonId, up: Duration) -> Self {
+        Self::Codon {
+            codon_id: codon_id.clone(),
+            began_at_uptime_ms: millis(up),
+        }
+    }
+
+    /// A wait that ends at this time.
+    #[must_use]
+    pub fn wait(codon_id: &CodonId, up: Duration) -> Self {
+        Self::Wait {
+            codon_id: codon_id.clone(),
+            ends_at_uptime_ms: millis(up),
+        }
+    }
+
+    /// For how long this codon has been run at the time `up`, if it is run.
+    #[must_use]
+    pub fn elapsed(&self, id: &CodonId, up: Duration) -> Option<Duration> {
+        match self {
+            Self::Codon {
+                codon_id,
+                began_at_uptime_ms,
+            } if codon_id == id => Some(up.saturating_sub(Duration::from_millis(*began_at_uptime_ms))),
+            Self::Codon { .. } | Self::Wait { .. } => None,
+        }
+    }
+
+    /// How long it still is at the time `up` until this codon is run again, if that is waited for.
+    #[must_use]
+    pub fn left(&self, id: &CodonId, up: Duration) -> Option<Duration> {
+        match self {
+            Self::Wait {
+                codon_id,
+                ends_at_uptime_ms,
+            } if codon_id == id => Some(Duration::from_millis(*ends_at_uptime_ms).saturating_sub(up)),
+            Self::Codon { .. } | Self::Wait { .. } => None,
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What the system tells about a pid now.

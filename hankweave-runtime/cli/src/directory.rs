@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hankweave_client::Target;
-use hankweave_core::discovery::STATE_DIR;
+use hankweave_core::discovery::{LockRecord, STATE_DIR};
 use hankweave_runtime::instance_lock::live_record;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::identity::SystemIdentity;
@@ -33,7 +33,12 @@ pub(crate) fn existing_state_dir(execution: &Path) -> Result<PathBuf, Failure> {
 
 /// Whether a process works in this execution directory, according to its lock file.
 pub(crate) fn is_served(execution: &Path) -> bool {
-    live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR)).is_some()
+    holder(execution).is_some()
+}
+
+/// What the process that works in this execution directory says of itself.
+pub(crate) fn holder(execution: &Path) -> Option<LockRecord> {
+    live_record(&RealDisk, &SystemIdentity, &execution.join(STATE_DIR))
 }
 
 /// Whether a run is live in the directory and takes clients.

@@ -2,7 +2,10 @@
 
 use std::io::{self, IsTerminal, Read};
 
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use rustix::process::getpgrp;
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr,
+};
 
 /// How long one look for a key takes, in tenths of a second.
 const PATIENCE: u8 = 1;
@@ -36,6 +39,39 @@ impl Drop for Keyboard {
         // A terminal that has gone needs nothing.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
+}
+
+/// A terminal that does not show the keys of signals (`^C`), until this is dropped. What is drawn anew ends at the right edge, and whatever the terminal
+/// shows behind that moves it by a line.
+#[derive(Debug)]
+pub(crate) struct SilentSignals {
+    before: Termios,
+}
+
+impl SilentSignals {
+    /// The terminal at standard input, if there is one and it is ours.
+    #[must_use]
+    pub(crate) fn of_stdin() -> Option<Self> {
+        let before = tcgetattr(io::stdin()).ok().filter(|_| is_ours())?;
+        let mut silent = before.clone();
+        silent.local_modes.remove(LocalModes::ECHOCTL);
+        tcsetattr(io::stdin(), OptionalActions::Now, &silent).ok()?;
+        Some(Self { before })
+    }
+}
+
+impl Drop for SilentSignals {
+    fn drop(&mut self) {
+        if is_ours() {
+            // A terminal that has gone needs nothing.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
+        }
+    }
+}
+
+/// Whether we are in the foreground: who changes the terminal of others is stopped.
+fn is_ours() -> bool {
+    tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground == getpgrp())
 }
 
 /// Waits a moment for a key; `None` when none was pressed. Waits for the terminal.

@@ -22,6 +22,7 @@ use crate::commands;
 use crate::config;
 use crate::exit::{Failure, FailureKind};
 use crate::failures::{hank_failure, open_failure, run_failure, serve_failure};
+use crate::keyboard::SilentSignals;
 use crate::logging;
 use crate::prices;
 use crate::question::{self, Answer};
@@ -207,6 +208,8 @@ async fn serve(
         hankweave.state_reader(),
         hankweave.grace(),
     );
+    let is_live = matches!(report, Report::Live(_));
+    let _terminal = is_live.then(SilentSignals::of_stdin);
     let show = Show::begin(events, report);
     let obey = commands::obey(commander, shutdown.clone(), &typed);
     let outcome = tokio::select! {
@@ -235,7 +238,7 @@ async fn serve(
                     path_word(&execution.join(STATE_DIR).join("checkpoints"))
                 ),
                 resume: match &outcome.result {
-                    RunResult::Paused(pause) => typed.run_with_more(pause.more),
+                    RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience),
                     _ => typed.run(),
                 },
                 over: typed.run_with(&[Change::Flag("new")]),

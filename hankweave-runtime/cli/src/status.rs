@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, Whole};
-use hankweave_core::codon::CodonExecution;
+use hankweave_core::codon::{CodonExecution, CodonStatus};
+use hankweave_core::discovery::Activity;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
 use hankweave_core::id::CodonId;
 use hankweave_core::plan::{BlockedBy, Decision, Retry, decide};
@@ -21,7 +22,7 @@ use hankweave_runtime::{self, CodonSummary};
 use serde_json::json;
 
 use crate::args::{Execution, Global};
-use crate::directory::is_served;
+use crate::directory::holder;
 use crate::exit::Failure;
 use crate::output;
 use crate::report::{self, at_its_budget, codon_line, standing};
@@ -30,11 +31,13 @@ use crate::typed::{Change, Typed};
 pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
     let state = crate::state::read_execution(&execution.execution)?;
     let thread = thread::build(&state, None, None);
+    let holder = holder(&execution.execution);
     let view = StatusView {
         state: &state,
         thread: &thread,
         typed: Typed::about(&execution.execution),
-        live: is_served(&execution.execution),
+        live: holder.is_some(),
+        activity: holder.and_then(|holder| holder.activity),
         decision: decision(execution, &state, &thread),
         now: SystemClock.now(),
         unfinished: unfinished(execution, &thread),
@@ -51,7 +54,7 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
                 "endTime": run.end_time,
                 "codons": run.codons.iter().map(|codon| CodonSummary::of(codon)).collect::<Vec<_>>(),
                 "cost": run.spend(),
-                "costIsLowerBound": run.cost_is_lower_bound(),
+                "costIsLowerBound": view.is_lower_bound(run),
             })),
             "live": view.live,
             "outlook": state.runs.front().map(|run| view.outlook(run)),
@@ -59,7 +62,7 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
                 "codonId": retry.entry.codon_id,
                 "number": retry.number,
                 "most": retry.most,
-                "inSeconds": retry.remaining(view.now).as_secs_f64(),
+                "inSeconds": view.left(retry).as_secs_f64(),
             })),
             "failed": thread.failed,
             "hasRunningCodon": thread.has_running_codon,
@@ -72,7 +75,8 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "plannedCodons": state.execution_plan.len(),
             "totalCost": state.total_cost(),
             "totalSpend": state.total_spend(),
-            "costIsLowerBound": state.cost_is_lower_bound(),
+            "costIsLowerBound": state.cost_is_lower_bound()
+                || state.runs.front().is_some_and(|run| view.is_lower_bound(run)),
         });
         return output::print_json(&document);
     }
@@ -90,6 +94,8 @@ struct StatusView<'a> {
     typed: Typed,
     /// A process works in the directory.
     live: bool,
+    /// What it is at, as it says itself.
+    activity: Option<Activity>,
     /// What the run does next, by its hank; `None` when that is not found.
     decision: Option<Decision>,
     now: Timestamp,
@@ -131,8 +137,10 @@ impl StatusView<'_> {
         writeln!(
             text,
             "  this run {}, all runs {}",
-            run.spend().told(run.cost_is_lower_bound()),
-            state.total_spend().told(state.cost_is_lower_bound())
+            run.spend().told(self.is_lower_bound(run)),
+            state
+                .total_spend()
+                .told(self.is_lower_bound(run) || state.cost_is_lower_bound())
         )?;
         if let Some(Event::BudgetSummary { ceiling, totals, .. }) = &self.budget {
             let budget = report::budget(ceiling, totals);
@@ -208,10 +216,7 @@ impl StatusView<'_> {
                 let goes_on = format!("keeps the files and lets {id} go on in its session");
                 offer(typed.run_with(&[Change::Set("recover", "session")]), &goes_on);
             }
-            offer(
-                typed.run(),
-                &format!("goes back to the last success and runs {id} again"),
-            );
+            offer(typed.run(), self.way_back());
             let again = format!("keeps the files and runs {id} again from its beginning");
             offer(typed.run_with(&[Change::Set("recover", "crash-point")]), &again);
         } else if let Some(next) = thread.next_codon_id.as_ref().filter(|_| self.is_stopped()) {
@@ -221,17 +226,18 @@ impl StatusView<'_> {
             }
             offer(
                 typed.run(),
-                "goes back to the last success and on from there, unless `onFailure` says otherwise",
+                &format!("{}, unless `onFailure` says otherwise", self.way_back()),
             );
             let again = format!("keeps the files and runs {next} again from its beginning");
             offer(typed.run_with(&[Change::Set("recover", "crash-point")]), &again);
         } else if let Some(next) = &thread.next_codon_id {
-            offer(typed.run_with_more(self.more()), &format!("goes on with {next}"));
+            let goes_on = typed.run_with_more(self.more(), self.patience());
+            offer(goes_on, &format!("goes on with {next}"));
         } else if let Some(failed) = newest.filter(|_| self.is_blocked()) {
             let id = failed.codon_id();
             offer(
                 typed.run(),
-                "goes back to the last success and on from there, unless `onFailure` says otherwise",
+                &format!("{}, unless `onFailure` says otherwise", self.way_back()),
             );
             offer(
                 typed.run_with(&[Change::Set("recover", "crash-point")]),
@@ -279,6 +285,47 @@ impl StatusView<'_> {
         }
     }
 
+    /// How long it is until a codon is run again: as the run measures it, or by the records' times where it does not say (D9).
+    fn left(&self, retry: &Retry) -> Duration {
+        let activity = self.activity.as_ref().zip(SystemClock.uptime());
+        let measured = activity.and_then(|(at, up)| at.left(&retry.entry.codon_id, up));
+        measured.unwrap_or_else(|| retry.remaining(self.now))
+    }
+
+    /// How long an open codon has been run, in the same way.
+    fn elapsed(&self, codon: &CodonExecution) -> Duration {
+        let activity = self.activity.as_ref().zip(SystemClock.uptime());
+        let measured = activity.and_then(|(at, up)| at.elapsed(codon.codon_id(), up));
+        measured.unwrap_or_else(|| self.now.since(*codon.start_time()))
+    }
+
+    /// Where the next run goes back to by itself.
+    fn way_back(&self) -> &'static str {
+        let mut codons = self.thread.codons.iter();
+        match codons.any(|entry| entry.codon.status() == CodonStatus::Completed) {
+            true => "goes back to the last success and on from there",
+            false => "goes back to where the work began, for nothing has completed",
+        }
+    }
+
+    /// Whether more was used than is recorded: an agent that works may be in the middle of an answer, and one that was cut off may have been.
+    fn is_lower_bound(&self, run: &RunRecord) -> bool {
+        let works = |open: &CodonExecution| open.status() == CodonStatus::Running;
+        run.cost_is_lower_bound() || run.open_codon().is_some_and(works)
+    }
+
+    /// How long the next run would have to be allowed to wait for a limit at which the last one paused.
+    fn patience(&self) -> Option<Duration> {
+        let paused = self.state.runs.front().and_then(|run| run.interrupted_by);
+        match (&self.decision, paused) {
+            (Some(Decision::Retry(retry)), Some(InterruptedBy::UsageLimit)) => {
+                let left = Some(retry.remaining(self.now)).filter(|left| !left.is_zero())?;
+                Some(retry.limit?.waited.saturating_add(left))
+            }
+            _ => None,
+        }
+    }
+
     /// With how much more a run goes on that paused at a ceiling.
     fn more(&self) -> Ceiling {
         let Some(Event::BudgetSummary { ceiling, .. }) = &self.budget else {
@@ -317,7 +364,7 @@ impl StatusView<'_> {
             Some(_) => Some(summary.duration),
             // Nobody knows when the process was gone.
             None if cut_off => None,
-            None => Some(self.now.since(*codon.start_time())),
+            None => Some(self.elapsed(codon)),
         };
         codon_line(standing, elapsed, summary.tokens.total(), &summary.told_cost())
     }
@@ -356,7 +403,7 @@ impl StatusView<'_> {
                     0 => "is run again".to_owned(),
                     number => format!("failed and is tried again (retry {number} of {})", retry.most),
                 };
-                let left = report::duration(retry.remaining(self.now));
+                let left = report::duration(self.left(retry));
                 format!("{id} {which} in {left}")
             }
             Decision::Start(entry) => format!("no codon runs at the moment; next: {}", entry.codon_id),

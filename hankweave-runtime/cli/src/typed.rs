@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hankweave_core::budget::Ceiling;
 use hankweave_runtime::inspect;
@@ -148,15 +149,20 @@ impl Typed {
         }
     }
 
-    /// The command that goes on with a higher ceiling, as far as `more` says one.
-    pub(crate) fn run_with_more(&self, more: Ceiling) -> String {
+    /// The command that goes on with a higher ceiling, as far as `more` says one, and with this patience for limits of providers.
+    pub(crate) fn run_with_more(&self, more: Ceiling, patience: Option<Duration>) -> String {
         let dollars = more
             .max_dollars
             .map(|dollars| format!("{:.2}", dollars.as_dollars()));
         let time = more.max_time.map(|time| time.as_secs().to_string());
         let dollars = dollars.as_deref().map(|dollars| Change::Set("max-cost", dollars));
         let time = time.as_deref().map(|time| Change::Set("max-time", time));
-        let changes: Vec<Change<'_>> = dollars.into_iter().chain(time).collect();
+        // What is left of a second is still to be waited for.
+        let patience = patience.map(|patience| (patience.as_secs() + 1).to_string());
+        let patience = patience
+            .as_deref()
+            .map(|patience| Change::Set("max-wait", patience));
+        let changes: Vec<Change<'_>> = dollars.into_iter().chain(time).chain(patience).collect();
         self.run_with(&changes)
     }
 

@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hankweave_core::discovery::{LOCK_FILE, LockRecord};
+use hankweave_core::discovery::{Activity, LOCK_FILE, LockRecord};
 use hankweave_core::id::RunId;
 
 use crate::world::clock::Clock;
@@ -147,6 +147,11 @@ impl InstanceLock {
         };
         lock.write(&lock.locked_record())?;
         Ok(lock)
+    }
+
+    /// Notes what the run is at; the next heartbeat tells it.
+    pub(crate) fn set_activity(&self, activity: Option<Activity>) {
+        self.locked_record().activity = activity;
     }
 
     /// Writes the information file again with the time and what is known by now. Waits for the disk.

@@ -18,6 +18,7 @@ pub(super) fn of_this_process(world: &LockWorld) -> LockRecord {
         port: None,
         address: None,
         run_id: None,
+        activity: None,
         start_time: now,
         last_heartbeat: now,
     }

@@ -43,6 +43,8 @@ pub struct Pause {
     pub why: String,
     /// The new total budget that is needed to go on; only the limits that have to be raised.
     pub more: Ceiling,
+    /// How long it may wait for limits of its provider when it is to go on, if it may not wait so long.
+    pub patience: Option<Duration>,
 }
 
 /// The outcome of a run.
@@ -131,7 +133,8 @@ impl CodonSummary {
             status: codon.status(),
             duration: codon.duration().unwrap_or_default(),
             cost: codon.spend(),
-            cost_is_lower_bound: codon.cost_is_lower_bound(),
+            // An agent that works may be in the middle of an answer.
+            cost_is_lower_bound: codon.cost_is_lower_bound() || codon.status() == CodonStatus::Running,
             tokens: codon.agent_tokens(),
             checkpoint: codon.end_checkpoint().map(|(_, sha)| sha.clone()),
             failure: codon.failure_reason().cloned(),

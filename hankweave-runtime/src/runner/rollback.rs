@@ -476,7 +476,10 @@ async fn resume(possession: &Possession, mut pending: PendingRollback) -> Result
     let changed = finish_restore(possession, pending).await?;
     Ok(safety.map_or_else(String::new, |safety| {
         let safety = safety.short();
-        format!(" ({changed} files changed; what was there is kept in checkpoint {safety})")
+        format!(
+            " ({}; what was there is kept in checkpoint {safety})",
+            changed_files(changed)
+        )
     }))
 }
 
@@ -570,7 +573,7 @@ fn arrived(rollback: &Rollback, changed: usize) -> Event {
     let target = rollback.source.checkpoint_sha.short();
     let message = match changed {
         0 => format!("the files are those of checkpoint {target}"),
-        changed => format!("went back to checkpoint {target} ({changed} files changed)"),
+        changed => format!("went back to checkpoint {target} ({})", changed_files(changed)),
     };
     Event::Info { message }
 }
@@ -743,5 +746,12 @@ fn started(route: &Route, rollback: &Rollback) -> Event {
         to_checkpoint: source.checkpoint_sha.clone(),
         checkpoint_type: rollback.checkpoint_type,
         codons_to_process: left.iter().map(|entry| entry.codon.codon_id().clone()).collect(),
+    }
+}
+
+fn changed_files(number: usize) -> String {
+    match number {
+        1 => "1 file changed".to_owned(),
+        _ => format!("{number} files changed"),
     }
 }

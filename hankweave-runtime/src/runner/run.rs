@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget;
+use hankweave_core::discovery::Activity;
 use hankweave_core::event::StateEvent;
 use hankweave_core::plan::{Decision, ExpandError, decide};
 use hankweave_core::run::{Complete, Fail, Run, Running};
@@ -136,7 +137,8 @@ async fn serve(
         };
         heartbeat.refresh().await;
         let context = context(opened, &begun, shutdown.clone(), presence.clone());
-        let end = run_until_end(opened, &context, inbox, &mut go, chosen.take()).await;
+        let end = run_until_end(opened, &context, heartbeat, inbox, &mut go, chosen.take()).await;
+        heartbeat.lock.set_activity(None);
         close(&context, begun.run, &end).await?;
         match end? {
             RunEnd::Over(result) => {
@@ -169,6 +171,7 @@ async fn serve(
 async fn run_until_end(
     opened: &Opened,
     context: &RunContext,
+    heartbeat: &Heartbeat<'_>,
     inbox: &mut Inbox,
     go: &mut Autostart,
     mut chosen: Option<Choice>,
@@ -176,7 +179,7 @@ async fn run_until_end(
     let possession = &opened.possession;
     let mut ended = None;
     loop {
-        let walked = run_codons(context, inbox, go, chosen.take(), &mut ended).await?;
+        let walked = run_codons(context, heartbeat, inbox, go, chosen.take(), &mut ended).await?;
         let (reply, target, restart) = match walked {
             LoopEnd::Over(result) => return Ok(RunEnd::Over(result)),
             LoopEnd::Again(how, reply, choice) => return Ok(RunEnd::Again(how, reply, choice)),
@@ -217,7 +220,7 @@ fn context(opened: &Opened, begun: &BegunRun, shutdown: Shutdown, presence: Pres
 }
 
 /// Keeps `server.lock` up to date: the run that is served, and that the server is alive.
-struct Heartbeat<'a> {
+pub(super) struct Heartbeat<'a> {
     lock: &'a Arc<InstanceLock>,
     possession: &'a Possession,
     shutdown: &'a Shutdown,
@@ -231,6 +234,12 @@ impl Heartbeat<'_> {
             interval.tick().await;
             self.refresh().await;
         }
+    }
+
+    /// Tells what the run is at.
+    pub(super) async fn tell(&self, activity: Option<Activity>) {
+        self.lock.set_activity(activity);
+        self.refresh().await;
     }
 
     /// Writes the lock file. When another server has written it, the directory is no longer ours, and the run

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{self, Ceiling, Meter, Whole};
 use hankweave_core::codon::CodonExecution;
+use hankweave_core::discovery::Activity;
 use hankweave_core::document::{HankweaveState, PlanEntry};
 use hankweave_core::hank::OnExceeded;
 use hankweave_core::id::{CheckpointSha, CodonId, SessionId};
@@ -19,8 +20,8 @@ use super::begin::BeginAt;
 use super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
 use super::outcome::{Pause, RunResult};
 use super::rollback::RollbackTarget;
-use super::run::RunError;
-use super::wait::Wait;
+use super::run::{Heartbeat, RunError};
+use super::wait::{TooLong, Wait};
 use crate::codon::{self, CodonEnd, CodonRun, Order, Orders, RigNeed, RunContext};
 use crate::recovery::without_own_files;
 use crate::state_manager::TransitionError;
@@ -80,6 +81,7 @@ enum Next {
 /// command asks for another run. `ended` is the time when the newest codon of the run ended.
 pub(super) async fn run_codons(
     context: &RunContext,
+    heartbeat: &Heartbeat<'_>,
     inbox: &mut Inbox,
     go: &mut Autostart,
     mut chosen: Option<Choice>,
@@ -113,7 +115,7 @@ pub(super) async fn run_codons(
         let turn = match (&next, *go) {
             (Next::Chosen(..), _) | (Next::Codon(..), Autostart::On) => Turn::Run,
             (Next::Try(retry, _), Autostart::On) => {
-                wait_for_retry(context, inbox, &state, retry, *ended).await
+                wait_for_retry(context, heartbeat, inbox, &state, retry, *ended).await
             }
             (Next::Codon(..) | Next::Try(..), Autostart::Wait(reason)) => {
                 idle(context, inbox, &state, &thread, &next, reason).await
@@ -146,6 +148,10 @@ pub(super) async fn run_codons(
             Next::Try(retry, rig) => (retry.entry, rig.into()),
             Next::Blocked(_) | Next::Nothing => continue,
         };
+        let up = context.world.clock.uptime();
+        heartbeat
+            .tell(up.map(|up| Activity::codon(&entry.codon_id, up)))
+            .await;
         let ran = run_codon(context, inbox, &state, &thread, &entry, rig).await?;
         *ended = Some(Instant::now());
         unsaved = matches!(ran, Ran::Unsaved).then(|| entry.codon_id.clone());
@@ -186,7 +192,13 @@ fn pause(context: &RunContext, codon: CodonId, by: InterruptedBy, why: String) -
         true => why,
         false => format!("{why}: {whole}"),
     };
-    Pause { codon, by, why, more }
+    Pause {
+        codon,
+        by,
+        why,
+        more,
+        patience: None,
+    }
 }
 
 /// What is decided from the records.
@@ -352,6 +364,7 @@ fn take(state: &HankweaveState, choice: Choice, reply: Reply) -> Option<Turn> {
 /// Waits until another try is due.
 async fn wait_for_retry(
     context: &RunContext,
+    heartbeat: &Heartbeat<'_>,
     inbox: &mut Inbox,
     state: &HankweaveState,
     retry: &Retry,
@@ -360,15 +373,20 @@ async fn wait_for_retry(
     let id = &retry.entry.codon_id;
     let mut wait = match Wait::begin(context, retry, failed) {
         Ok(wait) => wait,
-        Err(why) => {
+        Err(TooLong { why, needed }) => {
             return Turn::Leave(LoopEnd::Over(RunResult::Paused(Pause {
                 codon: id.clone(),
                 by: InterruptedBy::UsageLimit,
                 why,
                 more: Ceiling::default(),
+                patience: Some(needed),
             })));
         }
     };
+    let up = context.world.clock.uptime();
+    heartbeat
+        .tell(up.map(|up| Activity::wait(id, up + wait.left())))
+        .await;
     context
         .publish(Event::Info {
             message: wait.words(),

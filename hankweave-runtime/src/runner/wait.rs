@@ -14,9 +14,6 @@ const LONGEST_DELAY: Duration = Duration::from_millis(600_000);
 /// How often it is checked whether the machine has slept, because tokio's clock does not count that.
 const SLEEP_CHECK: Duration = Duration::from_secs(30);
 
-/// How far the time that a machine is up may be wrong.
-const UPTIME_STEP: Duration = Duration::from_secs(1);
-
 /// At how much remaining time the wait is reported again: every hour, then more often.
 const MARKS: [Duration; 6] = [
     Duration::from_secs(30 * 60),
@@ -48,26 +45,20 @@ impl<'a> Wait<'a> {
         context: &'a RunContext,
         retry: &'a Retry,
         failed: Option<Instant>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, TooLong> {
         let clock = &context.world.clock;
         let left = match failed {
             Some(failed) => retry.wait().saturating_sub(failed.elapsed()),
             None => retry.remaining(clock.now()),
         };
-        let left = match retry.limit {
-            Some(limit) if !is_short_enough(limit, left, context.options.max_wait) => {
-                return Err(too_long(limit, left, context.options.max_wait));
-            }
-            Some(_) => left,
-            None => left.min(LONGEST_DELAY),
-        };
+        let length = length(retry.limit, left, context.options.max_wait)?;
         Ok(Self {
             context,
             retry,
             begun: Instant::now(),
             up: clock.uptime(),
-            length: left,
-            mark: retry.limit.and_then(|_| mark_below(left)),
+            length,
+            mark: retry.limit.and_then(|_| mark_below(length)),
         })
     }
 
@@ -105,46 +96,53 @@ impl<'a> Wait<'a> {
                 return false;
             }
             let until_mark = self.mark.map_or(left, |mark| left - mark);
-            let nap = match self.retry.limit {
-                Some(_) => until_mark.min(SLEEP_CHECK),
-                None => left,
-            };
-            tokio::time::sleep(nap).await;
+            tokio::time::sleep(until_mark.min(SLEEP_CHECK)).await;
         }
     }
 
-    /// What is left. A limit ends while the machine sleeps as well.
-    fn left(&self) -> Duration {
-        let left = self.length.saturating_sub(self.begun.elapsed());
-        match self.retry.limit {
-            Some(_) => left.saturating_sub(self.slept()),
-            None => left,
-        }
+    /// What is left. It passes while the machine sleeps as well.
+    pub(super) fn left(&self) -> Duration {
+        let passed = self.begun.elapsed() + self.slept();
+        self.length.saturating_sub(passed)
     }
 
     /// How long the machine has slept since.
     fn slept(&self) -> Duration {
         let up = self.context.world.clock.uptime().zip(self.up);
         let up = up.map_or(Duration::ZERO, |(now, then)| now.saturating_sub(then));
-        up.saturating_sub(self.begun.elapsed() + UPTIME_STEP)
+        up.saturating_sub(self.begun.elapsed())
     }
 }
 
-fn is_short_enough(limit: UsageLimit, left: Duration, most: Duration) -> bool {
-    limit.waited.saturating_add(left) <= most
+/// A wait that is longer than one may wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TooLong {
+    /// The same for people.
+    pub(super) why: String,
+    /// How long one would have to be allowed to wait.
+    pub(super) needed: Duration,
 }
 
-fn too_long(limit: UsageLimit, left: Duration, most: Duration) -> String {
+/// How long a wait is of which `left` is left.
+fn length(limit: Option<UsageLimit>, left: Duration, most: Duration) -> Result<Duration, TooLong> {
+    let Some(limit) = limit else {
+        return Ok(left.min(LONGEST_DELAY));
+    };
+    let needed = limit.waited.saturating_add(left);
+    if needed <= most {
+        return Ok(left);
+    }
     let waited = match limit.waited {
         Duration::ZERO => String::new(),
         waited => format!(", {} waited before", in_words(waited)),
     };
-    format!(
+    let why = format!(
         "its usage limit ends at {}, in {}{waited}; --max-wait is {}",
         limit.ends_at,
         in_words(left),
         in_words(most)
-    )
+    );
+    Err(TooLong { why, needed })
 }
 
 /// The next point below `left` at which the remaining time is reported.
@@ -190,11 +188,29 @@ mod tests {
     #[test]
     fn waits_that_are_added_up_are_limited() {
         let hours = |hours: u64| Duration::from_secs(hours * 60 * 60);
-        let limit = |waited| UsageLimit {
+        let after = |waited| UsageLimit {
             ends_at: hankweave_core::time::Timestamp::UNIX_EPOCH,
             waited,
         };
-        assert!(is_short_enough(limit(Duration::ZERO), hours(6), hours(6)));
-        assert!(!is_short_enough(limit(hours(2)), hours(5), hours(6)));
+        assert_eq!(
+            length(Some(after(Duration::ZERO)), hours(6), hours(6)),
+            Ok(hours(6))
+        );
+        let too_long = length(Some(after(hours(2))), hours(5), hours(6)).unwrap_err();
+        assert!(too_long.why.contains("2 h 0 min waited before"), "{too_long:?}");
+        assert_eq!(too_long.needed, hours(7));
+    }
+
+    // covers: HANK-47
+    #[test]
+    fn a_wait_for_no_limit_is_at_most_ten_minutes() {
+        for (left, waited) in [(599, 599), (600, 600), (601, 600), (u64::MAX, 600)] {
+            let left = Duration::from_secs(left);
+            // The patience for limits has no part in it.
+            assert_eq!(
+                length(None, left, Duration::ZERO),
+                Ok(Duration::from_secs(waited))
+            );
+        }
     }
 }

@@ -4,14 +4,15 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hankweave_core::time::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Tells the time that goes into records; never used to order events or to measure durations.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// The current time.
     fn now(&self) -> Timestamp;
 
-    /// How long the machine has been up, in whole seconds and with its sleep, which tokio's clock does not count. Nobody sets it. `None` where
-    /// nobody knows.
+    /// How long the machine has been up, with its sleep, which tokio's clock does not count. Nobody sets it, and every process on the machine sees the
+    /// same. `None` where nobody knows.
     fn uptime(&self) -> Option<Duration> {
         None
     }
@@ -31,7 +32,6 @@ impl Clock for SystemClock {
     }
 
     fn uptime(&self) -> Option<Duration> {
-        let seconds = rustix::system::sysinfo().uptime;
-        u64::try_from(seconds).ok().map(Duration::from_secs)
+        clock_gettime(ClockId::Boottime).try_into().ok()
     }
 }

@@ -1,4 +1,4 @@
-//! Which layer wins.
+//! Which layer wins (HANK-57).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

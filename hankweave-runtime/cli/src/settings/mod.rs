@@ -1,4 +1,4 @@
-//! Settings of the runtime from all their layers: command line, environment, hank, hankweave.json, defaults (HANK-57).
+//! Settings of the runtime from all their layers: command line, environment, hank, hankweave.json, defaults.
 //!
 //! What a setting is called and which values it takes is in [`hankweave_core::hank::Setting`]; here the layers meet, and each value keeps where it
 //! came from. Nothing is written.

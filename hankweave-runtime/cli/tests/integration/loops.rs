@@ -4,7 +4,7 @@ use hankweave_testing::TestProject;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{codon, project};
+use crate::support::{codon, project, shell_agent};
 
 /// An agent that keeps its session when it is asked to, notes the iteration and the session in `done.txt`, and in iteration 1 does what its
 /// prompt says: `wait` as good as for ever unless there is a file `go`, or run out of context in one of the ways of real agents.
@@ -274,4 +274,37 @@ fn after_going_back_into_a_loop_its_rest_is_planned_again() {
         ended(&json!({"runs": [state["runs"][0]]}), "completed")[..3],
         ["b#1", "c#1", "b#2"]
     );
+}
+
+/// Iteration 1 of `b` and the codon `b-1` have the same name in the names of files.
+// covers: STATE-4, S10
+#[test]
+fn codons_whose_files_have_the_same_name_share_none() {
+    let project = project();
+    let agent = shell_agent(&project);
+    let codon = |id: &str, work: &str| {
+        json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": work,
+            "checkpointedFiles": ["*.txt"], "archiveOnSuccess": ["done.txt"]})
+    };
+    let iterations = json!({"type": "iterationLimit", "limit": 2});
+    project.write_hank(&json!({"hank": [
+        {"type": "loop", "id": "l", "name": "L", "terminateOn": iterations, "codons": [codon("b", "of the loop")]},
+        codon("b-1", "of its own"),
+    ]}));
+    project.run(["run", "--headless"]).expect_code(0);
+    let state = state(&project);
+    let logs = state["runs"][0]["codons"].as_array().unwrap().iter();
+    let mut logs: Vec<&str> = logs
+        .map(|record| record["claudeLogPath"].as_str().unwrap())
+        .collect();
+    assert!(logs[1].ends_with("/b-1-command.log"), "{logs:?}");
+    logs.sort_unstable();
+    logs.dedup();
+    assert_eq!(logs.len(), 3);
+    let text =
+        |file: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(file.unwrap().path()).unwrap();
+    let archive = std::fs::read_dir(project.directory().join("rigArchive/b-1")).unwrap();
+    let mut archived: Vec<String> = archive.map(text).collect();
+    archived.sort_unstable();
+    assert_eq!(archived, ["of its own\n", "of the loop\n"]);
 }

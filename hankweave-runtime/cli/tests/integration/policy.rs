@@ -239,8 +239,18 @@ fn a_wait_survives_a_restart_and_can_be_limited_and_stopped() {
     refused.expect_code(EXIT_PAUSED);
     assert!(refused.stderr.contains("--max-wait is 59 min"), "{refused}");
     assert!(refused.stderr.contains(&moment(&said)), "{refused}");
+    // What is offered waits for it, and what `status` offers as well.
+    let status = project.run(["status", "--json"]).json_document();
+    let offered = status["commands"][0].as_str().unwrap().to_owned();
+    let patience = |words: &str| {
+        let (_, rest) = words.split_once("run --max-wait ")?;
+        rest.trim().parse::<u64>().ok()
+    };
+    let told = refused.stderr.lines().find_map(patience);
+    assert!(matches!(told, Some(3_000..=3_601)), "{refused}");
+    assert!(matches!(patience(&offered), Some(3_000..=3_601)), "{offered}");
 
-    let mut again = project.start(["run", "--headless"]);
+    let mut again = project.start(offered.split_ascii_whitespace().skip(1).chain(["--headless"]));
     let once_more = again.wait_for_line(|line| line.contains(WAITS));
     assert_eq!(moment(&once_more), moment(&said));
     again.signal(Signal::INT);

@@ -10,7 +10,7 @@ use hankweave_testing::{Running, Skip, TestProject, clients};
 use serde_json::json;
 
 use crate::guest::Guest;
-use crate::support::{port, project, shell_agent};
+use crate::support::{port, project, shell_agent, writing_agent};
 
 /// A run that waits for commands: one codon that ends by itself and one that does not.
 fn waiting_run() -> (TestProject, Running) {
@@ -161,4 +161,29 @@ fn a_browser_keeps_foreign_pages_out_and_follows_the_run_on_our_own() {
 
     running.signal(rustix::process::Signal::TERM);
     running.finish_within(Duration::from_secs(60)).expect_code(143);
+}
+
+#[test]
+fn a_browser_says_what_is_not_known_of_a_cost() {
+    let browser = match clients::chromium() {
+        Ok(browser) => browser,
+        Err(skip) => return println!("{skip}"),
+    };
+    let project = project();
+    let agent = writing_agent(&project, "kill -KILL $$");
+    project.write_hank(
+        &json!({"hank": [{"id": "a", "name": "a", "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh", "promptText": "go"}]}),
+    );
+    let mut running = project.start(["run", "--headless", "--no-autostart"]);
+    let directory = project.directory();
+    let address = format!(
+        "http://127.0.0.1:{}/#token={}",
+        port(&directory),
+        token(&directory, "token-readonly")
+    );
+    project.run(["next"]).expect_code(0);
+    running.wait_for_line(|line| line.contains("failed"));
+    let cost = "<td>failed</td><td>at least $0.30</td>";
+    shows(&browser, &address, &[cost, ">at least $0.30</"]);
+    running.kill();
 }

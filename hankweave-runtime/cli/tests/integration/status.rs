@@ -1,5 +1,8 @@
 //! What `status` says of a run in every way that one can be found: before it begins, at work, waiting, paused, stopped, killed.
 
+use std::time::Duration;
+
+use hankweave_core::time::Timestamp;
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
@@ -61,8 +64,7 @@ fn a_run_that_waits_for_commands_says_what_is_next_and_then_what_runs() {
     );
     assert_eq!(offered(&during), ["hankweave attach", "hankweave stop"]);
     project.run(["stop"]).expect_code(0);
-    run.finish_within(std::time::Duration::from_secs(60))
-        .expect_code(3);
+    run.finish_within(Duration::from_secs(60)).expect_code(3);
 
     let (text, after) = status(&project);
     assert_eq!(
@@ -100,12 +102,82 @@ fn a_run_that_waits_to_try_again_says_which_codon_and_when() {
 
     // Stopped while it waits, it is the failed codon that is next.
     project.run(["stop"]).expect_code(0);
-    run.finish_within(std::time::Duration::from_secs(60))
-        .expect_code(3);
+    run.finish_within(Duration::from_secs(60)).expect_code(3);
     let (text, stopped) = status(&project);
     assert_eq!(
         (&stopped["outlook"], &stopped["nextCodonId"], &stopped["failed"]),
         (&json!("next: c0"), &json!("c0"), &json!(false)),
+        "{text}"
+    );
+}
+
+const MONTH: i64 = 30 * 24 * 3_600_000;
+
+/// What somebody sees who looks with a clock that was set by a month since the run wrote its records: the live process is the same.
+fn after_a_month_was_set(project: &TestProject, ahead: bool) -> (String, Value) {
+    let seen = project.directory().join("seen/.hankweave");
+    std::fs::create_dir_all(&seen).unwrap();
+    for name in ["server.lock", "execution-meta.json"] {
+        let ours = project.directory().join(".hankweave").join(name);
+        std::fs::copy(ours, seen.join(name)).unwrap();
+    }
+    let set = |time: &mut Value| {
+        if let Some(text) = time.as_str() {
+            let then = Timestamp::parse(text).unwrap().as_millis();
+            let then = if ahead { then - MONTH } else { then + MONTH };
+            *time = json!(Timestamp::from_millis(then));
+        }
+    };
+    // As it stands in the log: the file may be a moment behind it.
+    let mut state = project.run(["state", "show"]).expect_code(0).json_document();
+    for codon in state["runs"][0]["codons"].as_array_mut().unwrap() {
+        set(&mut codon["startTime"]);
+        set(&mut codon["endTime"]);
+    }
+    std::fs::write(seen.join("state.json"), state.to_string()).unwrap();
+    let at = ["-e", "seen"];
+    let text = project
+        .run(["status"].iter().chain(&at))
+        .expect_code(0)
+        .stdout
+        .clone();
+    let document = project.run(["status", "--json"].iter().chain(&at));
+    (text, document.expect_code(0).json_document())
+}
+
+// covers: D9
+#[test]
+fn whoever_looks_with_a_clock_that_was_set_sees_how_long_it_takes() {
+    let project = project();
+    let failing = r#"{"turns":[{"text":"oops"}],"result":{"message":"overloaded","status":529}}"#;
+    project.write("failing.json", failing);
+    let policy = json!({"agent": {"script": "failing.json"}, "onFailure": "retry",
+        "retryConfig": {"maxAttempts": 2, "delayMs": 60_000}});
+    write_hank(&project, &["one"], &policy);
+    let mut run = project.start(["run", "--headless"]);
+    run.wait_for_line(|line| line.contains("retry 1 of 2"));
+    for ahead in [true, false] {
+        let (text, waiting) = after_a_month_was_set(&project, ahead);
+        let seconds = waiting["retry"]["inSeconds"].as_f64().unwrap();
+        // No more has passed than this test takes.
+        assert!(seconds > 0.0 && seconds <= 60.0, "{ahead}: {seconds}\n{text}");
+    }
+    run.kill();
+    std::fs::remove_dir_all(project.directory().join(".hankweave")).unwrap();
+
+    write_hank(&project, &["wait for go"], &json!({}));
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"assistant.action\""));
+    let (text, _) = after_a_month_was_set(&project, true);
+    assert!(
+        text.contains("running") && text.contains("all runs at least $"),
+        "{text}"
+    );
+    assert!(!text.contains("720 h"), "{text}");
+    run.kill();
+    let (text, _) = status(&project);
+    assert!(
+        text.contains("goes back to where the work began, for nothing has completed"),
         "{text}"
     );
 }
@@ -119,6 +191,10 @@ fn a_run_that_was_killed_says_what_was_cut_off_and_how_to_go_on() {
     run.kill();
     let (text, killed) = status(&project);
     assert!(text.contains(" was cut off: its process is gone"), "{text}");
+    assert!(text.contains("goes back to the last success"), "{text}");
+    // Nobody knows what was in the answer that was being written.
+    assert!(text.contains("all runs at least $0.25"), "{text}");
+    assert_eq!(killed["costIsLowerBound"], true);
     assert_eq!(
         killed["outlook"],
         "c1 was cut off; the next run goes on with it or before it"

@@ -39,6 +39,14 @@ printf '"total_cost_usd":0.25,"usage":{"input_tokens":10,"output_tokens":5},"mod
 printf '{"shell":{"inputTokens":10,"outputTokens":5,"cacheReadInputTokens":0,"cacheCreationInputTokens":0,"costUSD":0.25}}}\n'
 "#;
 
+/// Writes an agent that is in the middle of an answer whose question alone costs $0.30, then carries out `rest`; returns what hank.json says to use it.
+pub(crate) fn writing_agent(project: &TestProject, rest: &str) -> Value {
+    let opening = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5","cwd":"/","tools":[]}"#;
+    let message = r#"{"type":"assistant","session_id":"s-1","message":{"id":"m-1","role":"assistant","model":"claude-sonnet-4-5","stop_reason":null,"content":[{"type":"text","text":"so far"}],"usage":{"input_tokens":100000,"output_tokens":0}}}"#;
+    let script = format!("cat > /dev/null\nprintf '%s\\n' '{opening}' '{message}'\n{rest}\n");
+    json!({"command": ["sh", project.write("writing.sh", script)], "stream": "claude"})
+}
+
 /// Finds the record of a codon in a run.
 #[track_caller]
 pub(crate) fn codon<'s>(run: &'s Value, id: &str) -> &'s Value {

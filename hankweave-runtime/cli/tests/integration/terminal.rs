@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hankweave_testing::TestProject;
 use serde_json::json;
 
-use crate::support::project;
+use crate::support::{project, writing_agent};
 
 /// The program on a terminal of its own, in the folder of the project.
 pub(crate) struct Terminal {
@@ -16,19 +16,28 @@ pub(crate) struct Terminal {
     keys: ChildStdin,
     shown: ChildStdout,
     screen: String,
+    /// What was on the screen until what was waited for last.
+    seen: String,
 }
 
 impl Terminal {
     /// Runs the program with these words of a shell; `None`, with the reason printed, where nothing makes terminals.
     pub(crate) fn open(project: &TestProject, arguments: &str) -> Option<Self> {
+        Self::of(
+            project,
+            &format!("exec '{}' {arguments}", env!("CARGO_BIN_EXE_hankweave")),
+        )
+    }
+
+    /// The same for a line of a shell.
+    fn of(project: &TestProject, line: &str) -> Option<Self> {
         if Command::new("script").arg("--version").output().is_err() {
             println!("skipped: there is no `script`, which makes terminals");
             return None;
         }
-        let line = format!("exec '{}' {arguments}", env!("CARGO_BIN_EXE_hankweave"));
         let mut child = project
             .command(Path::new("script"))
-            .args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"])
+            .args(["--quiet", "--return", "--flush", "--command", line, "/dev/null"])
             .env("TERM", "xterm")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -36,12 +45,12 @@ impl Terminal {
             .spawn()
             .unwrap();
         let (keys, shown) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let screen = String::new();
         Some(Self {
             child,
             keys,
             shown,
-            screen,
+            screen: String::new(),
+            seen: String::new(),
         })
     }
 
@@ -58,8 +67,8 @@ impl Terminal {
             );
             self.screen.push_str(&String::from_utf8_lossy(&chunk[..length]));
         }
-        let (_, rest) = self.screen.split_once(wanted).unwrap();
-        self.screen = rest.to_owned();
+        let (seen, rest) = self.screen.split_once(wanted).unwrap();
+        (self.seen, self.screen) = (seen.to_owned(), rest.to_owned());
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
@@ -81,7 +90,6 @@ fn stubborn(project: &TestProject) {
         "agent.sh",
         r#"trap '' INT TERM
 printf '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}\n'
-touch begun
 while :; do sleep 600; done"#,
     );
     let agent = json!({"command": ["sh", script], "stream": "claude"});
@@ -91,14 +99,6 @@ while :; do sleep 600; done"#,
     );
 }
 
-fn begun(project: &TestProject) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !project.directory().join("begun").exists() {
-        assert!(Instant::now() < deadline, "the agent does not begin");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn ctrl_c_is_answered_at_once_and_the_second_one_ends_what_runs() {
     let project = project();
@@ -106,7 +106,7 @@ fn ctrl_c_is_answered_at_once_and_the_second_one_ends_what_runs() {
     let Some(mut terminal) = Terminal::open(&project, "run") else {
         return;
     };
-    begun(&project);
+    terminal.until(" running ");
     terminal.press(CTRL_C);
     terminal.until("stopping: the agent has 5 s; Ctrl+C again ends it now");
     let begin = Instant::now();
@@ -128,7 +128,7 @@ fn a_stop_from_elsewhere_is_told_on_the_terminal_of_the_run() {
     let Some(mut terminal) = Terminal::open(&project, "run") else {
         return;
     };
-    begun(&project);
+    terminal.until(" running ");
     project.run(["stop"]).expect_code(0);
     terminal.until("stopping (on request): the agent has 5 s; Ctrl+C ends it now");
     project.run(["stop", "--force"]).expect_code(0);
@@ -163,4 +163,45 @@ exit 1"#,
         terminal.press(CTRL_C);
         assert_eq!(terminal.close(), Some(130));
     }
+}
+
+#[test]
+fn what_is_not_known_of_a_cost_is_said_while_an_answer_is_written() {
+    let project = project();
+    let agent = writing_agent(&project, "exec sleep 600");
+    project.write_hank(
+        &json!({"hank": [{"id": "a", "name": "a", "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh", "promptText": "go"}]}),
+    );
+    let Some(mut terminal) = Terminal::open(&project, "run") else {
+        return;
+    };
+    terminal.until("at least $0.3000");
+    let status = project.run(["status"]);
+    assert!(status.stdout.contains("all runs at least $0.3000"), "{status}");
+    terminal.press(CTRL_C);
+    terminal.until("this run at least $0.3000");
+    assert_eq!(terminal.close(), Some(130));
+}
+
+/// What a terminal shows of keys would move what is drawn anew by a line.
+#[test]
+fn a_terminal_does_not_show_ctrl_c_where_lines_are_drawn_anew_and_is_given_back_as_it_was() {
+    let project = project();
+    stubborn(&project);
+    let line = format!(
+        "trap : INT; stty -a > before; '{}' run; stty -a > after; echo 'given' back",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.until(" running ");
+    terminal.press(CTRL_C);
+    terminal.until("Ctrl+C again ends it now");
+    assert!(!terminal.seen.contains("^C"), "{:?}", terminal.seen);
+    terminal.press(CTRL_C);
+    terminal.until("given back");
+    terminal.close();
+    let settings = |name: &str| std::fs::read_to_string(project.directory().join(name)).unwrap();
+    assert_eq!(settings("before"), settings("after"));
 }

@@ -142,7 +142,7 @@ async fn a_running_codon_is_skipped_and_the_next_one_starts() {
 }
 
 // Nothing starts by itself afterwards, a redo opens a new run.
-// covers: RUN-13
+// covers: RUN-13, RUN-15
 #[tokio::test]
 async fn a_codon_that_was_stopped_by_force_waits_for_a_redo() {
     let mut stage = Stage::new(&["one", "wait"]);
@@ -223,6 +223,28 @@ async fn without_autostart_every_codon_waits_for_its_command() {
     assert_eq!(stage.done(), "one\ntwo\ntwo\n");
     let outcome = live.stop().await;
     assert_eq!(outcome.result, RunResult::Stopped(StopCause::Request));
+}
+
+// The plan of a run that is taken over goes on in the next one: what it has done itself is what counts.
+// covers: RUN-15
+#[tokio::test]
+async fn a_run_that_is_taken_over_ends_as_its_newest_codon_did() {
+    let mut stage = Stage::new(&["one", "wait"]);
+    stage.options.autostart = false;
+    let mut live = live(&stage).await;
+    live.send(Command::Next).await.unwrap();
+    live.idle(IdleReason::CodonCompleted).await;
+    live.send(Command::Redo).await.unwrap();
+    live.idle(IdleReason::CodonCompleted).await;
+    assert_eq!(live.state().runs[1].status, RunStatus::Completed);
+    live.send(Command::Next).await.unwrap();
+    live.started("b").await;
+    live.send(force()).await.unwrap();
+    live.idle(IdleReason::CodonCompleted).await;
+    live.send(Command::Redo).await.unwrap();
+    live.started("b").await;
+    assert_eq!(live.state().runs[1].status, RunStatus::Failed);
+    live.stop().await;
 }
 
 // The old run ends, the new one goes on with reason rollback; then idle, or the next codon.
