@@ -11,28 +11,28 @@ use crate::id::CodonId;
 use crate::thread::{WalkedCodon, walk};
 use crate::time::Timestamp;
 
-/// A document with the thread that ends in its newest run, to be asked what was used when.
+/// A document with the thread that ends in its newest run, and what was used at each of its moments.
 pub(super) struct Ledger<'a> {
     state: &'a HankweaveState,
     /// Newest first.
     thread: Vec<WalkedCodon<'a>>,
-    /// How many runs, from the newest, belong to this history: those back to the first one of the thread.
+    /// How many runs, from the newest, belong to this history: back to the first one of the thread.
     runs: usize,
-    /// How long the newest run has lived, if it goes on.
+    /// How long the newest run has lasted, if it is not over.
     lived: Duration,
 }
 
-/// What was used until then.
+/// What was used up to a moment.
 ///
-/// Money and time are gone once they are used, also in runs that were left by going back. A codon and a loop that come again have their own
-/// limits again: of their own they have used what the thread holds of them.
+/// Money and time stay used, also those of runs that a rollback left. A codon or a loop that runs again has its own limits
+/// again: against those counts what is in the thread.
 pub(super) struct Account<'l> {
     /// Newest first.
     thread: &'l [WalkedCodon<'l>],
-    /// What the codons of the thread cost, by their ids in hank.json.
+    /// The cost of the codons of the thread, by their ids in hank.json.
     dollars: HashMap<&'l str, Usd>,
     pub(super) spent: Usd,
-    /// More was spent than is known.
+    /// Whether more was spent than is known.
     pub(super) is_lower_bound: bool,
     pub(super) elapsed: Duration,
 }
@@ -47,7 +47,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Everything until now.
+    /// Everything up to now.
     pub(super) fn now(&self) -> Account<'_> {
         let lived = self.runs().map(|run| self.lived(run)).sum();
         self.account(&self.thread, self.runs().flat_map(codons), lived)
@@ -60,16 +60,11 @@ impl<'a> Ledger<'a> {
             let run_id = &record.run.run_id;
             self.runs().skip_while(move |run| run.run_id != *run_id).skip(1)
         };
-        let same_run = record.run.codons[..record.codon_index_in_run]
-            .iter()
-            .map(AsRef::as_ref);
+        let same_run = &record.run.codons[..record.codon_index_in_run];
+        let codons = older().flat_map(codons).chain(same_run.iter().map(AsRef::as_ref));
         let lived: Duration = older().map(|run| self.lived(run)).sum();
-        let begun = begun(record);
-        self.account(
-            &self.thread[index + 1..],
-            older().flat_map(codons).chain(same_run),
-            lived.saturating_add(begun),
-        )
+        let elapsed = lived.saturating_add(begun(record));
+        self.account(&self.thread[index + 1..], codons, elapsed)
     }
 
     /// The records of the thread, newest first.
@@ -108,35 +103,36 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// How long a run went on: what was measured counts, and only where nobody measured what its times say, which a clock that was set makes wrong.
-    /// When a crash was noticed tells nothing, so a crashed run went on until its last record.
+    /// How long a run lasted. Measured time comes first: a clock that was set makes the recorded times wrong.
+    ///
+    /// The time at which a crash was noticed means nothing, so a crashed run lasted until its last record.
     fn lived(&self, run: &RunRecord) -> Duration {
         let measured = || codons(run).filter_map(CodonExecution::run_time).max();
         let by_times = |end: Timestamp| measured().unwrap_or_else(|| end.since(run.start_time));
-        match (run.status, run.end_time) {
-            (RunStatus::Running, _) => self.lived,
-            (RunStatus::Completed | RunStatus::Failed, Some(end)) => by_times(end),
-            (RunStatus::Completed | RunStatus::Failed, None) | (RunStatus::Crashed, _) => {
-                by_times(last_sign(run))
+        match run.status {
+            RunStatus::Running => self.lived,
+            RunStatus::Completed | RunStatus::Failed => {
+                by_times(run.end_time.unwrap_or_else(|| last_sign(run)))
             }
+            RunStatus::Crashed => by_times(last_sign(run)),
         }
     }
 }
 
 impl Account<'_> {
-    /// What the tries of this codon cost, inside a loop those of its iteration.
+    /// The cost of the tries of this codon; inside a loop, in its iteration.
     pub(super) fn dollars_of_codon(&self, id: &CodonId) -> Usd {
         let codons = self.thread.iter().map(|walked| walked.codon.as_ref());
         let tries = codons.filter(|codon| codon.codon_id() == id);
         tries.map(CodonExecution::agent_cost).sum()
     }
 
-    /// What a codon of hank.json cost, in whatever iteration.
+    /// The cost of a codon of hank.json, in all iterations.
     pub(super) fn dollars_of_configured(&self, id: &str) -> Usd {
         self.dollars.get(id).copied().unwrap_or(Usd::ZERO)
     }
 
-    /// What the codons of this loop cost.
+    /// The cost of the codons of this loop.
     pub(super) fn dollars_of_loop(&self, found: &LoopConfig) -> Usd {
         let ids = found.codons.iter().map(|codon| codon.id.as_str());
         ids.map(|id| self.dollars_of_configured(id)).sum()
@@ -153,11 +149,8 @@ impl Account<'_> {
     }
 
     fn time(&self, counts: impl Fn(&CodonExecution) -> bool) -> Duration {
-        self.thread
-            .iter()
-            .filter(|walked| counts(walked.codon))
-            .map(took)
-            .sum()
+        let codons = self.thread.iter().filter(|walked| counts(walked.codon));
+        codons.map(took).sum()
     }
 }
 
@@ -171,7 +164,7 @@ fn is_in_loop(codon: &CodonExecution, found: &LoopConfig) -> bool {
     found.codons.iter().any(|inner| inner.id.as_str() == id)
 }
 
-/// How long a codon took; nobody knows that of one that a crash cut off.
+/// How long a codon took; zero for one that a crash cut off, for which that is unknown.
 pub(super) fn took(walked: &WalkedCodon<'_>) -> Duration {
     let end = walked.codon.end_time().copied();
     let was_cut_off = end.is_some_and(|end| was_cut_off(walked.run, end));
@@ -179,7 +172,7 @@ pub(super) fn took(walked: &WalkedCodon<'_>) -> Duration {
     took.unwrap_or_default()
 }
 
-/// How long the run of a codon had lived when the codon began.
+/// How long the run of a codon had lasted when the codon began.
 fn begun(record: &WalkedCodon<'_>) -> Duration {
     let codon = record.codon;
     let measured = codon.run_time().zip(codon.duration());
@@ -187,7 +180,7 @@ fn begun(record: &WalkedCodon<'_>) -> Duration {
     measured.map_or_else(by_times, |(end, took)| end.saturating_sub(took))
 }
 
-/// The end of a codon that was open in a crash is the moment in which the crash was noticed.
+/// Whether the codon was open in a crash: its end is the time at which the crash was noticed.
 fn was_cut_off(run: &RunRecord, end: Timestamp) -> bool {
     run.status == RunStatus::Crashed && run.end_time == Some(end)
 }
@@ -199,13 +192,17 @@ fn last_sign(run: &RunRecord) -> Timestamp {
     starts.chain(ends).max().unwrap_or(run.start_time)
 }
 
-/// Follows the newest run back to the one that it began with. A run can only go on with an older one.
+/// Counts the runs from the newest one back to the first one of its history. A run can only continue an older one.
 fn runs_of_history(state: &HankweaveState) -> usize {
     let mut count = usize::from(!state.runs.is_empty());
-    while let Some(source) = count
-        .checked_sub(1)
-        .and_then(|oldest| state.runs[oldest].starting_conditions.source())
-    {
+    let source = |count: usize| {
+        state
+            .runs
+            .get(count.checked_sub(1)?)?
+            .starting_conditions
+            .source()
+    };
+    while let Some(source) = source(count) {
         let mut older = state.runs.iter().skip(count);
         match older.position(|run| run.run_id == source.run_id) {
             Some(distance) => count += distance + 1,

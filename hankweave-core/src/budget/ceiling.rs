@@ -8,23 +8,21 @@ use crate::cost::Usd;
 use crate::document::HankweaveState;
 use crate::hank::Hank;
 
-/// The ceiling of a run and of the runs that it goes on with; absent means unlimited.
+/// The ceiling of a run and of the runs that it continues; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ceiling {
     /// Money.
     pub max_dollars: Option<Usd>,
-    /// Time in which a run goes on.
+    /// Time of the runs.
     pub max_time: Option<Duration>,
 }
 
 impl Ceiling {
-    /// The ceiling of a run of `hank`: what the command line says, which is `self`, else what the hank says; each currency for itself (HANK-30).
+    /// The ceiling of a run of `hank`: `self`, which comes from the command line, else the one of the hank; each currency
+    /// for itself (HANK-30).
     #[must_use]
     pub fn over(self, hank: &Hank) -> Self {
-        let budget = hank
-            .overrides
-            .as_ref()
-            .and_then(|overrides| overrides.budget.as_ref());
+        let budget = hank.budget();
         let max_time = budget.and_then(|budget| budget.max_time_seconds).map(duration);
         Self {
             max_dollars: self.max_dollars.or(budget.and_then(|budget| budget.max_dollars)),
@@ -33,16 +31,16 @@ impl Ceiling {
     }
 }
 
-/// What was used of a ceiling.
+/// A ceiling and what was used of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Whole {
+pub struct CeilingUse {
     ceiling: Ceiling,
     spent: Usd,
     elapsed: Duration,
 }
 
-impl Whole {
-    /// What is used now, when the newest run has lived so long, if it goes on.
+impl CeilingUse {
+    /// What is used now. `lived` is how long the newest run has lasted, if it is not over.
     #[must_use]
     pub fn of(lived: Duration, ceiling: Ceiling, state: &HankweaveState) -> Self {
         let ledger = Ledger::new(state, lived);
@@ -54,7 +52,8 @@ impl Whole {
         }
     }
 
-    /// The ceiling with which work goes on, as far as this one is used up: as much again on top of what was used, in whole cents and seconds.
+    /// A ceiling with which work can continue, for what is used up of this one: the same amount on top of what was used,
+    /// in whole cents and seconds.
     #[must_use]
     pub fn more(&self) -> Ceiling {
         let second = Duration::from_secs(1);
@@ -78,7 +77,7 @@ impl Whole {
 }
 
 /// `used $0.6000 of $0.5000`, of what is used up
-impl fmt::Display for Whole {
+impl fmt::Display for CeilingUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.dollars(), self.time()) {
             (Some(most), _) => write!(f, "used {} of {most}", self.spent),
@@ -97,7 +96,7 @@ fn whole_cents(amount: Usd) -> Usd {
     Usd::from_nanos(amount.as_nanos().div_ceil(CENT).saturating_mul(CENT))
 }
 
-/// Seconds as hank.json has them; more than a duration can hold is no limit that anybody reaches.
+/// Seconds of hank.json; more than a duration can hold is as good as no limit.
 pub(super) fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }

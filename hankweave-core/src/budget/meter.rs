@@ -14,7 +14,7 @@ pub struct Meter {
     output_tokens: u64,
     /// Of the largest turn so far.
     context_tokens: u64,
-    /// The agent says that it has spent the money it was given.
+    /// Whether the agent says that it has spent all its money.
     spent: bool,
 }
 
@@ -31,8 +31,9 @@ impl Meter {
         }
     }
 
-    /// Counts one model message: all that it has used until now, and what of that comes on top. A sub-agent's is paid for as well, and has a
-    /// context of its own.
+    /// Counts one model message: all that it has used so far, and how much of that is new.
+    ///
+    /// That of a sub-agent is paid for as well, and has a context of its own.
     pub fn message(&mut self, usage: ModelUsage, added: ModelUsage, from_sub_agent: bool) {
         self.dollars += added.cost;
         self.output_tokens = self.output_tokens.saturating_add(added.tokens.output_tokens);
@@ -41,19 +42,19 @@ impl Meter {
         }
     }
 
-    /// The agent ended because the money was spent that it was given, by its own count.
+    /// The agent ended because it had spent all its money, by its own count.
     pub fn spent(&mut self) {
         self.spent = true;
     }
 
-    /// What money is left for another process of the codon; `None` without a limit.
+    /// The money that is left for another process of the codon; `None` without a limit.
     #[must_use]
     pub fn dollars_left(&self) -> Option<Usd> {
         let limit = self.limits.dollars?;
         Some(limit.saturating_sub(self.dollars))
     }
 
-    /// Replaces the sums over messages by what the agent itself reports for everything until now.
+    /// Replaces the sums over messages by what the agent itself reports for everything so far.
     pub fn settle(&mut self, dollars: Usd, tokens: TokenUsage) {
         self.dollars = dollars;
         self.output_tokens = tokens.output_tokens;
@@ -62,31 +63,26 @@ impl Meter {
     /// The limit that is reached after `elapsed`, if one is: used is not less than the limit (HANK-37).
     #[must_use]
     pub fn exceeded(&self, elapsed: Duration) -> Option<BudgetExceeded> {
-        let Limits {
-            dollars,
-            time,
-            output_tokens,
-            context_tokens,
-            on_exceeded: _,
-            of_the_whole: _,
-        } = self.limits;
-        let cost = dollars.filter(|limit| self.spent || self.dollars >= *limit);
-        let time = time.filter(|limit| elapsed >= *limit);
-        let output = output_tokens.filter(|limit| self.output_tokens >= *limit);
-        let context = context_tokens.filter(|limit| self.context_tokens >= *limit);
-        let cost = cost.map(|limit| BudgetExceeded::Cost {
-            limit,
-            used: self.dollars,
-        });
-        cost.or(time.map(|limit| BudgetExceeded::Duration { limit, used: elapsed }))
-            .or(output.map(|limit| BudgetExceeded::OutputTokens {
-                limit,
-                used: self.output_tokens,
-            }))
-            .or(context.map(|limit| BudgetExceeded::ContextTokens {
-                limit,
-                used: self.context_tokens,
-            }))
+        let limits = &self.limits;
+        let reached = |used: u64| move |limit: &u64| used >= *limit;
+        let cost = limits
+            .dollars
+            .filter(|limit| self.spent || self.dollars >= *limit);
+        if let Some(limit) = cost {
+            let used = self.dollars;
+            return Some(BudgetExceeded::Cost { limit, used });
+        }
+        if let Some(limit) = limits.time.filter(|limit| elapsed >= *limit) {
+            let used = elapsed;
+            return Some(BudgetExceeded::Duration { limit, used });
+        }
+        if let Some(limit) = limits.output_tokens.filter(reached(self.output_tokens)) {
+            let used = self.output_tokens;
+            return Some(BudgetExceeded::OutputTokens { limit, used });
+        }
+        let used = self.context_tokens;
+        let limit = limits.context_tokens.filter(reached(used))?;
+        Some(BudgetExceeded::ContextTokens { limit, used })
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a codon may use, and whether it has used it up (HANK-30 to HANK-40).
 //!
-//! Everything follows from the document, so another try, another run and a restart after a crash go on counting where the one before stopped.
+//! Everything follows from the document, so a retry, another run and a restart after a crash continue the count.
 //!
-//! - [`Ceiling`]: what everything together may use; when that is used up the run pauses, and [`Whole`] tells with what it goes on;
-//! - [`limits`]: what is left of all that for one codon, when it begins;
-//! - [`Meter`]: what an agent has used of it, told by [`BudgetExceeded`](crate::codon::BudgetExceeded) when nothing is left;
-//! - [`summary`]: all of it for people, when a run ends.
+//! - [`Ceiling`]: what everything together may use; when that is used up the run pauses, and [`CeilingUse`] says how it
+//!   can continue;
+//! - [`limits`]: what is left of all that for one codon when it begins;
+//! - [`Meter`]: what an agent has used of it; [`BudgetExceeded`](crate::codon::BudgetExceeded) reports that nothing is left;
+//! - [`summary`]: all budgets for people, when a run ends.
 
 mod account;
 mod ceiling;
@@ -14,7 +15,7 @@ mod meter;
 mod pool;
 mod summary;
 
-pub use ceiling::{Ceiling, Whole};
-pub use limits::{Limits, OfTheWhole, limits};
+pub use ceiling::{Ceiling, CeilingUse};
+pub use limits::{Limits, OfTheCeiling, limits};
 pub use meter::Meter;
 pub use summary::{BudgetStatus, Row, Summary, summary};

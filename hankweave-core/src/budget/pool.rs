@@ -15,9 +15,9 @@ pub(super) struct Pool {
     allocation: Allocation,
     /// In the order of hank.json.
     children: Vec<Child>,
-    /// What no share takes.
+    /// What is in no share.
     rest: Usd,
-    /// For each child how many divide the rest from there on: those that have neither share nor limit.
+    /// For each child, how many divide the rest from there on: those with neither share nor limit.
     waiting: Vec<u64>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Pool {
 pub(super) struct Child {
     /// In billionths of the pool.
     share: Option<u64>,
-    /// It has a limit of its own, so it does not wait for a part of what is shared by nobody.
+    /// Whether it has a limit of its own, so that it gets no part of the rest.
     capped: bool,
     /// What it has used.
     used: Usd,
@@ -64,8 +64,8 @@ impl Pool {
         let shared: u64 = children.iter().filter_map(|child| child.share).sum();
         let mut waiting: Vec<u64> = Vec::with_capacity(children.len());
         for child in children.iter().rev() {
-            let behind = waiting.last().copied().unwrap_or(0);
-            waiting.push(behind + u64::from(child.share.is_none() && !child.capped));
+            let after = waiting.last().copied().unwrap_or(0);
+            waiting.push(after + u64::from(child.share.is_none() && !child.capped));
         }
         waiting.reverse();
         Self {
@@ -91,7 +91,8 @@ impl Pool {
         self.children.get(index).map_or(Usd::ZERO, |child| child.used)
     }
 
-    /// The share of the child; without one an equal part of what no share takes, with those that have neither share nor limit and have not run.
+    /// The share of the child; without one, an equal part of the rest, divided among those with neither share nor limit
+    /// that have not run.
     fn part(&self, index: usize) -> Usd {
         if let Some(share) = self.children.get(index).and_then(|child| child.share) {
             return of(self.total, share);
@@ -100,7 +101,7 @@ impl Pool {
         Usd::from_nanos(self.rest.as_nanos() / waiting.max(1))
     }
 
-    /// What earlier children leave, when each counts as much as it was allotted, even if it used less.
+    /// What earlier children leave when each counts with what it was allotted, even if it used less.
     fn strictly_left(&self, index: usize) -> Usd {
         let mut left = self.total;
         for (earlier, child) in self.children.iter().enumerate().take(index) {

@@ -22,24 +22,24 @@ pub struct Summary {
     pub allocation: Allocation,
     /// One for each entry of the plan, in its order.
     pub rows: Vec<Row>,
-    /// What was spent, in runs that were left by going back as well.
+    /// What was spent, also in runs that a rollback left.
     pub spent: Usd,
-    /// More was spent, and nobody knows how much.
+    /// Whether more was spent than is known.
     pub is_lower_bound: bool,
-    /// How long the runs went on.
+    /// How long the runs lasted.
     pub elapsed: Duration,
 }
 
-/// All tries of a codon in the thread: what it might use before the first of them, and what they used.
+/// All tries of a codon in the thread: what it could use before the first of them, and what they used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The codon.
     pub codon_id: CodonId,
-    /// Where in a loop it stands.
+    /// Its place in a loop.
     pub loop_context: Option<LoopContext>,
     /// What became of it.
     pub status: BudgetStatus,
-    /// What it might use.
+    /// What it could use.
     pub limits: Limits,
     /// What it spent, also when it was skipped.
     pub spent: Usd,
@@ -56,7 +56,7 @@ pub struct Row {
 pub enum BudgetStatus {
     /// It has not begun.
     Planned,
-    /// It goes on.
+    /// It has not ended.
     Running,
     /// It completed within its limits.
     Completed,
@@ -68,8 +68,9 @@ pub enum BudgetStatus {
     Skipped,
 }
 
-/// Sums up all budgets; `None` when there is no budget at all. `lived` tells how long the newest run has lived, if it goes on, by a clock that
-/// nobody sets. The thread is the one that ends in the newest run.
+/// Sums up all budgets; `None` when there is no budget at all. The thread is the one that ends in the newest run.
+///
+/// `lived` is how long that run has lasted, if it is not over, by a clock that cannot be set.
 #[must_use]
 pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState, lived: Duration) -> Option<Summary> {
     if ceiling == Ceiling::default() && !has_budget(hank) {
@@ -77,20 +78,12 @@ pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState, lived: Dur
     }
     let ledger = Ledger::new(state, lived);
     let whole = ledger.now();
-    let budget = hank
-        .overrides
-        .as_ref()
-        .and_then(|overrides| overrides.budget.as_ref());
-    let rows = state
-        .execution_plan
-        .iter()
-        .map(|entry| row(hank, ceiling, &ledger, entry));
+    let allocation = hank.budget().and_then(|budget| budget.allocation);
+    let plan = state.execution_plan.iter();
     Some(Summary {
         ceiling,
-        allocation: budget
-            .and_then(|budget| budget.allocation)
-            .unwrap_or(Allocation::Shared),
-        rows: rows.collect(),
+        allocation: allocation.unwrap_or(Allocation::Shared),
+        rows: plan.map(|entry| row(hank, ceiling, &ledger, entry)).collect(),
         spent: whole.spent,
         is_lower_bound: whole.is_lower_bound,
         elapsed: whole.elapsed,
@@ -98,21 +91,16 @@ pub fn summary(hank: &Hank, ceiling: Ceiling, state: &HankweaveState, lived: Dur
 }
 
 fn has_budget(hank: &Hank) -> bool {
-    let in_loops = hank.items.iter().any(|item| match item {
-        HankItem::Loop(found) => found.budget.is_some(),
-        HankItem::Codon(_) => false,
-    });
-    in_loops || hank.codons().any(|codon| codon.budget.is_some())
+    let mut loops = hank.items.iter().filter_map(HankItem::as_loop);
+    loops.any(|found| found.budget.is_some()) || hank.codons().any(|codon| codon.budget.is_some())
 }
 
 fn row(hank: &Hank, ceiling: Ceiling, ledger: &Ledger<'_>, entry: &PlanEntry) -> Row {
     let is_try = |codon: &CodonExecution| *codon.codon_id() == entry.codon_id;
     let thread = ledger.thread();
     let first = thread.iter().rposition(|walked| is_try(walked.codon));
-    let limits = match first {
-        Some(first) => resolve(hank, ceiling, &ledger.before(first), entry),
-        None => resolve(hank, ceiling, &ledger.now(), entry),
-    };
+    let account = first.map_or_else(|| ledger.now(), |first| ledger.before(first));
+    let limits = resolve(hank, ceiling, &account, entry);
     let tries = || thread.iter().filter(|walked| is_try(walked.codon));
     let newest = tries().next().map(|walked| walked.codon.as_ref());
     let tokens: TokenUsage = tries().map(|walked| walked.codon.agent_tokens()).sum();
@@ -133,10 +121,6 @@ fn status(codon: &CodonExecution) -> BudgetStatus {
         CodonStatus::Completed => BudgetStatus::Completed,
         CodonStatus::Failed => BudgetStatus::Failed,
         CodonStatus::Skipped => BudgetStatus::Skipped,
-        CodonStatus::Preparing
-        | CodonStatus::Starting
-        | CodonStatus::Initializing
-        | CodonStatus::Running
-        | CodonStatus::CompletingSentinels => BudgetStatus::Running,
+        _ => BudgetStatus::Running,
     }
 }

@@ -20,7 +20,7 @@ pub enum AgentChoice {
     },
 }
 
-/// A program of the author's own that reads the prompt from its standard input and prints the stream of a known agent.
+/// A program of the author's own. It reads the prompt from standard input and prints the stream of a known agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentCommand {
@@ -31,8 +31,7 @@ pub struct AgentCommand {
 }
 
 impl AgentChoice {
-    /// The name under which a driver is looked up and log files are written: the name itself, `command` for a program
-    /// and `scripted` for a script.
+    /// The name of its driver and of its log files: the name itself, `command` for a program and `scripted` for a script.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -56,16 +55,11 @@ impl AgentChoice {
 #[must_use]
 pub fn agent_for_model(model: &str) -> &'static str {
     let model = model.to_ascii_lowercase();
-    if is_alias(&model) {
-        "claude"
-    } else if model == "scripted" {
-        "scripted"
-    } else if is_anthropic(&model) {
-        "claude"
-    } else if is_openai(&model) {
-        "codex"
-    } else {
-        "pi"
+    match model.as_str() {
+        "scripted" => "scripted",
+        model if is_alias(model) || is_anthropic(model) => "claude",
+        model if is_openai(model) => "codex",
+        _ => "pi",
     }
 }
 
@@ -77,9 +71,7 @@ fn is_anthropic(model: &str) -> bool {
 fn is_openai(model: &str) -> bool {
     let model = model.strip_prefix("openai/").unwrap_or(model);
     let family = model.split('-').next().unwrap_or(model);
-    let o_series = family
-        .strip_prefix('o')
-        .is_some_and(|rest| rest.bytes().next().is_some_and(|digit| digit.is_ascii_digit()));
+    let o_series = matches!(family.as_bytes(), [b'o', b'0'..=b'9', ..]);
     matches!(family, "gpt" | "codex") || o_series
 }
 

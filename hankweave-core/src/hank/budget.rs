@@ -9,8 +9,7 @@ use crate::cost::Usd;
 /// Limits of one codon; absent means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CodonBudget {
     /// Above 0.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,11 +29,10 @@ pub struct CodonBudget {
     pub on_exceeded: Option<OnExceeded>,
 }
 
-/// Limits of a loop or of a whole hank, and how its children share them.
+/// Limits of a loop or of a hank, and how its children share them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContainerBudget {
     /// Above 0.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +47,7 @@ pub struct ContainerBudget {
     /// Share of each direct child, by id: above 0, at most 1.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shares: BTreeMap<String, f64>,
-    /// What happens at the limit; when absent `pause` at that of the whole hank, and `complete` at every other.
+    /// What happens at the limit; when absent, `pause` at the limit of the hank and `complete` at every other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exceeded: Option<OnExceeded>,
 }
@@ -59,7 +57,7 @@ pub struct ContainerBudget {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocation {
-    /// Whoever comes first uses what is left.
+    /// First come, first served.
     Shared,
     /// Each child has its share; what it leaves goes to the others.
     Proportional,

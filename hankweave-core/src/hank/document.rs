@@ -17,8 +17,7 @@ use crate::id::{CodonId, LoopId};
 /// Serialising it gives a hank.json again, without comments and with defaults left out.
 #[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Hank {
     /// A hint for editors; hankweave does not read it.
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
@@ -29,7 +28,7 @@ pub struct Hank {
     /// Settings that win over the runtime's own file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overrides: Option<Overrides>,
-    /// What must be there before a run begins.
+    /// What a run needs before it begins.
     #[serde(skip_serializing_if = "Requirements::is_empty")]
     pub requirements: Requirements,
     /// Put before every codon's own system prompt (`globalSystemPromptFile` or `globalSystemPromptText`).
@@ -43,7 +42,7 @@ pub struct Hank {
     #[serde(rename = "hank")]
     #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::items"))]
     pub items: Vec<HankItem>,
-    /// Where the values stand in the text; empty for a hank that was not read from text.
+    /// The positions of the values in the text; empty for a hank that was not read from text.
     #[serde(skip)]
     pub places: Places,
 }
@@ -77,17 +76,21 @@ impl Hank {
     /// The loop with the id `id`.
     #[must_use]
     pub fn find_loop(&self, id: &LoopId) -> Option<&LoopConfig> {
-        self.items.iter().find_map(|item| match item {
-            HankItem::Loop(found) if found.id == *id => Some(found),
-            HankItem::Loop(_) | HankItem::Codon(_) => None,
-        })
+        let mut loops = self.items.iter().filter_map(HankItem::as_loop);
+        loops.find(|found| found.id == *id)
+    }
+
+    /// The budget for everything in the hank.
+    #[must_use]
+    pub fn budget(&self) -> Option<&ContainerBudget> {
+        self.overrides.as_ref()?.budget.as_ref()
     }
 }
 
 /// Name and version of a hank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
+#[serde(deny_unknown_fields)]
 pub struct Meta {
     /// Not empty.
     pub name: String,
@@ -101,11 +104,10 @@ pub struct Meta {
     pub author: Option<String>,
 }
 
-/// Settings of the runtime that a hank brings along.
+/// Settings of the runtime in a hank.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Overrides {
     /// The model of every codon.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,18 +122,19 @@ pub struct Overrides {
     /// Seconds an agent may be silent, 1 to 1800, for codons without a limit of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shim_idle_timeout: Option<u64>,
-    /// Seconds after which work is ended that an agent has left running behind its answer, 1 to 86400, for codons without a figure of their own.
+    /// Seconds after which work is ended that an agent left running after its answer, 1 to 86400, for codons without
+    /// a figure of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<u64>,
-    /// What the whole hank may use.
+    /// What all codons together may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<ContainerBudget>,
 }
 
-/// What must be there before a run begins; all names are trimmed and not empty.
+/// What a run needs before it begins; all names are trimmed and not empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
+#[serde(deny_unknown_fields)]
 pub struct Requirements {
     /// Environment variables that must be set and not empty, as `X` or as `HANKWEAVE_X`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -162,13 +165,20 @@ pub enum HankItem {
 impl HankItem {
     /// Its codons with their JSON paths, when it is the item number `index` of the hank.
     pub(super) fn located_codons(&self, index: usize) -> impl Iterator<Item = (String, &CodonConfig)> {
-        self.codons()
-            .iter()
-            .enumerate()
-            .map(move |(inner, codon)| match self {
-                Self::Codon(_) => (format!("hank[{index}]"), codon),
-                Self::Loop(_) => (format!("hank[{index}].codons[{inner}]"), codon),
-            })
+        let codons = self.codons().iter().enumerate();
+        codons.map(move |(inner, codon)| match self {
+            Self::Codon(_) => (format!("hank[{index}]"), codon),
+            Self::Loop(_) => (format!("hank[{index}].codons[{inner}]"), codon),
+        })
+    }
+
+    /// The loop, if it is one.
+    #[must_use]
+    pub fn as_loop(&self) -> Option<&LoopConfig> {
+        match self {
+            Self::Loop(found) => Some(found),
+            Self::Codon(_) => None,
+        }
     }
 
     /// The codon itself, or the codons of the loop, in order.
@@ -205,7 +215,7 @@ pub struct CodonConfig {
     /// Which agent runs the codon; by default the model decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentChoice>,
-    /// The model; always there, except for scripted agents and commands, which may do without.
+    /// The model. Only scripted agents and commands may do without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Whether the agent starts a new conversation.
@@ -257,13 +267,16 @@ pub struct CodonConfig {
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compact: Option<bool>,
-    /// Seconds the agent may be silent, 1 to 1800; 1800 when absent. It is warned of before, and an agent that has said its success has succeeded
-    /// even if it falls silent after that.
+    /// Seconds the agent may be silent, 1 to 1800; 1800 when absent.
+    ///
+    /// A warning comes before the limit. An agent that has reported success has succeeded even if it falls silent
+    /// after that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shim_idle_timeout: Option<u64>,
-    /// Seconds after which work is ended that the agent has left running behind its answer, 1 to 86400; 10 when absent. They begin anew with
-    /// everything that is said, and only an agent that has answered and does nothing more itself is ended by them; the codon then is what the
-    /// answer says.
+    /// Seconds after which work is ended that the agent left running after its answer, 1 to 86400; 10 when absent.
+    ///
+    /// They are counted from the last output. Only an agent that has answered and does nothing more itself is ended by
+    /// them; its answer decides what becomes of the codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<u64>,
     /// What the codon may use.
@@ -318,8 +331,7 @@ pub enum OnFailure {
 /// How a failed codon is tried again; absent fields mean 3 attempts, 1,000 ms and 60,000 ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetryConfig {
     /// How often the codon is tried again after its first failure, 1 to 10.
     #[cfg_attr(feature = "schema", schemars(extend("default" = 3)))]
@@ -407,8 +419,7 @@ pub enum TerminateOn {
 /// One step that prepares the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RigItem {
     /// What is done.
     #[serde(flatten)]
@@ -424,8 +435,9 @@ pub struct RigItem {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum RigAction {
-    /// Copies a file or folder of the hank into the workspace. Into a folder that is there it is merged: files are replaced one by one, and nothing
-    /// else is deleted.
+    /// Copies a file or folder of the hank into the workspace.
+    ///
+    /// An existing folder is merged: files are replaced one by one, and nothing else is deleted.
     Copy {
         /// From where to where.
         copy: CopyStep,
@@ -444,19 +456,18 @@ pub enum RigAction {
 /// From where to where a rig copies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
+#[serde(deny_unknown_fields)]
 pub struct CopyStep {
     /// Relative to the folder of hank.json.
     pub from: String,
-    /// Relative to the agent's workspace; the folder that holds it must be there.
+    /// Relative to the agent's workspace; its parent folder must exist.
     pub to: String,
 }
 
 /// A shell command of a rig.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RigCommand {
     /// Text for the shell, not empty.
     pub run: String,
@@ -488,8 +499,7 @@ impl WorkingDirectory {
 /// One group of files for the output directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OutputItem {
     /// Globs in the agent's workspace, at least one.
     pub copy: Vec<String>,
@@ -502,8 +512,7 @@ pub struct OutputItem {
 /// A sentinel of a codon.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(deny_unknown_fields))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SentinelEntry {
     /// Where its configuration is.
     pub sentinel_config: SentinelSource,
@@ -523,26 +532,14 @@ pub enum SentinelSource {
     Inline(Map<String, Value>),
 }
 
-fn global_system_prompt<S: Serializer>(
-    source: &Option<PromptSource>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    prompt_entry(
-        source.as_ref(),
-        ["globalSystemPromptFile", "globalSystemPromptText"],
-        serializer,
-    )
+fn global_system_prompt<S: Serializer>(source: &Option<PromptSource>, to: S) -> Result<S::Ok, S::Error> {
+    let keys = ["globalSystemPromptFile", "globalSystemPromptText"];
+    prompt_entry(source.as_ref(), keys, to)
 }
 
-fn append_system_prompt<S: Serializer>(
-    source: &Option<PromptSource>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    prompt_entry(
-        source.as_ref(),
-        ["appendSystemPromptFile", "appendSystemPromptText"],
-        serializer,
-    )
+fn append_system_prompt<S: Serializer>(source: &Option<PromptSource>, to: S) -> Result<S::Ok, S::Error> {
+    let keys = ["appendSystemPromptFile", "appendSystemPromptText"];
+    prompt_entry(source.as_ref(), keys, to)
 }
 
 fn prompt<S: Serializer>(source: &PromptSource, serializer: S) -> Result<S::Ok, S::Error> {

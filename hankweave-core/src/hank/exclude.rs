@@ -1,7 +1,8 @@
-//! Paths of a workspace that no pattern brings in: they never belong to a checkpoint, an archive or an output, and a restore never touches them.
+//! Paths of a workspace that no pattern matches (G4).
 //!
-//! These are every git folder and every file named like one, our own state, its backups and what was set aside of it at any depth, and at the root
-//! the linked data source and the archive of rig outputs (G4).
+//! They never belong to a checkpoint, an archive or an output, and a restore never touches them. At any depth these are
+//! git folders and files named like one, our own state, its backups and damaged copies. At the root of the workspace
+//! they are the linked data source and the archive of rig outputs as well.
 
 /// Prefix of the temporary files that a restore writes beside their target.
 pub const RESTORE_TEMPORARY: &str = ".hankweave.restore-";
@@ -12,13 +13,13 @@ pub const DATA: &str = "read_only_data_source";
 /// The folder at the root of the workspace to which `archiveOnSuccess` moves files.
 pub const ARCHIVE: &str = "rigArchive";
 
-/// Folders at the root of the workspace that are not the agent's work, in lower case.
-const AT_ROOT: [&str; 2] = ["read_only_data_source", "rigarchive"];
+/// Folders at the root of the workspace that are not the agent's work; compared without case.
+const AT_ROOT: [&str; 2] = [DATA, ARCHIVE];
 
-/// Whether `name`, one part of a path, is left out; `at_root` says that it stands directly in the workspace.
+/// Whether `name`, one part of a path, is left out; `at_root` says that it is directly in the workspace.
 #[must_use]
 pub fn is_excluded(name: &[u8], at_root: bool) -> bool {
-    // Most names are told by their first letter; one that is not ASCII may be ignored.
+    // The first letter decides most names; one that is not ASCII may be ignored.
     let may_be = |first: &u8| !first.is_ascii() || matches!(first, b'.' | b'g' | b'G' | b'r' | b'R');
     if !name.first().is_some_and(may_be) {
         return false;
@@ -29,18 +30,14 @@ pub fn is_excluded(name: &[u8], at_root: bool) -> bool {
         || name.starts_with(".hankweave.backup-")
         || name.starts_with(".hankweave.damaged-")
         || name.starts_with(RESTORE_TEMPORARY)
-        || at_root && AT_ROOT.contains(&name.as_str())
+        || at_root && AT_ROOT.iter().any(|folder| name.eq_ignore_ascii_case(folder))
 }
 
-/// Whether some system takes `name` for `.git`: Windows also by its short name, with spaces and dots behind it, or with
+/// Whether some system takes `name` for `.git`: Windows also by its short name, with spaces and dots after it, or with
 /// the name of a data stream.
 fn is_git(name: &str) -> bool {
-    let base = name
-        .split(':')
-        .next()
-        .unwrap_or(name)
-        .trim_end_matches([' ', '.']);
-    base == ".git" || base == "git~1"
+    let base = name.split(':').next().unwrap_or(name);
+    matches!(base.trim_end_matches([' ', '.']), ".git" | "git~1")
 }
 
 /// `name` in lower case and without the code points that macOS ignores in names.

@@ -1,12 +1,14 @@
-//! Patterns with extended globs: `@(a|b)` one of them, `?(a|b)` at most one, `*(a|b)` any number, `+(a|b)` at least one, and `!(a|b)` any name, or
-//! part of a name, that none of them matches (HANK-18).
+//! Patterns with extended globs (HANK-18).
+//!
+//! `@(a|b)` is one of them, `?(a|b)` at most one, `*(a|b)` any number, `+(a|b)` at least one, and `!(a|b)` any name, or
+//! part of a name, that none of them matches.
 
 use regex_syntax::utf8::Utf8Sequences;
 
 use super::language::{Automaton, Bytes, Language};
 
-/// Groups may stand this deep in one another.
-const DEEPEST: usize = 8;
+/// Groups may be nested this deep.
+const MAX_DEPTH: usize = 8;
 
 /// Whether the pattern opens an extended glob.
 pub(super) fn is_extended(pattern: &str) -> bool {
@@ -16,11 +18,11 @@ pub(super) fn is_extended(pattern: &str) -> bool {
 
 const SIGNS: [char; 5] = ['!', '@', '?', '*', '+'];
 
-/// Reads a pattern; with `folder`, everything beneath what it matches is meant as well.
+/// Compiles a pattern; with `folder`, everything beneath what it matches is meant as well.
 ///
 /// # Errors
 ///
-/// Returns the broken rule as a phrase behind the pattern.
+/// Returns the broken rule as a phrase that follows the pattern.
 pub(super) fn compile(pattern: &str, folder: bool) -> Result<Automaton, &'static str> {
     let mut parser = Parser {
         rest: pattern,
@@ -28,11 +30,9 @@ pub(super) fn compile(pattern: &str, folder: bool) -> Result<Automaton, &'static
         depth: 0,
     };
     let language = parser.sequence(Level::Whole)?;
+    let beneath = || optional(Language::text("/").then(at_least_once(any())));
     let language = match folder {
-        true => {
-            let beneath = Language::text("/").then(at_least_once(any()));
-            language.then(Language::either([Language::empty(), beneath]))
-        }
+        true => language.then(beneath()),
         false => language,
     };
     Automaton::of(&language).ok_or("is too complicated")
@@ -87,10 +87,10 @@ impl Parser<'_> {
         rest.is_some()
     }
 
-    /// Reads until the end of the pattern, or until what ends a part of this level, which stays.
+    /// Parses up to the end of the pattern, or up to what ends a part of this level, which is not consumed.
     fn sequence(&mut self, level: Level) -> Result<Language, &'static str> {
         let mut parts = Vec::new();
-        // Parentheses without a sign are characters like others, in pairs.
+        // Parentheses without a sign are ordinary characters, in pairs.
         let mut open = 0_usize;
         loop {
             match self.rest.chars().next() {
@@ -147,7 +147,7 @@ impl Parser<'_> {
 
     fn choices(&mut self, level: Level, separator: char, end: char) -> Result<Language, &'static str> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err("has groups too deep in one another");
         }
         let at_name = self.at_name && level == Level::Braces;
@@ -166,7 +166,7 @@ impl Parser<'_> {
         Ok(Language::either(choices))
     }
 
-    /// What stands behind `[`: characters and ranges of them up to `]`, which may be the first of them.
+    /// A character class after its `[`: characters and ranges up to `]`, which may be the first character.
     fn class(&mut self) -> Result<Language, &'static str> {
         const OPEN: &str = "has a character class that is not closed";
         let negated = self.take("!") || self.take("^");

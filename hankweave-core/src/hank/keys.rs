@@ -5,14 +5,14 @@
 pub(super) struct Keys {
     /// What people call the object: "a codon", "the hank".
     pub(super) kind: &'static str,
-    /// All keys, in the order of the documentation.
-    pub(super) valid: &'static [&'static str],
-    /// Keys of older versions and common mistakes, with what to write. A name that ends in `*` means a beginning.
+    /// All keys, in the order of the documentation, with spaces between them.
+    pub(super) valid: &'static str,
+    /// What to write, and the older names and common mistakes for it. A mistake that ends in `*` is a prefix.
     pub(super) known_mistakes: &'static [(&'static str, &'static str)],
 }
 
 impl Keys {
-    pub(super) const fn new(kind: &'static str, valid: &'static [&'static str]) -> Self {
+    pub(super) const fn new(kind: &'static str, valid: &'static str) -> Self {
         Self {
             kind,
             valid,
@@ -20,32 +20,40 @@ impl Keys {
         }
     }
 
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.valid.split(' ')
+    }
+
+    pub(super) fn contains(&self, key: &str) -> bool {
+        self.names().any(|name| name == key)
+    }
+
     /// What to do about the key `unknown`: its replacement, a near name, or the list of all keys.
     pub(super) fn advice(&self, unknown: &str) -> String {
-        if let Some((_, replacement)) = self
-            .known_mistakes
-            .iter()
-            .find(|(mistake, _)| matches(mistake, unknown))
-        {
+        let is_mistake = |mistake: &str| match mistake.strip_suffix('*') {
+            Some(prefix) => unknown.starts_with(prefix),
+            None => unknown == mistake,
+        };
+        let mut known_mistakes = self.known_mistakes.iter();
+        if let Some((replacement, _)) = known_mistakes.find(|(_, all)| all.split(' ').any(is_mistake)) {
             return format!("write `{replacement}`");
         }
-        if std::ptr::eq(self, &ROOT) && CODON.valid.contains(&unknown) {
+        if std::ptr::eq(self, &ROOT) && CODON.contains(unknown) {
             return format!("`{unknown}` belongs inside a codon of the list `hank`");
         }
-        if let Some(near) = nearest(unknown, self.valid) {
-            return format!("did you mean `{near}`?");
-        }
-        format!("valid keys are {}", self.valid.join(", "))
+        let names: Vec<&str> = self.names().collect();
+        did_you_mean(unknown, &names).unwrap_or_else(|| format!("valid keys are {}", names.join(", ")))
     }
 }
 
-/// The entry of `names` that `word` is most probably a misspelling of.
-pub(super) fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
-    nearest_names(word, names, 1).pop()
+/// A hint with the entry of `names` that `word` is most probably a misspelling of.
+pub(super) fn did_you_mean(word: &str, names: &[&str]) -> Option<String> {
+    let nearest = nearest(word, names, 1).pop()?;
+    Some(format!("did you mean `{nearest}`?"))
 }
 
 /// The entries of `names` that `word` may be a misspelling of, at most `most`, the nearest one first.
-pub(super) fn nearest_names<'n>(word: &str, names: &[&'n str], most: usize) -> Vec<&'n str> {
+pub(super) fn nearest<'n>(word: &str, names: &[&'n str], most: usize) -> Vec<&'n str> {
     // Comparing takes time proportional to the product of the lengths, and no key is longer than this.
     if word.len() > 64 {
         return Vec::new();
@@ -58,217 +66,96 @@ pub(super) fn nearest_names<'n>(word: &str, names: &[&'n str], most: usize) -> V
     near.into_iter().take(most).map(|(_, name)| name).collect()
 }
 
-fn matches(mistake: &str, key: &str) -> bool {
-    match mistake.strip_suffix('*') {
-        Some(beginning) => key.starts_with(beginning),
-        None => key == mistake,
-    }
-}
-
 /// The root, with the older names of its keys (HANK-2).
 pub(super) static ROOT: Keys = Keys {
     kind: "the hank",
-    valid: &[
-        "$schema",
-        "meta",
-        "overrides",
-        "requirements",
-        "globalSystemPromptFile",
-        "globalSystemPromptText",
-        "hank",
-    ],
+    valid: "$schema meta overrides requirements globalSystemPromptFile globalSystemPromptText hank",
     known_mistakes: &[
-        ("strand", "hank"),
-        ("phases", "hank"),
-        ("codons", "hank"),
-        ("recommendations", "overrides"),
-        ("globalSystemPrompt", "globalSystemPromptText"),
-        ("name", "meta.name"),
-        ("version", "meta.version"),
+        ("hank", "strand phases codons"),
+        ("overrides", "recommendations"),
+        ("globalSystemPromptText", "globalSystemPrompt"),
+        ("meta.name", "name"),
+        ("meta.version", "version"),
     ],
 };
-pub(super) static META: Keys = Keys::new("`meta`", &["name", "version", "description", "author"]);
+pub(super) static META: Keys = Keys::new("`meta`", "name version description author");
 pub(super) static OVERRIDES: Keys = Keys::new(
     "`overrides`",
-    &[
-        "model",
-        "dataHashTimeLimit",
-        "sentinel",
-        "shimIdleTimeout",
-        "settleSeconds",
-        "budget",
-    ],
+    "model dataHashTimeLimit sentinel shimIdleTimeout settleSeconds budget",
 );
 pub(super) static SENTINEL_DEFAULTS: Keys = Keys::new(
     "`sentinel`",
-    &[
-        "enablePersistence",
-        "healthCheckGracePeriodMs",
-        "waitForAllHealthChecks",
-    ],
+    "enablePersistence healthCheckGracePeriodMs waitForAllHealthChecks",
 );
-pub(super) static REQUIREMENTS: Keys = Keys::new("`requirements`", &["env", "tools"]);
+pub(super) static REQUIREMENTS: Keys = Keys::new("`requirements`", "env tools");
 
 /// A codon, with known mistakes and the older names of its keys (HANK-2).
 pub(super) static CODON: Keys = Keys {
     kind: "a codon",
-    valid: &[
-        "type",
-        "id",
-        "name",
-        "description",
-        "agent",
-        "model",
-        "continuationMode",
-        "promptFile",
-        "promptText",
-        "appendSystemPromptFile",
-        "appendSystemPromptText",
-        "rigSetup",
-        "checkpointedFiles",
-        "env",
-        "outputFiles",
-        "sentinels",
-        "archiveOnSuccess",
-        "onFailure",
-        "retryConfig",
-        "exhaustWithPrompt",
-        "maxExtensions",
-        "autoCompact",
-        "shimIdleTimeout",
-        "settleSeconds",
-        "budget",
-    ],
+    valid: "type id name description agent model continuationMode promptFile promptText \
+            appendSystemPromptFile appendSystemPromptText rigSetup checkpointedFiles env outputFiles \
+            sentinels archiveOnSuccess onFailure retryConfig exhaustWithPrompt maxExtensions \
+            autoCompact shimIdleTimeout settleSeconds budget",
     known_mistakes: &[
-        ("systemPromptFile*", "appendSystemPromptFile"),
-        ("systemPrompt*", "appendSystemPromptText"),
-        ("prompt", "promptText"),
-        ("prompts", "promptFile"),
-        ("promptFiles", "promptFile"),
-        ("trackedFiles", "checkpointedFiles"),
-        ("tracking", "checkpointedFiles"),
-        ("watchedFiles", "checkpointedFiles"),
-        ("rig", "rigSetup"),
-        ("setup", "rigSetup"),
-        ("workspaceSetup", "rigSetup"),
-        ("archive*", "archiveOnSuccess"),
-        ("teardown", "archiveOnSuccess"),
-        ("cleanup", "archiveOnSuccess"),
-        ("environment", "env"),
-        ("envVars", "env"),
-        ("output", "outputFiles"),
-        ("outputs", "outputFiles"),
-        ("continuation", "continuationMode"),
-        ("mode", "continuationMode"),
-        ("costLimit", "budget.maxDollars"),
-        ("maxCost", "budget.maxDollars"),
-        ("maxBudget", "budget.maxDollars"),
-        ("maxDollars", "budget.maxDollars"),
-        ("maxDuration*", "budget.maxTimeSeconds"),
-        ("timeLimit", "budget.maxTimeSeconds"),
-        ("maxTokens", "budget.maxOutputTokens"),
-        ("tokenLimit", "budget.maxOutputTokens"),
+        ("appendSystemPromptFile", "systemPromptFile*"),
+        ("appendSystemPromptText", "systemPrompt*"),
+        ("promptText", "prompt"),
+        ("promptFile", "prompts promptFiles"),
+        ("checkpointedFiles", "trackedFiles tracking watchedFiles"),
+        ("rigSetup", "rig setup workspaceSetup"),
+        ("archiveOnSuccess", "archive* teardown cleanup"),
+        ("env", "environment envVars"),
+        ("outputFiles", "output outputs"),
+        ("continuationMode", "continuation mode"),
+        ("budget.maxDollars", "costLimit maxCost maxBudget maxDollars"),
+        ("budget.maxTimeSeconds", "maxDuration* timeLimit"),
+        ("budget.maxOutputTokens", "maxTokens tokenLimit"),
     ],
 };
 pub(super) static LOOP: Keys = Keys {
     kind: "a loop",
-    valid: &[
-        "type",
-        "id",
-        "name",
-        "description",
-        "terminateOn",
-        "codons",
-        "budget",
-        "archiveOnSuccess",
-    ],
-    known_mistakes: &[
-        ("strand", "codons"),
-        ("hank", "codons"),
-        ("iterations", "terminateOn"),
-        ("limit", "terminateOn"),
-    ],
+    valid: "type id name description terminateOn codons budget archiveOnSuccess",
+    known_mistakes: &[("codons", "strand hank"), ("terminateOn", "iterations limit")],
 };
-pub(super) static AGENT_COMMAND: Keys = Keys::new("an agent command", &["command", "stream"]);
-pub(super) static AGENT_SCRIPT: Keys = Keys::new("an agent script", &["script"]);
-pub(super) static ITERATION_LIMIT: Keys = Keys::new("`terminateOn`", &["type", "limit"]);
-pub(super) static CONTEXT_EXCEEDED: Keys = Keys::new("`terminateOn`", &["type"]);
-pub(super) static RETRY: Keys = Keys::new("`retryConfig`", &["maxAttempts", "delayMs", "maxDelayMs"]);
-pub(super) static COPY_ITEM: Keys = Keys::new("a copy item", &["type", "copy", "replace", "allowFailure"]);
+pub(super) static AGENT_COMMAND: Keys = Keys::new("an agent command", "command stream");
+pub(super) static AGENT_SCRIPT: Keys = Keys::new("an agent script", "script");
+pub(super) static ITERATION_LIMIT: Keys = Keys::new("`terminateOn`", "type limit");
+pub(super) static CONTEXT_EXCEEDED: Keys = Keys::new("`terminateOn`", "type");
+pub(super) static RETRY: Keys = Keys::new("`retryConfig`", "maxAttempts delayMs maxDelayMs");
+pub(super) static COPY_ITEM: Keys = Keys::new("a copy item", "type copy replace allowFailure");
 pub(super) static COPY: Keys = Keys {
     kind: "`copy`",
-    valid: &["from", "to"],
-    known_mistakes: &[
-        ("source", "from"),
-        ("src", "from"),
-        ("target", "to"),
-        ("destination", "to"),
-        ("dest", "to"),
-    ],
+    valid: "from to",
+    known_mistakes: &[("from", "source src"), ("to", "target destination dest")],
 };
-pub(super) static COMMAND_ITEM: Keys = Keys::new("a command item", &["type", "command", "allowFailure"]);
-pub(super) static BEFORE_COPY_ITEM: Keys = Keys::new("a command before copying", &["type", "command"]);
+pub(super) static COMMAND_ITEM: Keys = Keys::new("a command item", "type command allowFailure");
+pub(super) static BEFORE_COPY_ITEM: Keys = Keys::new("a command before copying", "type command");
 pub(super) static COMMAND: Keys = Keys {
     kind: "`command`",
-    valid: &["run", "workingDirectory"],
-    known_mistakes: &[
-        ("command", "run"),
-        ("cmd", "run"),
-        ("cwd", "workingDirectory"),
-        ("dir*", "workingDirectory"),
-    ],
+    valid: "run workingDirectory",
+    known_mistakes: &[("run", "command cmd"), ("workingDirectory", "cwd dir*")],
 };
-pub(super) static OUTPUT: Keys = Keys::new("an output item", &["copy", "beforeCopy"]);
+pub(super) static OUTPUT: Keys = Keys::new("an output item", "copy beforeCopy");
 pub(super) static CODON_BUDGET: Keys = Keys::new(
     "a codon's budget",
-    &[
-        "maxDollars",
-        "maxTimeSeconds",
-        "maxOutputTokens",
-        "maxContextTokens",
-        "onExceeded",
-    ],
+    "maxDollars maxTimeSeconds maxOutputTokens maxContextTokens onExceeded",
 );
 pub(super) static CONTAINER_BUDGET: Keys = Keys::new(
     "this budget",
-    &[
-        "maxDollars",
-        "maxTimeSeconds",
-        "allocation",
-        "shares",
-        "onExceeded",
-    ],
+    "maxDollars maxTimeSeconds allocation shares onExceeded",
 );
 pub(super) static SENTINEL_ENTRY: Keys = Keys {
     kind: "a sentinel entry",
-    valid: &["sentinelConfig", "settings"],
-    known_mistakes: &[("config", "sentinelConfig"), ("file", "sentinelConfig")],
+    valid: "sentinelConfig settings",
+    known_mistakes: &[("sentinelConfig", "config file")],
 };
-pub(super) static SENTINEL_SETTINGS: Keys = Keys::new(
-    "`settings`",
-    &["failCodonIfNotLoaded", "outputPaths", "reportToWebsocket"],
-);
+pub(super) static SENTINEL_SETTINGS: Keys =
+    Keys::new("`settings`", "failCodonIfNotLoaded outputPaths reportToWebsocket");
 pub(super) static SENTINEL: Keys = Keys::new(
     "a sentinel",
-    &[
-        "id",
-        "name",
-        "description",
-        "model",
-        "trigger",
-        "execution",
-        "systemPromptFile",
-        "systemPromptText",
-        "userPromptFile",
-        "userPromptText",
-        "conversational",
-        "errorHandling",
-        "llmParams",
-        "structuredOutput",
-        "joinString",
-        "output",
-        "reportToWebsocket",
-    ],
+    "id name description model trigger execution systemPromptFile systemPromptText userPromptFile \
+     userPromptText conversational errorHandling llmParams structuredOutput joinString output \
+     reportToWebsocket",
 );
 
 #[cfg(test)]
@@ -278,10 +165,12 @@ mod tests {
     #[test]
     fn every_known_mistake_of_a_codon_names_a_valid_key() {
         for keys in [&ROOT, &CODON, &LOOP, &COPY, &COMMAND, &SENTINEL_ENTRY] {
-            for (mistake, replacement) in keys.known_mistakes {
+            for (replacement, mistakes) in keys.known_mistakes {
                 let key = replacement.split('.').next().unwrap();
-                assert!(keys.valid.contains(&key), "{mistake} -> {replacement}");
-                assert!(!keys.valid.contains(mistake), "{mistake} is valid");
+                assert!(keys.contains(key), "{mistakes} -> {replacement}");
+                for mistake in mistakes.split(' ') {
+                    assert!(!keys.contains(mistake), "{mistake} is valid");
+                }
             }
         }
     }
@@ -306,6 +195,6 @@ mod tests {
             META.advice("zzz"),
             "valid keys are name, version, description, author"
         );
-        assert_eq!(nearest(&"x".repeat(100_000), CODON.valid), None);
+        assert_eq!(did_you_mean(&"x".repeat(100_000), &["x"]), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Regular languages of bytes: expressions, and the automata that they become.
 //!
-//! A language is derived by one byte after another (Brzozowski, "Derivatives of regular expressions", 1964), because that knows "everything but"
-//! as well as "one of", which the engines for regular expressions do not. Each language that comes out is a state of the automaton.
+//! The automaton is built from derivatives (Brzozowski, "Derivatives of regular expressions", 1964): each derivative of
+//! the language is a state. Other than the engines for regular expressions, this supports complements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -31,7 +31,7 @@ impl Bytes {
     }
 }
 
-/// A set of byte strings. Made by its functions alone, which keep equal sets in one form as far as that is cheap.
+/// A set of byte strings. Its constructors bring equal sets into one form as far as that is cheap.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Language(Rc<Form>);
 
@@ -46,7 +46,7 @@ enum Form {
     Either(BTreeSet<Language>),
     Both(Language, Language),
     Not(Language),
-    /// As often as wanted, also never.
+    /// Any number of times, zero included.
     Repeated(Language),
 }
 
@@ -141,8 +141,8 @@ impl Language {
         }
     }
 
-    /// What may follow `byte`: all strings that are in this language with `byte` before them.
-    fn behind(&self, byte: u8) -> Self {
+    /// The derivative: all strings that are in this language with `byte` before them.
+    fn derivative(&self, byte: u8) -> Self {
         match &*self.0 {
             Form::Empty => Self::nothing(),
             Form::One(bytes) => match bytes.contains(byte) {
@@ -150,20 +150,20 @@ impl Language {
                 false => Self::nothing(),
             },
             Form::Then(first, second) => {
-                let inside = first.behind(byte).then(second.clone());
+                let inside = first.derivative(byte).then(second.clone());
                 match first.has_empty() {
-                    true => Self::either([inside, second.behind(byte)]),
+                    true => Self::either([inside, second.derivative(byte)]),
                     false => inside,
                 }
             }
-            Form::Either(choices) => Self::either(choices.iter().map(|choice| choice.behind(byte))),
-            Form::Both(one, other) => one.behind(byte).both(other.behind(byte)),
-            Form::Not(inner) => inner.behind(byte).not(),
-            Form::Repeated(inner) => inner.behind(byte).then(self.clone()),
+            Form::Either(choices) => Self::either(choices.iter().map(|choice| choice.derivative(byte))),
+            Form::Both(one, other) => one.derivative(byte).both(other.derivative(byte)),
+            Form::Not(inner) => inner.derivative(byte).not(),
+            Form::Repeated(inner) => inner.derivative(byte).then(self.clone()),
         }
     }
 
-    /// How much there is to it.
+    /// The number of its nodes.
     fn size(&self) -> usize {
         match &*self.0 {
             Form::Empty | Form::One(_) => 1,
@@ -173,7 +173,7 @@ impl Language {
         }
     }
 
-    /// The sets of bytes that it names.
+    /// The sets of bytes in its nodes.
     fn sets(&self, found: &mut BTreeSet<Bytes>) {
         match &*self.0 {
             Form::Empty => {}
@@ -191,9 +191,9 @@ impl Language {
 /// A language as a table: a string is looked up in one step for each of its bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Automaton {
-    /// Bytes that no set tells apart have the same class.
+    /// Bytes that are in the same sets have the same class.
     classes: Box<[u8; 256]>,
-    /// The states of all classes, one state behind the other; the first one is where every string begins.
+    /// For each state and class of bytes the next state; the first state is where every string begins.
     next: Vec<u16>,
     /// Whether a string may end in a state.
     ends: Vec<bool>,
@@ -202,7 +202,7 @@ pub(super) struct Automaton {
 impl Automaton {
     /// A pattern that people write has a dozen states.
     const MAX_STATES: usize = 1_000;
-    /// Bounds the time that a language of a stranger can cost, not what people write.
+    /// Limits the time that a hostile pattern can cost, not what people write.
     const MAX_SIZE: usize = 30_000;
 
     /// Finds all states; `None` when there are too many.
@@ -217,11 +217,11 @@ impl Automaton {
                 return None;
             }
             for byte in &examples {
-                let behind = state.behind(*byte);
+                let derivative = state.derivative(*byte);
                 let new = u16::try_from(order.len()).ok()?;
-                let number = *states.entry(behind.clone()).or_insert(new);
+                let number = *states.entry(derivative.clone()).or_insert(new);
                 if number == new {
-                    order.push(behind);
+                    order.push(derivative);
                 }
                 next.push(number);
             }

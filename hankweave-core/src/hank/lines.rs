@@ -13,37 +13,29 @@ pub(super) struct Lines<'t> {
 
 impl<'t> Lines<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        let mut anchors = vec![(0, Position { line: 1, column: 1 })];
-        let mut next = Position { line: 1, column: 1 };
-        let mut anchored = 0;
-        for (offset, character) in text.char_indices() {
-            if offset - anchored >= ANCHOR_DISTANCE {
-                anchors.push((offset, next));
-                anchored = offset;
+        let mut anchors: Vec<(usize, Position)> = Vec::new();
+        let (mut line, mut column) = (1, 1);
+        // The end of the text can be the beginning of a line as well.
+        for (offset, character) in text.char_indices().chain([(text.len(), '\n')]) {
+            let last = anchors.last().map_or(0, |(offset, _)| *offset);
+            if column == 1 || offset - last >= ANCHOR_DISTANCE {
+                anchors.push((offset, Position { line, column }));
             }
-            if character == '\n' {
-                next = Position {
-                    line: next.line + 1,
-                    column: 1,
-                };
-                anchors.push((offset + 1, next));
-                anchored = offset + 1;
-            } else {
-                next.column += 1;
-            }
+            (line, column) = match character {
+                '\n' => (line + 1, 1),
+                _ => (line, column + 1),
+            };
         }
         Self { text, anchors }
     }
 
-    /// The position of the character that begins at byte `offset`; offsets behind the end mean the end.
+    /// The position of the character that begins at byte `offset`; an offset after the end means the end.
     pub(super) fn position(&self, offset: usize) -> Position {
         let offset = offset.min(self.text.len());
         let after = self.anchors.partition_point(|(start, _)| *start <= offset);
         let (start, anchor) = self.anchors[after - 1];
-        let characters = self
-            .text
-            .get(start..offset)
-            .map_or(0, |part| part.chars().count());
+        let between = self.text.get(start..offset).unwrap_or_default();
+        let characters = between.chars().count();
         Position {
             column: anchor.column + u32::try_from(characters).unwrap_or(u32::MAX),
             ..anchor

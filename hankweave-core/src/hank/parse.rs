@@ -35,13 +35,8 @@ pub struct Parsed {
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
     let empty = r#"the smallest hank is { "hank": [ … ] } with one codon"#;
-    let (reader, read) = match read_with(text, empty, read::hank) {
-        Ok(read) => read,
-        Err(problems) => return nothing(problems),
-    };
-    let Reader {
-        mut problems, places, ..
-    } = reader;
+    let (reader, read) = read_with(text, empty, read::hank);
+    let (mut problems, places) = (reader.problems, reader.places);
     let hank = read.map(|ReadHank { hank, has_all_items }| {
         let hank = Hank { places, ..hank };
         problems.extend(check::ids(&hank));
@@ -50,10 +45,9 @@ pub fn parse(text: &str) -> Parsed {
         }
         hank
     });
-    let (draft, hank) = if problems.has_errors() {
-        (hank, None)
-    } else {
-        (None, hank)
+    let (draft, hank) = match problems.has_errors() {
+        true => (hank, None),
+        false => (None, hank),
     };
     Parsed {
         hank,
@@ -62,107 +56,79 @@ pub fn parse(text: &str) -> Parsed {
     }
 }
 
-/// A sentinel's own file.
+/// Reads the bytes of a hank.json, which must be UTF-8; see [`parse()`].
+#[must_use]
+pub fn parse_bytes(bytes: &[u8]) -> Parsed {
+    let Err(error) = std::str::from_utf8(bytes) else {
+        return parse(&String::from_utf8_lossy(bytes));
+    };
+    let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+    let message = "the file is not UTF-8 text".to_owned();
+    Parsed {
+        hank: None,
+        draft: None,
+        problems: unreadable(&valid, valid.len(), message, None).problems,
+    }
+}
+
+/// The outcome of reading a sentinel's own file.
 #[derive(Debug, Clone)]
 pub struct CheckedSentinel {
-    /// Its id, where it has a good one.
+    /// Its id, if it is valid.
     pub id: Option<String>,
     /// All errors and warnings.
     pub problems: Problems,
 }
 
-/// Reads the text of a sentinel's own file, which lies at `path` in the folder of the hank, and reports everything that is wrong with it.
+/// Reads the text of a sentinel's own file, at `path` in the folder of the hank, and reports everything that is wrong.
 ///
-/// The rules are those of a sentinel that stands in hank.json (HANK-51); the files that it names are not looked at.
+/// The rules are those of a sentinel inside hank.json (HANK-51); the files that it names are not looked at.
 #[must_use]
 pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
     let empty = "a sentinel is an object with id, name, model, trigger, execution and a prompt";
-    let config =
-        |reader: &mut Reader<'_>, node: &Node<'_>| sentinel::config(reader, node, SentinelFile::at(path));
-    match read_with(text, empty, config) {
-        Ok((reader, id)) => CheckedSentinel {
-            id,
-            problems: reader.problems,
-        },
-        Err(problems) => CheckedSentinel { id: None, problems },
-    }
+    let file = SentinelFile::at(path);
+    let (reader, id) = read_with(text, empty, |reader, node| sentinel::config(reader, node, file));
+    let problems = reader.problems;
+    CheckedSentinel { id, problems }
 }
 
-/// Parses a text and gives its tree to `read`; problems only, when there is no tree that could be read.
+/// Parses a text and gives its tree to `read`. Without a tree there are only problems; `empty` is the hint for an empty file.
 pub(super) fn read_with<'t, T>(
     text: &'t str,
     empty: &str,
     read: impl FnOnce(&mut Reader<'t>, &Node<'_>) -> Option<T>,
-) -> Result<(Reader<'t>, Option<T>), Problems> {
+) -> (Reader<'t>, Option<T>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.len() > MAX_HANK_BYTES {
-        return Err(unreadable(
-            text,
-            0,
-            "the file is larger than 4 MiB".to_owned(),
-            None,
-        ));
+        let message = "the file is larger than 4 MiB".to_owned();
+        return (unreadable(text, 0, message, None), None);
     }
     let root = match syntax_tree(text) {
         Ok(Some(root)) => root,
-        Ok(None) => return Err(unreadable(text, 0, "the file is empty".to_owned(), Some(empty))),
+        Ok(None) => {
+            let message = "the file is empty".to_owned();
+            return (unreadable(text, 0, message, Some(empty)), None);
+        }
         Err(error) => {
-            let hint = syntax_hint(error.kind());
-            return Err(unreadable(
-                text,
-                error.range().start,
-                syntax_message(&error),
-                hint,
-            ));
+            let (offset, hint) = (error.range().start, syntax_hint(error.kind()));
+            return (unreadable(text, offset, syntax_message(&error), hint), None);
         }
     };
     let mut reader = Reader::new(text);
     if !check_structure(&mut reader, &root, "", 1) {
-        return Err(reader.problems);
+        return (reader, None);
     }
-    let node = Node {
-        value: &root,
-        path: String::new(),
-    };
-    let read = read(&mut reader, &node);
-    Ok((reader, read))
+    let path = String::new();
+    let read = read(&mut reader, &Node { value: &root, path });
+    (reader, read)
 }
 
-/// Reads the bytes of a hank.json, which must be UTF-8; see [`parse()`].
-#[must_use]
-pub fn parse_bytes(bytes: &[u8]) -> Parsed {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => parse(text),
-        Err(error) => {
-            let valid = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-            nothing(unreadable(
-                valid,
-                valid.len(),
-                "the file is not UTF-8 text".to_owned(),
-                None,
-            ))
-        }
-    }
-}
-
-fn nothing(problems: Problems) -> Parsed {
-    Parsed {
-        hank: None,
-        draft: None,
-        problems,
-    }
-}
-
-fn unreadable(text: &str, offset: usize, message: String, hint: Option<&str>) -> Problems {
+/// A reader that has reported why nothing can be read.
+fn unreadable<'t>(text: &'t str, offset: usize, message: String, hint: Option<&str>) -> Reader<'t> {
     let mut reader = Reader::new(text);
-    reader.report(
-        Level::Error,
-        String::new(),
-        offset,
-        message,
-        hint.map(str::to_owned),
-    );
-    reader.problems
+    let hint = hint.map(str::to_owned);
+    reader.report(Level::Error, String::new(), offset, message, hint);
+    reader
 }
 
 fn syntax_tree(text: &str) -> Result<Option<Value<'_>>, ParseError> {
@@ -185,18 +151,16 @@ fn syntax_message(error: &ParseError) -> String {
     if matches!(error.kind(), ParseErrorKind::NestingDepthExceeded) {
         return too_deep();
     }
-    let message = error.kind().to_string();
-    let mut characters = message.chars();
-    let first = characters.next().map(|first| first.to_ascii_lowercase());
-    format!(
-        "not JSON: {}",
-        first.into_iter().chain(characters).collect::<String>()
-    )
+    let mut message = error.kind().to_string();
+    if let Some(first) = message.get_mut(..1) {
+        first.make_ascii_lowercase();
+    }
+    format!("not JSON: {message}")
 }
 
 fn syntax_hint(kind: &ParseErrorKind) -> Option<&'static str> {
     match kind {
-        ParseErrorKind::SingleQuotedStringsNotAllowed => Some("write texts in double quotes"),
+        ParseErrorKind::SingleQuotedStringsNotAllowed => Some("write strings in double quotes"),
         ParseErrorKind::ExpectedStringObjectProperty => Some("write keys in double quotes"),
         ParseErrorKind::UnterminatedArray => Some("the list that begins here has no `]`"),
         ParseErrorKind::UnterminatedObject => Some("the object that begins here has no `}`"),
@@ -208,7 +172,7 @@ fn too_deep() -> String {
     format!("nested deeper than {MAX_DEPTH} levels")
 }
 
-/// Reports every key that stands twice in one object; gives up with `false` where the document is nested too deep.
+/// Reports every key that an object has twice; returns `false` where the document is nested too deep.
 fn check_structure(reader: &mut Reader<'_>, value: &Value<'_>, path: &str, depth: usize) -> bool {
     if depth > MAX_DEPTH {
         reader.report(Level::Error, String::new(), value.start(), too_deep(), None);
@@ -219,11 +183,8 @@ fn check_structure(reader: &mut Reader<'_>, value: &Value<'_>, path: &str, depth
             is_scalar(element) || check_structure(reader, element, &format!("{path}[{index}]"), depth + 1)
         }),
         Value::Object(object) => {
-            let mut keys: Vec<_> = object
-                .properties
-                .iter()
-                .map(|key| (key.name.as_str(), key.start()))
-                .collect();
+            let keys = object.properties.iter();
+            let mut keys: Vec<_> = keys.map(|key| (key.name.as_str(), key.start())).collect();
             keys.sort_unstable();
             for pair in keys.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
                 let (key, offset) = pair[1];

@@ -1,21 +1,22 @@
 //! Paths and globs as an author may write them, judged by their spelling alone.
 //!
-//! The rules are X2 to X4. The spelling
-//! is checked when a hank is read; whoever opens a path checks the real folders and links once more.
+//! The rules are X2 to X4. The spelling is checked when a hank is read. Code that opens a path checks the real folders
+//! and links again.
 
+use super::exclude;
 use super::patterns::{PatternError, Patterns};
 
 /// At most this many patterns may stand in one list (X4).
 pub const MAX_GLOBS: usize = 256;
 
-/// A longer pattern is no pattern that a person wrote.
+/// Nobody writes a longer pattern.
 const MAX_GLOB_BYTES: usize = 1024;
 
-/// The state folder, which nobody writes into at any depth; compared without case.
+/// The state folder, which no rig may write into, at any depth; compared without case.
 const STATE_FOLDER: &str = ".hankweave";
 
 /// Names at the root of a workspace that belong to hankweave as well; compared without case.
-const PROTECTED: [&str; 2] = ["read_only_data_source", "rigArchive"];
+const PROTECTED: [&str; 2] = [exclude::DATA, exclude::ARCHIVE];
 
 /// Splits a reference to a file of the hank (`promptFile`, `copy.from`, …) into the names to walk through, relative to
 /// the folder of hank.json: `./prompts/../a.md` gives `a.md`.
@@ -52,10 +53,8 @@ pub fn reference(path: &str) -> Result<Vec<&str>, &'static str> {
 /// `.git` nor a folder that belongs to hankweave (X3).
 pub fn copy_target(path: &str) -> Result<Vec<&str>, &'static str> {
     check_portable(path)?;
-    let names: Vec<&str> = path
-        .split('/')
-        .filter(|part| !matches!(*part, "" | "."))
-        .collect();
+    let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+    let names: Vec<&str> = parts.collect();
     if names.contains(&"..") {
         return Err("must not contain `..`");
     }
@@ -119,7 +118,7 @@ fn check_portable(path: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Whether a file system may take `name` for `.git`: in any case, with ignored characters behind it, or by the short
+/// Whether a file system may take `name` for `.git`: in any case, with ignored characters after it, or by the short
 /// name that Windows gives it.
 #[must_use]
 pub fn is_git(name: &str) -> bool {

@@ -7,9 +7,9 @@ use super::language::Automaton;
 
 /// Patterns that say which files are meant (HANK-16, HANK-17, HANK-18).
 ///
-/// `*` and `?` stay within one name, `**` crosses folders, `[…]` and `{a,b}` are known; names with a leading dot match like others; letter case
-/// counts. Matching takes linear time (X4).
-#[derive(Debug, Clone)]
+/// `*` and `?` stay within one name, `**` crosses folders, `[…]` and `{a,b}` are known.
+/// Names with a leading dot match like others; letter case counts. Matching takes linear time (X4).
+#[derive(Debug, Clone, Default)]
 pub struct Patterns {
     wanted: Globs,
     unwanted: Globs,
@@ -19,7 +19,7 @@ pub struct Patterns {
 /// Only a pattern of more bytes than these can be too large for a matcher.
 const ALWAYS_BUILT: usize = 1_024;
 
-/// Compiled patterns of one sign.
+/// Compiled patterns, either all negated or none.
 #[derive(Debug, Clone, Default)]
 struct Globs {
     plain: GlobSet,
@@ -53,7 +53,7 @@ pub enum PatternError {
     Extended {
         /// The pattern as it was written.
         pattern: String,
-        /// What is wrong, as a phrase behind the pattern.
+        /// What is wrong, as a phrase that follows the pattern.
         reason: &'static str,
     },
     /// The pattern is not a glob.
@@ -77,12 +77,10 @@ impl Patterns {
         let (mut wanted, mut unwanted) = (Collected::default(), Collected::default());
         for pattern in patterns {
             let pattern = Pattern::parse(pattern.as_ref())?;
-            let collected = if pattern.negated {
-                &mut unwanted
-            } else {
-                &mut wanted
-            };
-            pattern.add_to(collected)?;
+            pattern.add_to(match pattern.negated {
+                true => &mut unwanted,
+                false => &mut wanted,
+            })?;
         }
         Ok(Self {
             wanted: wanted.build()?,
@@ -91,7 +89,7 @@ impl Patterns {
         })
     }
 
-    /// Whether [`parse`](Self::parse) would take this pattern, without the cost of a matcher.
+    /// Whether [`parse`](Self::parse) would accept this pattern, without the cost of a matcher.
     ///
     /// # Errors
     ///
@@ -106,11 +104,7 @@ impl Patterns {
     /// The list that matches nothing.
     #[must_use]
     pub fn nothing() -> Self {
-        Self {
-            wanted: Globs::default(),
-            unwanted: Globs::default(),
-            everything: false,
-        }
+        Self::default()
     }
 
     /// Whether the file at `path`, relative to the workspace, is meant.
@@ -123,7 +117,7 @@ impl Patterns {
     }
 }
 
-/// Patterns of one sign before they are compiled.
+/// Patterns before they are compiled, either all negated or none.
 #[derive(Default)]
 struct Collected {
     plain: Vec<Glob>,
@@ -132,25 +126,20 @@ struct Collected {
 
 impl Collected {
     fn build(self) -> Result<Globs, PatternError> {
-        Ok(Globs {
-            plain: build(self.plain)?,
-            extended: self.extended,
-        })
+        let mut plain = GlobSetBuilder::new();
+        for glob in self.plain {
+            plain.add(glob);
+        }
+        let plain = plain.build().map_err(|source| PatternError::Syntax {
+            pattern: source.glob().unwrap_or("").to_owned(),
+            source,
+        })?;
+        let extended = self.extended;
+        Ok(Globs { plain, extended })
     }
 }
 
-fn build(globs: Vec<Glob>) -> Result<GlobSet, PatternError> {
-    let mut set = GlobSetBuilder::new();
-    for glob in globs {
-        set.add(glob);
-    }
-    set.build().map_err(|source| PatternError::Syntax {
-        pattern: source.glob().unwrap_or("").to_owned(),
-        source,
-    })
-}
-
-/// One pattern, taken apart.
+/// One pattern, split into its parts.
 struct Pattern<'a> {
     written: &'a str,
     negated: bool,
@@ -169,10 +158,8 @@ impl<'a> Pattern<'a> {
         if rest.starts_with('/') || rest.split('/').any(|part| part == "..") {
             return Err(PatternError::Outside { pattern: pattern() });
         }
-        let parts: Vec<&str> = rest
-            .split('/')
-            .filter(|part| !part.is_empty() && *part != ".")
-            .collect();
+        let parts = rest.split('/').filter(|part| !matches!(*part, "" | "."));
+        let parts: Vec<&str> = parts.collect();
         if parts.is_empty() {
             return Err(PatternError::Empty { pattern: pattern() });
         }
@@ -187,11 +174,9 @@ impl<'a> Pattern<'a> {
 
     fn add_to(&self, collected: &mut Collected) -> Result<(), PatternError> {
         if extended::is_extended(&self.glob) {
+            let pattern = self.written.to_owned();
             let automaton = extended::compile(&self.glob, self.folder);
-            let automaton = automaton.map_err(|reason| PatternError::Extended {
-                pattern: self.written.to_owned(),
-                reason,
-            })?;
+            let automaton = automaton.map_err(|reason| PatternError::Extended { pattern, reason })?;
             collected.extended.push(automaton);
             return Ok(());
         }
@@ -209,16 +194,14 @@ impl<'a> Pattern<'a> {
             .backslash_escape(true)
             .empty_alternates(true)
             .build();
-        glob.map_err(|source| PatternError::Syntax {
-            pattern: self.written.to_owned(),
-            source,
-        })
+        let pattern = self.written.to_owned();
+        glob.map_err(|source| PatternError::Syntax { pattern, source })
     }
 }
 
 fn without_dot_slash(text: &str) -> &str {
-    text.strip_prefix("./")
-        .map_or(text, |rest| rest.trim_start_matches('/'))
+    let rest = text.strip_prefix("./");
+    rest.map_or(text, |rest| rest.trim_start_matches('/'))
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use jsonc_parser::ast::Value;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::keys::Keys;
 use super::parse::read_with;
 use super::problem::{Problems, quoted};
-use super::reader::{Fields, Node, Reader};
+use super::read::at_least_one;
+use super::reader::{Fields, Node, Reader, checked};
 use super::setting::check_path;
 use crate::cost::Usd;
 use crate::cost::pricing::{LongPrompt, Rate, TokenRates};
@@ -26,36 +27,25 @@ impl PriceFile {
     /// Reads the text of a file of prices: JSON with comments and trailing commas. Every problem is found at once.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        match read_with(text, EXAMPLE, models) {
-            Ok((reader, models)) => Self {
-                models: models.unwrap_or_default(),
-                problems: reader.problems,
-            },
-            Err(problems) => Self {
-                models: BTreeMap::new(),
-                problems,
-            },
+        let (reader, models) = read_with(text, EXAMPLE, models);
+        Self {
+            models: models.unwrap_or_default(),
+            problems: reader.problems,
         }
     }
 }
 
-/// Where the prices of a setting stand.
-#[derive(Debug, Clone, PartialEq)]
+/// The value of the setting `prices`. Serialised, it is that of hankweave.json.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum PriceSource {
-    /// In a file with this path.
+    /// The path of a file of prices.
     File(String),
-    /// In the place of the setting itself.
-    Models(BTreeMap<String, Rate>),
-}
-
-/// As it stands in hankweave.json.
-impl Serialize for PriceSource {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::File(path) => path.serialize(serializer),
-            Self::Models(models) => BTreeMap::from([("models", models)]).serialize(serializer),
-        }
-    }
+    /// The prices themselves.
+    Models {
+        /// The prices, by the name of the model.
+        models: BTreeMap<String, Rate>,
+    },
 }
 
 const EXAMPLE: &str =
@@ -64,58 +54,37 @@ const EXAMPLE: &str =
 /// `asOf`, `unit`, `sources` and `from` are for people; so the output of `hankweave prices --json` is a file of prices as well.
 static PRICES: Keys = Keys {
     kind: "a file of prices",
-    valid: &["$schema", "asOf", "unit", "sources", "models"],
-    known_mistakes: &[("prices", "models"), ("model", "models")],
+    valid: "$schema asOf unit sources models",
+    known_mistakes: &[("models", "prices model")],
 };
 
 static RATE: Keys = Keys {
     kind: "a price",
-    valid: &[
-        "input",
-        "output",
-        "cacheWrite",
-        "cacheWrite1h",
-        "cacheRead",
-        "webSearch",
-        "longPrompt",
-        "from",
-    ],
+    valid: "input output cacheWrite cacheWrite1h cacheRead webSearch longPrompt from",
     known_mistakes: &[
-        ("inputTokens", "input"),
-        ("outputTokens", "output"),
-        ("cacheWrite5m", "cacheWrite"),
-        ("cacheCreation", "cacheWrite"),
-        ("cached", "cacheRead"),
+        ("input", "inputTokens"),
+        ("output", "outputTokens"),
+        ("cacheWrite", "cacheWrite5m cacheCreation"),
+        ("cacheRead", "cached"),
     ],
 };
 
 static LONG_PROMPT: Keys = Keys::new(
     "`longPrompt`",
-    &[
-        "aboveTokens",
-        "input",
-        "output",
-        "cacheWrite",
-        "cacheWrite1h",
-        "cacheRead",
-    ],
+    "aboveTokens input output cacheWrite cacheWrite1h cacheRead",
 );
 
-/// What 1,000 searches cost where a price does not say it: what Anthropic takes.
+/// What 1,000 searches cost where a price does not say it: the price of Anthropic.
 const WEB_SEARCH: Usd = Usd::from_micros(10_000_000);
 
 /// The value of the setting `prices`.
 pub(super) fn source(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<PriceSource> {
     match node.value {
-        Value::StringLit(_) => reader.checked(node, check_path).map(PriceSource::File),
-        Value::Object(_) => models(reader, node).map(PriceSource::Models),
+        Value::StringLit(_) => checked(check_path)(reader, node).map(PriceSource::File),
+        Value::Object(_) => models(reader, node).map(|models| PriceSource::Models { models }),
         _ => {
-            reader.error_with_hint(
-                node,
-                "must be the path of a file of prices, or the prices themselves",
-                EXAMPLE,
-            );
-            None
+            let message = "must be the path of a file of prices, or the prices themselves";
+            reader.refuse_with_hint(node, message, EXAMPLE)
         }
     }
 }
@@ -135,9 +104,7 @@ fn rate(reader: &mut Reader<'_>, model: &str, node: &Node<'_>) -> Option<Rate> {
     let fields = reader.fields(node, &RATE)?;
     let long_prompt = fields.optional(reader, "longPrompt", |reader, node| {
         let fields = reader.fields(node, &LONG_PROMPT)?;
-        let above = fields.required(reader, "aboveTokens", |reader, node| {
-            reader.integer(node, 1..=u64::MAX)
-        });
+        let above = fields.required(reader, "aboveTokens", at_least_one);
         let rates = token_rates(reader, &fields);
         Some(LongPrompt {
             above_tokens: above?,
@@ -169,11 +136,11 @@ fn token_rates(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<TokenRate
     })
 }
 
-/// Dollars, at least 0; a model that costs nothing is counted as well.
+/// Dollars, at least 0: a model may cost nothing.
 fn amount(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Usd> {
-    const MOST: f64 = 1_000_000.0;
+    const MAX: f64 = 1_000_000.0;
     let dollars = reader.number(node)?;
-    let amount = Usd::from_dollars(dollars).ok().filter(|_| dollars <= MOST);
+    let amount = Usd::from_dollars(dollars).ok().filter(|_| dollars <= MAX);
     if amount.is_none() {
         reader.error(node, "must be a number of dollars from 0 to 1000000");
     }

@@ -23,7 +23,7 @@ pub enum Level {
 
 /// One thing that is wrong with a hank.
 ///
-/// Shown as one line, `5:32: error: hank[1].model (codon "review", "Review everything"): must be text, not a number`, and the hint on a
+/// Shown as one line, `5:32: error: hank[1].model (codon "review", "Review everything"): must be a string, not a number`, and the hint on a
 /// second one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -74,9 +74,10 @@ impl Problem {
         }
     }
 
-    /// Shows the problem behind the name of its file: `hank.json:5:32: error: …`.
+    /// Shows the problem with the name of its file: `hank.json:5:32: error: …`.
     pub fn display_in<'p>(&'p self, file: &'p str) -> impl fmt::Display + 'p {
-        InFile { file, problem: self }
+        let gap = if self.position.is_some() { "" } else { " " };
+        fmt::from_fn(move |f| write!(f, "{file}:{gap}{self}"))
     }
 }
 
@@ -102,18 +103,6 @@ impl fmt::Display for Problem {
     }
 }
 
-struct InFile<'p> {
-    file: &'p str,
-    problem: &'p Problem,
-}
-
-impl fmt::Display for InFile<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let gap = if self.problem.position.is_some() { "" } else { " " };
-        write!(f, "{}:{gap}{}", self.file, self.problem)
-    }
-}
-
 /// All problems of one hank, errors first, each group in the order of the text.
 ///
 /// A hostile file can have millions: only the first thousand are kept, the others are counted. Shown to people, the
@@ -136,8 +125,8 @@ impl Problems {
             Level::Error => self.errors += 1,
             Level::Warning => self.warnings += 1,
         }
-        let behind = self.kept.partition_point(|kept| order(kept) <= order(&problem));
-        self.kept.insert(behind, problem);
+        let index = self.kept.partition_point(|kept| order(kept) <= order(&problem));
+        self.kept.insert(index, problem);
         self.kept.truncate(Self::MAX_KEPT);
     }
 
@@ -164,15 +153,30 @@ impl Problems {
         self.errors > 0
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there are neither errors nor warnings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.errors + self.warnings == 0
     }
 
-    /// Shows the problems line by line, each behind the name of the file, and cuts a long list.
+    /// Shows the problems line by line, each with the name of the file, and cuts a long list.
     pub fn display_in<'p>(&'p self, file: &'p str) -> impl fmt::Display + 'p {
-        ListInFile { file, problems: self }
+        fmt::from_fn(move |f| {
+            let (mut bytes, mut shown) = (0, 0);
+            for problem in self.kept.iter().take(Self::MAX_SHOWN) {
+                let line = problem.display_in(file).to_string();
+                bytes += line.len() + 1;
+                if bytes > Self::MAX_SHOWN_BYTES && shown > 0 {
+                    break;
+                }
+                writeln!(f, "{line}")?;
+                shown += 1;
+            }
+            match self.errors + self.warnings - shown {
+                0 => Ok(()),
+                hidden => writeln!(f, "… and {hidden} more ({})", self.summary()),
+            }
+        })
     }
 
     /// `2 errors, 1 warning`, for the end of a report.
@@ -182,11 +186,8 @@ impl Problems {
             1 => format!("1 {noun}"),
             _ => format!("{number} {noun}s"),
         };
-        format!(
-            "{}, {}",
-            count(self.errors, "error"),
-            count(self.warnings, "warning")
-        )
+        let (errors, warnings) = (count(self.errors, "error"), count(self.warnings, "warning"));
+        format!("{errors}, {warnings}")
     }
 }
 
@@ -209,32 +210,7 @@ impl<'p> IntoIterator for &'p Problems {
     }
 }
 
-struct ListInFile<'p> {
-    file: &'p str,
-    problems: &'p Problems,
-}
-
-impl fmt::Display for ListInFile<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut bytes = 0;
-        let mut shown = 0;
-        for problem in self.problems.iter().take(Problems::MAX_SHOWN) {
-            let line = problem.display_in(self.file).to_string();
-            bytes += line.len() + 1;
-            if bytes > Problems::MAX_SHOWN_BYTES && shown > 0 {
-                break;
-            }
-            writeln!(f, "{line}")?;
-            shown += 1;
-        }
-        match self.problems.errors + self.problems.warnings - shown {
-            0 => Ok(()),
-            hidden => writeln!(f, "… and {hidden} more ({})", self.problems.summary()),
-        }
-    }
-}
-
-/// Where the values of a hank stand in its text, by JSON path.
+/// The positions of the values of a hank in its text, by JSON path.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     positions: BTreeMap<String, Position>,
@@ -268,7 +244,7 @@ fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(path), |path| path.rfind(['.', '[']).map(|end| &path[..end]))
 }
 
-/// Text of a stranger as part of a message: in backticks, without control characters, at most 60 characters.
+/// Untrusted text as part of a message: in backticks, without control characters, at most 60 characters.
 pub(super) fn quoted(text: &str) -> String {
     const LONGEST: usize = 60;
     let shown: String = text
@@ -276,12 +252,8 @@ pub(super) fn quoted(text: &str) -> String {
         .take(LONGEST)
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect();
-    let cut = if text.chars().nth(LONGEST).is_some() {
-        "…"
-    } else {
-        ""
-    };
-    format!("`{shown}{cut}`")
+    let is_cut = text.chars().nth(LONGEST).is_some();
+    format!("`{shown}{}`", if is_cut { "…" } else { "" })
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub struct PromptMetadata {
     pub author: Option<String>,
 }
 
-/// What the template variables stand for.
+/// The values of the template variables.
 #[derive(Debug, Clone, Copy)]
 pub struct Variables<'v> {
     /// Absolute path of the agent's workspace: `<%AGENT_ROOT%>`, `<%PROJECT_DIR%>` and `<%EXECUTION_DIR%>`.
@@ -31,7 +31,7 @@ pub struct Variables<'v> {
     pub data_dir: &'v str,
 }
 
-/// Puts the variables in and takes HTML comments out, those in code blocks as well. Unknown variables stay.
+/// Fills in the variables and removes HTML comments, also in code blocks. Unknown variables stay.
 #[must_use]
 pub fn render(text: &str, variables: Variables<'_>) -> String {
     without_comments(&replace_variables(text, variables))
@@ -40,23 +40,21 @@ pub fn render(text: &str, variables: Variables<'_>) -> String {
 /// Joins texts with one blank line between them.
 #[must_use]
 pub fn join<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
-    let texts: Vec<&str> = texts.into_iter().collect();
-    let (last, others) = texts
-        .split_last()
-        .map_or(("", &[][..]), |(last, others)| (*last, others));
+    let mut texts = texts.into_iter().peekable();
     let mut joined = String::new();
-    for text in others {
-        joined.push_str(text.trim_end_matches(['\n', '\r']));
-        joined.push_str("\n\n");
+    while let Some(text) = texts.next() {
+        match texts.peek() {
+            Some(_) => joined.extend([text.trim_end_matches(['\n', '\r']), "\n\n"]),
+            None => joined.push_str(text),
+        }
     }
-    joined.push_str(last);
     joined
 }
 
-/// Cuts the front matter, a block between two lines `---` at the very beginning, from a prompt.
+/// Splits a prompt into its front matter, a block between two lines `---` at the very beginning, and its text.
 ///
-/// Of YAML only `key: value` and lists are read, in both spellings; other lines and keys are skipped. A block without an
-/// end is not front matter.
+/// Of YAML only `key: value` and lists are read, in both spellings; other lines and keys are skipped.
+/// A block without an end is not front matter.
 #[must_use]
 pub fn split_front_matter(text: &str) -> (PromptMetadata, &str) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -110,15 +108,9 @@ fn metadata(block: &str) -> PromptMetadata {
 
 /// `[a, "b"]`, or `a, b` without brackets.
 fn inline_list(value: &str) -> Vec<String> {
-    let inner = value
-        .strip_prefix('[')
-        .and_then(|value| value.strip_suffix(']'))
-        .unwrap_or(value);
-    inner
-        .split(',')
-        .map(scalar)
-        .filter(|item| !item.is_empty())
-        .collect()
+    let inner = value.strip_prefix('[').and_then(|value| value.strip_suffix(']'));
+    let items = inner.unwrap_or(value).split(',').map(scalar);
+    items.filter(|item| !item.is_empty()).collect()
 }
 
 fn scalar(value: &str) -> String {
@@ -140,30 +132,27 @@ fn replace_variables(text: &str, Variables { agent_root, data_dir }: Variables<'
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("<%") {
         replaced.push_str(before);
-        let known = variables
-            .iter()
-            .find_map(|(name, value)| Some((*value, after.strip_prefix(name)?)));
-        let (value, behind) = known.unwrap_or(("<%", after));
+        let mut known = variables.iter();
+        let known = known.find_map(|(name, value)| Some((*value, after.strip_prefix(name)?)));
+        let (value, after) = known.unwrap_or(("<%", after));
         replaced.push_str(value);
-        rest = behind;
+        rest = after;
     }
     replaced.push_str(rest);
     replaced
 }
 
-/// Removes `<!-- … -->` and one line break behind each; a comment without an end stays.
+/// Removes `<!-- … -->` and one line break after each; a comment without an end stays.
 fn without_comments(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, comment)) = rest.split_once("<!--") {
-        let Some((_, behind)) = comment.split_once("-->") else {
+        let Some((_, after)) = comment.split_once("-->") else {
             break;
         };
         kept.push_str(before);
-        rest = behind
-            .strip_prefix("\r\n")
-            .or_else(|| behind.strip_prefix('\n'))
-            .unwrap_or(behind);
+        let without_break = after.strip_prefix("\r\n").or_else(|| after.strip_prefix('\n'));
+        rest = without_break.unwrap_or(after);
     }
     kept.push_str(rest);
     kept

@@ -2,15 +2,16 @@
 //!
 //! Each reading function takes a [`Node`] and returns the value, or `None` after it reported why there is none. So the
 //! reader of an object reads all its fields before it gives up, and no problem hides another.
+//! Functions such as [`integer`] and [`list`] make a reading function from what is expected.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use jsonc_parser::ast::{Object, Value};
+use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use serde_json::{Map, Number};
 
-use super::keys::Keys;
+use super::keys::{Keys, did_you_mean};
 use super::lines::Lines;
 use super::problem::{Level, Places, Problem, Problems, quoted};
 
@@ -21,11 +22,106 @@ pub(super) struct Node<'n> {
     pub(super) path: String,
 }
 
-/// Collects what is found out while reading.
+impl<'n> Node<'n> {
+    /// The value of one property of the object at `path`.
+    fn of(path: &str, property: &'n ObjectProp<'n>) -> Self {
+        Self {
+            value: &property.value,
+            path: child_path(path, property.name.as_str()),
+        }
+    }
+
+    /// The string at `key`, when this is an object that has one there.
+    pub(super) fn string_at(&self, key: &str) -> Option<&'n str> {
+        let literal = self.value.as_object()?.get_string(key)?;
+        Some(literal.value.as_ref())
+    }
+}
+
+/// Collects problems and positions while values are read.
 pub(super) struct Reader<'t> {
     pub(super) problems: Problems,
     pub(super) places: Places,
     lines: Lines<'t>,
+}
+
+/// One string that passes `check`, which returns the broken rule.
+pub(super) fn checked<E: Into<String>>(
+    check: impl Fn(&str) -> Result<(), E>,
+) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<String> {
+    parsed(move |text| check(text).map(|()| text.to_owned()))
+}
+
+/// What `parse` makes of a string, or the broken rule.
+pub(super) fn parsed<T, E: Into<String>>(
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<T> {
+    move |reader, node| match parse(&reader.string(node)?) {
+        Ok(value) => Some(value),
+        Err(rule) => reader.refuse(node, rule),
+    }
+}
+
+/// A whole number in `range`.
+pub(super) fn integer(range: RangeInclusive<u64>) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<u64> {
+    let expected = match (range.start(), range.end()) {
+        (0, &u64::MAX) => "a whole number".to_owned(),
+        (least, &u64::MAX) => format!("a whole number, at least {least}"),
+        (least, most) => format!("a whole number from {least} to {most}"),
+    };
+    move |reader, node| {
+        let number = |literal: &str| whole_number(literal).filter(|number| range.contains(number));
+        reader.number_that(node, &expected, number)
+    }
+}
+
+/// One of a few words.
+pub(super) fn choice<T: Copy>(choices: &[(&str, T)]) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<T> {
+    move |reader, node| {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let expected = format!("one of {}", names.join(", "));
+        let Value::StringLit(literal) = node.value else {
+            return reader.wrong_type(node, &expected);
+        };
+        if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == literal.value) {
+            return reader.accept(node, *choice);
+        }
+        let message = format!("must be {expected}, not {}", quoted(&literal.value));
+        match did_you_mean(&literal.value, &names) {
+            Some(hint) => reader.refuse_with_hint(node, message, hint),
+            None => reader.refuse(node, message),
+        }
+    }
+}
+
+/// The elements of a list, in order; those that cannot be read are reported and left out.
+pub(super) fn list<T>(
+    read: impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<T>,
+) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<Vec<T>> {
+    move |reader, node| reader.list(node, &read)
+}
+
+/// As [`list`], but an empty list is an error.
+pub(super) fn non_empty_list<T>(
+    read: impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<T>,
+) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<Vec<T>> {
+    move |reader, node| {
+        if matches!(node.value, Value::Array(array) if array.elements.is_empty()) {
+            reader.error(node, "must not be empty");
+        }
+        reader.list(node, &read)
+    }
+}
+
+/// One string, or a list of at least one.
+pub(super) fn one_or_more<T>(
+    read: impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<T>,
+) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<Vec<T>> {
+    move |reader, node| match node.value {
+        Value::StringLit(_) => read(reader, node).map(|single| vec![single]),
+        Value::Array(_) => non_empty_list(&read)(reader, node),
+        _ => reader.wrong_type(node, "a string or a list of strings"),
+    }
 }
 
 impl<'t> Reader<'t> {
@@ -38,38 +134,32 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn error(&mut self, node: &Node<'_>, message: impl Into<String>) {
-        self.report(
-            Level::Error,
-            node.path.clone(),
-            node.value.start(),
-            message.into(),
-            None,
-        );
+        self.report_at(Level::Error, node, message.into(), None);
     }
 
-    pub(super) fn error_with_hint(
+    pub(super) fn warning(&mut self, node: &Node<'_>, message: impl Into<String>) {
+        self.report_at(Level::Warning, node, message.into(), None);
+    }
+
+    /// Reports an error, and that there is no value.
+    pub(super) fn refuse<T>(&mut self, node: &Node<'_>, message: impl Into<String>) -> Option<T> {
+        self.error(node, message);
+        None
+    }
+
+    /// As [`refuse`](Self::refuse), with advice.
+    pub(super) fn refuse_with_hint<T>(
         &mut self,
         node: &Node<'_>,
         message: impl Into<String>,
         hint: impl Into<String>,
-    ) {
-        self.report(
-            Level::Error,
-            node.path.clone(),
-            node.value.start(),
-            message.into(),
-            Some(hint.into()),
-        );
+    ) -> Option<T> {
+        self.report_at(Level::Error, node, message.into(), Some(hint.into()));
+        None
     }
 
-    pub(super) fn warning(&mut self, node: &Node<'_>, message: impl Into<String>) {
-        self.report(
-            Level::Warning,
-            node.path.clone(),
-            node.value.start(),
-            message.into(),
-            None,
-        );
+    fn report_at(&mut self, level: Level, node: &Node<'_>, message: String, hint: Option<String>) {
+        self.report(level, node.path.clone(), node.value.start(), message, hint);
     }
 
     pub(super) fn report(
@@ -92,16 +182,15 @@ impl<'t> Reader<'t> {
         });
     }
 
-    /// Remembers where the value stands; called by every function that accepts one.
+    /// Remembers the position of the value; every function that accepts one calls it.
     fn accept<T>(&mut self, node: &Node<'_>, value: T) -> Option<T> {
-        self.places
-            .add_position(&node.path, self.lines.position(node.value.start()));
+        let position = self.lines.position(node.value.start());
+        self.places.add_position(&node.path, position);
         Some(value)
     }
 
     fn wrong_type<T>(&mut self, node: &Node<'_>, expected: &str) -> Option<T> {
-        self.error(node, format!("must be {expected}, not {}", kind(node.value)));
-        None
+        self.refuse(node, format!("must be {expected}, not {}", kind(node.value)))
     }
 
     pub(super) fn string(&mut self, node: &Node<'_>) -> Option<String> {
@@ -112,29 +201,10 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn non_empty(&mut self, node: &Node<'_>) -> Option<String> {
-        self.checked(node, |text| {
-            if text.trim().is_empty() {
-                Err("must not be empty")
-            } else {
-                Ok(())
-            }
-        })
-    }
-
-    /// A text that passes `check`, which returns the broken rule.
-    pub(super) fn checked<E: Into<String>>(
-        &mut self,
-        node: &Node<'_>,
-        check: impl FnOnce(&str) -> Result<(), E>,
-    ) -> Option<String> {
-        let text = self.string(node)?;
-        match check(&text) {
-            Ok(()) => Some(text),
-            Err(rule) => {
-                self.error(node, rule);
-                None
-            }
-        }
+        checked(|text| match text.trim() {
+            "" => Err("must not be empty"),
+            _ => Ok(()),
+        })(self, node)
     }
 
     pub(super) fn boolean(&mut self, node: &Node<'_>) -> Option<bool> {
@@ -144,79 +214,40 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A whole number in `range`.
-    pub(super) fn integer(&mut self, node: &Node<'_>, range: RangeInclusive<u64>) -> Option<u64> {
-        let expected = match (range.start(), range.end()) {
-            (0, &u64::MAX) => "a whole number".to_owned(),
-            (least, &u64::MAX) => format!("a whole number, at least {least}"),
-            (least, most) => format!("a whole number from {least} to {most}"),
+    /// A number that `read` accepts.
+    fn number_that<T>(
+        &mut self,
+        node: &Node<'_>,
+        expected: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let Value::NumberLit(literal) = node.value else {
+            return self.wrong_type(node, expected);
         };
-        match node.value {
-            Value::NumberLit(literal) => {
-                match whole_number(literal.value).filter(|number| range.contains(number)) {
-                    Some(number) => self.accept(node, number),
-                    None => {
-                        self.error(node, format!("must be {expected}, not {}", quoted(literal.value)));
-                        None
-                    }
-                }
-            }
-            _ => self.wrong_type(node, &expected),
+        match read(literal.value) {
+            Some(number) => self.accept(node, number),
+            None => self.refuse(node, format!("must be {expected}, not {}", quoted(literal.value))),
         }
     }
 
     /// A finite number above 0.
     pub(super) fn positive(&mut self, node: &Node<'_>) -> Option<f64> {
-        match node.value {
-            Value::NumberLit(literal) => match literal.value.parse::<f64>() {
-                Ok(number) if number.is_finite() && number > 0.0 => self.accept(node, number),
-                _ => {
-                    self.error(
-                        node,
-                        format!("must be a number above 0, not {}", quoted(literal.value)),
-                    );
-                    None
-                }
-            },
-            _ => self.wrong_type(node, "a number above 0"),
-        }
+        self.number_that(node, "a number above 0", |literal| {
+            finite(literal).filter(|number| *number > 0.0)
+        })
     }
 
     /// A finite number.
     pub(super) fn number(&mut self, node: &Node<'_>) -> Option<f64> {
         match node.value {
-            Value::NumberLit(literal) => match literal.value.parse::<f64>() {
-                Ok(number) if number.is_finite() => self.accept(node, number),
-                _ => {
-                    self.error(node, format!("{} is out of range", quoted(literal.value)));
-                    None
-                }
-            },
-            _ => self.wrong_type(node, "a number"),
-        }
-    }
-
-    /// One of a few words.
-    pub(super) fn choice<T: Copy>(&mut self, node: &Node<'_>, choices: &[(&str, T)]) -> Option<T> {
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        let expected = format!("one of {}", names.join(", "));
-        let Value::StringLit(literal) = node.value else {
-            return self.wrong_type(node, &expected);
-        };
-        match choices.iter().find(|(name, _)| *name == literal.value) {
-            Some((_, choice)) => self.accept(node, *choice),
-            None => {
-                let message = format!("must be {expected}, not {}", quoted(&literal.value));
-                match super::keys::nearest(&literal.value, &names) {
-                    Some(near) => self.error_with_hint(node, message, format!("did you mean `{near}`?")),
-                    None => self.error(node, message),
-                }
-                None
+            Value::NumberLit(literal) if finite(literal.value).is_none() => {
+                self.refuse(node, format!("{} is out of range", quoted(literal.value)))
             }
+            _ => self.number_that(node, "a number", finite),
         }
     }
 
-    /// The elements of a list, in order; those that cannot be read are reported and left out.
+    /// As the function [`list`], for a `read` that changes something.
     pub(super) fn list<T>(
         &mut self,
         node: &Node<'_>,
@@ -234,32 +265,6 @@ impl<'t> Reader<'t> {
         Some(nodes.filter_map(|element| read(self, &element)).collect())
     }
 
-    /// As [`list`](Self::list), but an empty list is an error.
-    pub(super) fn non_empty_list<T>(
-        &mut self,
-        node: &Node<'_>,
-        read: impl FnMut(&mut Self, &Node<'_>) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        let is_empty = matches!(node.value, Value::Array(array) if array.elements.is_empty());
-        if is_empty {
-            self.error(node, "must not be empty");
-        }
-        self.list(node, read)
-    }
-
-    /// One value, or a list of at least one.
-    pub(super) fn one_or_more<T>(
-        &mut self,
-        node: &Node<'_>,
-        mut read: impl FnMut(&mut Self, &Node<'_>) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        match node.value {
-            Value::StringLit(_) => read(self, node).map(|single| vec![single]),
-            Value::Array(_) => self.non_empty_list(node, read),
-            _ => self.wrong_type(node, "a string or a list of strings"),
-        }
-    }
-
     /// An object whose keys the author chooses.
     pub(super) fn map<T>(
         &mut self,
@@ -270,11 +275,7 @@ impl<'t> Reader<'t> {
         let mut map = BTreeMap::new();
         for property in &object.properties {
             let key = property.name.as_str();
-            let child = Node {
-                value: &property.value,
-                path: child_path(&node.path, key),
-            };
-            if let Some(value) = read(self, key, &child) {
+            if let Some(value) = read(self, key, &Node::of(&node.path, property)) {
                 map.insert(key.to_owned(), value);
             }
         }
@@ -286,12 +287,8 @@ impl<'t> Reader<'t> {
         let object = self.object(node)?;
         let mut map = Map::new();
         for property in &object.properties {
-            let key = property.name.as_str();
-            let value = self.json(&Node {
-                value: &property.value,
-                path: child_path(&node.path, key),
-            })?;
-            map.insert(key.to_owned(), value);
+            let value = self.json(&Node::of(&node.path, property))?;
+            map.insert(property.name.as_str().to_owned(), value);
         }
         Some(map)
     }
@@ -305,10 +302,7 @@ impl<'t> Reader<'t> {
             Value::Object(_) => self.json_object(node).map(Into::into),
             Value::NumberLit(literal) => match literal.value.parse::<Number>() {
                 Ok(number) => Some(number.into()),
-                Err(_) => {
-                    self.error(node, format!("{} is out of range", quoted(literal.value)));
-                    None
-                }
+                Err(_) => self.refuse(node, format!("{} is out of range", quoted(literal.value))),
             },
         }
     }
@@ -316,21 +310,13 @@ impl<'t> Reader<'t> {
     /// An object with the keys `keys` and no others.
     pub(super) fn fields<'n>(&mut self, node: &Node<'n>, keys: &Keys) -> Option<Fields<'n>> {
         let object = self.object(node)?;
-        for property in object
-            .properties
-            .iter()
-            .filter(|property| !keys.valid.contains(&property.name.as_str()))
-        {
+        for property in &object.properties {
             let key = property.name.as_str();
-            let message = format!("{} is not a key of {}", quoted(key), keys.kind);
-            let path = child_path(&node.path, key);
-            self.report(
-                Level::Error,
-                path,
-                property.start(),
-                message,
-                Some(keys.advice(key)),
-            );
+            if !keys.contains(key) {
+                let message = format!("{} is not a key of {}", quoted(key), keys.kind);
+                let (path, hint) = (child_path(&node.path, key), keys.advice(key));
+                self.report(Level::Error, path, property.start(), message, Some(hint));
+            }
         }
         Some(Fields {
             path: node.path.clone(),
@@ -354,15 +340,9 @@ pub(super) struct Fields<'n> {
 
 impl<'n> Fields<'n> {
     pub(super) fn get(&self, key: &str) -> Option<Node<'n>> {
-        let property = self
-            .object
-            .properties
-            .iter()
-            .find(|property| property.name.as_str() == key)?;
-        Some(Node {
-            value: &property.value,
-            path: child_path(&self.path, key),
-        })
+        let mut properties = self.object.properties.iter();
+        let property = properties.find(|property| property.name.as_str() == key)?;
+        Some(Node::of(&self.path, property))
     }
 
     pub(super) fn optional<'t, T>(
@@ -374,31 +354,33 @@ impl<'n> Fields<'n> {
         read(reader, &self.get(key)?)
     }
 
+    /// As [`optional`](Self::optional), with the default of the type for a value that is not there or not readable.
+    pub(super) fn or_default<'t, T: Default>(
+        &self,
+        reader: &mut Reader<'t>,
+        key: &str,
+        read: impl FnOnce(&mut Reader<'t>, &Node<'n>) -> Option<T>,
+    ) -> T {
+        self.optional(reader, key, read).unwrap_or_default()
+    }
+
     pub(super) fn required<'t, T>(
         &self,
         reader: &mut Reader<'t>,
         key: &str,
         read: impl FnOnce(&mut Reader<'t>, &Node<'n>) -> Option<T>,
     ) -> Option<T> {
-        match self.get(key) {
-            Some(node) => read(reader, &node),
-            None => {
-                self.missing(reader, key, None);
-                None
-            }
+        if self.get(key).is_none() {
+            self.missing(reader, key, None);
         }
+        self.optional(reader, key, read)
     }
 
-    /// Reports that `key` is not there, at the object that should have it.
+    /// Reports that `key` is missing, at the position of the object that should have it.
     pub(super) fn missing(&self, reader: &mut Reader<'_>, key: &str, hint: Option<&str>) {
-        let path = child_path(&self.path, key);
-        reader.report(
-            Level::Error,
-            path,
-            self.object.start(),
-            "is missing".to_owned(),
-            hint.map(str::to_owned),
-        );
+        let (path, hint) = (child_path(&self.path, key), hint.map(str::to_owned));
+        let message = "is missing".to_owned();
+        reader.report(Level::Error, path, self.object.start(), message, hint);
     }
 
     /// Reports the second of two keys that exclude each other, when both are there.
@@ -434,6 +416,10 @@ fn kind(value: &Value<'_>) -> &'static str {
     }
 }
 
+fn finite(literal: &str) -> Option<f64> {
+    literal.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
 /// Reads `3`, `3.0` and `3e0` as 3, as JavaScript does; `None` for anything that is not a whole number.
 fn whole_number(literal: &str) -> Option<u64> {
     /// Above this, a float does not hold every whole number.
@@ -442,10 +428,6 @@ fn whole_number(literal: &str) -> Option<u64> {
         let number: f64 = literal.parse().ok()?;
         let is_exact = number.fract() == 0.0 && (0.0..=EXACT).contains(&number);
         // `{:.0}` writes the digits of a whole number exactly.
-        if is_exact {
-            format!("{number:.0}").parse().ok()
-        } else {
-            None
-        }
+        is_exact.then(|| format!("{number:.0}").parse().ok())?
     })
 }

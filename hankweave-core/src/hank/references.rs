@@ -35,18 +35,16 @@ pub enum ReferenceKind {
 #[must_use]
 pub fn references(hank: &Hank) -> Vec<Reference<'_>> {
     let global = hank.global_system_prompt.as_ref();
-    let mut references = files(
-        ReferenceKind::SystemPrompt,
-        global,
-        "globalSystemPromptFile".to_owned(),
-    );
+    let place = "globalSystemPromptFile".to_owned();
+    let mut references = files(ReferenceKind::SystemPrompt, global, place);
     for (path, codon) in hank.located_codons() {
         references.extend(of_codon(codon, &path));
     }
     references
 }
 
-/// Where rigs copy to, in the order of the text: the JSON path of each `to`, and the path that stands there, relative to the agent's workspace.
+/// The targets of rig copies, in the order of the text: the JSON path of each `to`, and its value, relative to the
+/// agent's workspace.
 pub fn copy_targets(hank: &Hank) -> impl Iterator<Item = (String, &str)> {
     hank.located_codons().flat_map(|(at, codon)| {
         let items = codon.rig_setup.iter().enumerate();
@@ -60,42 +58,24 @@ pub fn copy_targets(hank: &Hank) -> impl Iterator<Item = (String, &str)> {
 }
 
 fn of_codon<'h>(codon: &'h CodonConfig, at: &str) -> Vec<Reference<'h>> {
-    let mut references = files(
-        ReferenceKind::Prompt,
-        Some(&codon.prompt),
-        format!("{at}.promptFile"),
-    );
-    let system_prompt = codon.append_system_prompt.as_ref();
-    references.extend(files(
-        ReferenceKind::SystemPrompt,
-        system_prompt,
-        format!("{at}.appendSystemPromptFile"),
-    ));
+    let (prompt, system_prompt) = (Some(&codon.prompt), codon.append_system_prompt.as_ref());
+    let mut references = files(ReferenceKind::Prompt, prompt, format!("{at}.promptFile"));
+    let place = format!("{at}.appendSystemPromptFile");
+    references.extend(files(ReferenceKind::SystemPrompt, system_prompt, place));
+    let mut add = |kind, path, place| references.push(Reference { kind, path, place });
     if let Some(AgentChoice::Script { script }) = &codon.agent {
-        references.push(Reference {
-            kind: ReferenceKind::AgentScript,
-            path: script,
-            place: format!("{at}.agent.script"),
-        });
+        add(ReferenceKind::AgentScript, script, format!("{at}.agent.script"));
     }
     for (index, item) in codon.rig_setup.iter().enumerate() {
         if let RigAction::Copy { copy, .. } = &item.action {
             let place = format!("{at}.rigSetup[{index}].copy.from");
-            references.push(Reference {
-                kind: ReferenceKind::CopySource,
-                path: &copy.from,
-                place,
-            });
+            add(ReferenceKind::CopySource, &copy.from, place);
         }
     }
     for (index, sentinel) in codon.sentinels.iter().enumerate() {
         if let SentinelSource::File(path) = &sentinel.sentinel_config {
             let place = format!("{at}.sentinels[{index}].sentinelConfig");
-            references.push(Reference {
-                kind: ReferenceKind::Sentinel,
-                path,
-                place,
-            });
+            add(ReferenceKind::Sentinel, path, place);
         }
     }
     references
@@ -109,13 +89,10 @@ fn files<'h>(kind: ReferenceKind, source: Option<&'h PromptSource>, at: String) 
         1 => at.clone(),
         _ => format!("{at}[{index}]"),
     };
-    files
-        .iter()
-        .enumerate()
-        .map(|(index, path)| Reference {
-            kind,
-            path,
-            place: place(index),
-        })
-        .collect()
+    let reference = |(index, path)| {
+        let place = place(index);
+        Reference { kind, path, place }
+    };
+    let files = files.iter().map(String::as_str).enumerate();
+    files.map(reference).collect()
 }

@@ -1,16 +1,19 @@
-//! What a run refuses although the hank is well written, because nobody here can do it, and what it can do only in part (HANK-6).
+//! What a run refuses although the hank is valid, because it needs what is not there, and what it can do only in part
+//! (HANK-6).
 
 use super::agent::{AgentChoice, agent_for_model};
 use super::document::{CodonConfig, Hank, HankItem};
-use super::keys::{nearest, nearest_names};
-use super::problem::{Problem, quoted};
+use super::keys::{did_you_mean, nearest};
+use super::problem::{Level, Problem, quoted};
 use crate::cost::Usd;
 use crate::cost::pricing::{ALIASES, Prices};
 
 /// The streams that are understood.
 pub const STREAMS: [&str; 1] = ["claude"];
 
-/// Agents and streams that nobody can run, as errors, and names of models that nobody knows, as warnings; `agents` are those that there are.
+/// Agents and streams that do not exist, as errors, and unknown names of models, as warnings.
+///
+/// `agents` are the names of the agents that exist.
 #[must_use]
 pub fn unknown_names(hank: &Hank, agents: &[&str], prices: &Prices) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -28,12 +31,8 @@ pub fn unknown_names(hank: &Hank, agents: &[&str], prices: &Prices) -> Vec<Probl
             && let Some(model) = codon.model.as_deref().filter(|model| !prices.is_known(model))
         {
             let message = format!("nobody here knows the model {}", quoted(model));
-            let hint = match nearest_model(model, prices) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => {
-                    "`hankweave prices` lists the models that are known; claude may know others".to_owned()
-                }
-            };
+            let list = "`hankweave prices` lists the models that are known; claude may know others";
+            let hint = similar_model(model, prices).unwrap_or_else(|| list.to_owned());
             problems.push(Problem::warning(&hank.places, format!("{path}.model"), message).with_hint(hint));
         }
     }
@@ -52,25 +51,19 @@ fn unknown_agent(codon: &CodonConfig, agents: &[&str], prices: &Prices) -> Optio
         _ if agents.contains(&name) => None,
         (None, Some(model)) => {
             let message = format!("no agent here runs the model {}", quoted(model));
-            let hint = match nearest_model(model, prices) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!(
+            let program = || {
+                format!(
                     "claude runs Anthropic's models, such as \"sonnet\"; for others name a program that prints claude's stream: \
                      \"agent\": {OWN_PROGRAM}"
-                ),
+                )
             };
-            Some((message, hint))
+            Some((message, similar_model(model, prices).unwrap_or_else(program)))
         }
         _ => {
-            let known: Vec<&str> = agents
-                .iter()
-                .copied()
-                .filter(|agent| *agent != "command")
-                .collect();
-            let hint = match nearest(name, &known) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("write \"{}\", or {OWN_PROGRAM}", known.join("\" or \"")),
-            };
+            let known = agents.iter().copied().filter(|agent| *agent != "command");
+            let known: Vec<&str> = known.collect();
+            let all = || format!("write \"{}\", or {OWN_PROGRAM}", known.join("\" or \""));
+            let hint = did_you_mean(name, &known).unwrap_or_else(all);
             Some((format!("no agent is called {}", quoted(name)), hint))
         }
     }
@@ -88,10 +81,11 @@ fn unknown_stream(codon: &CodonConfig) -> Option<(String, String)> {
     Some((message, hint.to_owned()))
 }
 
-/// The model of claude of which `model` is most probably a misspelling.
-fn nearest_model<'p>(model: &str, prices: &'p Prices) -> Option<&'p str> {
+/// A hint with the model of claude that `model` is most probably a misspelling of.
+fn similar_model(model: &str, prices: &Prices) -> Option<String> {
     let mut near = nearest_models(model, prices).into_iter();
-    near.find(|near| agent_for_model(near) == "claude")
+    let near = near.find(|near| agent_for_model(near) == "claude")?;
+    Some(format!("did you mean `{near}`?"))
 }
 
 /// The known models of which `model` may be a misspelling, at most three, the nearest one first.
@@ -99,119 +93,93 @@ fn nearest_model<'p>(model: &str, prices: &'p Prices) -> Option<&'p str> {
 pub fn nearest_models<'p>(model: &str, prices: &'p Prices) -> Vec<&'p str> {
     let families = prices.iter().map(|(family, _)| family);
     let names: Vec<&str> = ALIASES.into_iter().chain(families).collect();
-    nearest_names(model, &names, 3)
+    nearest(model, &names, 3)
 }
 
-/// Limits in dollars that cannot be held because nobody can count the dollars, as errors, and money that is counted late or not at all, as
-/// warnings. `ceiling` is the limit of the run, wherever it comes from.
+/// Limits in dollars that cannot be enforced because the dollars are unknown, as errors, and money that is counted late
+/// or not at all, as warnings. `ceiling` is the limit of the run, wherever it comes from.
 #[must_use]
 pub fn uncounted_money(hank: &Hank, prices: &Prices, ceiling: Option<Usd>) -> Vec<Problem> {
-    let whole = hank
-        .overrides
-        .as_ref()
-        .and_then(|overrides| overrides.budget.as_ref());
-    let whole = whole
-        .and_then(|budget| budget.max_dollars)
-        .map(|_| "overrides.budget.maxDollars".to_owned());
+    let of_hank = hank.budget().and_then(|budget| budget.max_dollars);
+    let of_hank = of_hank.map(|_| "overrides.budget.maxDollars".to_owned());
     let mut problems = Vec::new();
     for (index, item) in hank.items.iter().enumerate() {
-        let around = match item {
-            HankItem::Loop(found) => found.budget.as_ref().and_then(|budget| budget.max_dollars),
-            HankItem::Codon(_) => None,
-        };
+        let of_loop = HankItem::as_loop(item).and_then(|found| found.budget.as_ref()?.max_dollars);
         for (path, codon) in item.located_codons(index) {
             let own = codon.budget.and_then(|budget| budget.max_dollars);
-            let limit = own
+            let place = own
                 .map(|_| format!("{path}.budget.maxDollars"))
-                .or_else(|| around.map(|_| format!("hank[{index}].budget.maxDollars")))
-                .or_else(|| whole.clone());
-            let limit = match (limit, ceiling) {
-                (Some(place), _) => Limit::At(place),
-                (None, Some(_)) => Limit::OfTheRun,
-                (None, None) => Limit::None,
+                .or_else(|| of_loop.map(|_| format!("hank[{index}].budget.maxDollars")))
+                .or_else(|| of_hank.clone());
+            let limit = match (&place, ceiling) {
+                (Some(_), _) => Some("this limit"),
+                (None, Some(_)) => Some("the limit of the run in dollars"),
+                (None, None) => None,
             };
-            problems.extend(uncounted(hank, &path, codon, &limit, prices));
+            let Some((level, message, hint)) = uncounted(codon, limit, prices) else {
+                continue;
+            };
+            let place = place.unwrap_or_else(|| match codon.model {
+                Some(_) => format!("{path}.model"),
+                None => format!("{path}.agent"),
+            });
+            let problem = Problem::error(&hank.places, place, message).with_hint(hint);
+            problems.push(Problem { level, ..problem });
         }
     }
     problems
 }
 
-/// What limits the dollars of a codon.
-enum Limit {
-    /// What stands at this place of the hank.
-    At(String),
-    /// The command line or hankweave.json.
-    OfTheRun,
-    None,
-}
-
-fn uncounted(
-    hank: &Hank,
-    path: &str,
-    codon: &CodonConfig,
-    limit: &Limit,
-    prices: &Prices,
-) -> Option<Problem> {
+/// What is wrong when the dollars of `codon` are limited by what `limit` names, if they are.
+fn uncounted(codon: &CodonConfig, limit: Option<&str>, prices: &Prices) -> Option<(Level, String, String)> {
     let id = codon.id.as_str();
-    let model = codon.model.as_deref();
-    if model.is_some_and(|model| prices.is_known(model)) {
+    let Some(model) = codon.model.as_deref() else {
+        // The program can be anything, and so can its output.
+        return match (&codon.agent, limit) {
+            (Some(AgentChoice::Command(_)), Some(limit)) => Some((
+                Level::Warning,
+                format!(
+                    "whether {limit} can be held is not known before codon `{id}` says which model it uses"
+                ),
+                format!("write \"model\": \"NAME\" into codon `{id}`, the one that its program uses"),
+            )),
+            _ => None,
+        };
+    };
+    if prices.is_known(model) {
         return None;
     }
-    let place = match limit {
-        Limit::At(place) => place.clone(),
-        Limit::OfTheRun | Limit::None => match model {
-            Some(_) => format!("{path}.model"),
-            None => format!("{path}.agent"),
-        },
-    };
-    let limited = match limit {
-        Limit::At(_) => "this limit",
-        Limit::OfTheRun => "the limit of the run in dollars",
-        Limit::None => "",
-    };
-    match (&codon.agent, model, limit) {
-        // The program can be anything, and what it prints as well.
-        (Some(AgentChoice::Command(_)), Some(model), Limit::At(_) | Limit::OfTheRun) => {
-            let message = format!(
-                "{limited} cannot be held: nobody here knows the price of {}, which codon `{id}` uses",
-                quoted(model)
-            );
-            let hint = format!(
-                "give the price with `--prices FILE`, in dollars per million tokens; FILE holds such as {}",
-                example(model)
-            );
-            Some(Problem::error(&hank.places, place, message).with_hint(hint))
-        }
-        (Some(AgentChoice::Command(_)), Some(model), Limit::None) => {
-            let message = format!(
-                "the price of {} is not known: the money is counted only as far as the program reports it",
-                quoted(model)
-            );
-            let hint = format!("`--prices FILE` gives it; FILE holds such as {}", example(model));
-            Some(Problem::warning(&hank.places, place, message).with_hint(hint))
-        }
-        (Some(AgentChoice::Command(_)), None, Limit::At(_) | Limit::OfTheRun) => {
-            let message = format!(
-                "whether {limited} can be held is not known before codon `{id}` says which model it uses"
-            );
-            let hint = format!("write \"model\": \"NAME\" into codon `{id}`, the one that its program uses");
-            Some(Problem::warning(&hank.places, place, message).with_hint(hint))
-        }
-        // It tells its money itself, at its end.
-        (_, Some(model), Limit::At(_) | Limit::OfTheRun) if codon.agent_name() == "claude" => {
-            let message = format!(
-                "the price of {} is not known, so the dollars of codon `{id}` count only when claude reports them",
-                quoted(model)
-            );
-            let hint = format!("`--prices FILE` gives it; FILE holds such as {}", example(model));
-            Some(Problem::warning(&hank.places, place, message).with_hint(hint))
-        }
-        // The scripted agent costs nothing, and what an embedding program registers tells its money itself.
+    let (name, example) = (quoted(model), example(model));
+    let hint = format!("`--prices FILE` gives it; FILE holds such as {example}");
+    match (&codon.agent, limit) {
+        (Some(AgentChoice::Command(_)), Some(limit)) => Some((
+            Level::Error,
+            format!("{limit} cannot be held: nobody here knows the price of {name}, which codon `{id}` uses"),
+            format!(
+                "give the price with `--prices FILE`, in dollars per million tokens; FILE holds such as {example}"
+            ),
+        )),
+        (Some(AgentChoice::Command(_)), None) => Some((
+            Level::Warning,
+            format!(
+                "the price of {name} is not known: the money is counted only as far as the program reports it"
+            ),
+            hint,
+        )),
+        // It reports its money itself, at its end.
+        (_, Some(_)) if codon.agent_name() == "claude" => Some((
+            Level::Warning,
+            format!(
+                "the price of {name} is not known, so the dollars of codon `{id}` count only when claude reports them"
+            ),
+            hint,
+        )),
+        // The scripted agent costs nothing, and an agent that an embedding program registers reports its money itself.
         _ => None,
     }
 }
 
-/// What a file of prices has to hold for `model`, with prices that are to be replaced.
+/// An example of a file of prices for `model`, with prices to be replaced.
 fn example(model: &str) -> String {
     let model = serde_json::Value::from(model);
     format!(r#"{{"models": {{{model}: {{"input": 3, "output": 15}}}}}}"#)

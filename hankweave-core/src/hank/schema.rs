@@ -1,4 +1,4 @@
-//! What the schema of hank.json says where the types alone do not tell it.
+//! Parts of the schema of hank.json that the types alone do not give.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};

@@ -5,27 +5,27 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::document::Overrides;
 use super::keys::Keys;
 use super::parse::read_with;
 use super::prices::{self, PriceSource};
 use super::problem::{Position, Problems};
-use super::read::settings::{dollars, milliseconds};
-use super::read::{model, seconds_of_silence, seconds_to_settle};
-use super::reader::{Fields, Node, Reader};
+use super::read::settings::dollars;
+use super::read::{at_least_one, model, seconds_of_silence, seconds_to_settle};
+use super::reader::{Node, Reader, checked, integer};
 use crate::cost::Usd;
 use crate::id::is_model_name;
 use crate::shape::Named;
 
-/// How long an agent may be silent where nobody says anything (S6): long enough for any answer of a model.
+/// How long an agent may be silent by default (S6): long enough for any answer of a model.
 pub const LONGEST_SILENCE_SECONDS: u64 = 30 * 60;
 
-/// How long what an agent has left running behind its answer may go on where nobody says anything.
+/// How long work that an agent left running after its answer may go on by default.
 pub const SETTLE_SECONDS: u64 = 10;
 
-/// How long a run waits for the end of a usage limit where nobody says anything: longer than the five hours of most subscriptions.
+/// How long a run waits for the end of a usage limit by default: longer than the five hours of most subscriptions.
 pub const MAX_WAIT_SECONDS: u64 = 6 * 60 * 60;
 
 /// One setting of the runtime; its name is its JSON path in hankweave.json.
@@ -46,24 +46,25 @@ pub enum Setting {
     DataHashTimeLimit,
     /// Seconds an agent may be silent.
     ShimIdleTimeout,
-    /// Seconds after which work is ended that an agent has left running behind its answer.
+    /// Seconds after which work is ended that an agent left running after its answer.
     SettleSeconds,
     /// Seconds that a run waits at most for the end of a usage limit.
     MaxWaitSeconds,
     /// Whether a run goes on when an item of a rig fails.
     IgnoreRigFailures,
-    /// Prices of single models, laid over the list.
+    /// Prices of single models, which win over the list.
     Prices,
-    /// What a run and those before it may spend.
+    /// What a run and the runs that it continues may spend.
     #[serde(rename = "budget.maxDollars")]
     MaxDollars,
-    /// How long a run and those before it may go on.
+    /// How long a run and the runs that it continues may take.
     #[serde(rename = "budget.maxTimeSeconds")]
     MaxTimeSeconds,
 }
 
 /// The value of a setting.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum SettingValue {
     /// Yes or no.
     Flag(bool),
@@ -82,7 +83,7 @@ pub enum SettingValue {
 /// What hankweave.json says.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RuntimeFile {
-    /// The settings that it has, and where their values stand.
+    /// The settings that it has, with the positions of their values.
     pub settings: BTreeMap<Setting, (SettingValue, Option<Position>)>,
     /// All errors and warnings.
     pub problems: Problems,
@@ -105,7 +106,7 @@ impl Setting {
         Some(variable)
     }
 
-    /// What it is where nobody says anything; `None` means that it is not there at all.
+    /// The default; `None` for a setting without one.
     #[must_use]
     pub const fn default(self) -> Option<SettingValue> {
         match self {
@@ -116,16 +117,11 @@ impl Setting {
             Self::SettleSeconds => Some(SettingValue::Number(SETTLE_SECONDS)),
             Self::MaxWaitSeconds => Some(SettingValue::Number(MAX_WAIT_SECONDS)),
             Self::IgnoreRigFailures => Some(SettingValue::Flag(false)),
-            Self::Model
-            | Self::AnthropicBaseUrl
-            | Self::OutputDirectory
-            | Self::Prices
-            | Self::MaxDollars
-            | Self::MaxTimeSeconds => None,
+            _ => None,
         }
     }
 
-    /// What the hank says about it in its `overrides`. Budgets are not among them: there the lower one wins (HANK-30).
+    /// Its value in the `overrides` of the hank. Budgets are left out: of those the lower one wins (HANK-30).
     #[must_use]
     pub fn of_hank(self, overrides: &Overrides) -> Option<SettingValue> {
         match self {
@@ -133,15 +129,7 @@ impl Setting {
             Self::DataHashTimeLimit => overrides.data_hash_time_limit.map(SettingValue::Number),
             Self::ShimIdleTimeout => overrides.shim_idle_timeout.map(SettingValue::Number),
             Self::SettleSeconds => overrides.settle_seconds.map(SettingValue::Number),
-            Self::Port
-            | Self::Autostart
-            | Self::AnthropicBaseUrl
-            | Self::OutputDirectory
-            | Self::MaxWaitSeconds
-            | Self::IgnoreRigFailures
-            | Self::Prices
-            | Self::MaxDollars
-            | Self::MaxTimeSeconds => None,
+            _ => None,
         }
     }
 
@@ -149,48 +137,40 @@ impl Setting {
     ///
     /// # Errors
     ///
-    /// The broken rule, as a phrase behind the name of the variable.
+    /// The broken rule, as a phrase that follows the name of the variable.
     pub fn from_variable(self, text: &str) -> Result<SettingValue, String> {
         let json = match self.default() {
             Some(SettingValue::Flag(_)) => return Ok(SettingValue::Flag(matches!(text, "true" | "1"))),
             _ if self.is_number() && text.trim().parse::<f64>().is_ok() => text.trim().to_owned(),
             _ => serde_json::Value::from(text).to_string(),
         };
-        let read = |reader: &mut Reader<'_>, node: &Node<'_>| self.read(reader, node);
-        let (problems, value) = match read_with(&json, "", read) {
-            Ok((reader, value)) => (reader.problems, value),
-            Err(problems) => (problems, None),
+        let (reader, value) = read_with(&json, "", |reader, node| self.read(reader, node));
+        let problem = || {
+            reader
+                .problems
+                .iter()
+                .next()
+                .map(|problem| problem.message.clone())
         };
-        value.ok_or_else(|| {
-            let problem = problems.iter().next();
-            problem.map_or_else(String::new, |problem| problem.message.clone())
-        })
+        value.ok_or_else(|| problem().unwrap_or_default())
     }
 
     fn is_number(self) -> bool {
-        matches!(
-            self,
-            Self::Port
-                | Self::DataHashTimeLimit
-                | Self::ShimIdleTimeout
-                | Self::SettleSeconds
-                | Self::MaxWaitSeconds
-                | Self::MaxDollars
-                | Self::MaxTimeSeconds
-        )
+        let has_numeric_default = matches!(self.default(), Some(SettingValue::Number(_)));
+        has_numeric_default || matches!(self, Self::MaxDollars | Self::MaxTimeSeconds)
     }
 
     fn read(self, reader: &mut Reader<'_>, node: &Node<'_>) -> Option<SettingValue> {
         match self {
-            Self::Port => reader.integer(node, 0..=65_535).map(SettingValue::Number),
+            Self::Port => integer(0..=65_535)(reader, node).map(SettingValue::Number),
             Self::Autostart | Self::IgnoreRigFailures => reader.boolean(node).map(SettingValue::Flag),
             Self::Model => model(reader, node).map(SettingValue::Text),
-            Self::AnthropicBaseUrl => reader.checked(node, check_url).map(SettingValue::Text),
-            Self::OutputDirectory => reader.checked(node, check_path).map(SettingValue::Text),
-            Self::DataHashTimeLimit => milliseconds(reader, node).map(SettingValue::Number),
+            Self::AnthropicBaseUrl => checked(check_url)(reader, node).map(SettingValue::Text),
+            Self::OutputDirectory => checked(check_path)(reader, node).map(SettingValue::Text),
+            Self::DataHashTimeLimit => at_least_one(reader, node).map(SettingValue::Number),
             Self::ShimIdleTimeout => seconds_of_silence(reader, node).map(SettingValue::Number),
             Self::SettleSeconds => seconds_to_settle(reader, node).map(SettingValue::Number),
-            Self::MaxWaitSeconds => reader.integer(node, 0..=u64::MAX).map(SettingValue::Number),
+            Self::MaxWaitSeconds => integer(0..=u64::MAX)(reader, node).map(SettingValue::Number),
             Self::MaxDollars => dollars(reader, node).map(SettingValue::Dollars),
             Self::MaxTimeSeconds => reader.positive(node).map(SettingValue::Seconds),
             Self::Prices => prices::source(reader, node).map(SettingValue::Prices),
@@ -203,39 +183,18 @@ const VARIABLES: &str = "HANKWEAVE_RUNTIME_";
 
 static RUNTIME_FILE: Keys = Keys {
     kind: "hankweave.json",
-    valid: &[
-        "$schema",
-        "port",
-        "autostart",
-        "showCosts",
-        "withoutProxy",
-        "model",
-        "anthropicBaseUrl",
-        "outputDirectory",
-        "executionBaseDir",
-        "logParsingInterval",
-        "dataHashTimeLimit",
-        "idleTimeout",
-        "shimIdleTimeout",
-        "settleSeconds",
-        "maxWaitSeconds",
-        "ignoreRigFailures",
-        "prices",
-        "sentinel",
-        "telemetry",
-        "budget",
-        "dietOnFinalize",
-        "journalDietThresholdBytes",
-    ],
+    valid: "$schema port autostart showCosts withoutProxy model anthropicBaseUrl outputDirectory \
+            executionBaseDir logParsingInterval dataHashTimeLimit idleTimeout shimIdleTimeout \
+            settleSeconds maxWaitSeconds ignoreRigFailures prices sentinel telemetry budget \
+            dietOnFinalize journalDietThresholdBytes",
     known_mistakes: &[
-        ("output", "outputDirectory"),
-        ("outputDir", "outputDirectory"),
-        ("maxCost", "budget.maxDollars"),
-        ("maxTime", "budget.maxTimeSeconds"),
-        ("hank", "hank.json"),
+        ("outputDirectory", "output outputDir"),
+        ("budget.maxDollars", "maxCost"),
+        ("budget.maxTimeSeconds", "maxTime"),
+        ("hank.json", "hank"),
     ],
 };
-static BUDGET: Keys = Keys::new("this budget", &["maxDollars", "maxTimeSeconds"]);
+static BUDGET: Keys = Keys::new("this budget", "maxDollars maxTimeSeconds");
 
 /// Keys of other programs that read this file, and why they change nothing here.
 pub(crate) const WITHOUT_EFFECT: [(&str, &str); 9] = [
@@ -257,23 +216,14 @@ impl RuntimeFile {
     /// Reads the text of a hankweave.json: JSON with comments and trailing commas. Every problem is found at once.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let empty = "the smallest hankweave.json is {}";
-        match read_with(text, empty, settings) {
-            Ok((reader, settings)) => {
-                let place = |setting: Setting| reader.places.position(setting.name());
-                let settings = settings.unwrap_or_default().into_iter();
-                Self {
-                    settings: settings
-                        .map(|(setting, value)| (setting, (value, place(setting))))
-                        .collect(),
-                    problems: reader.problems,
-                }
-            }
-            Err(problems) => Self {
-                settings: BTreeMap::new(),
-                problems,
-            },
-        }
+        let (reader, settings) = read_with(text, "the smallest hankweave.json is {}", settings);
+        let with_position = |(setting, value): (Setting, SettingValue)| {
+            let position = reader.places.position(setting.name());
+            (setting, (value, position))
+        };
+        let settings = settings.into_iter().flatten().map(with_position).collect();
+        let problems = reader.problems;
+        Self { settings, problems }
     }
 }
 
@@ -284,8 +234,7 @@ fn settings(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<BTreeMap<Setting
             reader.warning(&node, format!("has no effect: {why}"));
         }
     }
-    let budget: Option<Fields<'_>> =
-        fields.optional(reader, "budget", |reader, node| reader.fields(node, &BUDGET));
+    let budget = fields.optional(reader, "budget", |reader, node| reader.fields(node, &BUDGET));
     let mut settings = BTreeMap::new();
     for setting in Setting::ALL {
         let node = match setting.name().split_once('.') {
@@ -330,25 +279,12 @@ impl fmt::Display for SettingValue {
                 f.write_str(text)
             }
             Self::Text(text) | Self::Prices(PriceSource::File(text)) => write!(f, "{text:?}"),
-            Self::Prices(PriceSource::Models(models)) => {
+            Self::Prices(PriceSource::Models { models }) => {
                 let names: Vec<&str> = models.keys().map(String::as_str).collect();
                 write!(f, "of {}", names.join(", "))
             }
             Self::Dollars(dollars) => dollars.fmt(f),
             Self::Seconds(seconds) => write!(f, "{seconds} s"),
-        }
-    }
-}
-
-impl Serialize for SettingValue {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Flag(flag) => flag.serialize(serializer),
-            Self::Number(number) => number.serialize(serializer),
-            Self::Text(text) => text.serialize(serializer),
-            Self::Dollars(dollars) => dollars.serialize(serializer),
-            Self::Seconds(seconds) => seconds.serialize(serializer),
-            Self::Prices(prices) => prices.serialize(serializer),
         }
     }
 }
@@ -418,7 +354,7 @@ mod tests {
     #[test]
     fn a_key_that_changes_nothing_here_is_a_warning_with_the_reason() {
         for (key, why) in WITHOUT_EFFECT {
-            assert!(RUNTIME_FILE.valid.contains(&key));
+            assert!(RUNTIME_FILE.contains(key));
             let file = RuntimeFile::parse(&format!("{{\"{key}\": 1}}"));
             let told = file.problems.iter().next().unwrap().to_string();
             assert!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hankweave_core::budget::{Ceiling, Limits, Meter, Whole, limits, summary};
+use hankweave_core::budget::{Ceiling, CeilingUse, Limits, Meter, limits, summary};
 use hankweave_core::codon::{BudgetExceeded, CodonStatus};
 use hankweave_core::cost::{ModelUsage, TokenUsage, Usd};
 use hankweave_core::event::StateEvent;
@@ -479,7 +479,7 @@ fn a_codon_for_which_the_whole_has_nothing_left_pauses_and_more_money_lets_it_go
     let nothing_left = Meter::new(limits).exceeded(Duration::ZERO).unwrap();
     assert_eq!(limits.consequence(&nothing_left), OnExceeded::Pause);
     let ceiling = Ceiling::default().over(&hank);
-    let whole = Whole::of(Duration::ZERO, ceiling, story.state());
+    let whole = CeilingUse::of(Duration::ZERO, ceiling, story.state());
     assert_eq!(whole.to_string(), "used $2.3350 of $2.0000");
     let raised = whole.more();
     assert_eq!(

@@ -36,7 +36,7 @@ pub(crate) fn prices(global: &Global, args: &PricesArgs) -> Result<ExitCode, Fai
 pub(crate) fn known(configuration: &Configuration) -> Result<Arc<Prices>, Failure> {
     match configuration.prices() {
         None => Ok(Prices::listed()),
-        Some(PriceSource::Models(models)) => {
+        Some(PriceSource::Models { models }) => {
             let given = models.iter().map(|(model, rate)| (model.clone(), *rate));
             Ok(Arc::new(Prices::default().with(given, "hankweave.json")))
         }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::{Ceiling, Whole};
+use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
 use hankweave_core::discovery::Activity;
 use hankweave_core::document::{HankweaveState, RunRecord, RunStatus};
@@ -340,7 +340,7 @@ impl StatusView<'_> {
             max_dollars: ceiling.max_dollars,
             max_time: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         };
-        Whole::of(Duration::ZERO, ceiling, self.state).more()
+        CeilingUse::of(Duration::ZERO, ceiling, self.state).more()
     }
 
     /// How the run stands.

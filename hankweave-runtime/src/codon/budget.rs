@@ -75,7 +75,7 @@ fn paused(codon: &CodonRun<'_>, exceeded: BudgetExceeded) -> FailureReason {
 
 /// Why a run pauses, in words; the run adds the details of its total budget.
 pub(crate) fn why_paused(limits: &Limits, exceeded: BudgetExceeded) -> String {
-    match limits.is_of_the_whole(&exceeded) {
+    match limits.is_of_the_ceiling(&exceeded) {
         true => "the budget of the whole is used up".to_owned(),
         false => format!("its budget is used up: {exceeded}"),
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::budget::{self, Ceiling, Meter, Whole};
+use hankweave_core::budget::{self, Ceiling, CeilingUse, Meter};
 use hankweave_core::codon::CodonExecution;
 use hankweave_core::discovery::Activity;
 use hankweave_core::document::{HankweaveState, PlanEntry};
@@ -186,7 +186,7 @@ pub(super) async fn run_codons(
 /// The pause of the run at this codon.
 fn pause(context: &RunContext, codon: CodonId, by: InterruptedBy, why: String) -> Pause {
     let lived = context.begun.elapsed();
-    let whole = Whole::of(lived, context.ceiling(), &context.manager.snapshot());
+    let whole = CeilingUse::of(lived, context.ceiling(), &context.manager.snapshot());
     let more = whole.more();
     let why = match more == Ceiling::default() {
         true => why,

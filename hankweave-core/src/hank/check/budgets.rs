@@ -1,6 +1,7 @@
 //! Budgets that contradict themselves or one another (HANK-28, HANK-29).
 
-use crate::hank::budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
+use crate::cost::Usd;
+use crate::hank::budget::{Allocation, ContainerBudget, OnExceeded};
 use crate::hank::document::{CodonConfig, Hank, HankItem, OnFailure};
 use crate::hank::problem::{Places, Problem, quoted};
 
@@ -10,38 +11,29 @@ const TOLERANCE: f64 = 1e-9;
 /// Checks the budgets of the hank, of its loops and of its codons.
 pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let whole = hank
-        .overrides
-        .as_ref()
-        .and_then(|overrides| overrides.budget.as_ref());
-    if let Some(budget) = whole {
+    if let Some(budget) = hank.budget() {
         let children: Vec<Child<'_>> = hank.items.iter().map(Child::of_item).collect();
         problems.extend(container(&hank.places, "overrides.budget", budget, &children));
     }
     for (index, item) in hank.items.iter().enumerate() {
-        let around = match item {
-            HankItem::Loop(found) => found.budget.as_ref(),
-            HankItem::Codon(_) => None,
-        };
-        if let Some(budget) = around {
+        if let Some(budget) = item.as_loop().and_then(|found| found.budget.as_ref()) {
             let children: Vec<Child<'_>> = item.codons().iter().map(Child::of_codon).collect();
             let path = format!("hank[{index}].budget");
             problems.extend(container(&hank.places, &path, budget, &children));
         }
         for (path, codon) in item.located_codons(index) {
-            problems.extend(
-                codon_doubts(codon)
-                    .map(|doubt| Problem::warning(&hank.places, format!("{path}.budget"), doubt)),
-            );
+            let place = format!("{path}.budget");
+            let warning = |doubt| Problem::warning(&hank.places, place.as_str(), doubt);
+            problems.extend(codon_doubts(codon).map(warning));
         }
     }
     problems
 }
 
-/// A codon or loop, as its container sees it.
+/// A codon or loop of a container.
 struct Child<'h> {
     id: &'h str,
-    max_dollars: Option<f64>,
+    max_dollars: Option<Usd>,
     max_time_seconds: Option<f64>,
     fails_when_exceeded: bool,
 }
@@ -51,7 +43,7 @@ impl<'h> Child<'h> {
         let budget = codon.budget.unwrap_or_default();
         Self {
             id: codon.id.as_str(),
-            max_dollars: budget.max_dollars.map(|dollars| dollars.as_dollars()),
+            max_dollars: budget.max_dollars,
             max_time_seconds: budget.max_time_seconds,
             fails_when_exceeded: budget.on_exceeded == Some(OnExceeded::Fail),
         }
@@ -64,7 +56,7 @@ impl<'h> Child<'h> {
                 let budget = found.budget.clone().unwrap_or_default();
                 Self {
                     id: found.id.as_str(),
-                    max_dollars: budget.max_dollars.map(|dollars| dollars.as_dollars()),
+                    max_dollars: budget.max_dollars,
                     max_time_seconds: budget.max_time_seconds,
                     fails_when_exceeded: budget.on_exceeded == Some(OnExceeded::Fail),
                 }
@@ -73,23 +65,18 @@ impl<'h> Child<'h> {
     }
 }
 
+/// The errors of a budget, or what is doubtful about one without errors.
 fn container(places: &Places, path: &str, budget: &ContainerBudget, children: &[Child<'_>]) -> Vec<Problem> {
-    let errors = share_errors(path, budget, children);
-    let doubts = if errors.is_empty() {
-        container_doubts(path, budget, children)
-    } else {
-        Vec::new()
-    };
-    let errors = errors
-        .into_iter()
-        .map(|(path, message)| Problem::error(places, path, message));
-    errors
-        .chain(
-            doubts
-                .into_iter()
-                .map(|(path, message)| Problem::warning(places, path, message)),
-        )
-        .collect()
+    let mut problems = Vec::new();
+    share_errors(budget, children, |key, message| {
+        problems.push(Problem::error(places, format!("{path}{key}"), message));
+    });
+    if problems.is_empty() {
+        container_doubts(budget, children, |key, message| {
+            problems.push(Problem::warning(places, format!("{path}{key}"), message));
+        });
+    }
+    problems
 }
 
 fn is_proportional(budget: &ContainerBudget) -> bool {
@@ -99,108 +86,69 @@ fn is_proportional(budget: &ContainerBudget) -> bool {
     }
 }
 
-fn share_errors(path: &str, budget: &ContainerBudget, children: &[Child<'_>]) -> Vec<(String, String)> {
-    let mut errors = Vec::new();
+fn share_errors(budget: &ContainerBudget, children: &[Child<'_>], mut report: impl FnMut(&str, String)) {
     if !budget.shares.is_empty() && !is_proportional(budget) {
-        errors.push((
-            format!("{path}.shares"),
-            "needs a proportional allocation".to_owned(),
-        ));
+        report(".shares", "needs a proportional allocation".to_owned());
     }
     if is_proportional(budget) && budget.max_dollars.is_none() {
-        errors.push((
-            format!("{path}.allocation"),
-            "needs maxDollars: there is nothing to share".to_owned(),
-        ));
+        let message = "needs maxDollars: there is nothing to share";
+        report(".allocation", message.to_owned());
     }
     let sum: f64 = budget.shares.values().sum();
     if sum > 1.0 + TOLERANCE {
-        errors.push((
-            format!("{path}.shares"),
-            format!("add up to {sum:.3}, more than 1"),
-        ));
+        report(".shares", format!("add up to {sum:.3}, more than 1"));
     }
     let ids: Vec<&str> = children.iter().map(|child| child.id).collect();
     for id in budget.shares.keys().filter(|id| !ids.contains(&id.as_str())) {
         let valid = ids.iter().take(10).copied().collect::<Vec<_>>().join(", ");
-        errors.push((
-            format!("{path}.shares"),
-            format!("{} is no direct child; there are {valid}", quoted(id)),
-        ));
+        let message = format!("{} is no direct child; there are {valid}", quoted(id));
+        report(".shares", message);
     }
-    errors
 }
 
-fn container_doubts(path: &str, budget: &ContainerBudget, children: &[Child<'_>]) -> Vec<(String, String)> {
-    let mut doubts = Vec::new();
-    let total = budget
-        .max_dollars
-        .map(|dollars| dollars.as_dollars())
-        .filter(|_| is_proportional(budget));
+fn container_doubts(budget: &ContainerBudget, children: &[Child<'_>], mut report: impl FnMut(&str, String)) {
+    let total = budget.max_dollars.filter(|_| is_proportional(budget));
     let sum: f64 = budget.shares.values().sum();
-    let unshared = children
-        .iter()
-        .find(|child| !budget.shares.contains_key(child.id));
-    match (total, unshared) {
+    let has_no_share = |child: &&Child<'_>| !budget.shares.contains_key(child.id);
+    match (total, children.iter().find(has_no_share)) {
         (Some(_), None) if sum < 1.0 - TOLERANCE => {
-            doubts.push((
-                format!("{path}.shares"),
-                format!("add up to {sum:.3}; nobody can use the rest"),
-            ));
+            report(".shares", format!("add up to {sum:.3}; nobody can use the rest"));
         }
         (Some(_), Some(child)) if sum > 1.0 - TOLERANCE => {
-            doubts.push((
-                format!("{path}.shares"),
-                format!("add up to 1, so {} starts with nothing", quoted(child.id)),
-            ));
+            let message = format!("add up to 1, so {} starts with nothing", quoted(child.id));
+            report(".shares", message);
         }
         _ => {}
     }
     for (index, child) in children.iter().enumerate() {
-        let allocation = total
-            .zip(budget.shares.get(child.id))
-            .map(|(total, share)| total * share);
+        let id = quoted(child.id);
+        let share = total.zip(budget.shares.get(child.id));
+        let allocation = share.map(|(total, share)| total.as_dollars() * share);
         if let (Some(own), Some(allocation)) = (child.max_dollars, allocation)
-            && own > allocation + TOLERANCE
+            && own.as_dollars() > allocation + TOLERANCE
         {
-            doubts.push((
-                format!("{path}.shares"),
-                format!("{} may use less than its own maxDollars", quoted(child.id)),
-            ));
+            report(".shares", format!("{id} may use less than its own maxDollars"));
         }
         if let (Some(own), Some(all)) = (child.max_time_seconds, budget.max_time_seconds)
             && own > all
         {
-            let message = format!("{} has more time than everything together", quoted(child.id));
-            doubts.push((format!("{path}.maxTimeSeconds"), message));
+            let message = format!("{id} has more time than everything together");
+            report(".maxTimeSeconds", message);
         }
         if child.fails_when_exceeded && index > 0 && budget.max_dollars.is_some() && !is_proportional(budget)
         {
-            let message = format!(
-                "{} may fail because codons before it used the shared money",
-                quoted(child.id)
-            );
-            doubts.push((path.to_owned(), message));
+            let message = format!("{id} may fail because codons before it used the shared money");
+            report("", message);
         }
     }
-    doubts
 }
 
 fn codon_doubts(codon: &CodonConfig) -> impl Iterator<Item = &'static str> {
-    let CodonBudget {
-        max_time_seconds,
-        on_exceeded,
-        ..
-    } = codon.budget.unwrap_or_default();
-    let time = max_time_seconds.is_some() && codon.exhaust_with_prompt.is_some();
-    let retry = on_exceeded == Some(OnExceeded::Fail) && codon.failure_policy() == OnFailure::Retry;
-    [
-        (
-            time,
-            "maxTimeSeconds also counts the extensions of exhaustWithPrompt",
-        ),
-        (retry, "a codon that fails by its budget is not tried again"),
-    ]
-    .into_iter()
-    .filter_map(|(applies, doubt)| applies.then_some(doubt))
+    let budget = codon.budget.unwrap_or_default();
+    let time = budget.max_time_seconds.is_some() && codon.exhaust_with_prompt.is_some();
+    let time = time.then_some("maxTimeSeconds also counts the extensions of exhaustWithPrompt");
+    let fails = budget.on_exceeded == Some(OnExceeded::Fail);
+    let retry = fails && codon.failure_policy() == OnFailure::Retry;
+    let retry = retry.then_some("a codon that fails by its budget is not tried again");
+    time.into_iter().chain(retry)
 }

@@ -24,10 +24,7 @@ pub(super) fn check(hank: &Hank) -> Vec<Problem> {
             HankItem::Codon(codon) => problems.extend(continuation(hank, &path, codon, before)),
             HankItem::Loop(found) => problems.extend(inside_loop(hank, &path, found, before)),
         }
-        let ended_loop = match item {
-            HankItem::Codon(_) => None,
-            HankItem::Loop(found) => Some(found),
-        };
+        let ended_loop = item.as_loop();
         before = item.codons().last().map(|codon| Before { codon, ended_loop });
     }
     problems
@@ -37,12 +34,8 @@ fn inside_loop(hank: &Hank, path: &str, found: &LoopConfig, before: Option<Befor
     let mut problems = Vec::new();
     let mut before = before;
     for (index, codon) in found.codons.iter().enumerate() {
-        problems.extend(continuation(
-            hank,
-            &format!("{path}.codons[{index}]"),
-            codon,
-            before,
-        ));
+        let path = format!("{path}.codons[{index}]");
+        problems.extend(continuation(hank, &path, codon, before));
         before = Some(Before {
             codon,
             ended_loop: None,
@@ -52,12 +45,15 @@ fn inside_loop(hank: &Hank, path: &str, found: &LoopConfig, before: Option<Befor
     if let ([first, ..], Some(last), true) = (found.codons.as_slice(), before, repeats(found)) {
         let again = continuation(hank, &format!("{path}.codons[0]"), first, Some(last));
         // A doubt about the first iteration must not hide what later ones can never do.
-        let is_told = |problem: &Problem| {
+        let is_reported = |problem: &Problem| {
             problems.iter().any(|known| {
                 known.path == problem.path && (known.level == Level::Error || problem.level == Level::Warning)
             })
         };
-        let new: Vec<Problem> = again.into_iter().filter(|problem| !is_told(problem)).collect();
+        let new: Vec<Problem> = again
+            .into_iter()
+            .filter(|problem| !is_reported(problem))
+            .collect();
         problems.extend(new);
     }
     problems
@@ -86,34 +82,28 @@ fn continuation(hank: &Hank, path: &str, codon: &CodonConfig, before: Option<Bef
     doubt(codon, before).map(|doubt| Problem::warning(&hank.places, path, doubt))
 }
 
-/// Why the conversation of the codon before cannot be continued, as a phrase behind "cannot continue".
+/// Why the conversation of the codon before cannot be continued, as a phrase that follows "cannot continue".
 fn obstacle(hank: &Hank, codon: &CodonConfig, before: Before<'_>) -> Option<String> {
     let name = quoted(before.codon.id.as_str());
-    if before
-        .ended_loop
-        .is_some_and(|ended| ended.terminate_on == TerminateOn::ContextExceeded)
-    {
+    let ends_full = |ended: &LoopConfig| ended.terminate_on == TerminateOn::ContextExceeded;
+    if before.ended_loop.is_some_and(ends_full) {
         return Some(format!("{name}: the loop before ends with a full context"));
     }
     if before.codon.exhaust_with_prompt.is_some() {
         return Some(format!("{name}: its exhaustWithPrompt fills the context"));
     }
-    let forced_model = hank
-        .overrides
-        .as_ref()
-        .is_some_and(|overrides| overrides.model.is_some());
-    let (model, model_before) = (codon.model.as_deref(), before.codon.model.as_deref());
-    if !forced_model && model != model_before && model.is_some() && model_before.is_some() {
-        let [model, model_before] = [model, model_before].map(|model| quoted(model.unwrap_or_default()));
-        return Some(format!(
-            "{name}: its model is {model_before}, this codon's is {model}"
-        ));
+    let forced_model = hank.overrides.iter().any(|overrides| overrides.model.is_some());
+    if let (Some(model), Some(model_before)) = (&codon.model, &before.codon.model)
+        && !forced_model
+        && model != model_before
+    {
+        let (model, before) = (quoted(model), quoted(model_before));
+        return Some(format!("{name}: its model is {before}, this codon's is {model}"));
     }
-    if codon.agent_name() != before.codon.agent_name() {
-        let [agent, agent_before] = [codon, before.codon].map(|codon| quoted(codon.agent_name()));
-        return Some(format!(
-            "{name}: its agent is {agent_before}, this codon's is {agent}"
-        ));
+    let [agent, agent_before] = [codon, before.codon].map(CodonConfig::agent_name);
+    if agent != agent_before {
+        let (agent, before) = (quoted(agent), quoted(agent_before));
+        return Some(format!("{name}: its agent is {before}, this codon's is {agent}"));
     }
     None
 }

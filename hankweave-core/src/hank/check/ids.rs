@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 
-use crate::hank::document::{Hank, HankItem};
+use crate::hank::document::Hank;
 use crate::hank::problem::{Problem, quoted};
 
-/// Reports ids that stand twice in the whole hank, compared without case because they become file names (X1), and warns of names that stand twice.
+/// Reports ids that a hank has twice, and warns of names that it has twice.
+///
+/// Ids are compared without case because they become file names (X1).
 pub(in crate::hank) fn ids(hank: &Hank) -> Vec<Problem> {
     let labels = labels(hank);
-    let ids = labels
-        .iter()
-        .map(|label| (format!("{}.id", label.path), label.id.to_ascii_lowercase()));
+    let ids = labels.iter();
+    let ids = ids.map(|label| (format!("{}.id", label.path), label.id.to_ascii_lowercase()));
     let errors = repeated(ids).into_iter().map(|(path, id, first)| {
         let message = format!("id {} is already used by {first}", quoted(&id));
         Problem::error(&hank.places, path, message)
@@ -20,11 +21,8 @@ pub(in crate::hank) fn ids(hank: &Hank) -> Vec<Problem> {
     let named = labels.iter().filter(|label| !label.name.is_empty());
     let names = named.map(|label| (format!("{}.name", label.path), label.name.to_owned()));
     let warnings = repeated(names).into_iter().map(|(path, name, first)| {
-        Problem::warning(
-            &hank.places,
-            path,
-            format!("name {} is already used by {first}", quoted(&name)),
-        )
+        let message = format!("name {} is already used by {first}", quoted(&name));
+        Problem::warning(&hank.places, path, message)
     });
     errors.chain(warnings).collect()
 }
@@ -36,18 +34,15 @@ struct Label<'h> {
 }
 
 fn labels(hank: &Hank) -> Vec<Label<'_>> {
-    let loops = hank
-        .items
-        .iter()
-        .enumerate()
-        .filter_map(|(index, item)| match item {
-            HankItem::Loop(found) => Some(Label {
-                path: format!("hank[{index}]"),
-                id: found.id.as_str(),
-                name: &found.name,
-            }),
-            HankItem::Codon(_) => None,
-        });
+    let items = hank.items.iter().enumerate();
+    let loops = items.filter_map(|(index, item)| {
+        let found = item.as_loop()?;
+        Some(Label {
+            path: format!("hank[{index}]"),
+            id: found.id.as_str(),
+            name: &found.name,
+        })
+    });
     let codons = hank.located_codons().map(|(path, codon)| Label {
         path,
         id: codon.id.as_str(),

@@ -1,22 +1,15 @@
 //! What does not work well inside loops (HANK-12, HANK-13).
 
-use crate::hank::document::{
-    CodonConfig, ContinuationMode, Hank, HankItem, LoopConfig, OnFailure, TerminateOn,
-};
+use crate::hank::document::{CodonConfig, ContinuationMode, Hank, LoopConfig, OnFailure, TerminateOn};
 use crate::hank::problem::Problem;
 
 /// Checks the codons of every loop.
 pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (index, item) in hank.items.iter().enumerate() {
-        let HankItem::Loop(found) = item else { continue };
-        for (inner, codon) in found.codons.iter().enumerate() {
-            problems.extend(check_codon(
-                hank,
-                &format!("hank[{index}].codons[{inner}]"),
-                found,
-                codon,
-            ));
+        let Some(found) = item.as_loop() else { continue };
+        for (path, codon) in item.located_codons(index) {
+            problems.extend(check_codon(hank, &path, found, codon));
         }
     }
     problems
@@ -35,17 +28,12 @@ fn check_codon(hank: &Hank, path: &str, found: &LoopConfig, codon: &CodonConfig)
         let hint = r#"with "onFailure": "ignore" the loop goes on"#;
         problems.push(Problem::warning(&hank.places, format!("{path}.onFailure"), message).with_hint(hint));
     }
-    for (index, _) in codon
-        .rig_setup
-        .iter()
-        .enumerate()
-        .filter(|(_, item)| !item.allow_failure)
-    {
+    let items = codon.rig_setup.iter().enumerate();
+    for (index, _) in items.filter(|(_, item)| !item.allow_failure) {
         let message = "runs in every iteration, and its failure fails the codon";
         let hint = r#"add "allowFailure": true if it may fail the second time"#;
-        problems.push(
-            Problem::warning(&hank.places, format!("{path}.rigSetup[{index}]"), message).with_hint(hint),
-        );
+        let path = format!("{path}.rigSetup[{index}]");
+        problems.push(Problem::warning(&hank.places, path, message).with_hint(hint));
     }
     problems
 }

@@ -1,4 +1,4 @@
-//! What a single value cannot tell: rules between codons (HANK-10 to HANK-13, HANK-28).
+//! Rules about several values at once, such as those between codons (HANK-10 to HANK-13, HANK-28).
 
 mod budgets;
 mod continuation;
@@ -21,7 +21,7 @@ pub(super) fn neighbours(hank: &Hank) -> Vec<Problem> {
     problems
 }
 
-/// Limits of extensions that never come.
+/// `maxExtensions` without extensions.
 fn idle_limits(hank: &Hank) -> impl Iterator<Item = Problem> {
     let idle = hank
         .located_codons()

@@ -7,14 +7,16 @@ use serde_json::Value;
 use crate::hank::document::{Hank, SentinelEntry, SentinelSource};
 use crate::hank::problem::{Problem, quoted};
 
-/// Reports ids that stand twice in one codon where at least one of the two is in a file; two in hank.json itself are found when it is parsed (HANK-55).
+/// Reports ids that one codon has twice, where at least one of the two is in a file (HANK-55).
+///
+/// Two in hank.json itself are found when it is parsed.
 ///
 /// `in_files` are the ids that the files have, by the JSON path of the `sentinelConfig` that names the file.
 #[must_use]
 pub fn repeated_sentinels(hank: &Hank, in_files: &BTreeMap<String, String>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (path, codon) in hank.located_codons() {
-        // By id: where it stands first, and whether that is a file.
+        // By id: its first place, and whether that is a file.
         let mut known: BTreeMap<&str, (String, bool)> = BTreeMap::new();
         for (index, entry) in codon.sentinels.iter().enumerate() {
             let place = format!("{path}.sentinels[{index}].sentinelConfig");
@@ -36,7 +38,7 @@ pub fn repeated_sentinels(hank: &Hank, in_files: &BTreeMap<String, String>) -> V
     problems
 }
 
-/// The id of a sentinel, and whether it stands in a file.
+/// The id of a sentinel, and whether it is in a file.
 fn id_of<'a>(
     entry: &'a SentinelEntry,
     place: &str,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jsonc_parser::ast::Value;
 
 use super::{
-    globs, model, name_item, on_exceeded, prompt_source, reference, rig, seconds_of_silence,
+    at_least_one, globs, model, name_item, on_exceeded, prompt_source, reference, rig, seconds_of_silence,
     seconds_to_settle, sentinel, settings,
 };
 use crate::hank::agent::{AgentChoice, AgentCommand};
@@ -13,7 +13,7 @@ use crate::hank::budget::CodonBudget;
 use crate::hank::document::{CodonConfig, ContinuationMode, OnFailure, PromptSource, RetryConfig};
 use crate::hank::keys;
 use crate::hank::problem::quoted;
-use crate::hank::reader::{Fields, Node, Reader};
+use crate::hank::reader::{Fields, Node, Reader, checked, choice, integer, non_empty_list, parsed};
 use crate::id::{CodonId, check_configured_id};
 
 /// Reads a codon. A codon without a usable id, name or prompt is reported; one whose id or continuation mode is
@@ -21,11 +21,10 @@ use crate::id::{CodonId, check_configured_id};
 pub(super) fn codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonConfig> {
     name_item(reader, node, "codon");
     let fields = reader.fields(node, &keys::CODON)?;
-    let id = fields.required(reader, "id", |reader, node| {
-        reader
-            .checked(node, check_configured_id)
-            .and_then(|id| CodonId::new(id).ok())
-    });
+    // Here, `#` is refused before the id could be taken for that of an iteration.
+    let id =
+        parsed(|id| check_configured_id(id).and_then(|()| CodonId::new(id).map_err(|error| error.reason)));
+    let id = fields.required(reader, "id", id);
     let agent = fields.optional(reader, "agent", agent);
     let on_failure = fields.optional(reader, "onFailure", on_failure);
     let continuation_mode = fields.required(reader, "continuationMode", continuation_mode);
@@ -42,28 +41,16 @@ pub(super) fn codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonCon
             &fields,
             ["appendSystemPromptFile", "appendSystemPromptText"],
         ),
-        rig_setup: fields
-            .optional(reader, "rigSetup", rig::rig_setup)
-            .unwrap_or_default(),
-        checkpointed_files: fields
-            .optional(reader, "checkpointedFiles", globs)
-            .unwrap_or_default(),
-        env: fields.optional(reader, "env", environment).unwrap_or_default(),
-        output_files: fields
-            .optional(reader, "outputFiles", rig::output_files)
-            .unwrap_or_default(),
-        sentinels: fields
-            .optional(reader, "sentinels", sentinel::sentinels)
-            .unwrap_or_default(),
-        archive_on_success: fields
-            .optional(reader, "archiveOnSuccess", globs)
-            .unwrap_or_default(),
+        rig_setup: fields.or_default(reader, "rigSetup", rig::rig_setup),
+        checkpointed_files: fields.or_default(reader, "checkpointedFiles", globs),
+        env: fields.or_default(reader, "env", environment),
+        output_files: fields.or_default(reader, "outputFiles", rig::output_files),
+        sentinels: fields.or_default(reader, "sentinels", sentinel::sentinels),
+        archive_on_success: fields.or_default(reader, "archiveOnSuccess", globs),
         retry_config: retry_config(reader, &fields, on_failure),
         on_failure,
         exhaust_with_prompt: fields.optional(reader, "exhaustWithPrompt", Reader::non_empty),
-        max_extensions: fields.optional(reader, "maxExtensions", |reader, node| {
-            reader.integer(node, 1..=u64::MAX)
-        }),
+        max_extensions: fields.optional(reader, "maxExtensions", at_least_one),
         auto_compact: fields.optional(reader, "autoCompact", Reader::boolean),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
@@ -84,9 +71,7 @@ fn agent(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<AgentChoice> {
         }
         Value::Object(_) => {
             let fields = reader.fields(node, &keys::AGENT_COMMAND)?;
-            let command = fields.required(reader, "command", |reader, node| {
-                reader.non_empty_list(node, argument)
-            });
+            let command = fields.required(reader, "command", non_empty_list(argument));
             let stream = fields.required(reader, "stream", agent_name);
             Some(AgentChoice::Command(AgentCommand {
                 command: command?,
@@ -96,24 +81,29 @@ fn agent(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<AgentChoice> {
         Value::StringLit(_) => agent_name(reader, node).map(AgentChoice::Named),
         _ => {
             let hint = r#"write "claude", { "command": ["program"], "stream": "claude" } or { "script": "script.json" }"#;
-            reader.error_with_hint(node, "must be the name of an agent or an object", hint);
-            None
+            reader.refuse_with_hint(node, "must be the name of an agent or an object", hint)
         }
     }
 }
 
 /// The name becomes part of file names.
 fn agent_name(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
-    reader.checked(node, check_configured_id)
+    checked(check_configured_id)(reader, node)
 }
 
 fn argument(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
     let is_program = node.path.ends_with("[0]");
-    reader.checked(node, |argument| match argument {
+    checked(|argument| match argument {
         "" if is_program => Err("must be the name of a program"),
-        argument if argument.contains('\0') => Err("must not contain a NUL character"),
-        _ => Ok(()),
-    })
+        argument => without_nul(argument),
+    })(reader, node)
+}
+
+fn without_nul(text: &str) -> Result<(), &'static str> {
+    match text.contains('\0') {
+        true => Err("must not contain a NUL character"),
+        false => Ok(()),
+    }
 }
 
 fn codon_model(reader: &mut Reader<'_>, fields: &Fields<'_>, agent: Option<&AgentChoice>) -> Option<String> {
@@ -128,23 +118,20 @@ fn codon_model(reader: &mut Reader<'_>, fields: &Fields<'_>, agent: Option<&Agen
 fn prompt(reader: &mut Reader<'_>, fields: &Fields<'_>) -> PromptSource {
     let keys = ["promptFile", "promptText"];
     if keys.iter().all(|key| fields.get(key).is_none()) {
-        fields.missing(
-            reader,
-            "promptFile",
-            Some("a codon needs a promptFile or a promptText"),
-        );
+        let hint = "a codon needs a promptFile or a promptText";
+        fields.missing(reader, "promptFile", Some(hint));
     }
     prompt_source(reader, fields, keys).unwrap_or_else(|| PromptSource::Text(String::new()))
 }
 
 fn continuation_mode(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<ContinuationMode> {
     use ContinuationMode::{ContinuePrevious, Fresh};
-    reader.choice(node, &[("fresh", Fresh), ("continue-previous", ContinuePrevious)])
+    choice(&[("fresh", Fresh), ("continue-previous", ContinuePrevious)])(reader, node)
 }
 
 fn on_failure(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<OnFailure> {
     use OnFailure::{Abort, Ignore, Retry};
-    reader.choice(node, &[("abort", Abort), ("retry", Retry), ("ignore", Ignore)])
+    choice(&[("abort", Abort), ("retry", Retry), ("ignore", Ignore)])(reader, node)
 }
 
 fn retry_config(
@@ -154,19 +141,14 @@ fn retry_config(
 ) -> Option<RetryConfig> {
     let node = fields.get("retryConfig")?;
     if policy != Some(OnFailure::Retry) {
-        reader.error_with_hint(
-            &node,
-            "needs `onFailure` to be retry",
-            r#"add "onFailure": "retry""#,
-        );
+        let hint = r#"add "onFailure": "retry""#;
+        reader.refuse_with_hint::<()>(&node, "needs `onFailure` to be retry", hint);
     }
     let fields = reader.fields(&node, &keys::RETRY)?;
     Some(RetryConfig {
-        max_attempts: fields.optional(reader, "maxAttempts", |reader, node| reader.integer(node, 1..=10)),
-        delay_ms: fields.optional(reader, "delayMs", |reader, node| reader.integer(node, 0..=60_000)),
-        max_delay_ms: fields.optional(reader, "maxDelayMs", |reader, node| {
-            reader.integer(node, 0..=600_000)
-        }),
+        max_attempts: fields.optional(reader, "maxAttempts", integer(1..=10)),
+        delay_ms: fields.optional(reader, "delayMs", integer(0..=60_000)),
+        max_delay_ms: fields.optional(reader, "maxDelayMs", integer(0..=600_000)),
     })
 }
 
@@ -174,26 +156,20 @@ fn retry_config(
 fn environment(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<BTreeMap<String, String>> {
     reader.map(node, |reader, name, node| {
         if name.is_empty() || name.contains(['=', '\0']) {
-            reader.error(
-                node,
-                format!("{} is no name for an environment variable", quoted(name)),
-            );
+            let message = format!("{} is no name for an environment variable", quoted(name));
+            reader.error(node, message);
         }
-        reader.checked(node, |value| match value.contains('\0') {
-            true => Err("must not contain a NUL character"),
-            false => Ok(()),
-        })
+        checked(without_nul)(reader, node)
     })
 }
 
 fn budget(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonBudget> {
     let fields = reader.fields(node, &keys::CODON_BUDGET)?;
-    let tokens = |reader: &mut Reader<'_>, node: &Node<'_>| reader.integer(node, 1..=u64::MAX);
     Some(CodonBudget {
         max_dollars: fields.optional(reader, "maxDollars", settings::dollars),
         max_time_seconds: fields.optional(reader, "maxTimeSeconds", Reader::positive),
-        max_output_tokens: fields.optional(reader, "maxOutputTokens", tokens),
-        max_context_tokens: fields.optional(reader, "maxContextTokens", tokens),
+        max_output_tokens: fields.optional(reader, "maxOutputTokens", at_least_one),
+        max_context_tokens: fields.optional(reader, "maxContextTokens", at_least_one),
         on_exceeded: fields.optional(reader, "onExceeded", on_exceeded),
     })
 }

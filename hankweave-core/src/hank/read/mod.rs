@@ -8,12 +8,14 @@ pub(super) mod settings;
 use jsonc_parser::ast::Value;
 
 use super::budget::OnExceeded;
-use super::document::{Hank, HankItem, LoopConfig, PromptSource, TerminateOn};
+use super::document::{CodonConfig, Hank, HankItem, LoopConfig, PromptSource, TerminateOn};
 use super::keys;
 use super::paths;
 use super::problem::quoted;
-use super::reader::{Fields, Node, Reader};
-use crate::id::{LoopId, check_configured_id, is_model_name};
+use super::reader::{
+    Fields, Node, Reader, checked, choice, integer, list, non_empty_list, one_or_more, parsed,
+};
+use crate::id::{LoopId, is_model_name};
 
 /// What could be read of a hank.
 pub(super) struct ReadHank {
@@ -24,51 +26,30 @@ pub(super) struct ReadHank {
 }
 
 /// Iterations are counted in ids of at most nine digits.
-const MOST_ITERATIONS: u64 = 1_000_000_000;
+const MAX_ITERATIONS: u64 = 1_000_000_000;
 
 /// Reads the whole document; also the contents of files in the older formats, after their names have been reported.
 pub(super) fn hank(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<ReadHank> {
     if matches!(root.value, Value::Array(_)) {
-        let hint = "write { \"hank\": [ … ] }";
-        reader.error_with_hint(
-            root,
-            "must be an object, not a list: this is an older format",
-            hint,
-        );
-        return items(
-            reader,
-            &Node {
-                path: "hank".to_owned(),
-                value: root.value,
-            },
-        );
+        let message = "must be an object, not a list: this is an older format";
+        reader.refuse_with_hint::<()>(root, message, "write { \"hank\": [ … ] }");
+        return items(reader, root.value);
     }
     let fields = reader.fields(root, &keys::ROOT)?;
     let schema = fields.optional(reader, "$schema", Reader::string);
     let meta = fields.optional(reader, "meta", settings::meta);
     let overrides = fields.optional(reader, "overrides", settings::overrides);
-    let requirements = fields
-        .optional(reader, "requirements", settings::requirements)
-        .unwrap_or_default();
+    let requirements = fields.or_default(reader, "requirements", settings::requirements);
     let global_system_prompt = prompt_source(
         reader,
         &fields,
         ["globalSystemPromptFile", "globalSystemPromptText"],
     );
-    let read = match (fields.get("hank"), fields.get("strand")) {
-        (Some(node), _) => items(reader, &node),
-        (None, Some(older)) => items(
-            reader,
-            &Node {
-                path: "hank".to_owned(),
-                ..older
-            },
-        ),
-        (None, None) => {
-            fields.missing(reader, "hank", Some("`hank` is the list of codons and loops"));
-            None
-        }
-    }?;
+    let Some(list) = fields.get("hank").or_else(|| fields.get("strand")) else {
+        fields.missing(reader, "hank", Some("`hank` is the list of codons and loops"));
+        return None;
+    };
+    let read = items(reader, list.value)?;
     let hank = Hank {
         schema,
         meta,
@@ -80,13 +61,12 @@ pub(super) fn hank(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<ReadHank>
     Some(ReadHank { hank, ..read })
 }
 
-fn items(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<ReadHank> {
-    let expected = match node.value {
-        Value::Array(array) => array.elements.len(),
-        _ => 0,
-    };
-    let items = reader.non_empty_list(node, item)?;
-    let has_all_items = items.len() == expected;
+fn items(reader: &mut Reader<'_>, value: &Value<'_>) -> Option<ReadHank> {
+    let path = "hank".to_owned();
+    let items = non_empty_list(item)(reader, &Node { path, value })?;
+    let has_all_items = value
+        .as_array()
+        .is_some_and(|array| array.elements.len() == items.len());
     Some(ReadHank {
         hank: Hank {
             items,
@@ -100,61 +80,39 @@ fn item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<HankItem> {
     match type_of(node) {
         None | Some("codon") => codon::codon(reader, node).map(HankItem::Codon),
         Some("loop") => loop_config(reader, node).map(HankItem::Loop),
-        Some(other) => {
-            reader.error(node, format!("type must be codon or loop, not {}", quoted(other)));
-            None
-        }
+        Some(other) => reader.refuse(node, format!("type must be codon or loop, not {}", quoted(other))),
     }
 }
 
 fn loop_config(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<LoopConfig> {
     name_item(reader, node, "loop");
     let fields = reader.fields(node, &keys::LOOP)?;
-    let id = fields.required(reader, "id", |reader, node| {
-        reader
-            .checked(node, check_configured_id)
-            .and_then(|id| LoopId::new(id).ok())
-    });
-    let name = fields
-        .required(reader, "name", Reader::non_empty)
-        .unwrap_or_default();
+    let id = parsed(|id| LoopId::new(id).map_err(|error| error.reason));
+    let id = fields.required(reader, "id", id);
+    let name = fields.required(reader, "name", Reader::non_empty);
     let description = fields.optional(reader, "description", Reader::string);
     let terminate_on = fields.required(reader, "terminateOn", terminate_on);
-    let mut has_all_codons = true;
-    let codons = fields.required(reader, "codons", |reader, node| {
-        reader.non_empty_list(node, |reader, node| {
-            let codon = inner_codon(reader, node);
-            has_all_codons &= codon.is_some();
-            codon
-        })
-    });
+    // A codon that cannot be read stays as `None`: its neighbours cannot be judged without it.
+    let inner_codon = |reader: &mut Reader<'_>, node: &Node<'_>| Some(inner_codon(reader, node));
+    let codons = fields.required(reader, "codons", non_empty_list(inner_codon));
     let budget = fields.optional(reader, "budget", settings::container_budget);
-    let archive_on_success = fields
-        .optional(reader, "archiveOnSuccess", globs)
-        .unwrap_or_default();
-    let codons = codons.filter(|_| has_all_codons)?;
+    let archive_on_success = fields.or_default(reader, "archiveOnSuccess", globs);
     Some(LoopConfig {
         id: id?,
-        name,
+        name: name.unwrap_or_default(),
         description,
         terminate_on: terminate_on?,
-        codons,
+        codons: codons?.into_iter().collect::<Option<_>>()?,
         budget,
         archive_on_success,
     })
 }
 
-fn inner_codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<super::CodonConfig> {
+fn inner_codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonConfig> {
     match type_of(node) {
         None | Some("codon") => codon::codon(reader, node),
-        Some("loop") => {
-            reader.error(node, "loops cannot stand inside loops");
-            None
-        }
-        Some(other) => {
-            reader.error(node, format!("type must be codon, not {}", quoted(other)));
-            None
-        }
+        Some("loop") => reader.refuse(node, "loops cannot stand inside loops"),
+        Some(other) => reader.refuse(node, format!("type must be codon, not {}", quoted(other))),
     }
 }
 
@@ -165,37 +123,29 @@ fn terminate_on(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<TerminateOn>
             .map(|_| TerminateOn::ContextExceeded),
         Some("iterationLimit") => {
             let fields = reader.fields(node, &keys::ITERATION_LIMIT)?;
-            let limit = fields.required(reader, "limit", |reader, node| {
-                reader.integer(node, 1..=MOST_ITERATIONS)
-            })?;
+            let limit = fields.required(reader, "limit", integer(1..=MAX_ITERATIONS))?;
             Some(TerminateOn::IterationLimit {
                 limit: u32::try_from(limit).ok()?,
             })
         }
         _ => {
             let hint = r#"write { "type": "iterationLimit", "limit": 3 } or { "type": "contextExceeded" }"#;
-            reader.error_with_hint(node, "must be an iterationLimit or contextExceeded", hint);
-            None
+            reader.refuse_with_hint(node, "must be an iterationLimit or contextExceeded", hint)
         }
     }
 }
 
-/// The text of an object's `type`, when it has one.
+/// The string at an object's `type`, when it has one.
 fn type_of<'n>(node: &Node<'n>) -> Option<&'n str> {
-    let object = node.value.as_object()?;
-    object.get_string("type").map(|literal| literal.value.as_ref())
+    node.string_at("type")
 }
 
-/// Lets problems inside the object name it as people do: `codon "review", "Review everything"`, without a name that says no more than the id.
+/// Makes problems inside the object name it as people do: `codon "review", "Review everything"`.
+///
+/// A name that only repeats the id is left out.
 fn name_item(reader: &mut Reader<'_>, node: &Node<'_>, kind: &str) {
-    let text = |key| {
-        node.value
-            .as_object()?
-            .get_string(key)
-            .map(|literal| literal.value.as_ref())
-    };
     let shown = |text: &str| format!("\"{}\"", quoted(text).trim_matches('`'));
-    let item = match (text("id"), text("name")) {
+    let item = match (node.string_at("id"), node.string_at("name")) {
         (Some(id), Some(name)) if !name.is_empty() && !name.eq_ignore_ascii_case(id) => {
             format!("{kind} {}, {}", shown(id), shown(name))
         }
@@ -205,14 +155,14 @@ fn name_item(reader: &mut Reader<'_>, node: &Node<'_>, kind: &str) {
     reader.places.add_item(&node.path, item);
 }
 
-/// A text that is either in files or written out; `None` when there is neither.
+/// A prompt, in files or written out; `None` when there is neither.
 fn prompt_source(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     [file, text]: [&str; 2],
 ) -> Option<PromptSource> {
     fields.exclusive(reader, [file, text]);
-    let files = fields.optional(reader, file, |reader, node| reader.one_or_more(node, reference));
+    let files = fields.optional(reader, file, one_or_more(reference));
     let text = fields.optional(reader, text, prompt_text);
     files.map(PromptSource::Files).or(text.map(PromptSource::Text))
 }
@@ -227,48 +177,46 @@ fn prompt_text(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
 
 /// A path to a file of the hank.
 fn reference(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
-    reader.checked(node, |path| {
-        paths::reference(path)
-            .map(drop)
-            .map_err(|rule| format!("`{path}` {rule}"))
-    })
+    checked(|path| match paths::reference(path) {
+        Ok(_) => Ok(()),
+        Err(rule) => Err(format!("`{path}` {rule}")),
+    })(reader, node)
 }
 
 fn globs(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<String>> {
-    let globs = reader.list(node, |reader, node| reader.checked(node, paths::check_glob))?;
+    let globs = list(checked(paths::check_glob))(reader, node)?;
     if globs.len() > paths::MAX_GLOBS {
-        reader.error(
-            node,
-            format!("must not have more than {} patterns", paths::MAX_GLOBS),
-        );
+        let message = format!("must not have more than {} patterns", paths::MAX_GLOBS);
+        reader.error(node, message);
     }
     Some(globs)
 }
 
-/// The name of a model, safe to stand on a command line.
+/// The name of a model, safe as an argument on a command line.
 pub(super) fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
-    reader.checked(node, |name| match name {
+    checked(|name| match name {
         "" => Err("must not be empty"),
         name if is_model_name(name) => Ok(()),
-        _ => Err("is no model name: only letters, digits and . _ : / - are allowed, beginning with a letter or a digit, and a note such as [1m] behind them"),
-    })
+        _ => Err(
+            "is no model name: only letters, digits and . _ : / - are allowed, beginning with a letter or a digit, and a note such as [1m] behind them",
+        ),
+    })(reader, node)
 }
 
 pub(super) fn seconds_of_silence(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
-    reader.integer(node, 1..=1800)
+    integer(1..=1800)(reader, node)
 }
 
 pub(super) fn seconds_to_settle(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
-    reader.integer(node, 1..=86_400)
+    integer(1..=86_400)(reader, node)
+}
+
+/// A whole number, at least 1.
+pub(super) fn at_least_one(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
+    integer(1..=u64::MAX)(reader, node)
 }
 
 fn on_exceeded(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<OnExceeded> {
-    reader.choice(
-        node,
-        &[
-            ("complete", OnExceeded::Complete),
-            ("fail", OnExceeded::Fail),
-            ("pause", OnExceeded::Pause),
-        ],
-    )
+    use OnExceeded::{Complete, Fail, Pause};
+    choice(&[("complete", Complete), ("fail", Fail), ("pause", Pause)])(reader, node)
 }

@@ -4,10 +4,10 @@ use super::{reference, type_of};
 use crate::hank::document::{CopyStep, OutputItem, RigAction, RigCommand, RigItem, WorkingDirectory};
 use crate::hank::keys;
 use crate::hank::paths;
-use crate::hank::reader::{Node, Reader};
+use crate::hank::reader::{Node, Reader, checked, choice, list, non_empty_list};
 
 pub(super) fn rig_setup(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<RigItem>> {
-    reader.list(node, rig_item)
+    list(rig_item)(reader, node)
 }
 
 fn rig_item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<RigItem> {
@@ -15,28 +15,20 @@ fn rig_item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<RigItem> {
         Some("copy") => {
             let fields = reader.fields(node, &keys::COPY_ITEM)?;
             let copy = fields.required(reader, "copy", copy_step);
-            let replace = fields
-                .optional(reader, "replace", Reader::boolean)
-                .unwrap_or_default();
+            let replace = fields.or_default(reader, "replace", Reader::boolean);
             (fields, copy.map(|copy| RigAction::Copy { copy, replace }))
         }
         Some("command") => {
             let fields = reader.fields(node, &keys::COMMAND_ITEM)?;
-            let command = fields.required(reader, "command", |reader, node| command(reader, node, IN_RIG));
+            let command = fields.required(reader, "command", command(IN_RIG));
             (fields, command.map(|command| RigAction::Command { command }))
         }
         _ => {
-            reader.error_with_hint(
-                node,
-                "must be a copy or a command",
-                r#"add "type": "copy" or "type": "command""#,
-            );
-            return None;
+            let hint = r#"add "type": "copy" or "type": "command""#;
+            return reader.refuse_with_hint(node, "must be a copy or a command", hint);
         }
     };
-    let allow_failure = fields
-        .optional(reader, "allowFailure", Reader::boolean)
-        .unwrap_or_default();
+    let allow_failure = fields.or_default(reader, "allowFailure", Reader::boolean);
     Some(RigItem {
         action: action?,
         allow_failure,
@@ -46,9 +38,8 @@ fn rig_item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<RigItem> {
 fn copy_step(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CopyStep> {
     let fields = reader.fields(node, &keys::COPY)?;
     let from = fields.required(reader, "from", reference);
-    let to = fields.required(reader, "to", |reader, node| {
-        reader.checked(node, |path| paths::copy_target(path).map(drop))
-    });
+    let target = checked(|path| paths::copy_target(path).map(drop));
+    let to = fields.required(reader, "to", target);
     Some(CopyStep { from: from?, to: to? })
 }
 
@@ -59,21 +50,17 @@ const IN_RIG: &[(&str, WorkingDirectory)] = &[
 const BEFORE_COPY: &[(&str, WorkingDirectory)] = &[("project", WorkingDirectory::Project)];
 
 fn command(
-    reader: &mut Reader<'_>,
-    node: &Node<'_>,
     directories: &[(&str, WorkingDirectory)],
-) -> Option<RigCommand> {
-    let fields = reader.fields(node, &keys::COMMAND)?;
-    let run = fields.required(reader, "run", shell_text);
-    let working_directory = fields
-        .optional(reader, "workingDirectory", |reader, node| {
-            reader.choice(node, directories)
+) -> impl Fn(&mut Reader<'_>, &Node<'_>) -> Option<RigCommand> {
+    |reader, node| {
+        let fields = reader.fields(node, &keys::COMMAND)?;
+        let run = fields.required(reader, "run", shell_text);
+        let working_directory = fields.or_default(reader, "workingDirectory", choice(directories));
+        Some(RigCommand {
+            run: run?,
+            working_directory,
         })
-        .unwrap_or_default();
-    Some(RigCommand {
-        run: run?,
-        working_directory,
-    })
+    }
 }
 
 fn shell_text(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
@@ -122,29 +109,24 @@ fn danger_in(command: &str) -> Option<&'static str> {
 }
 
 pub(super) fn output_files(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<OutputItem>> {
-    reader.list(node, |reader, node| {
-        let fields = reader.fields(node, &keys::OUTPUT)?;
-        let copy = fields.required(reader, "copy", |reader, node| {
-            reader.non_empty_list(node, |reader, node| reader.checked(node, paths::check_glob))
-        });
-        let before_copy = fields.optional(reader, "beforeCopy", |reader, node| {
-            reader.list(node, before_copy)
-        });
-        Some(OutputItem {
-            copy: copy?,
-            before_copy: before_copy.unwrap_or_default(),
-        })
+    list(output_item)(reader, node)
+}
+
+fn output_item(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<OutputItem> {
+    let fields = reader.fields(node, &keys::OUTPUT)?;
+    let globs = non_empty_list(checked(paths::check_glob));
+    let copy = fields.required(reader, "copy", globs);
+    let before_copy = fields.or_default(reader, "beforeCopy", list(before_copy));
+    Some(OutputItem {
+        copy: copy?,
+        before_copy,
     })
 }
 
 fn before_copy(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<RigCommand> {
     let fields = reader.fields(node, &keys::BEFORE_COPY_ITEM)?;
-    let kind = fields.required(reader, "type", |reader, node| {
-        reader.choice(node, &[("command", ())])
-    });
-    let command = fields.required(reader, "command", |reader, node| {
-        command(reader, node, BEFORE_COPY)
-    });
+    let kind = fields.required(reader, "type", choice(&[("command", ())]));
+    let command = fields.required(reader, "command", command(BEFORE_COPY));
     kind.and(command)
 }
 

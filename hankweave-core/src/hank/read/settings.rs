@@ -1,11 +1,11 @@
-//! What stands beside the list of codons: meta, overrides, requirements and the budgets of containers.
+//! What a hank has besides the list of codons: meta, overrides, requirements and the budgets of containers.
 
-use super::{model, on_exceeded, seconds_of_silence, seconds_to_settle};
+use super::{at_least_one, model, on_exceeded, seconds_of_silence, seconds_to_settle};
 use crate::cost::Usd;
 use crate::hank::budget::{Allocation, ContainerBudget};
 use crate::hank::document::{Meta, Overrides, Requirements};
 use crate::hank::keys;
-use crate::hank::reader::{Node, Reader};
+use crate::hank::reader::{Node, Reader, choice, list, parsed};
 
 pub(super) fn meta(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Meta> {
     let fields = reader.fields(node, &keys::META)?;
@@ -25,11 +25,11 @@ pub(super) fn overrides(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Over
     let fields = reader.fields(node, &keys::OVERRIDES)?;
     Some(Overrides {
         model: fields.optional(reader, "model", model),
-        data_hash_time_limit: fields.optional(reader, "dataHashTimeLimit", milliseconds),
+        data_hash_time_limit: fields.optional(reader, "dataHashTimeLimit", at_least_one),
         sentinel: fields.optional(reader, "sentinel", |reader, node| {
             let sentinel = reader.fields(node, &keys::SENTINEL_DEFAULTS)?;
             sentinel.optional(reader, "enablePersistence", Reader::boolean);
-            sentinel.optional(reader, "healthCheckGracePeriodMs", milliseconds);
+            sentinel.optional(reader, "healthCheckGracePeriodMs", at_least_one);
             sentinel.optional(reader, "waitForAllHealthChecks", Reader::boolean);
             reader.json_object(node)
         }),
@@ -39,38 +39,30 @@ pub(super) fn overrides(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Over
     })
 }
 
-pub(in crate::hank) fn milliseconds(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<u64> {
-    reader.integer(node, 1..=u64::MAX)
-}
-
 pub(super) fn requirements(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Requirements> {
     let fields = reader.fields(node, &keys::REQUIREMENTS)?;
-    let env = fields.optional(reader, "env", |reader, node| reader.list(node, variable));
-    let tools = fields.optional(reader, "tools", |reader, node| reader.list(node, tool));
     Some(Requirements {
-        env: env.unwrap_or_default(),
-        tools: tools.unwrap_or_default(),
+        env: fields.or_default(reader, "env", list(parsed(variable))),
+        tools: fields.or_default(reader, "tools", list(parsed(tool))),
     })
 }
 
-fn variable(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
-    let name = reader.checked(node, |name| match name.trim() {
+fn variable(name: &str) -> Result<String, &'static str> {
+    match name.trim() {
         "" => Err("must not be empty"),
         name if name.contains(['=', '\0']) => Err("is no name for an environment variable"),
-        _ => Ok(()),
-    })?;
-    Some(name.trim().to_owned())
+        name => Ok(name.to_owned()),
+    }
 }
 
-fn tool(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
-    let name = reader.checked(node, |name| match name.trim() {
+fn tool(name: &str) -> Result<String, &'static str> {
+    match name.trim() {
         "" => Err("must not be empty"),
         name if name.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '\\' | '\0')) => {
             Err("must be the bare name of a program, without a path or arguments")
         }
-        _ => Ok(()),
-    })?;
-    Some(name.trim().to_owned())
+        name => Ok(name.to_owned()),
+    }
 }
 
 pub(super) fn container_budget(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<ContainerBudget> {
@@ -84,12 +76,8 @@ pub(super) fn container_budget(reader: &mut Reader<'_>, node: &Node<'_>) -> Opti
     Some(ContainerBudget {
         max_dollars: fields.optional(reader, "maxDollars", dollars),
         max_time_seconds: fields.optional(reader, "maxTimeSeconds", Reader::positive),
-        allocation: fields.optional(reader, "allocation", |reader, node| {
-            reader.choice(node, &allocations)
-        }),
-        shares: fields
-            .optional(reader, "shares", |reader, node| reader.map(node, share))
-            .unwrap_or_default(),
+        allocation: fields.optional(reader, "allocation", choice(&allocations)),
+        shares: fields.or_default(reader, "shares", |reader, node| reader.map(node, share)),
         on_exceeded: fields.optional(reader, "onExceeded", on_exceeded),
     })
 }

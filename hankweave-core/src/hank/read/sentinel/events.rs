@@ -1,26 +1,27 @@
 //! The events that a sentinel can name, and where in their data it can look (HANK-53).
 
-/// An event with the paths into its `data`. A path that ends in `.**` leads to a value of any form.
-#[derive(Debug, PartialEq, Eq)]
+/// An event with the paths into its `data`, with spaces between them. A path that ends in `.**` leads to any value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventData {
     pub(super) name: &'static str,
-    paths: &'static [&'static str],
+    paths: &'static str,
 }
 
 impl EventData {
     /// Whether the data of this event can have something at `path`.
     pub(super) fn can_have(&self, path: &str) -> bool {
-        self.paths.iter().any(|known| match known.strip_suffix(".**") {
-            Some(free) => is_on_the_way(free, path) || is_on_the_way(path, free),
-            None => is_on_the_way(known, path),
-        })
+        self.paths
+            .split(' ')
+            .any(|known| match known.strip_suffix(".**") {
+                Some(prefix) => is_same_or_above(path, prefix) || is_same_or_above(prefix, path),
+                None => is_same_or_above(path, known),
+            })
     }
 
-    /// The beginnings of all paths, for advice.
-    pub(super) fn fields(&self) -> impl Iterator<Item = &'static str> {
-        self.paths
-            .iter()
-            .map(|path| path.split_once('.').map_or(*path, |(field, _)| field))
+    /// The first name of each path, for advice.
+    pub(super) fn fields(self) -> impl Iterator<Item = &'static str> {
+        let paths = self.paths.split(' ');
+        paths.map(|path| path.split_once('.').map_or(path, |(field, _)| field))
     }
 
     /// Why no sentinel ever sees this event; `None` when they do.
@@ -35,313 +36,76 @@ impl EventData {
     }
 }
 
-/// Whether `path` is `whole` or leads to something around it.
-fn is_on_the_way(whole: &str, path: &str) -> bool {
-    whole
-        .strip_prefix(path)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+/// Whether `path` is `other`, or leads to a value that contains the one at `other`.
+fn is_same_or_above(path: &str, other: &str) -> bool {
+    let rest = other.strip_prefix(path);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-pub(super) fn event(name: &str) -> Option<&'static EventData> {
-    EVENTS.iter().find(|event| event.name == name)
+pub(super) fn event(name: &str) -> Option<EventData> {
+    all().find(|event| event.name == name)
 }
 
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    EVENTS.iter().map(|event| event.name)
+/// All events, in the order of the documentation.
+pub(super) fn all() -> impl Iterator<Item = EventData> {
+    let events = EVENTS.iter().filter_map(|event| event.split_once(": "));
+    events.map(|(name, paths)| EventData { name, paths })
 }
 
-const fn of(name: &'static str, paths: &'static [&'static str]) -> EventData {
-    EventData { name, paths }
-}
-
-const EVENTS: &[EventData] = &[
-    of(
-        "codon.started",
-        &[
-            "codonId",
-            "codonName",
-            "codonDescription",
-            "sessionId",
-            "previousSessionId",
-            "startTime",
-            "promptMetadata.name",
-            "promptMetadata.description",
-            "promptMetadata.tags.**",
-            "promptMetadata.version",
-            "promptMetadata.author",
-        ],
-    ),
-    of(
-        "codon.completed",
-        &[
-            "codonId",
-            "success",
-            "cost",
-            "duration",
-            "exitStatus.type",
-            "exitStatus.code",
-            "exitStatus.signal",
-            "failureReason.type",
-            "failureReason.retriable",
-            "failureReason.message",
-            "failureReason.retryAfterMs",
-            "failureReason.retryAt",
-            "failureReason.interrupted",
-            "failureReason.sentinelRefs.**",
-            "failureIgnored",
-            "costIsLowerBound",
-            "budgetExceeded.currency",
-            "budgetExceeded.limit",
-            "budgetExceeded.used",
-        ],
-    ),
-    of(
-        "codon.extended",
-        &[
-            "codonId",
-            "codonName",
-            "extensionNumber",
-            "exhaustWithPrompt",
-            "cumulativeTokens.**",
-            "cumulativeCost",
-        ],
-    ),
-    of(
-        "state.snapshot",
-        &[
-            "currentCodon.**",
-            "completedCodons.**",
-            "fileTree.**",
-            "totalCost",
-            "totalSpend",
-            "totalTime",
-            "recentFileAccess.**",
-            "isRollingBack",
-        ],
-    ),
-    of(
-        "state.transition",
-        &[
-            "transitionType",
-            "runId",
-            "codonId",
-            "transition.type",
-            "transition.data.**",
-            "resultingState.currentRunId",
-            "resultingState.runCount",
-            "resultingState.totalCost",
-            "resultingState.totalSpend",
-            "resultingState.currentRunCost",
-        ],
-    ),
-    of("server.idle", &["reason", "message"]),
-    of(
-        "token.usage",
-        &[
-            "codonId",
-            "inputTokens",
-            "outputTokens",
-            "cacheCreationTokens",
-            "cacheReadTokens",
-            "totalCost",
-            "costIsLowerBound",
-            "modelId",
-            "modelUsage.**",
-        ],
-    ),
-    of("info", &["message"]),
-    of(
-        "error",
-        &["message", "fatal", "codon", "severity", "context", "code"],
-    ),
-    of("checkpoint.list", &["runId", "currentBranch", "checkpoints.**"]),
-    of(
-        "rollback.started",
-        &[
-            "fromRun",
-            "fromCodon",
-            "toCodon",
-            "toCheckpoint",
-            "checkpointType",
-            "codonsToProcess.**",
-        ],
-    ),
-    of("rollback.progress", &["currentStep", "totalSteps", "message"]),
-    of(
-        "rollback.codonCheckpoint",
-        &["codonId", "codonName", "checkpoint", "checkpointType", "message"],
-    ),
-    of(
-        "rollback.rigCleanup",
-        &[
-            "codonId",
-            "codonName",
-            "directories.**",
-            "status",
-            "successfulCleanups.**",
-            "failedCleanups.**",
-            "error",
-        ],
-    ),
-    of(
-        "rollback.archiveRestore",
-        &["codonId", "restoredPaths.**", "failedPaths.**", "status"],
-    ),
-    of(
-        "rollback.completed",
-        &[
-            "fromRun",
-            "toRun",
-            "checkpoint",
-            "codonId",
-            "codonName",
-            "checkpointType",
-            "autoRestart",
-        ],
-    ),
-    of(
-        "loop.iteration.completed",
-        &[
-            "loopId",
-            "iteration",
-            "durationMs",
-            "costUsd",
-            "tokensUsed",
-            "isFinal",
-            "terminationReason",
-        ],
-    ),
-    of("archive.completed", &["codonId", "archivedPaths.**"]),
-    of(
-        "archive.partial",
-        &["codonId", "archivedPaths.**", "failedPaths.**"],
-    ),
-    of(
-        "budget.summary",
-        &["ceiling.**", "allocation.**", "rows.**", "totals.**"],
-    ),
-    of(
-        "assistant.action",
-        &[
-            "codonId",
-            "action",
-            "content",
-            "toolName",
-            "toolInput.**",
-            "toolUseId",
-        ],
-    ),
-    of(
-        "tool.result",
-        &[
-            "codonId",
-            "toolUseId",
-            "toolName",
-            "result",
-            "truncated",
-            "originalLength",
-            "executionTimeMs",
-            "isError",
-        ],
-    ),
+/// The name of each event, and its paths.
+const EVENTS: &[&str] = &[
+    "codon.started: codonId codonName codonDescription sessionId previousSessionId startTime \
+     promptMetadata.name promptMetadata.description promptMetadata.tags.** promptMetadata.version \
+     promptMetadata.author",
+    "codon.completed: codonId success cost duration exitStatus.type exitStatus.code exitStatus.signal \
+     failureReason.type failureReason.retriable failureReason.message failureReason.retryAfterMs \
+     failureReason.retryAt failureReason.interrupted failureReason.sentinelRefs.** failureIgnored \
+     costIsLowerBound budgetExceeded.currency budgetExceeded.limit budgetExceeded.used",
+    "codon.extended: codonId codonName extensionNumber exhaustWithPrompt cumulativeTokens.** \
+     cumulativeCost",
+    "state.snapshot: currentCodon.** completedCodons.** fileTree.** totalCost totalSpend totalTime \
+     recentFileAccess.** isRollingBack",
+    "state.transition: transitionType runId codonId transition.type transition.data.** \
+     resultingState.currentRunId resultingState.runCount resultingState.totalCost \
+     resultingState.totalSpend resultingState.currentRunCost",
+    "server.idle: reason message",
+    "token.usage: codonId inputTokens outputTokens cacheCreationTokens cacheReadTokens totalCost \
+     costIsLowerBound modelId modelUsage.**",
+    "info: message",
+    "error: message fatal codon severity context code",
+    "checkpoint.list: runId currentBranch checkpoints.**",
+    "rollback.started: fromRun fromCodon toCodon toCheckpoint checkpointType codonsToProcess.**",
+    "rollback.progress: currentStep totalSteps message",
+    "rollback.codonCheckpoint: codonId codonName checkpoint checkpointType message",
+    "rollback.rigCleanup: codonId codonName directories.** status successfulCleanups.** failedCleanups.** \
+     error",
+    "rollback.archiveRestore: codonId restoredPaths.** failedPaths.** status",
+    "rollback.completed: fromRun toRun checkpoint codonId codonName checkpointType autoRestart",
+    "loop.iteration.completed: loopId iteration durationMs costUsd tokensUsed isFinal terminationReason",
+    "archive.completed: codonId archivedPaths.**",
+    "archive.partial: codonId archivedPaths.** failedPaths.**",
+    "budget.summary: ceiling.** allocation.** rows.** totals.**",
+    "assistant.action: codonId action content toolName toolInput.** toolUseId",
+    "tool.result: codonId toolUseId toolName result truncated originalLength executionTimeMs isError",
     // `content` is legal even where events carry a fingerprint instead (HANK-53).
-    of(
-        "file.updated",
-        &["path", "filename", "content", "fingerprint", "size", "action"],
-    ),
-    of("filetree.updated", &["tree.**"]),
-    of(
-        "rig.setup.completed",
-        &[
-            "codonId",
-            "rigType",
-            "commandCount",
-            "durationMs",
-            "createdCheckpoint",
-        ],
-    ),
-    of(
-        "rig.setup.failed",
-        &["codonId", "failureType", "exitCode", "commandIndex", "ignored"],
-    ),
-    of("rig.output", &["codonId", "stream", "line", "commandIndex"]),
-    of("output.truncated", &["codonId", "length", "sha256"]),
-    of("output.unparsed", &["codonId", "start"]),
-    of(
-        "sentinel.loaded",
-        &[
-            "sentinelId",
-            "codonId",
-            "model",
-            "triggerType",
-            "executionStrategy",
-            "conversational",
-            "source",
-            "sourcePath",
-        ],
-    ),
-    of(
-        "sentinel.triggered",
-        &[
-            "sentinelId",
-            "codonId",
-            "triggerNumber",
-            "strategy",
-            "eventCount",
-            "queueSize",
-        ],
-    ),
-    of(
-        "sentinel.output",
-        &[
-            "sentinelId",
-            "codonId",
-            "triggerNumber",
-            "outputType",
-            "content.**",
-            "cost",
-            "tokens.input",
-            "tokens.output",
-            "eventCount",
-        ],
-    ),
-    of(
-        "sentinel.error",
-        &[
-            "sentinelId",
-            "codonId",
-            "errorType",
-            "message",
-            "retriable",
-            "consecutiveFailureCount",
-        ],
-    ),
-    of(
-        "sentinel.unloaded",
-        &[
-            "sentinelId",
-            "codonId",
-            "reason",
-            "errorType",
-            "finalCost",
-            "llmCallCount",
-        ],
-    ),
-    of(
-        "server.ready",
-        &[
-            "serverVersion",
-            "executionPath",
-            "agentRootPath",
-            "dataPath",
-            "port",
-            "proxyPort",
-            "outputDirectory",
-        ],
-    ),
-    of("pong", &["message", "timestamp", "clientId"]),
-    of("history.batch", &["events.**", "hasMore"]),
-    of("incomplete.codon", &["codonId", "codonName", "message"]),
+    "file.updated: path filename content fingerprint size action",
+    "filetree.updated: tree.**",
+    "rig.setup.completed: codonId rigType commandCount durationMs createdCheckpoint",
+    "rig.setup.failed: codonId failureType exitCode commandIndex ignored",
+    "rig.output: codonId stream line commandIndex",
+    "output.truncated: codonId length sha256",
+    "output.unparsed: codonId start",
+    "sentinel.loaded: sentinelId codonId model triggerType executionStrategy conversational source \
+     sourcePath",
+    "sentinel.triggered: sentinelId codonId triggerNumber strategy eventCount queueSize",
+    "sentinel.output: sentinelId codonId triggerNumber outputType content.** cost tokens.input \
+     tokens.output eventCount",
+    "sentinel.error: sentinelId codonId errorType message retriable consecutiveFailureCount",
+    "sentinel.unloaded: sentinelId codonId reason errorType finalCost llmCallCount",
+    "server.ready: serverVersion executionPath agentRootPath dataPath port proxyPort outputDirectory",
+    "pong: message timestamp clientId",
+    "history.batch: events.** hasMore",
+    "incomplete.codon: codonId codonName message",
 ];
 
 #[cfg(test)]
@@ -393,7 +157,10 @@ mod tests {
         let mut written = written();
         // An acknowledgement answers one client's command; no hank can be about it.
         assert!(written.remove("command.ack").is_some());
-        let known: BTreeSet<&str> = names().filter(|name| !OF_SENTINELS.contains(name)).collect();
+        let known: BTreeSet<&str> = all()
+            .map(|event| event.name)
+            .filter(|name| !OF_SENTINELS.contains(name))
+            .collect();
         assert_eq!(known, written.keys().map(String::as_str).collect());
         for (name, fields) in &written {
             let known: BTreeSet<&str> = event(name).unwrap().fields().collect();

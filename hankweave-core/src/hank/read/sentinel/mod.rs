@@ -12,9 +12,9 @@ use crate::hank::document::{SentinelEntry, SentinelSource};
 use crate::hank::keys::{self as hank_keys, Keys};
 use crate::hank::paths;
 use crate::hank::problem::quoted;
-use crate::hank::reader::{Fields, Node, Reader};
+use crate::hank::reader::{Fields, Node, Reader, checked, one_or_more};
 
-/// Where a sentinel is written down; its references begin in that folder.
+/// The file that a sentinel is in; its references are relative to the folder of that file.
 #[derive(Clone, Copy)]
 pub(in crate::hank) struct SentinelFile<'p> {
     /// The folder relative to that of the hank, without a `/` at its end; empty for that folder itself.
@@ -35,15 +35,16 @@ impl<'p> SentinelFile<'p> {
         if self.folder.is_empty() {
             return reference(reader, node);
         }
-        reader.checked(node, |path| {
-            let whole = match path.starts_with('/') || path.is_empty() {
+        checked(|path| {
+            let from_hank = match path.starts_with('/') || path.is_empty() {
                 true => path.to_owned(),
                 false => format!("{}/{path}", self.folder),
             };
-            paths::reference(&whole)
-                .map(drop)
-                .map_err(|rule| format!("`{path}` {rule}"))
-        })
+            match paths::reference(&from_hank) {
+                Ok(_) => Ok(()),
+                Err(rule) => Err(format!("`{path}` {rule}")),
+            }
+        })(reader, node)
     }
 }
 
@@ -55,10 +56,8 @@ pub(super) fn sentinels(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<
             && let Some(id) = config.get("id").and_then(serde_json::Value::as_str)
         {
             if ids.iter().any(|known| known == id) {
-                reader.error(
-                    node,
-                    format!("sentinel id {} stands twice in this codon", quoted(id)),
-                );
+                let message = format!("sentinel id {} stands twice in this codon", quoted(id));
+                reader.error(node, message);
             }
             ids.push(id.to_owned());
         }
@@ -93,7 +92,7 @@ pub(in crate::hank) fn config(
     file: SentinelFile<'_>,
 ) -> Option<String> {
     let fields = reader.fields(node, &hank_keys::SENTINEL)?;
-    let id = fields.required(reader, "id", |reader, node| reader.checked(node, check_id));
+    let id = fields.required(reader, "id", checked(check_id));
     fields.required(reader, "name", Reader::non_empty);
     fields.required(reader, "model", model);
     fields.required(reader, "trigger", trigger::trigger);
@@ -106,56 +105,44 @@ pub(in crate::hank) fn config(
 fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
     let model = reader.non_empty(node)?;
     if !model.contains('/') {
-        reader.warning(
-            node,
-            "is written without its provider, such as `anthropic/claude-haiku-4-5`; the sentinel would be skipped",
-        );
+        let message = "is written without its provider, such as `anthropic/claude-haiku-4-5`; the sentinel would be skipped";
+        reader.warning(node, message);
     }
     Some(model)
 }
 
 fn prompts(reader: &mut Reader<'_>, fields: &Fields<'_>, file: SentinelFile<'_>) {
     for key in ["systemPromptFile", "userPromptFile"] {
-        fields.optional(reader, key, |reader, node| {
-            reader.one_or_more(node, |reader, node| file.reference(reader, node))
-        });
+        let references = one_or_more(|reader, node| file.reference(reader, node));
+        fields.optional(reader, key, references);
     }
     fields.optional(reader, "systemPromptText", Reader::string);
     fields.optional(reader, "userPromptText", |reader, node| {
         let text = reader.string(node)?;
         if text.contains("{{") {
-            reader.warning(
-                node,
-                "holds `{{…}}`, an older kind of placeholder that stays as it is; write `<%= … %>`",
-            );
+            let message = "holds `{{…}}`, an older kind of placeholder that stays as it is; write `<%= … %>`";
+            reader.warning(node, message);
         }
         Some(text)
     });
     if fields.get("userPromptFile").is_none() && fields.get("userPromptText").is_none() {
-        fields.missing(
-            reader,
-            "userPromptText",
-            Some("a sentinel needs a userPromptFile or a userPromptText"),
-        );
+        let hint = "a sentinel needs a userPromptFile or a userPromptText";
+        fields.missing(reader, "userPromptText", Some(hint));
     }
 }
 
-/// The fields of an object whose `tag` tells which of a few kinds it is, with that kind.
+/// The fields of an object whose `tag` says which of a few kinds it is, with that kind.
 fn tagged<'n>(
     reader: &mut Reader<'_>,
     node: &Node<'n>,
     tag: &str,
     kinds: &[(&'static str, &Keys)],
 ) -> Option<(&'static str, Fields<'n>)> {
-    let found = node.value.as_object().and_then(|object| object.get_string(tag));
-    let kind = kinds
-        .iter()
-        .find(|(name, _)| found.is_some_and(|found| found.value == *name));
-    let Some((name, keys)) = kind else {
+    let found = node.string_at(tag);
+    let Some((name, keys)) = kinds.iter().find(|(name, _)| found == Some(*name)) else {
         let names: Vec<&str> = kinds.iter().map(|(name, _)| *name).collect();
         let message = format!("must be an object whose `{tag}` is one of {}", names.join(", "));
-        reader.error(node, message);
-        return None;
+        return reader.refuse(node, message);
     };
     Some((name, reader.fields(node, keys)?))
 }

@@ -4,17 +4,13 @@ use jsonc_parser::ast::Value;
 
 use super::events::{self, EventData};
 use super::{keys, tagged};
-use crate::hank::keys::nearest;
+use crate::hank::keys::did_you_mean;
 use crate::hank::problem::quoted;
-use crate::hank::reader::{Fields, Node, Reader};
+use crate::hank::reader::{Fields, Node, Reader, checked, choice, integer, list, non_empty_list};
 
 pub(super) fn trigger(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
-    let (kind, fields) = tagged(
-        reader,
-        node,
-        "type",
-        &[("event", &keys::EVENT), ("sequence", &keys::SEQUENCE)],
-    )?;
+    let kinds = [("event", &keys::EVENT), ("sequence", &keys::SEQUENCE)];
+    let (kind, fields) = tagged(reader, node, "type", &kinds)?;
     match kind {
         "event" => {
             let watched = fields.required(reader, "on", event_types);
@@ -30,14 +26,13 @@ fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) {
         let filter = reader.fields(node, &keys::INTEREST)?;
         filter.required(reader, "on", event_types)
     });
-    fields.required(reader, "pattern", |reader, node| {
-        reader.non_empty_list(node, |reader, node| {
-            let step = reader.fields(node, &keys::PATTERN)?;
-            let watched = step.required(reader, "type", event_type);
-            conditions(reader, &step, watched.as_slice());
-            Some(())
-        })
-    });
+    let step = |reader: &mut Reader<'_>, node: &Node<'_>| {
+        let step = reader.fields(node, &keys::PATTERN)?;
+        let watched = step.required(reader, "type", event_type);
+        conditions(reader, &step, watched.as_slice());
+        Some(())
+    };
+    fields.required(reader, "pattern", non_empty_list(step));
     fields.optional(reader, "options", |reader, node| {
         let options = reader.fields(node, &keys::SEQUENCE_OPTIONS)?;
         options.optional(reader, "consecutive", Reader::boolean)
@@ -49,7 +44,7 @@ fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) {
 enum Watched {
     /// `*`, or a name that was refused already.
     Anything,
-    Event(&'static EventData),
+    Event(EventData),
 }
 
 impl Watched {
@@ -62,22 +57,20 @@ impl Watched {
 }
 
 fn event_types(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Vec<Watched>> {
-    reader.non_empty_list(node, event_type)
+    non_empty_list(event_type)(reader, node)
 }
 
-/// An event that there is, or `*` (HANK-52).
+/// The name of an event, or `*` (HANK-52).
 fn event_type(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Watched> {
     let name = reader.non_empty(node)?;
     if name == "*" {
         return Some(Watched::Anything);
     }
     let Some(event) = events::event(&name) else {
-        let names: Vec<&str> = events::names().collect();
-        let hint = match nearest(&name, &names) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("events are {}, and `*` for all of them", names.join(", ")),
-        };
-        reader.error_with_hint(node, format!("there is no event {}", quoted(&name)), hint);
+        let names: Vec<&str> = events::all().map(|event| event.name).collect();
+        let all = || format!("events are {}, and `*` for all of them", names.join(", "));
+        let hint = did_you_mean(&name, &names).unwrap_or_else(all);
+        reader.refuse_with_hint::<()>(node, format!("there is no event {}", quoted(&name)), hint);
         return Some(Watched::Anything);
     };
     if let Some(why) = event.unseen() {
@@ -88,9 +81,8 @@ fn event_type(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Watched> {
 
 /// Conditions on any of the events in `watched`; where that is empty, the list was refused already.
 fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, watched: &[Watched]) {
-    fields.optional(reader, "conditions", |reader, node| {
-        reader.list(node, |reader, node| condition(reader, node, watched))
-    });
+    let condition = |reader: &mut Reader<'_>, node: &Node<'_>| condition(reader, node, watched);
+    fields.optional(reader, "conditions", list(condition));
 }
 
 /// A path that no watched event can have makes a condition that is never true (HANK-53).
@@ -108,19 +100,17 @@ fn condition_path(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched])
     fields.sort_unstable();
     fields.dedup();
     let first = path.split('.').next().unwrap_or_default();
-    let hint = match nearest(first, &fields).filter(|near| *near != first) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the data has {}", fields.join(", ")),
-    };
+    let misspelled = Some(first).filter(|first| !fields.contains(first));
+    let near = misspelled.and_then(|first| did_you_mean(first, &fields));
+    let hint = near.unwrap_or_else(|| format!("the data has {}", fields.join(", ")));
     let message = format!("{} is not in the data of {}", quoted(&path), names.join(" or "));
-    reader.error_with_hint(node, message, hint);
-    None
+    reader.refuse_with_hint(node, message, hint)
 }
 
 /// What the value of a condition must be.
 #[derive(Clone, Copy)]
 enum Operand {
-    /// A text, a number, true, false or null.
+    /// A string, a number, true, false or null.
     Scalar,
     /// A list with something in it.
     List,
@@ -128,30 +118,27 @@ enum Operand {
     Number,
 }
 
+const OPERATORS: [(&str, Operand); 8] = [
+    ("equals", Operand::Scalar),
+    ("notEquals", Operand::Scalar),
+    ("in", Operand::List),
+    ("notIn", Operand::List),
+    ("contains", Operand::Scalar),
+    ("matches", Operand::Regex),
+    ("greaterThan", Operand::Number),
+    ("lessThan", Operand::Number),
+];
+
 fn condition(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched]) -> Option<()> {
     let fields = reader.fields(node, &keys::CONDITION)?;
     fields.required(reader, "path", |reader, node| {
         condition_path(reader, node, watched)
     });
-    let operand = fields.required(reader, "operator", |reader, node| {
-        reader.choice(
-            node,
-            &[
-                ("equals", Operand::Scalar),
-                ("notEquals", Operand::Scalar),
-                ("in", Operand::List),
-                ("notIn", Operand::List),
-                ("contains", Operand::Scalar),
-                ("matches", Operand::Regex),
-                ("greaterThan", Operand::Number),
-                ("lessThan", Operand::Number),
-            ],
-        )
-    });
+    let operand = fields.required(reader, "operator", choice(&OPERATORS));
     fields.required(reader, "value", |reader, node| match operand? {
         Operand::Scalar => scalar(reader, node),
-        Operand::List => reader.non_empty_list(node, scalar).map(drop),
-        Operand::Regex => reader.checked(node, check_regex).map(drop),
+        Operand::List => non_empty_list(scalar)(reader, node).map(drop),
+        Operand::Regex => checked(check_regex)(reader, node).map(drop),
         Operand::Number => reader.number(node).map(drop),
     })
 }
@@ -172,8 +159,7 @@ fn check_regex(text: &str) -> Result<(), String> {
 fn scalar(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
     match node.value {
         Value::Array(_) | Value::Object(_) => {
-            reader.error(node, "must be a string, a number, true, false or null");
-            None
+            reader.refuse(node, "must be a string, a number, true, false or null")
         }
         _ => Some(()),
     }
@@ -193,7 +179,5 @@ pub(super) fn execution(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> 
         "timeWindow" => ("milliseconds", 3_600_000),
         _ => return Some(()),
     };
-    fields
-        .required(reader, key, |reader, node| reader.integer(node, 1..=most))
-        .map(drop)
+    fields.required(reader, key, integer(1..=most)).map(drop)
 }
