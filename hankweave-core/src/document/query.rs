@@ -21,37 +21,22 @@ impl HankweaveState {
 
     /// The runs that are recorded as running, newest first. With the instance lock in hand they have crashed (L4).
     pub fn running_runs(&self) -> impl Iterator<Item = &RunRecord> {
-        self.runs
-            .iter()
-            .map(Arc::as_ref)
-            .filter(|run| run.status == RunStatus::Running)
+        let runs = self.runs.iter().map(Arc::as_ref);
+        runs.filter(|run| run.status == RunStatus::Running)
     }
 
     /// Every commit that the document names, blank ones left out, in the order of the document.
     pub fn checkpoints(&self) -> impl Iterator<Item = &CheckpointSha> {
         let runs = self.runs.iter().flat_map(|run| {
-            let source = match &run.starting_conditions {
-                super::StartingConditions::Fresh {
-                    initial_checkpoint_sha,
-                    ..
-                } => initial_checkpoint_sha.as_ref(),
-                super::StartingConditions::Continuation { source, .. } => Some(&source.checkpoint_sha),
-            };
-            source.into_iter().chain(
-                run.codons
-                    .iter()
-                    .flat_map(|codon| codon.checkpoints().map(|(_, sha)| sha)),
-            )
+            let codons = run.codons.iter().flat_map(|codon| codon.checkpoints());
+            let beginning = run.starting_conditions.checkpoint();
+            beginning.into_iter().chain(codons.map(|(_, sha)| sha))
         });
-        let pending = self
-            .pending_rollback
-            .iter()
-            .flat_map(|pending| pending.safety.iter().chain([&pending.source.checkpoint_sha]));
-        self.initial_checkpoint
-            .iter()
-            .chain(pending)
-            .chain(runs)
-            .filter(|sha| !sha.is_blank())
+        let pending = self.pending_rollback.iter();
+        let pending =
+            pending.flat_map(|pending| pending.safety.iter().chain([&pending.source.checkpoint_sha]));
+        let all = self.initial_checkpoint.iter().chain(pending).chain(runs);
+        all.filter(|sha| !sha.is_blank())
     }
 
     /// What all codons of all runs cost (STATE-48); a walk over the whole history.

@@ -32,19 +32,19 @@ pub struct RunRecord {
     pub git_branch: String,
     /// How it began.
     pub starting_conditions: StartingConditions,
-    /// Its codons in the order in which they were started; another try of a codon is another record with the same id.
+    /// Its codons in the order in which they started; another try of a codon is another record with the same id.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<CodonExecution>"))]
     pub codons: Vec<Arc<CodonExecution>>,
-    /// Whether it goes on, and how it ended.
+    /// Whether it is running, and how it ended.
     pub status: RunStatus,
     /// When it began.
     pub start_time: Timestamp,
-    /// When it ended; absent while it goes on.
+    /// When it ended; absent while it is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_time: Option<Timestamp>,
     /// The process that serves or served it.
     pub server_pid: Pid,
-    /// What interrupted it, when it ended without a failure of its own and can go on; a name of our own.
+    /// What interrupted it, when it ended without a failure of its own and can continue; not part of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<InterruptedBy>,
     /// Names that other versions wrote; kept as they are.
@@ -57,11 +57,8 @@ impl RunRecord {
     /// The codon that has not ended, if there is one; the newest, should a damaged file hold several.
     #[must_use]
     pub fn open_codon(&self) -> Option<&CodonExecution> {
-        self.codons
-            .iter()
-            .rev()
-            .map(Arc::as_ref)
-            .find(|codon| !codon.is_terminal())
+        let mut codons = self.codons.iter().rev().map(Arc::as_ref);
+        codons.find(|codon| !codon.is_terminal())
     }
 
     /// The life of the run as a value of its machine.
@@ -122,7 +119,7 @@ pub enum StartingConditions {
         /// Why the earlier run is continued.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<ContinuationReason>,
-        /// The session in which the codon that the source names goes on; a name of our own.
+        /// The session in which the codon that the source names continues; not part of the contract.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resumed_session: Option<SessionId>,
         /// Names that other versions wrote; kept as they are.
@@ -142,7 +139,7 @@ impl StartingConditions {
         }
     }
 
-    /// A run that goes on at `source`.
+    /// A run that continues at `source`.
     #[must_use]
     pub fn continuation(source: ContinuationSource, reason: Option<ContinuationReason>) -> Self {
         Self::Continuation {
@@ -153,7 +150,7 @@ impl StartingConditions {
         }
     }
 
-    /// A run that goes on with the codon at `source`, in the session of its agent.
+    /// A run that continues the codon at `source`, in the session of its agent.
     #[must_use]
     pub fn in_session(source: ContinuationSource, session: SessionId) -> Self {
         Self::Continuation {
@@ -164,7 +161,7 @@ impl StartingConditions {
         }
     }
 
-    /// The session in which the codon that the source names goes on.
+    /// The session in which the codon that the source names continues.
     #[must_use]
     pub fn resumed_session(&self) -> Option<&SessionId> {
         match self {
@@ -173,7 +170,7 @@ impl StartingConditions {
         }
     }
 
-    /// Where the run goes on, unless it is a fresh one.
+    /// The point at which the run continues, unless it is a fresh one.
     #[must_use]
     pub fn source(&self) -> Option<&ContinuationSource> {
         match self {
@@ -181,16 +178,28 @@ impl StartingConditions {
             Self::Continuation { source, .. } => Some(source),
         }
     }
+
+    /// The commit that the run names as its beginning.
+    #[must_use]
+    pub fn checkpoint(&self) -> Option<&CheckpointSha> {
+        match self {
+            Self::Fresh {
+                initial_checkpoint_sha,
+                ..
+            } => initial_checkpoint_sha.as_ref(),
+            Self::Continuation { source, .. } => Some(&source.checkpoint_sha),
+        }
+    }
 }
 
-/// The point of an earlier run at which another run goes on.
+/// The point of an earlier run at which another run continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ContinuationSource {
     /// The earlier run.
     pub run_id: RunId,
-    /// The codon behind which the new run goes on; `None` means from the beginning of the earlier run.
+    /// The codon after which the new run continues; `None` means the beginning of the earlier run.
     #[serde(deserialize_with = "codon_or_beginning")]
     #[shape(with = shape_of_codon_or_beginning)]
     pub after_codon: Option<CodonId>,
@@ -213,9 +222,19 @@ impl ContinuationSource {
             extra: Extra::default(),
         }
     }
+
+    /// The point after a codon of the run `run_id`, with the files of a commit.
+    #[must_use]
+    pub fn after(run_id: &RunId, codon: &CodonId, checkpoint_sha: CheckpointSha) -> Self {
+        Self {
+            after_codon: Some(codon.clone()),
+            checkpoint_sha,
+            ..Self::beginning_of(run_id)
+        }
+    }
 }
 
-/// `null` and an empty text both mean the beginning of the run (STATE-6).
+/// `null` and an empty string both mean the beginning of the run (STATE-6).
 fn codon_or_beginning<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CodonId>, D::Error> {
     match Option::<Cow<'de, str>>::deserialize(deserializer)? {
         Some(text) if !text.is_empty() => CodonId::new(text).map(Some).map_err(D::Error::custom),
@@ -236,9 +255,9 @@ fn shape_of_codon_or_beginning(checker: &mut Checker, value: &mut Value) {
 pub enum ContinuationReason {
     /// A codon is run again.
     Retry,
-    /// The files were taken back to a checkpoint.
+    /// A checkpoint was restored.
     Rollback,
-    /// The earlier run had come this far.
+    /// The earlier run continues.
     Continue,
 }
 

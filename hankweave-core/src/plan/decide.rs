@@ -17,31 +17,31 @@ pub enum Decision {
     Start(Box<PlanEntry>),
     /// Run this codon again, after a wait.
     Retry(Retry),
-    /// A loop goes on, or its rest falls away: store this plan, then ask again.
+    /// A loop continues, or its rest is dropped: store this plan, then ask again.
     Replan(Vec<PlanEntry>),
     /// A codon is open.
     Wait,
     /// Every codon of the plan has ended.
     Done,
-    /// Something stands in the way.
+    /// The run cannot continue.
     Blocked(BlockedBy),
 }
 
-/// What stands in the way of going on.
+/// Why a run cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockedBy {
     /// The newest codon failed, and its policy neither ignores that nor allows another try.
     FailedCodon(CodonId),
-    /// The run continues one that the document does not hold, so nobody knows where it stands.
+    /// The run continues one that the document does not hold, so its position is unknown.
     MissingParent,
-    /// The plan and the hank do not fit together, because hank.json was changed (STATE-45).
+    /// The plan does not match the hank, because hank.json was changed (STATE-45).
     ChangedHank(ExpandError),
 }
 
 /// Decides from the document, the thread that ends in its newest run, and the hank.
 ///
-/// The plan in the document leads; the hank is asked for loops and failure policies. The same input gives the same answer, so a restart after a crash
-/// decides as the crashed runner would have done.
+/// The plan comes from the document, loops and failure policies from the hank. The same input gives the same answer, so a
+/// restart after a crash decides as the crashed runner would have done.
 #[must_use]
 pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decision {
     if thread.has_running_codon {
@@ -65,20 +65,14 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
     }
     match newest {
         CodonExecution::Failed(failed) => after_failure(state, thread, hank, newest, failed),
-        CodonExecution::Preparing(_)
-        | CodonExecution::Starting(_)
-        | CodonExecution::Initializing(_)
-        | CodonExecution::Running(_)
-        | CodonExecution::CompletingSentinels(_)
-        | CodonExecution::Completed(_)
-        | CodonExecution::Skipped(_) => after(state, hank, newest),
+        _ => after(state, hank, newest),
     }
 }
 
-/// The codon because of which somebody has to say where the next run goes on ([`Recovery`](crate::thread::Recovery)): it failed and blocks, or
-/// it was stopped, and its failures would block.
+/// The codon because of which the user has to choose where the next run continues
+/// ([`Recovery`](crate::thread::Recovery)): it failed and blocks, or it was stopped and its failures would block.
 ///
-/// After a pause there is nothing to choose, and what is tried again anyway is tried again.
+/// After a pause there is nothing to choose, and a codon that is retried anyway is retried.
 #[must_use]
 pub fn obstacle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Option<CodonId> {
     match decide(state, thread, hank) {
@@ -89,15 +83,12 @@ pub fn obstacle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -
             let aborts = config.is_none_or(|config| config.failure_policy() == OnFailure::Abort);
             (stopped && aborts).then_some(retry.entry.codon_id)
         }
-        Decision::Start(_)
-        | Decision::Replan(_)
-        | Decision::Wait
-        | Decision::Done
-        | Decision::Blocked(BlockedBy::MissingParent | BlockedBy::ChangedHank(_)) => None,
+        _ => None,
     }
 }
 
-/// Whether the next run begins with the codon that it goes on with, from its rig-setup checkpoint, whatever became of the codon before it.
+/// Whether the next run begins with the codon that its source names, from its rig-setup checkpoint, whatever became of the
+/// codon before it.
 fn is_run_again(state: &HankweaveState, thread: &ExecutionThread) -> bool {
     let source = match &state.pending_rollback {
         Some(pending) => Some(&pending.source),
@@ -120,44 +111,39 @@ fn after_failure(
     match consequence(hank, thread, failed) {
         Consequence::GoOn => after(state, hank, newest),
         Consequence::Stop => Decision::Blocked(BlockedBy::FailedCodon(id.clone())),
-        Consequence::TryAgain { number, most, after } => try_again(state, failed, |retry| Retry {
-            number,
-            most,
-            after,
-            ..retry
-        }),
+        Consequence::TryAgain { number, most, after } => {
+            try_again(state, failed, (number, most, after), None)
+        }
         Consequence::WaitForLimit(limit) => wait_for(state, failed, limit),
     }
 }
 
 fn wait_for(state: &HankweaveState, failed: &Failed, limit: UsageLimit) -> Decision {
-    try_again(state, failed, |retry| Retry {
-        limit: Some(limit),
-        ..retry
-    })
+    try_again(state, failed, (0, 0, Duration::ZERO), Some(limit))
 }
 
-fn try_again(state: &HankweaveState, failed: &Failed, how: impl FnOnce(Retry) -> Retry) -> Decision {
-    match planned(state, &failed.codon_id) {
-        Ok(entry) => Decision::Retry(how(Retry {
-            entry,
-            number: 0,
-            most: 0,
-            after: Duration::ZERO,
-            failed_at: failed.end_time,
-            limit: None,
-        })),
-        Err(blocked) => Decision::Blocked(blocked),
-    }
+fn try_again(
+    state: &HankweaveState,
+    failed: &Failed,
+    (number, most, after): (u32, u32, Duration),
+    limit: Option<UsageLimit>,
+) -> Decision {
+    let retry = |entry| Retry {
+        entry,
+        number,
+        most,
+        after,
+        failed_at: failed.end_time,
+        limit,
+    };
+    planned(state, &failed.codon_id).map_or_else(Decision::Blocked, |entry| Decision::Retry(retry(entry)))
 }
 
 /// The entry of the plan with this id.
 fn planned(state: &HankweaveState, id: &CodonId) -> Result<Box<PlanEntry>, BlockedBy> {
     let entry = state.execution_plan.iter().find(|entry| entry.codon_id == *id);
-    entry
-        .cloned()
-        .map(Box::new)
-        .ok_or_else(|| BlockedBy::ChangedHank(ExpandError::UnknownCodon(id.clone())))
+    let unknown = || BlockedBy::ChangedHank(ExpandError::UnknownCodon(id.clone()));
+    entry.cloned().map(Box::new).ok_or_else(unknown)
 }
 
 /// What follows a codon that has ended and does not block (STATE-42).
@@ -170,11 +156,11 @@ fn after(state: &HankweaveState, hank: &Hank, ended: &CodonExecution) -> Decisio
     match step {
         LoopStep::Expand(..) | LoopStep::DropRest { .. } => Decision::Replan(step.applied_to(plan)),
         LoopStep::NotInLoop | LoopStep::MidIteration | LoopStep::Ended { .. } => {
-            let behind = plan
+            let mut rest = plan
                 .iter()
-                .skip_while(|entry| entry.codon_id != *ended.codon_id())
-                .nth(1);
-            behind.map_or(Decision::Done, |entry| Decision::Start(Box::new(entry.clone())))
+                .skip_while(|entry| entry.codon_id != *ended.codon_id());
+            let next = rest.nth(1).cloned().map(Box::new);
+            next.map_or(Decision::Done, Decision::Start)
         }
     }
 }

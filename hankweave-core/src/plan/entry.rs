@@ -1,4 +1,4 @@
-//! How a codon of a hank stands in the plan.
+//! From a codon of a hank to its entry in the plan.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ impl From<&CodonConfig> for PlannedCodon {
     fn from(codon: &CodonConfig) -> Self {
         match serde_json::to_value(codon) {
             Ok(Value::Object(object)) => Self::from(object),
-            // A codon is a struct with text keys and finite numbers.
+            // A codon is a struct with string keys and finite numbers.
             other => unreachable!("a codon serialises to a JSON object, not {other:?}"),
         }
     }

@@ -8,8 +8,8 @@ use crate::hank::{CodonConfig, Hank, HankItem, LoopConfig, TerminateOn};
 use crate::id::{CodonId, LoopId};
 use crate::machine::Extra;
 
-/// A contextExceeded loop ends after this many iterations even if no context was ever full, so that an agent that does
-/// nothing cannot run up costs without end.
+/// A contextExceeded loop ends after this many iterations even if the context was never full, so that an idle agent
+/// cannot run up costs for ever.
 pub const MAX_OPEN_ITERATIONS: u32 = 1000;
 
 /// What a codon that has ended means for the plan.
@@ -26,8 +26,8 @@ pub enum LoopStep {
         /// Why it is not repeated.
         reason: LoopEnd,
     },
-    /// These entries follow, inserted at the index: the next iteration, or the rest of this one, which an earlier way through the loop had
-    /// dropped before somebody went back.
+    /// These entries follow, inserted at the index: the next iteration, or the rest of this one, which had been dropped
+    /// before a rollback.
     Expand(Vec<PlanEntry>, usize),
     /// The context is full or a budget is used up: the loop has ended, and these entries, the rest of the iteration, are removed.
     DropRest {
@@ -53,19 +53,19 @@ pub enum LoopEnd {
     SafetyLimit,
 }
 
-/// What an agent ran out of (STATE-40, STATE-41).
+/// What an agent has exhausted (STATE-40, STATE-41).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overrun {
-    /// Of nothing.
+    /// Nothing.
     Nothing,
-    /// Of context; only a loop that waits for that ends with it.
+    /// Its context; only a loop that waits for that ends with it.
     Context,
-    /// Of its budget.
+    /// Its budget.
     Budget,
 }
 
 impl Overrun {
-    /// What is recorded of the codon. A budget comes first: it ends every loop, unless the codon only pauses.
+    /// The overrun of a recorded codon. A budget comes first: it ends every loop, unless the codon only pauses.
     #[must_use]
     pub fn of(codon: &CodonExecution) -> Self {
         if codon.interruption().is_some() {
@@ -114,7 +114,7 @@ pub enum ExpandError {
 impl LoopStep {
     /// The plan after this step.
     ///
-    /// `plan` is the plan that the step was computed for; indices behind the end of another one mean its end.
+    /// `plan` is the plan that the step was computed for; indices after the end of another one mean its end.
     #[must_use]
     pub fn applied_to(self, plan: &[PlanEntry]) -> Vec<PlanEntry> {
         let mut plan = plan.to_vec();
@@ -140,12 +140,12 @@ pub fn initial_plan(hank: &Hank) -> Vec<PlanEntry> {
 
 /// What changes after the codon `finished` has ended, however it ended.
 ///
-/// `overrun` tells what its agent ran out of. Asking twice about the same codon expands a loop only once, so a run that was interrupted can
-/// ask again.
+/// `overrun` is what its agent has exhausted. Asking twice about the same codon expands a loop only once, so an
+/// interrupted run can ask again.
 ///
 /// # Errors
 ///
-/// Returns an [`ExpandError`] when plan and hank do not fit together.
+/// Returns an [`ExpandError`] when the plan does not match the hank.
 pub fn advance_loop(
     hank: &Hank,
     plan: &[PlanEntry],
@@ -158,15 +158,16 @@ pub fn advance_loop(
         return Ok(LoopStep::NotInLoop);
     };
     let loop_id = context.loop_id.clone();
-    let found = hank.find_loop(&loop_id).ok_or_else(|| ExpandError::UnknownLoop {
-        codon_id: finished.clone(),
-        loop_id: loop_id.clone(),
-    })?;
-    if found.codons.len() <= context.codon_index_in_loop as usize {
+    let codon_id = finished.clone();
+    let Some(found) = hank.find_loop(&loop_id) else {
+        return Err(ExpandError::UnknownLoop { codon_id, loop_id });
+    };
+    let index_in_loop = context.codon_index_in_loop;
+    if found.codons.len() <= index_in_loop as usize {
         return Err(ExpandError::OutsideLoop {
-            codon_id: finished.clone(),
+            codon_id,
             loop_id,
-            index: context.codon_index_in_loop,
+            index: index_in_loop,
         });
     }
     let rest = index + 1..index + 1 + count_same_loop(&plan[index + 1..], &loop_id);
@@ -184,23 +185,18 @@ pub fn advance_loop(
         }),
         (Some(reason), true) => Ok(LoopStep::Ended { loop_id, reason }),
         (None, false) => Ok(LoopStep::MidIteration),
-        (None, true) => goes_on(found, plan, index, context),
+        (None, true) => next_entries(found, plan, index, context),
     }
 }
 
 /// How many entries at the front of `plan` belong to the loop, in this iteration or a later one.
 fn count_same_loop(plan: &[PlanEntry], loop_id: &LoopId) -> usize {
-    let in_loop = |entry: &&PlanEntry| {
-        entry
-            .loop_context
-            .as_ref()
-            .is_some_and(|context| context.loop_id == *loop_id)
-    };
-    plan.iter().take_while(in_loop).count()
+    let contexts = plan.iter().map_while(|entry| entry.loop_context.as_ref());
+    contexts.take_while(|context| context.loop_id == *loop_id).count()
 }
 
 /// What follows the last entry of a loop, at `last`: the rest of its iteration when that is not planned, else the next iteration.
-fn goes_on(
+fn next_entries(
     found: &LoopConfig,
     plan: &[PlanEntry],
     last: usize,

@@ -1,4 +1,4 @@
-//! What an iteration of a loop came to.
+//! The result of one iteration of a loop.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use super::{LoopEnd, LoopStep, Overrun, advance_loop};
 use crate::codon::{CodonExecution, LoopContext};
 use crate::cost::{TokenUsage, Usd};
 use crate::document::{HankweaveState, PlanEntry};
-use crate::hank::Hank;
+use crate::hank::{Hank, TerminateOn};
 use crate::id::{CodonId, LoopId};
 use crate::thread::ExecutionThread;
 
-/// An iteration that has ended, with what its codons came to.
+/// An iteration that has ended, with the sums of its codons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IterationEnd {
     /// The loop.
@@ -39,7 +39,7 @@ pub enum NextIteration {
     Ended(LoopEnd),
 }
 
-/// What the iteration came to, when `ended` was its last codon (STATE-46).
+/// The end of an iteration, when `ended` was its last codon (STATE-46).
 ///
 /// `thread` ends with that codon.
 #[must_use]
@@ -49,39 +49,25 @@ pub fn iteration_end(
     hank: &Hank,
     ended: &CodonId,
 ) -> Option<IterationEnd> {
-    let newest = thread
-        .codons
-        .first()
-        .filter(|entry| entry.codon.codon_id() == ended)?;
+    let newest = thread.codons.first();
+    let newest = newest.filter(|entry| entry.codon.codon_id() == ended)?;
     let context = newest.codon.loop_context().as_ref()?;
     let next = next(state, thread, hank, &newest.codon)?;
-    let codons = thread
-        .codons
-        .iter()
-        .map(|entry| entry.codon.as_ref())
-        .filter(|codon| {
-            let same = |other: &LoopContext| {
-                other.loop_id == context.loop_id && other.iteration == context.iteration
-            };
-            codon.loop_context().as_ref().is_some_and(same)
-        });
-    let (mut cost, mut tokens, mut duration) = (Usd::ZERO, TokenUsage::ZERO, Duration::ZERO);
-    for codon in codons {
-        cost += codon.agent_cost();
-        tokens += codon.agent_tokens();
-        duration += codon.duration().unwrap_or_default();
-    }
+    let is_same =
+        |other: &LoopContext| other.loop_id == context.loop_id && other.iteration == context.iteration;
+    let codons = thread.codons.iter().map(|entry| entry.codon.as_ref());
+    let codons = codons.filter(|codon| codon.loop_context().as_ref().is_some_and(is_same));
     Some(IterationEnd {
         loop_id: context.loop_id.clone(),
         iteration: context.iteration,
-        duration,
-        cost,
-        tokens,
+        duration: codons.clone().filter_map(CodonExecution::duration).sum(),
+        cost: codons.clone().map(CodonExecution::agent_cost).sum(),
+        tokens: codons.map(CodonExecution::agent_tokens).sum(),
         next,
     })
 }
 
-/// What the end of `codon` means for its iteration, if it ends that.
+/// What the end of `codon` means for its iteration, if it is the end of that as well.
 fn next(
     state: &HankweaveState,
     thread: &ExecutionThread,
@@ -111,28 +97,22 @@ fn next(
 }
 
 impl PlanEntry {
-    /// Whether running out of context is a good end for this codon: its loop goes on until that happens.
+    /// Whether a full context is a success for this codon: its loop repeats until that happens.
     #[must_use]
     pub fn may_exceed_context(&self, hank: &Hank) -> bool {
-        self.loop_context
-            .as_ref()
-            .and_then(|context| hank.find_loop(&context.loop_id))
-            .is_some_and(|found| found.terminate_on == crate::hank::TerminateOn::ContextExceeded)
+        let context = self.loop_context.as_ref();
+        let found = context.and_then(|context| hank.find_loop(&context.loop_id));
+        found.is_some_and(|found| found.terminate_on == TerminateOn::ContextExceeded)
     }
 }
 
 /// Every pattern of `checkpointedFiles` from the first entry of the plan to the entry `id`, each once (HANK-19).
 #[must_use]
 pub fn checkpoint_patterns(plan: &[PlanEntry], id: &CodonId) -> Vec<String> {
-    let end = plan
-        .iter()
-        .position(|entry| entry.codon_id == *id)
-        .map_or(plan.len(), |index| index + 1);
+    let index = plan.iter().position(|entry| entry.codon_id == *id);
+    let entries = &plan[..index.map_or(plan.len(), |index| index + 1)];
     let mut patterns: Vec<String> = Vec::new();
-    for pattern in plan[..end]
-        .iter()
-        .flat_map(|entry| entry.codon.checkpointed_files())
-    {
+    for pattern in entries.iter().flat_map(|entry| entry.codon.checkpointed_files()) {
         if !patterns.iter().any(|known| known == pattern) {
             patterns.push(pattern.to_owned());
         }

@@ -1,6 +1,6 @@
 //! What follows a failure (HANK-41 to HANK-47).
 //!
-//! The tries are counted from the records of the thread, so a restart goes on counting where the runner before it stopped.
+//! The tries are counted from the records of the thread, so a restart continues the count.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::id::CodonId;
 use crate::thread::{ExecutionThread, ThreadCodon};
 use crate::time::Timestamp;
 
-/// A provider that asks for more patience than this is not listened to (HANK-43).
+/// A longer wait that a provider asks for is ignored (HANK-43).
 const LONGEST_HINT: Duration = Duration::from_secs(60 * 60);
 
 /// Another try of a codon that failed.
@@ -28,11 +28,11 @@ pub struct Retry {
     pub after: Duration,
     /// When the codon failed.
     pub failed_at: Timestamp,
-    /// The limit of a provider whose end this try waits for; such a try is none of the retries that are counted.
+    /// The usage limit whose end this try waits for; such a try does not count as a retry.
     pub limit: Option<UsageLimit>,
 }
 
-/// A used-up limit of a provider that ends by itself.
+/// A usage limit of a provider that is used up and ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageLimit {
     /// When it ends, by the clock of the provider.
@@ -51,7 +51,7 @@ impl Retry {
         }
     }
 
-    /// How much of the wait is left at `now`, for whoever was not there when it began. A clock that was set back does not make it longer.
+    /// How much of the wait is left at `now`. A clock that was set back does not make it longer.
     #[must_use]
     pub fn remaining(&self, now: Timestamp) -> Duration {
         if let Some(limit) = self.limit {
@@ -70,58 +70,48 @@ pub(super) enum Consequence {
     TryAgain { number: u32, most: u32, after: Duration },
     /// The codon again, when a limit of its provider has ended.
     WaitForLimit(UsageLimit),
-    /// Nothing, until somebody does something.
+    /// Nothing, until the user acts.
     Stop,
 }
 
 /// The rule of `onFailure` for the newest codon of the thread, which is `failed`.
 pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed) -> Consequence {
-    // That a limit is used up says nothing about the codon, and whatever else were done would meet the same limit.
+    // A used-up limit says nothing about the codon, and every other codon would meet the same limit.
     if let Some(limit) = usage_limit(thread, failed) {
         return Consequence::WaitForLimit(limit);
     }
     let config = hank.codon(failed.codon_id.configured());
     let policy = config.map_or(OnFailure::Abort, CodonConfig::failure_policy);
     let retries = config.and_then(|config| config.retry_config).unwrap_or_default();
+    let failures = failures_in_a_row(thread, &failed.codon_id);
     match policy {
-        // Nothing is wrong with a codon that was interrupted, whatever the policy for its failures is.
+        // An interrupted codon has not failed, so its policy for failures does not apply.
         _ if failed.failure_reason.interrupted => Consequence::TryAgain {
-            number: failures_in_a_row(thread, &failed.codon_id),
+            number: failures,
             most: match policy {
                 OnFailure::Retry => retries.retries(),
                 OnFailure::Abort | OnFailure::Ignore => 0,
             },
             after: Duration::ZERO,
         },
-        OnFailure::Ignore if was_cut_off(thread) => Consequence::Stop,
-        OnFailure::Ignore => Consequence::GoOn,
-        OnFailure::Abort => Consequence::Stop,
-        OnFailure::Retry if !failed.failure_reason.retriable => Consequence::Stop,
-        OnFailure::Retry => {
-            let failures = failures_in_a_row(thread, &failed.codon_id);
-            if failures > retries.retries() {
-                return Consequence::Stop;
-            }
+        OnFailure::Ignore if !thread.codons.first().is_some_and(ThreadCodon::was_cut_off) => {
+            Consequence::GoOn
+        }
+        OnFailure::Retry if failed.failure_reason.retriable && failures <= retries.retries() => {
             Consequence::TryAgain {
                 number: failures,
                 most: retries.retries(),
                 after: delay(retries, failures, &failed.failure_reason),
             }
         }
+        OnFailure::Ignore | OnFailure::Retry | OnFailure::Abort => Consequence::Stop,
     }
-}
-
-/// Whether the newest codon was open when its run crashed.
-fn was_cut_off(thread: &ExecutionThread) -> bool {
-    thread.codons.first().is_some_and(ThreadCodon::was_cut_off)
 }
 
 /// How often the codon failed since it last did something else (HANK-45). A codon that was interrupted did not fail.
 fn failures_in_a_row(thread: &ExecutionThread, id: &CodonId) -> u32 {
-    let failures = row_of_failures(thread, id)
-        .filter(|failed| !failed.failure_reason.interrupted)
-        .count();
-    u32::try_from(failures).unwrap_or(u32::MAX)
+    let failures = row_of_failures(thread, id).filter(|failed| !failed.failure_reason.interrupted);
+    u32::try_from(failures.count()).unwrap_or(u32::MAX)
 }
 
 /// The failures of the codon since it last did something else, the newest first.
@@ -129,24 +119,16 @@ fn row_of_failures<'t>(
     thread: &'t ExecutionThread,
     id: &'t CodonId,
 ) -> impl Iterator<Item = &'t Failed> + Clone {
-    thread
-        .codons
-        .iter()
-        .map_while(move |entry| match entry.codon.as_ref() {
-            CodonExecution::Failed(failed) if failed.codon_id == *id => Some(failed),
-            CodonExecution::Failed(_)
-            | CodonExecution::Preparing(_)
-            | CodonExecution::Starting(_)
-            | CodonExecution::Initializing(_)
-            | CodonExecution::Running(_)
-            | CodonExecution::CompletingSentinels(_)
-            | CodonExecution::Completed(_)
-            | CodonExecution::Skipped(_) => None,
-        })
+    let codons = thread.codons.iter();
+    codons.map_while(move |entry| match entry.codon.as_ref() {
+        CodonExecution::Failed(failed) if failed.codon_id == *id => Some(failed),
+        _ => None,
+    })
 }
 
-/// The limit that the newest failure met (HANK-46). A provider that says of one limit after the other that it ends soon is not asked ever so often: from the
-/// second time on, the wait is at least as long as doubling makes it.
+/// The limit that the newest failure met (HANK-46).
+///
+/// A provider may report one limit after another that ends soon. From the second time on, the wait at least doubles.
 pub(super) fn usage_limit(thread: &ExecutionThread, newest: &Failed) -> Option<UsageLimit> {
     let ends_at = newest.failure_reason.retry_at?;
     let waits = row_of_failures(thread, &newest.codon_id)
@@ -163,15 +145,13 @@ pub(super) fn usage_limit(thread: &ExecutionThread, newest: &Failed) -> Option<U
     })
 }
 
-/// Doubling makes no wait for a limit longer than this.
+/// The longest wait for a limit that doubling leads to.
 const LONGEST_DOUBLED: Duration = Duration::from_secs(10 * 60);
 
 /// Doubles with every failure, unless the provider said how long to wait; never longer than configured (HANK-42, HANK-43).
 fn delay(config: RetryConfig, failures: u32, reason: &FailureReason) -> Duration {
-    let hint = reason
-        .retry_after_ms
-        .map(Duration::from_millis)
-        .filter(|hint| *hint <= LONGEST_HINT);
+    let hint = reason.retry_after_ms.map(Duration::from_millis);
+    let hint = hint.filter(|hint| *hint <= LONGEST_HINT);
     let doubled = || {
         let factor = 1_u32 << failures.saturating_sub(1).min(30);
         config.delay().saturating_mul(factor)

@@ -26,10 +26,12 @@ pub struct ExecutionThread {
     pub total_runs: usize,
     /// Whether some codon of the thread has not ended, in whatever run.
     pub has_running_codon: bool,
-    /// Whether the newest codon failed, or was open when its run ended. One that was interrupted has not failed, nor does a failure count behind
-    /// which its run had gone on until it was interrupted.
+    /// Whether the newest codon failed, or was open when its run ended.
+    ///
+    /// An interrupted one has not failed. A failure after which its run continued until it was interrupted does not count.
     pub failed: bool,
-    /// What runs next; `None` when everything is done, something failed or something runs. After an interruption the codon that it cut off.
+    /// What runs next; `None` when everything is done, something failed or something runs. After an interruption, the
+    /// codon that was open.
     pub next_codon_id: Option<CodonId>,
 }
 
@@ -78,7 +80,7 @@ pub struct ValidatedCheckpoint {
     pub branch: String,
 }
 
-/// Builds the thread that ends in `target`, or in the newest run; when a way back is pending, in the run that will take it up.
+/// Builds the thread that ends in `target`, or in the newest run; with a pending rollback, in the run that will begin with it.
 ///
 /// `known` are the commits that exist; without them no checkpoint counts as validated (STATE-49, STATE-56).
 #[must_use]
@@ -98,12 +100,12 @@ pub fn build(
         Some(id) => state.run(id),
         None => state.runs.front().map(Arc::as_ref),
     };
-    let goes_on =
+    let continues =
         |start: &RunRecord| taken_up(start).is_some() || passed_over(state, start, &codons).is_some();
     let mut thread = ExecutionThread {
         total_runs: walk.runs_visited() - usize::from(matches!(ahead, Cow::Owned(_))),
         has_running_codon: codons.iter().any(|entry| !entry.codon.is_terminal()),
-        failed: codons.first().is_some_and(is_failed) && !start.is_some_and(goes_on),
+        failed: codons.first().is_some_and(is_failed) && !start.is_some_and(continues),
         next_codon_id: None,
         codons,
     };
@@ -111,7 +113,7 @@ pub fn build(
     thread
 }
 
-/// The document as it will be when the next run takes up the way back that is pending.
+/// The document as it will be when the next run begins with the pending rollback.
 fn looking_ahead(state: &HankweaveState) -> Cow<'_, HankweaveState> {
     let (Some(pending), Ok(run_id)) = (&state.pending_rollback, RunId::new("the-next-run")) else {
         return Cow::Borrowed(state);

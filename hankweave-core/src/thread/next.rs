@@ -7,8 +7,10 @@ use crate::document::{HankweaveState, PlanEntry, RunRecord, RunStatus};
 use crate::hank::OnFailure;
 use crate::id::CodonId;
 
-/// The rules of what is next (STATE-54) in their order; the first that applies decides. They are about runs that came to an end of their own: one that was
-/// interrupted has neither completed nor failed, so it goes on with the codon that it was in, or with the one that it paused before.
+/// The rules of what is next (STATE-54) in their order; the first that applies decides.
+///
+/// They are about runs that ended by themselves. An interrupted run has neither completed nor failed: it continues with
+/// the codon that was open, or with the one before which it paused.
 pub(super) fn next_codon_id(
     state: &HankweaveState,
     start: &RunRecord,
@@ -46,14 +48,14 @@ pub(super) fn next_codon_id(
     }
 }
 
-/// Whether the run ended because it was interrupted. Older versions recorded that of the codon alone.
+/// Whether the run ended because it was interrupted. Older versions recorded that only for the codon.
 pub(super) fn was_interrupted(run: &RunRecord) -> bool {
     let newest = run.codons.last();
     run.interrupted_by.is_some() || newest.is_some_and(|codon| codon.interruption().is_some())
 }
 
-/// The policy because of which the failure of the newest codon blocks nothing: its run was interrupted while it went on from there, and only one
-/// that goes on is.
+/// The policy because of which the failure of the newest codon does not block: its run continued after it until it was
+/// interrupted.
 pub(super) fn passed_over(
     state: &HankweaveState,
     start: &RunRecord,
@@ -70,21 +72,18 @@ fn planned<'s>(state: &'s HankweaveState, id: &CodonId) -> Option<&'s PlanEntry>
     state.execution_plan.iter().find(|entry| entry.codon_id == *id)
 }
 
-/// The codon that the run was opened to go on with, in the session of its agent, as long as it has not begun.
+/// The codon that the run was opened to continue in the session of its agent, as long as it has not begun.
 pub(super) fn taken_up(run: &RunRecord) -> Option<&CodonId> {
     let conditions = &run.starting_conditions;
     let is_due = run.codons.is_empty() && conditions.resumed_session().is_some();
     conditions.source().filter(|_| is_due)?.after_codon.as_ref()
 }
 
-/// The entry of the plan behind `id`; `None` when it is the last one or not in the plan.
+/// The entry of the plan after `id`; `None` when it is the last one or not in the plan.
 fn successor(state: &HankweaveState, id: &CodonId) -> Option<CodonId> {
-    let position = state
+    let mut rest = state
         .execution_plan
         .iter()
-        .position(|entry| entry.codon_id == *id)?;
-    state
-        .execution_plan
-        .get(position + 1)
-        .map(|entry| entry.codon_id.clone())
+        .skip_while(|entry| entry.codon_id != *id);
+    Some(rest.nth(1)?.codon_id.clone())
 }

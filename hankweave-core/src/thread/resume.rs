@@ -1,4 +1,4 @@
-//! How a new run takes up what is recorded (STATE-57, STATE-60, RUN-3).
+//! How a new run continues what is recorded (STATE-57, STATE-60, RUN-3).
 
 use std::sync::Arc;
 
@@ -7,20 +7,19 @@ use crate::agent::InterruptedBy;
 use crate::codon::{CheckpointType, CodonStatus};
 use crate::document::{ContinuationReason, ContinuationSource, HankweaveState, RunRecord, RunStatus};
 use crate::id::{CheckpointSha, SessionId};
-use crate::machine::Extra;
 
 /// How a new run begins.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resume {
-    /// From nothing; there is no history that could be taken up.
+    /// From nothing; there is no history to continue.
     Fresh,
-    /// Behind the newest codon, with the files as they are.
+    /// After the newest codon, with the files as they are.
     Continue(ContinuationSource),
     /// Before the newest codon, which runs again with the files as they are.
     Again(ContinuationSource),
-    /// In the newest codon, with the files as they are: its agent goes on in its session.
+    /// In the newest codon, with the files as they are: its agent continues in its session.
     Session(ContinuationSource, SessionId),
-    /// At an earlier point: the files go back to its checkpoint first.
+    /// At an earlier point: its checkpoint is restored first.
     RollBack(ContinuationSource),
 }
 
@@ -37,12 +36,12 @@ impl Resume {
     }
 }
 
-/// Where a run goes on after a failure, a crash or an interruption.
+/// Where a run continues after a failure, a crash or an interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// Where it was interrupted: the files stay, and the agent goes on in its session. Where it has none, as from the crash point.
+    /// Where it was interrupted: the files stay, and the agent continues in its session. Without one, at the crash point.
     Session,
-    /// Back at the last success: the files are taken back, and what was there is kept in a checkpoint.
+    /// At the last success: its files are restored, and the current ones are kept in a checkpoint.
     LastSuccess,
     /// Where it stopped: the files stay, and the codon runs again from its beginning.
     CrashPoint,
@@ -55,7 +54,8 @@ impl ExecutionThread {
         self.codons.first()?.codon.interruption()
     }
 
-    /// The session in which the newest codon can go on: it was interrupted, or cut off by a crash, after its agent had named one.
+    /// The session in which the newest codon can continue: it was interrupted, or cut off by a crash, after its agent had
+    /// named one.
     #[must_use]
     pub fn own_session(&self) -> Option<&SessionId> {
         let newest = self.codons.first()?;
@@ -65,7 +65,7 @@ impl ExecutionThread {
         session.filter(|_| was_cut_off && !is_lost)
     }
 
-    /// Where a run goes on that nobody told where: in the session after a pause, else where nothing half done is left.
+    /// Where a run continues by default: after a pause in the session, otherwise where nothing half done is left.
     #[must_use]
     pub fn default_recovery(&self) -> Recovery {
         match self.interruption() {
@@ -74,23 +74,25 @@ impl ExecutionThread {
         }
     }
 
-    /// The point in the newest codon at which its agent goes on in its session, with the files as they are; `None` without such a session.
+    /// The point in the newest codon at which its agent continues in its session, with the files as they are; `None`
+    /// without such a session.
     #[must_use]
     pub fn in_session(&self) -> Option<Resume> {
         let newest = self.codons.first()?;
         let session = self.own_session()?.clone();
-        Some(Resume::Session(behind(newest), session))
+        Some(Resume::Session(end_of(newest), session))
     }
 
     /// How the run after this thread begins.
     ///
-    /// The thread must have been built with the commits that exist. `blocked` tells that the newest codon failed and that its policy does not ignore it.
+    /// The thread must have been built with the commits that exist. `blocked` says that the newest codon failed and that its
+    /// policy does not ignore that.
     #[must_use]
     pub fn resume(&self, blocked: bool) -> Resume {
         match self.codons.first() {
             None => Resume::Fresh,
-            Some(newest) if !blocked => Resume::Continue(behind(newest)),
-            // The end of the codon that blocks is no way on: behind it the run would be blocked again, for ever.
+            Some(newest) if !blocked => Resume::Continue(end_of(newest)),
+            // A run that began after the codon that blocks would be blocked again, for ever.
             Some(newest) => self
                 .last_success()
                 .filter(|source| !ends_at(newest, source))
@@ -98,8 +100,8 @@ impl ExecutionThread {
         }
     }
 
-    /// The point before the newest codon, with the files as they are: a run that goes on there runs that codon again. `None` when no codon
-    /// has run yet.
+    /// The point before the newest codon, with the files as they are: a run from there runs that codon again. `None` when
+    /// no codon has run yet.
     #[must_use]
     pub fn again(&self) -> Option<ContinuationSource> {
         let newest = self.codons.first()?;
@@ -111,10 +113,11 @@ impl ExecutionThread {
         })
     }
 
-    /// The point behind the codon that stands before the newest one in the plan, in the newest run that it ended in, with the files as they are.
+    /// The point after the codon that is before the newest one in the plan, in the newest run that it ended in, with the
+    /// files as they are.
     ///
-    /// Only for a thread that is cut off there, because its run was opened for a codon that somebody chose; `None` otherwise, and when the
-    /// codon before never ended.
+    /// Only for a thread that begins with the newest codon, because its run was opened for a codon that the user chose;
+    /// `None` otherwise, and when the codon before never ended.
     #[must_use]
     pub fn across_the_cut(&self, state: &HankweaveState) -> Option<ContinuationSource> {
         let newest = self.codons.first()?.codon.codon_id();
@@ -125,9 +128,8 @@ impl ExecutionThread {
         let position = plan.iter().position(|entry| entry.codon_id == *newest)?;
         let before = &plan.get(position.checked_sub(1)?)?.codon_id;
         let has_ended = |run: &&Arc<RunRecord>| {
-            run.codons
-                .iter()
-                .any(|codon| codon.codon_id() == before && codon.is_terminal())
+            let mut codons = run.codons.iter();
+            codons.any(|codon| codon.codon_id() == before && codon.is_terminal())
         };
         let run = state.runs.iter().find(has_ended)?;
         Some(ContinuationSource {
@@ -136,29 +138,24 @@ impl ExecutionThread {
         })
     }
 
-    /// Where "back to the last success" leads; `None` when no checkpoint of the thread exists any more.
+    /// The point of the last success; `None` when no checkpoint of the thread exists any more.
     ///
-    /// That is the newest completed codon. When its checkpoint is gone, it is the newest codon with any checkpoint: its completion, error, skip
-    /// or rig-setup checkpoint, a failed codon's rig-setup checkpoint first.
+    /// That is the newest completed codon. If its checkpoint no longer exists, it is the newest codon with any checkpoint:
+    /// completion, error, skip or rig setup in this order; for a failed codon the one of its rig setup first.
     #[must_use]
     pub fn last_success(&self) -> Option<ContinuationSource> {
-        let completed = self
-            .codons
-            .iter()
-            .find(|entry| entry.codon.status() == CodonStatus::Completed);
+        let mut codons = self.codons.iter();
+        let completed = codons.find(|entry| entry.codon.status() == CodonStatus::Completed);
         let confirmed =
             completed.and_then(|entry| Some((entry, entry.checkpoint(CheckpointType::Completed)?)));
-        let (entry, checkpoint) = confirmed.or_else(|| {
-            self.codons
-                .iter()
-                .find_map(|entry| Some((entry, entry.best_checkpoint()?)))
-        })?;
+        let with_checkpoint = |entry| Some((entry, ThreadCodon::best_checkpoint(entry)?));
+        let (entry, checkpoint) = confirmed.or_else(|| self.codons.iter().find_map(with_checkpoint))?;
         Some(source(entry, checkpoint.sha.clone()))
     }
 }
 
 impl ThreadCodon {
-    /// Whether the codon was open when its run crashed: its end is the moment in which that was noticed.
+    /// Whether the codon was open when its run crashed: its end is the time at which that was noticed.
     #[must_use]
     pub fn was_cut_off(&self) -> bool {
         let crashed = self.run_status == RunStatus::Crashed;
@@ -168,26 +165,18 @@ impl ThreadCodon {
     /// The confirmed checkpoint of this type.
     #[must_use]
     pub fn checkpoint(&self, checkpoint_type: CheckpointType) -> Option<&ValidatedCheckpoint> {
-        self.validated_checkpoints
-            .iter()
-            .find(|checkpoint| checkpoint.checkpoint_type == checkpoint_type)
+        let mut checkpoints = self.validated_checkpoints.iter();
+        checkpoints.find(|checkpoint| checkpoint.checkpoint_type == checkpoint_type)
     }
 
     fn best_checkpoint(&self) -> Option<&ValidatedCheckpoint> {
         use CheckpointType::{Completed, Error, RigSetup, Skipped};
         let order = match self.codon.status() {
             CodonStatus::Failed => [RigSetup, Completed, Error, Skipped],
-            CodonStatus::Preparing
-            | CodonStatus::Starting
-            | CodonStatus::Initializing
-            | CodonStatus::Running
-            | CodonStatus::CompletingSentinels
-            | CodonStatus::Completed
-            | CodonStatus::Skipped => [Completed, Error, Skipped, RigSetup],
+            _ => [Completed, Error, Skipped, RigSetup],
         };
-        order
-            .into_iter()
-            .find_map(|checkpoint_type| self.checkpoint(checkpoint_type))
+        let mut order = order.into_iter();
+        order.find_map(|checkpoint_type| self.checkpoint(checkpoint_type))
     }
 }
 
@@ -199,17 +188,12 @@ fn ends_at(entry: &ThreadCodon, source: &ContinuationSource) -> bool {
 }
 
 /// The end of the codon, with the files as they are.
-fn behind(entry: &ThreadCodon) -> ContinuationSource {
+fn end_of(entry: &ThreadCodon) -> ContinuationSource {
     let sha = entry.codon.end_checkpoint().map(|(_, sha)| sha.clone());
     source(entry, sha.unwrap_or_else(|| CheckpointSha::new("")))
 }
 
 /// The codon's id is written for a rig-setup target as well: the thread needs it (STATE-59).
 pub(super) fn source(entry: &ThreadCodon, checkpoint_sha: CheckpointSha) -> ContinuationSource {
-    ContinuationSource {
-        run_id: entry.run_id.clone(),
-        after_codon: Some(entry.codon.codon_id().clone()),
-        checkpoint_sha,
-        extra: Extra::default(),
-    }
+    ContinuationSource::after(&entry.run_id, entry.codon.codon_id(), checkpoint_sha)
 }

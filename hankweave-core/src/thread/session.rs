@@ -1,4 +1,4 @@
-//! Which conversation a codon goes on with (STATE-55).
+//! Which conversation a codon continues (STATE-55).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,22 +17,12 @@ impl ExecutionThread {
             return None;
         }
         let previous = &plan.get(position.checked_sub(1)?)?.codon_id;
-        self.codons
-            .iter()
-            .map(|entry| entry.codon.as_ref())
+        let codons = self.codons.iter().map(|entry| entry.codon.as_ref());
+        codons
             .filter(|codon| codon.codon_id() == previous)
             .find_map(resumable_session)
     }
-}
 
-/// The session in which the codon `id` goes on where it was interrupted: the newest run was opened for that, and nothing has run in it yet.
-#[must_use]
-pub fn resumed_session<'a>(state: &'a HankweaveState, id: &CodonId) -> Option<&'a SessionId> {
-    let run = state.runs.front().filter(|run| taken_up(run) == Some(id))?;
-    run.starting_conditions.resumed_session()
-}
-
-impl ExecutionThread {
     /// The same for every codon of `plan`, in one pass over the thread.
     #[must_use]
     pub fn continuation_sessions<'a>(
@@ -54,19 +44,21 @@ impl ExecutionThread {
     }
 }
 
-/// A session can be resumed when its codon completed, or was skipped after the agent had said something.
+/// The session in which the codon `id` continues where it was interrupted: the newest run was opened for that, and nothing
+/// has run in it yet.
+#[must_use]
+pub fn resumed_session<'a>(state: &'a HankweaveState, id: &CodonId) -> Option<&'a SessionId> {
+    let run = state.runs.front().filter(|run| taken_up(run) == Some(id))?;
+    run.starting_conditions.resumed_session()
+}
+
+/// A session can be resumed when its codon completed, or was skipped after a message of the agent.
 fn resumable_session(codon: &CodonExecution) -> Option<&SessionId> {
     match codon {
         CodonExecution::Completed(codon) => Some(&codon.claude_session_id),
         CodonExecution::Skipped(codon) if codon.assistant_message_count.is_some_and(|count| count > 0) => {
             codon.claude_session_id.as_ref()
         }
-        CodonExecution::Preparing(_)
-        | CodonExecution::Starting(_)
-        | CodonExecution::Initializing(_)
-        | CodonExecution::Running(_)
-        | CodonExecution::CompletingSentinels(_)
-        | CodonExecution::Failed(_)
-        | CodonExecution::Skipped(_) => None,
+        _ => None,
     }
 }

@@ -1,12 +1,11 @@
-//! Points of history that a new run can go on from (STATE-58, STATE-64).
+//! Points of history from which a new run can continue (STATE-58, STATE-64).
 
 use std::sync::Arc;
 
 use super::{ExecutionThread, ValidatedCheckpoint, resume::source};
 use crate::codon::{CheckpointType, CodonExecution};
-use crate::document::{ContinuationSource, HankweaveState, KnownCheckpoints, RunRecord, StartingConditions};
+use crate::document::{ContinuationSource, HankweaveState, KnownCheckpoints, RunRecord};
 use crate::id::{CheckpointSha, CodonId, RunId};
-use crate::machine::Extra;
 
 /// A point in the life of a codon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +18,7 @@ pub enum CodonPoint {
     At(CheckpointType),
 }
 
-/// Why there is no way back to where someone wants to go.
+/// Why a run cannot continue at the point that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The codon is not part of the thread.
@@ -47,7 +46,7 @@ fn list(shas: &[CheckpointSha]) -> String {
 }
 
 impl ExecutionThread {
-    /// The way back to a codon, to its newest record in the thread. The thread must have been built with the commits that exist.
+    /// The point of a codon, in its newest record in the thread. The thread must have been built with the commits that exist.
     ///
     /// # Errors
     ///
@@ -64,8 +63,8 @@ impl ExecutionThread {
         Ok(source(entry, checkpoint.sha.clone()))
     }
 
-    /// The way back to the commit that begins with `prefix`: looked for in the thread, then in all runs of `state`, then among the files before the
-    /// first codons.
+    /// The point of the commit that begins with `prefix`: searched in the thread, then in all runs of `state`, then among
+    /// the files before the first codons.
     ///
     /// # Errors
     ///
@@ -100,8 +99,8 @@ impl ExecutionThread {
         only(beginnings(state).filter(exists).collect(), prefix)
     }
 
-    /// The way back to the files before the first codon of the thread; `None` when nobody kept them. The thread must be the one that ends in the
-    /// newest run.
+    /// The point before the first codon of the thread; `None` when its files were not kept. The thread must be the one that
+    /// ends in the newest run.
     #[must_use]
     pub fn beginning(
         &self,
@@ -109,19 +108,18 @@ impl ExecutionThread {
         known: &dyn KnownCheckpoints,
     ) -> Option<ContinuationSource> {
         let first = self.codons.last().map(|entry| &entry.run_id);
-        let runs = state.runs.iter().map(AsRef::as_ref);
-        let first = runs
-            .clone()
-            .find(|run| Some(&run.run_id) == first)
-            .or(state.runs.front().map(AsRef::as_ref));
-        let first = origin(state, first?)?;
+        let first = first.and_then(|id| state.run(id));
+        let first = first.or(state.runs.front().map(AsRef::as_ref))?;
+        let first = origin(state, first)?;
         let beginning = beginnings(state).find(|target| target.run_id == first.run_id);
         beginning.filter(|target| known.find(&target.checkpoint_sha).is_some())
     }
 }
 
-/// The point in history that files belong to which are in no codon's checkpoint, such as those that were kept before they were taken back: `base` is the
-/// checkpoint that they were made from, and `files` the one that has them. `None` when the document does not tell.
+/// The point in history of files that are in no checkpoint of a codon, such as those that were kept before a restore.
+///
+/// `base` is the checkpoint that they were made from, and `files` the one that has them. `None` when the document does not
+/// say.
 #[must_use]
 pub fn standing_on(
     state: &HankweaveState,
@@ -142,20 +140,16 @@ pub fn standing_on(
         let before = index.checked_sub(1).map(|before| &run.codons[before]);
         return Some(match (has_ended, before, run.starting_conditions.source()) {
             (true, ..) => point(&run.run_id, codon, files),
-            // Its rig was set up, and it has not come to an end that was kept: it runs again.
+            // Its rig was set up, and its end was not kept: it runs again.
             (false, Some(before), _) => point(&run.run_id, before, files),
             (false, None, Some(source)) => with_files(source.clone()),
             (false, None, None) => with_files(ContinuationSource::beginning_of(&run.run_id)),
         });
     }
     let pending = state.pending_rollback.iter().map(|pending| &pending.source);
-    let sources = state
-        .runs
-        .iter()
-        .filter_map(|run| run.starting_conditions.source());
-    let recorded = pending
-        .chain(sources)
-        .find(|source| source.checkpoint_sha == *base);
+    let runs = state.runs.iter();
+    let mut recorded = pending.chain(runs.filter_map(|run| run.starting_conditions.source()));
+    let recorded = recorded.find(|source| source.checkpoint_sha == *base);
     let beginning = || beginnings(state).find(|target| target.checkpoint_sha == *base);
     recorded.cloned().or_else(beginning).map(with_files)
 }
@@ -173,19 +167,17 @@ fn origin<'s>(state: &'s HankweaveState, run: &'s RunRecord) -> Option<&'s RunRe
     None
 }
 
-/// The files before the first codon of each fresh run, newest run first. A run of others that does not tell its own began with the files of the project.
+/// The points before the first codon of each fresh run, newest run first.
+///
+/// A run of other versions that does not name its checkpoint began with the files of the project.
 fn beginnings(state: &HankweaveState) -> impl Iterator<Item = ContinuationSource> {
-    state.runs.iter().filter_map(|run| {
-        let StartingConditions::Fresh {
-            initial_checkpoint_sha,
-            ..
-        } = &run.starting_conditions
-        else {
-            return None;
-        };
-        let sha = initial_checkpoint_sha
-            .as_ref()
-            .or(state.initial_checkpoint.as_ref())?;
+    let fresh = state
+        .runs
+        .iter()
+        .filter(|run| run.starting_conditions.source().is_none());
+    fresh.filter_map(|run| {
+        let own = run.starting_conditions.checkpoint();
+        let sha = own.or(state.initial_checkpoint.as_ref())?;
         Some(ContinuationSource {
             checkpoint_sha: sha.clone(),
             ..ContinuationSource::beginning_of(&run.run_id)
@@ -194,16 +186,15 @@ fn beginnings(state: &HankweaveState) -> impl Iterator<Item = ContinuationSource
 }
 
 impl ContinuationSource {
-    /// When in the life of the codon its checkpoint was made; `None` when the document does not tell.
+    /// When in the life of the codon its checkpoint was made; `None` when the document does not say.
     #[must_use]
     pub fn checkpoint_type(&self, state: &HankweaveState) -> Option<CheckpointType> {
         let after = self.after_codon.as_ref()?;
-        let records = state.run(&self.run_id)?.codons.iter();
-        records
-            .filter(|codon| codon.codon_id() == after)
-            .flat_map(|codon| codon.checkpoints())
-            .find(|(_, sha)| **sha == self.checkpoint_sha)
-            .map(|(checkpoint_type, _)| checkpoint_type)
+        let codons = state.run(&self.run_id)?.codons.iter();
+        let records = codons.filter(|codon| codon.codon_id() == after);
+        let mut checkpoints = records.flat_map(|codon| codon.checkpoints());
+        let (checkpoint_type, _) = checkpoints.find(|(_, sha)| **sha == self.checkpoint_sha)?;
+        Some(checkpoint_type)
     }
 }
 
@@ -226,15 +217,10 @@ fn only(targets: Vec<ContinuationSource>, prefix: &str) -> Result<ContinuationSo
 }
 
 fn point(run: &RunId, codon: &Arc<CodonExecution>, sha: &CheckpointSha) -> ContinuationSource {
-    ContinuationSource {
-        run_id: run.clone(),
-        after_codon: Some(codon.codon_id().clone()),
-        checkpoint_sha: sha.clone(),
-        extra: Extra::default(),
-    }
+    ContinuationSource::after(run, codon.codon_id(), sha.clone())
 }
 
-/// The checkpoint that the files came from or went into last: what is left when they are taken back.
+/// The checkpoint that the files came from or went into last: the one that a restore leaves.
 ///
 /// The thread must be the one that ends in the newest run.
 #[must_use]
@@ -243,13 +229,7 @@ pub fn position(state: &HankweaveState, thread: &ExecutionThread) -> Option<Chec
         return Some(pending.source.checkpoint_sha.clone());
     }
     let run = state.runs.front()?;
-    let beginning = match &run.starting_conditions {
-        StartingConditions::Fresh {
-            initial_checkpoint_sha,
-            ..
-        } => initial_checkpoint_sha.as_ref(),
-        StartingConditions::Continuation { source, .. } => Some(&source.checkpoint_sha),
-    };
+    let beginning = run.starting_conditions.checkpoint();
     let own = run.codons.iter().rev().map(AsRef::as_ref);
     newest_checkpoint(own)
         .or(beginning)
@@ -263,7 +243,7 @@ fn newest_checkpoint<'a>(mut codons: impl Iterator<Item = &'a CodonExecution>) -
     codons.find_map(|codon| codon.checkpoints().last().map(|(_, sha)| sha))
 }
 
-/// Whether a run can go on from there: the run exists, and the codon, if one is named, completed in it.
+/// Whether a run can continue there: the run exists, and the codon, if one is named, completed in it.
 #[must_use]
 pub fn can_continue_from(state: &HankweaveState, run: &RunId, after: Option<&CodonId>) -> bool {
     match (state.run(run), after) {
@@ -273,8 +253,8 @@ pub fn can_continue_from(state: &HankweaveState, run: &RunId, after: Option<&Cod
     }
 }
 
-/// The commit to begin with when a run goes on from there: the completion checkpoint of the codon, or without one the rig-setup checkpoint of the
-/// first codon. `None` when there is none, or when it cannot go on from there.
+/// The commit with which a run that continues there begins: the completion checkpoint of the codon, or without a codon the
+/// rig-setup checkpoint of the first one. `None` when there is none, or when a run cannot continue there.
 #[must_use]
 pub fn continuation_checkpoint<'a>(
     state: &'a HankweaveState,
@@ -293,20 +273,10 @@ fn completion_checkpoint<'a>(
     run: &RunId,
     codon: &CodonId,
 ) -> Option<&'a CheckpointSha> {
-    let same_id = state
-        .run(run)?
-        .codons
-        .iter()
-        .rev()
-        .filter(|record| record.codon_id() == codon);
-    same_id.map(AsRef::as_ref).find_map(|record| match record {
+    let records = state.run(run)?.codons.iter().rev();
+    let mut same_id = records.filter(|record| record.codon_id() == codon);
+    same_id.find_map(|record| match record.as_ref() {
         CodonExecution::Completed(completed) => Some(&completed.completion_checkpoint),
-        CodonExecution::Preparing(_)
-        | CodonExecution::Starting(_)
-        | CodonExecution::Initializing(_)
-        | CodonExecution::Running(_)
-        | CodonExecution::CompletingSentinels(_)
-        | CodonExecution::Failed(_)
-        | CodonExecution::Skipped(_) => None,
+        _ => None,
     })
 }

@@ -9,11 +9,11 @@ use crate::id::RunId;
 
 /// The codons of a thread, newest first, one at a time; made by [`walk`].
 ///
-/// An unknown target gives nothing, a missing parent ends the walk, and a run that continues itself is visited once.
+/// An unknown target has no codons, a missing parent ends the walk, and a run that continues itself is visited once.
 #[derive(Debug, Clone)]
 pub struct ThreadCodons<'a> {
     state: &'a HankweaveState,
-    /// Made when the walk leaves the first run.
+    /// Created when the walk leaves the first run.
     by_id: Option<HashMap<&'a RunId, &'a RunRecord>>,
     visited: HashSet<&'a RunId>,
     /// The run and how many of its codons, from its first, are still to come.
@@ -53,13 +53,13 @@ pub fn walk<'a>(state: &'a HankweaveState, target: Option<&RunId>) -> ThreadCodo
 }
 
 impl<'a> ThreadCodons<'a> {
-    /// How many runs the walk has come to, those without a codon of their own included.
+    /// How many runs the walk has visited, those without a codon of their own included.
     #[must_use]
     pub fn runs_visited(&self) -> usize {
         self.visited.len()
     }
 
-    /// The run that `run` continues, unless the walk was there already, and how much of it belongs to the thread.
+    /// The run that `run` continues, unless it was visited already, and how many of its codons belong to the thread.
     fn parent(&mut self, run: &RunRecord) -> Option<(&'a RunRecord, usize)> {
         let source = run.starting_conditions.source()?;
         let by_id = self.by_id.get_or_insert_with(|| {
@@ -67,9 +67,8 @@ impl<'a> ThreadCodons<'a> {
             runs.map(|run| (&run.run_id, run)).collect()
         });
         let parent = *by_id.get(&source.run_id)?;
-        self.visited
-            .insert(&parent.run_id)
-            .then(|| (parent, inherited(parent, source)))
+        let is_new = self.visited.insert(&parent.run_id);
+        is_new.then(|| (parent, inherited(parent, source)))
     }
 }
 
@@ -110,11 +109,8 @@ fn inherited(parent: &RunRecord, source: &ContinuationSource) -> usize {
         let end = codon.end_checkpoint();
         same_id(codon) && end.is_some_and(|(_, sha)| !sha.is_blank() && *sha == source.checkpoint_sha)
     };
-    let last = parent
-        .codons
-        .iter()
-        .rposition(ended_there)
-        .or_else(|| parent.codons.iter().rposition(same_id));
+    let last = parent.codons.iter().rposition(ended_there);
+    let last = last.or_else(|| parent.codons.iter().rposition(same_id));
     last.map_or(parent.codons.len(), |index| index + 1)
 }
 
