@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Attempt(u32);
 
-/// The number of a try that did not succeed. Made again, it is the one after it, so that no caller can forget to count.
+/// The number of a try that did not succeed. Made again, it is the one after it, so that no caller can forget
+/// to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

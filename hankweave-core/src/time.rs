@@ -13,11 +13,11 @@ pub struct Timestamp(i64);
 const FIRST: i64 = -62_167_219_200_000;
 const LAST: i64 = 253_402_207_199_999;
 
-/// A text that is not an RFC 3339 time.
+/// A string that is not an RFC 3339 time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not an RFC 3339 time such as 2025-01-04T12:00:00.000Z")]
 pub struct InvalidTimestamp {
-    /// The text as it was given.
+    /// The string as it was given.
     pub text: String,
 }
 
@@ -37,20 +37,18 @@ impl Timestamp {
         self.0
     }
 
-    /// Reads an RFC 3339 text.
+    /// Parses an RFC 3339 string.
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidTimestamp`] with the text.
+    /// Returns [`InvalidTimestamp`] with the string.
     pub fn parse(text: &str) -> Result<Self, InvalidTimestamp> {
-        let time = match is_rfc_3339(text.as_bytes()) {
-            true => text.parse::<jiff::Timestamp>().ok(),
-            false => None,
-        };
-        let time = time.ok_or_else(|| InvalidTimestamp {
-            text: text.to_owned(),
-        })?;
-        Ok(Self::from_millis(time.as_millisecond()))
+        match text.parse::<jiff::Timestamp>() {
+            Ok(time) if is_rfc_3339(text.as_bytes()) => Ok(Self::from_millis(time.as_millisecond())),
+            _ => Err(InvalidTimestamp {
+                text: text.to_owned(),
+            }),
+        }
     }
 
     /// The time `duration` later, limited to the years that RFC 3339 can write.
@@ -67,7 +65,8 @@ impl Timestamp {
     }
 }
 
-/// Whether the text has the form of RFC 3339, section 5.6; the time library also reads shorter forms, and offsets of more than a day.
+/// Whether the string has the form of RFC 3339, section 5.6; the time library also reads shorter forms, and
+/// offsets of more than a day.
 fn is_rfc_3339(text: &[u8]) -> bool {
     const LOCAL: &[u8] = b"dddd-dd-ddTdd:dd:dd";
     let Some((local, rest)) = text.split_at_checked(LOCAL.len()) else {
@@ -86,7 +85,8 @@ fn is_rfc_3339(text: &[u8]) -> bool {
     fraction != 1 && is_offset && fits(local, LOCAL)
 }
 
-/// Whether the text has a digit for each `d` of the form, and a sign or a separator of dates where the form has one.
+/// Whether the string has a digit for each `d` of the form, and a sign or a separator of dates where the form
+/// has one.
 fn fits(text: &[u8], form: &[u8]) -> bool {
     let fits = |(byte, form): (&u8, &u8)| match form {
         b'd' => byte.is_ascii_digit(),

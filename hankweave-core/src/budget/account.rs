@@ -24,8 +24,8 @@ pub(super) struct Ledger<'a> {
 
 /// What was used up to a moment.
 ///
-/// Money and time stay used, also those of runs that a rollback left. A codon or a loop that runs again has its own limits
-/// again: against those counts what is in the thread.
+/// Money and time stay used, also those of runs that a rollback left. A codon or a loop that runs again has
+/// its own limits again: against those counts what is in the thread.
 pub(super) struct Account<'l> {
     /// Newest first.
     thread: &'l [WalkedCodon<'l>],
@@ -192,7 +192,8 @@ fn last_sign(run: &RunRecord) -> Timestamp {
     starts.chain(ends).max().unwrap_or(run.start_time)
 }
 
-/// Counts the runs from the newest one back to the first one of its history. A run can only continue an older one.
+/// Counts the runs from the newest one back to the first one of its history. A run can only continue an older
+/// one.
 fn runs_of_history(state: &HankweaveState) -> usize {
     let mut count = usize::from(!state.runs.is_empty());
     let source = |count: usize| {

@@ -18,8 +18,8 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
-    /// The ceiling of a run of `hank`: `self`, which comes from the command line, else the one of the hank; each currency
-    /// for itself (HANK-30).
+    /// The ceiling of a run of `hank`: `self`, which comes from the command line, else the one of the hank;
+    /// each currency for itself (HANK-30).
     #[must_use]
     pub fn over(self, hank: &Hank) -> Self {
         let budget = hank.budget();
@@ -52,8 +52,8 @@ impl CeilingUse {
         }
     }
 
-    /// A ceiling with which work can continue, for what is used up of this one: the same amount on top of what was used,
-    /// in whole cents and seconds.
+    /// A ceiling with which work can continue, for what is used up of this one: the same amount on top of
+    /// what was used, in whole cents and seconds.
     #[must_use]
     pub fn more(&self) -> Ceiling {
         let second = Duration::from_secs(1);

@@ -30,7 +30,8 @@ pub struct Limits {
     pub of_the_ceiling: OfTheCeiling,
 }
 
-/// Which limits of a codon are what is left of the ceiling: when one of those is reached, the ceiling is used up.
+/// Which limits of a codon are what is left of the ceiling: when one of those is reached, the ceiling is used
+/// up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OfTheCeiling {
     /// Money.
@@ -64,8 +65,8 @@ impl Limits {
         }
     }
 
-    /// What happens when this limit is reached: what codon, loop or hank say. By default the run pauses when the ceiling
-    /// is used up, and otherwise the codon counts as completed.
+    /// What happens when this limit is reached: what codon, loop or hank say. By default the run pauses when
+    /// the ceiling is used up, and otherwise the codon counts as completed.
     #[must_use]
     pub fn consequence(&self, exceeded: &BudgetExceeded) -> OnExceeded {
         let default = match self.is_of_the_ceiling(exceeded) {
@@ -143,7 +144,8 @@ impl Scope<'_> {
         let left = total.map(|total| total.saturating_sub(self.account.spent));
         let allotted = total.and_then(|total| self.allotted(total));
         let (inside, limited) = match self.found {
-            // A loop without a limit of its own passes on what is left of the ceiling, in shares if it has any.
+            // A loop without a limit of its own passes on what is left of the ceiling, in shares if it has
+            // any.
             Some(found) => {
                 let inside = self.dollars_in_loop(found, left, allotted);
                 let alone = self.dollars_in_loop(found, None, allotted);
@@ -229,8 +231,8 @@ fn least<T: Ord, const N: usize>(limits: [Option<T>; N]) -> Option<T> {
     limits.into_iter().flatten().min()
 }
 
-/// Whether what is left of the ceiling is less than every other limit. Where both are equal the codon may end at its own,
-/// and the run pauses before the next one, for which nothing is left.
+/// Whether what is left of the ceiling is less than every other limit. Where both are equal the codon may end
+/// at its own, and the run pauses before the next one, for which nothing is left.
 fn is_of_the_ceiling<T: PartialOrd + Default>(left: Option<T>, others: Option<T>) -> bool {
     match (left, others) {
         (Some(left), Some(others)) => left < others || left == T::default(),

@@ -1,11 +1,13 @@
 //! What a codon may use, and whether it has used it up (HANK-30 to HANK-40).
 //!
-//! Everything follows from the document, so a retry, another run and a restart after a crash continue the count.
+//! Everything follows from the document, so a retry, another run and a restart after a crash continue the
+//! count.
 //!
-//! - [`Ceiling`]: what everything together may use; when that is used up the run pauses, and [`CeilingUse`] says how it
-//!   can continue;
+//! - [`Ceiling`]: what everything together may use; when that is used up the run pauses, and [`CeilingUse`]
+//!   says how it can continue;
 //! - [`limits`]: what is left of all that for one codon when it begins;
-//! - [`Meter`]: what an agent has used of it; [`BudgetExceeded`](crate::codon::BudgetExceeded) reports that nothing is left;
+//! - [`Meter`]: what an agent has used of it; [`BudgetExceeded`](crate::codon::BudgetExceeded) reports that
+//!   nothing is left;
 //! - [`summary`]: all budgets for people, when a run ends.
 
 mod account;

@@ -91,8 +91,8 @@ impl Pool {
         self.children.get(index).map_or(Usd::ZERO, |child| child.used)
     }
 
-    /// The share of the child; without one, an equal part of the rest, divided among those with neither share nor limit
-    /// that have not run.
+    /// The share of the child; without one, an equal part of the rest, divided among those with neither share
+    /// nor limit that have not run.
     fn part(&self, index: usize) -> Usd {
         if let Some(share) = self.children.get(index).and_then(|child| child.share) {
             return of(self.total, share);

@@ -68,7 +68,8 @@ pub enum BudgetStatus {
     Skipped,
 }
 
-/// Sums up all budgets; `None` when there is no budget at all. The thread is the one that ends in the newest run.
+/// Sums up all budgets; `None` when there is no budget at all. The thread is the one that ends in the newest
+/// run.
 ///
 /// `lived` is how long that run has lasted, if it is not over, by a clock that cannot be set.
 #[must_use]

@@ -1,8 +1,8 @@
 //! What one agent process has used, from reports that overlap.
 //!
-//! An agent tells its usage with each model message, roughly when the message begins and exactly when it has ended, and again with each result.
-//! What messages say counts until a result covers them, so that a killed process still has a cost (AGENT-6). What
-//! nobody will tell any more leaves a lower bound.
+//! An agent reports its usage with each model message, roughly when it begins and exactly when it has ended,
+//! and again with each result. The reports of messages count until a result covers them, so that a killed
+//! process still has a cost (AGENT-6). Usage that will never be reported leaves a lower bound.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::pricing::Prices;
 use super::{Billed, TokenUsage, Usd};
 
-/// Messages whose end is waited for; an agent that tells it has a handful.
-const MOST_OPEN: usize = 1_024;
+/// Messages whose end is waited for; an agent that reports it has a handful.
+const MAX_OPEN: usize = 1_024;
 
 /// Tokens and money of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub struct UsageTotals {
     pub cost: Usd,
     /// The same for each model, by the name the agent reports.
     pub models: BTreeMap<String, ModelUsage>,
-    /// More was used, and nobody knows how much: an answer was cut off, or its model has no known price.
+    /// Whether more was used than is known: an answer was cut off, or its model has no known price.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lower_bound: bool,
 }
@@ -89,25 +89,25 @@ pub enum ReportedUsage {
     Nothing,
 }
 
-/// How much a statement about a message's usage can be trusted.
+/// How far a report about a message's usage can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statement {
-    /// It was made when the message began: its output is a placeholder, and no better statement need follow.
+    /// It was made when the message began: its output is a placeholder, and no better report need follow.
     Rough,
-    /// The same, and the end of the message will be told.
+    /// The same, and the end of the message will be reported.
     Begun,
     /// The message has ended with this.
     Final,
 }
 
-/// What a statement about a message changed.
+/// What a report about a message changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
     /// Everything the message has used, as far as it is known.
     pub usage: ModelUsage,
     /// What of that was not known before.
     pub added: ModelUsage,
-    /// Whether it is the first statement about the message.
+    /// Whether it is the first report about the message.
     pub is_new: bool,
 }
 
@@ -118,13 +118,13 @@ pub struct ProcessUsage {
     settled: UsageTotals,
     /// Messages since the previous result.
     unsettled: UsageTotals,
-    /// Hashes of the ids of messages about which nothing more counts: an id may be as long as a line, a hash is not.
+    /// Hashes of the ids of messages about which nothing more counts; an id may be as long as a line.
     closed: HashSet<u64>,
-    /// Messages whose last word is not spoken, by the hashes of their ids.
+    /// Messages whose final report may still come, by the hashes of their ids.
     open: HashMap<u64, Open>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Open {
     model: String,
     billed: Billed,
@@ -142,40 +142,45 @@ impl ProcessUsage {
         }
     }
 
-    /// What it counts money by.
+    /// Its prices.
     #[must_use]
     pub fn prices(&self) -> &Prices {
         &self.prices
     }
 
-    /// Counts what is said about one message at its price, and only what is new of it; `None` when nothing is.
-    pub fn message(&mut self, id: &str, model: &str, billed: Billed, word: Statement) -> Option<Counted> {
+    /// Counts a report about one message at its price, and only what is new; `None` when nothing is.
+    pub fn message(
+        &mut self,
+        id: &str,
+        model: &str,
+        billed: Billed,
+        statement: Statement,
+    ) -> Option<Counted> {
         let id = hash(id);
         if billed.is_nothing() || self.closed.contains(&id) {
             return None;
         }
         let known = self.open.remove(&id);
         let is_new = known.is_none();
-        let before = known.unwrap_or_else(|| Open::unheard_of(model));
+        let before = known.unwrap_or_else(|| Open {
+            model: model.to_owned(),
+            ..Open::default()
+        });
         let billed = before.billed.at_least(billed);
-        let price = billed.price(&before.model, &self.prices);
-        self.unsettled.lower_bound |= price.is_none();
-        let usage = ModelUsage {
-            tokens: billed.tokens,
-            cost: price.unwrap_or(Usd::ZERO),
-        };
+        let (usage, is_priced) = self.priced(&before.model, billed);
+        self.unsettled.lower_bound |= !is_priced;
         let added = ModelUsage {
             tokens: usage.tokens - before.counted.tokens,
             cost: usage.cost.saturating_sub(before.counted.cost),
         };
         self.unsettled.add(&before.model, added);
-        if word == Statement::Final {
+        if statement == Statement::Final {
             self.closed.insert(id);
         } else {
             let open = Open {
                 billed,
                 counted: usage,
-                begun: before.begun || word == Statement::Begun,
+                begun: before.begun || statement == Statement::Begun,
                 ..before
             };
             self.keep_open(id, open);
@@ -184,9 +189,9 @@ impl ProcessUsage {
         news.then_some(Counted { usage, added, is_new })
     }
 
-    /// Remembers a message whose end may still be told; too many of them will never be.
+    /// Remembers a message whose end may still be reported; of too many, it will not be.
     fn keep_open(&mut self, id: u64, message: Open) {
-        if self.open.len() >= MOST_OPEN {
+        if self.open.len() >= MAX_OPEN {
             self.unsettled.lower_bound = true;
             self.closed.extend(self.open.drain().map(|(id, _)| id));
         }
@@ -198,7 +203,7 @@ impl ProcessUsage {
         if reported == ReportedUsage::Nothing {
             return;
         }
-        // The result of a process that was interrupted only guesses at the answer that it broke off.
+        // The result of an interrupted process only guesses at the answer that was cut off.
         let cut_off = self.open.values().any(|message| message.begun);
         self.settled.lower_bound |= cut_off;
         self.closed.extend(self.open.drain().map(|(id, _)| id));
@@ -215,19 +220,22 @@ impl ProcessUsage {
                 self.settled.add(&model, ModelUsage { tokens, cost });
             }
             ReportedUsage::Tokens { model, billed } => {
-                let price = billed.price(&model, &self.prices);
-                self.settled.lower_bound |= price.is_none();
-                let usage = ModelUsage {
-                    tokens: billed.tokens,
-                    cost: price.unwrap_or(Usd::ZERO),
-                };
+                let (usage, is_priced) = self.priced(&model, billed);
+                self.settled.lower_bound |= !is_priced;
                 self.settled.add(&model, usage);
             }
             ReportedUsage::Nothing => {}
         }
     }
 
-    /// Everything the process has used until now.
+    /// The usage with its price, zero where that is unknown, and whether it is known.
+    fn priced(&self, model: &str, billed: Billed) -> (ModelUsage, bool) {
+        let (tokens, price) = (billed.tokens, billed.price(model, &self.prices));
+        let cost = price.unwrap_or(Usd::ZERO);
+        (ModelUsage { tokens, cost }, price.is_some())
+    }
+
+    /// Everything the process has used so far.
     #[must_use]
     pub fn totals(&self) -> UsageTotals {
         let mut totals = self.settled.clone();
@@ -240,17 +248,6 @@ impl ProcessUsage {
     #[must_use]
     pub fn is_lower_bound(&self) -> bool {
         self.settled.lower_bound || self.unsettled.lower_bound || !self.open.is_empty()
-    }
-}
-
-impl Open {
-    fn unheard_of(model: &str) -> Self {
-        Self {
-            model: model.to_owned(),
-            billed: Billed::default(),
-            counted: ModelUsage::default(),
-            begun: false,
-        }
     }
 }
 
@@ -369,11 +366,11 @@ mod tests {
     #[test]
     fn the_memory_for_messages_that_never_end_is_bounded() {
         let mut usage = ProcessUsage::default();
-        for number in 0..3 * MOST_OPEN {
+        for number in 0..3 * MAX_OPEN {
             usage.message(&number.to_string(), MODEL, billed(1, 0), Statement::Rough);
         }
-        assert!(usage.open.len() <= MOST_OPEN && usage.totals().lower_bound);
+        assert!(usage.open.len() <= MAX_OPEN && usage.totals().lower_bound);
         assert_eq!(usage.message("0", MODEL, billed(1, 0), Statement::Rough), None);
-        assert_eq!(usage.totals().tokens, tokens(3 * MOST_OPEN as u64, 0));
+        assert_eq!(usage.totals().tokens, tokens(3 * MAX_OPEN as u64, 0));
     }
 }

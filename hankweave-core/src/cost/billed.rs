@@ -1,9 +1,9 @@
 //! What a provider bills for one model message.
 
-use super::pricing::{Extras, Prices};
+use super::pricing::Prices;
 use super::{TokenUsage, Usd};
 
-/// Tokens of one message, and what is not billed like the others of their kind.
+/// Tokens of one message, and what is billed besides or at another price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Billed {
     /// All tokens.
@@ -24,20 +24,26 @@ impl Billed {
     /// The price, or `None` for a model without a known one.
     #[must_use]
     pub fn price(&self, model: &str, prices: &Prices) -> Option<Usd> {
-        let extras = Extras {
-            one_hour_cache_writes: self.long_cache_writes,
-            web_searches: self.web_searches,
-        };
-        prices.price_with(model, &self.tokens, extras)
+        let (_, price) = prices.find(model)?;
+        Some(price.rate.price(self))
     }
 
-    /// The larger of two statements about the same message: its figures only grow while it is written.
+    /// The larger of two reports about the same message: its figures only grow while it is written.
     #[must_use]
     pub fn at_least(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.at_least(other.tokens),
             long_cache_writes: self.long_cache_writes.max(other.long_cache_writes),
             web_searches: self.web_searches.max(other.web_searches),
+        }
+    }
+}
+
+impl From<TokenUsage> for Billed {
+    fn from(tokens: TokenUsage) -> Self {
+        Self {
+            tokens,
+            ..Self::default()
         }
     }
 }

@@ -1,23 +1,25 @@
 //! Prices of models, for agents that report tokens but no money.
 //!
-//! The list prices stand in one dated file, `prices.json` of this crate. A user can lay prices of single models over it, which win.
+//! The list prices are in one dated file, `prices.json` of this crate. Prices of single models that a user
+//! gives win.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::{TokenUsage, Usd};
+use super::{Billed, TokenUsage, Usd};
 
 /// What `tokens` cost at the list price of `model`, or `None` for a model that the list does not know.
 ///
-/// `model` is the name an agent reports, see [`Prices::find`]. `tokens` are those of one request: some models charge more for a long prompt.
+/// `model` is the name an agent reports, see [`Prices::find`]. `tokens` are those of one request: some models
+/// charge more for a long prompt.
 #[must_use]
 pub fn price(model: &str, tokens: &TokenUsage) -> Option<Usd> {
-    LISTED.price(model, tokens)
+    Billed::from(*tokens).price(model, &LISTED)
 }
 
-/// Names that claude takes for a model of its choice; it says which one at its start, and that one is priced.
+/// Names for which claude chooses a model; it reports the model at its start, and that one is priced.
 pub const ALIASES: [&str; 7] = ["best", "default", "fable", "haiku", "opus", "opusplan", "sonnet"];
 
 /// Whether `model` is a name that claude resolves itself, with or without a note in brackets (`opus[1m]`).
@@ -34,7 +36,8 @@ pub struct TokenRates {
     pub input: Usd,
     /// What the model writes.
     pub output: Usd,
-    /// What is put into a cache that lives five minutes. A provider that does not charge for it has its input price there.
+    /// What is put into a cache that lives five minutes. For a provider without a charge for it, the input
+    /// price.
     pub cache_write: Usd,
     /// What is put into a cache that lives one hour.
     pub cache_write_1h: Usd,
@@ -68,34 +71,17 @@ pub struct Rate {
     pub long_prompt: Option<LongPrompt>,
 }
 
-/// What the four counts of [`TokenUsage`] do not tell, and what is paid for nevertheless.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Extras {
-    /// How many of the tokens that were put into a cache were put into one of an hour.
-    pub one_hour_cache_writes: u64,
-    /// Searches in the web that the provider did.
-    pub web_searches: u64,
-}
-
 impl Rate {
-    /// What one request costs that used `tokens`.
+    /// The price of one request.
     #[must_use]
-    pub fn price(&self, tokens: &TokenUsage) -> Usd {
-        self.price_with(tokens, Extras::default())
-    }
-
-    /// What one request costs that used `tokens` and `extras`.
-    #[must_use]
-    pub fn price_with(&self, tokens: &TokenUsage, extras: Extras) -> Usd {
-        let prompt = tokens
-            .input_tokens
-            .saturating_add(tokens.cache_creation_tokens)
-            .saturating_add(tokens.cache_read_tokens);
+    pub fn price(&self, billed: &Billed) -> Usd {
+        let tokens = &billed.tokens;
+        let prompt = tokens.total().saturating_sub(tokens.output_tokens);
         let rates = match &self.long_prompt {
             Some(long) if prompt > long.above_tokens => &long.rates,
             _ => &self.rates,
         };
-        let one_hour = extras.one_hour_cache_writes.min(tokens.cache_creation_tokens);
+        let one_hour = billed.long_cache_writes.min(tokens.cache_creation_tokens);
         let parts = [
             (rates.input, tokens.input_tokens),
             (rates.output, tokens.output_tokens),
@@ -103,7 +89,7 @@ impl Rate {
             (rates.cache_write_1h, one_hour),
             (rates.cache_read, tokens.cache_read_tokens),
             // A search costs a thousandth of its price, a token a millionth.
-            (self.web_search, extras.web_searches.saturating_mul(1_000)),
+            (self.web_search, billed.web_searches.saturating_mul(1_000)),
         ];
         per_million(parts)
     }
@@ -118,12 +104,12 @@ fn per_million(parts: impl IntoIterator<Item = (Usd, u64)>) -> Usd {
     Usd::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// The price of a model, and who says so.
+/// The price of a model, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Price {
     /// What it costs.
     pub rate: Rate,
-    /// Who laid it over the list; `None` for a list price.
+    /// The source that overrides the list; `None` for a list price.
     pub given_by: Option<Arc<str>>,
 }
 
@@ -148,14 +134,10 @@ static LISTED: LazyLock<Arc<Prices>> = LazyLock::new(|| {
         as_of: "".into(),
         models: BTreeMap::new(),
     });
-    let listed = |rate| Price { rate, given_by: None };
+    let listed = |(model, rate)| (model, Price { rate, given_by: None });
     Arc::new(Prices {
         as_of: list.as_of,
-        models: list
-            .models
-            .into_iter()
-            .map(|(model, rate)| (model, listed(rate)))
-            .collect(),
+        models: list.models.into_iter().map(listed).collect(),
     })
 });
 
@@ -172,7 +154,7 @@ impl Prices {
         LISTED.clone()
     }
 
-    /// The same with the prices of `models` laid over it, which `given_by` says.
+    /// The same, with the prices of `models` from the source `given_by` instead of those of the list.
     #[must_use]
     pub fn with(mut self, models: impl IntoIterator<Item = (String, Rate)>, given_by: &str) -> Self {
         let given_by: Arc<str> = given_by.into();
@@ -202,8 +184,9 @@ impl Prices {
 
     /// The price of `model`, and the name under which it stands here.
     ///
-    /// `model` is the name an agent reports: as it stands here, or with a provider before a slash or dot, a release behind it, or a note in
-    /// brackets (`anthropic/claude-sonnet-4-5-20250929[1m]`, `us.anthropic.claude-haiku-4-5-20251001-v1:0`).
+    /// `model` is the name an agent reports: that of the list, or with a provider before a slash or dot, a
+    /// release after it, or a note in brackets (`anthropic/claude-sonnet-4-5-20250929[1m]`,
+    /// `us.anthropic.claude-haiku-4-5-20251001-v1:0`).
     #[must_use]
     pub fn find(&self, model: &str) -> Option<(&str, &Price)> {
         let unnoted = without_note(model);
@@ -214,32 +197,20 @@ impl Prices {
         Some((found.0, found.1))
     }
 
-    /// What one request of `model` costs, or `None` for a model that is not known.
-    #[must_use]
-    pub fn price(&self, model: &str, tokens: &TokenUsage) -> Option<Usd> {
-        self.price_with(model, tokens, Extras::default())
-    }
-
-    /// What one request of `model` costs with all that it used, or `None` for a model that is not known.
-    #[must_use]
-    pub fn price_with(&self, model: &str, tokens: &TokenUsage, extras: Extras) -> Option<Usd> {
-        let (_, price) = self.find(model)?;
-        Some(price.rate.price_with(tokens, extras))
-    }
-
-    /// Whether what `model` uses can be counted: its price is known, or claude names a model of its choice for it.
+    /// Whether what `model` uses can be counted: its price is known, or claude names a model of its choice
+    /// for it.
     #[must_use]
     pub fn is_known(&self, model: &str) -> bool {
         is_alias(model) || self.find(model).is_some()
     }
 }
 
-/// The name in front of a note in brackets, which tells a size of context and no other price.
+/// The name without a note in brackets, which is a size of context and does not change the price.
 fn without_note(model: &str) -> &str {
     model.split('[').next().unwrap_or(model)
 }
 
-/// The name without the release behind it: `-20250929`, `@20250929`, `-latest`, each with or without `-v1:0`.
+/// The name without the release after it: `-20250929`, `@20250929`, `-latest`, each with or without `-v1:0`.
 fn family(name: &str) -> &str {
     let digits = |text: &str, count| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_version = |text: &str| {
@@ -351,19 +322,21 @@ mod tests {
     #[test]
     fn caches_of_an_hour_and_searches_have_their_own_prices() {
         let (_, opus) = LISTED.find("claude-opus-5").unwrap();
-        let extras = Extras {
-            one_hour_cache_writes: 200,
+        let billed = Billed {
+            tokens: TOKENS,
+            long_cache_writes: 200,
             web_searches: 3,
         };
         // 200 tokens at $10 instead of $6.25 a million, and three searches at a cent.
         let more = Usd::from_nanos(750_000) + Usd::from_micros(30_000);
-        let price = opus.rate.price(&TOKENS) + more;
-        assert_eq!(opus.rate.price_with(&TOKENS, extras), price);
-        let absurd = Extras {
-            one_hour_cache_writes: u64::MAX,
+        let price = opus.rate.price(&TOKENS.into()) + more;
+        assert_eq!(opus.rate.price(&billed), price);
+        let absurd = Billed {
+            tokens: TOKENS,
+            long_cache_writes: u64::MAX,
             web_searches: u64::MAX,
         };
-        assert!(opus.rate.price_with(&TOKENS, absurd) > price);
+        assert!(opus.rate.price(&absurd) > price);
     }
 
     #[test]
@@ -388,10 +361,11 @@ mod tests {
         for name in ["house-model", "house-model-20260101", "claude-opus-5[1m]"] {
             let (_, price) = prices.find(name).unwrap();
             assert_eq!(price.given_by.as_deref(), Some("prices.json"), "{name}");
-            assert_eq!(prices.price(name, &TOKENS), price_of_sonnet(), "{name}");
+            let price = Billed::from(TOKENS).price(name, &prices);
+            assert_eq!(price, price_of_sonnet(), "{name}");
         }
         assert_eq!(
-            prices.price("claude-opus-4-7", &TOKENS),
+            Billed::from(TOKENS).price("claude-opus-4-7", &prices),
             price("claude-opus-4-7", &TOKENS)
         );
     }

@@ -36,74 +36,43 @@ impl TokenUsage {
     /// All four counts together.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.input_tokens
+        let cached = self.cache_creation_tokens.saturating_add(self.cache_read_tokens);
+        cached
+            .saturating_add(self.input_tokens)
             .saturating_add(self.output_tokens)
-            .saturating_add(self.cache_creation_tokens)
-            .saturating_add(self.cache_read_tokens)
     }
 
     /// The larger of two counts of each kind.
     #[must_use]
     pub fn at_least(self, other: Self) -> Self {
+        self.with(other, u64::max)
+    }
+
+    /// Each count combined with the same one of `other`.
+    fn with(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            input_tokens: self.input_tokens.max(other.input_tokens),
-            output_tokens: self.output_tokens.max(other.output_tokens),
-            cache_creation_tokens: self.cache_creation_tokens.max(other.cache_creation_tokens),
-            cache_read_tokens: self.cache_read_tokens.max(other.cache_read_tokens),
+            input_tokens: combine(self.input_tokens, other.input_tokens),
+            output_tokens: combine(self.output_tokens, other.output_tokens),
+            cache_creation_tokens: combine(self.cache_creation_tokens, other.cache_creation_tokens),
+            cache_read_tokens: combine(self.cache_read_tokens, other.cache_read_tokens),
         }
     }
 }
 
 /// Token counts as a record holds them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(from = "StoredTokens", into = "StoredTokens")]
 pub struct RecordedTokens {
     /// The counts.
+    #[serde(flatten)]
     pub usage: TokenUsage,
-    /// Names that other versions wrote; kept as they are.
+    /// Fields that other versions wrote; kept as they are.
+    #[serde(flatten)]
     pub extra: Extra,
 }
 
 impl Shape for RecordedTokens {
     fn check(checker: &mut Checker, value: &mut Value) {
         TokenUsage::check(checker, value);
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct StoredTokens {
-    input_tokens: u64,
-    output_tokens: u64,
-    cache_creation_tokens: u64,
-    cache_read_tokens: u64,
-    #[serde(flatten)]
-    extra: Extra,
-}
-
-impl From<StoredTokens> for RecordedTokens {
-    fn from(stored: StoredTokens) -> Self {
-        Self {
-            usage: TokenUsage {
-                input_tokens: stored.input_tokens,
-                output_tokens: stored.output_tokens,
-                cache_creation_tokens: stored.cache_creation_tokens,
-                cache_read_tokens: stored.cache_read_tokens,
-            },
-            extra: stored.extra,
-        }
-    }
-}
-
-impl From<RecordedTokens> for StoredTokens {
-    fn from(RecordedTokens { usage, extra }: RecordedTokens) -> Self {
-        Self {
-            input_tokens: usage.input_tokens,
-            output_tokens: usage.output_tokens,
-            cache_creation_tokens: usage.cache_creation_tokens,
-            cache_read_tokens: usage.cache_read_tokens,
-            extra,
-        }
     }
 }
 
@@ -117,7 +86,7 @@ impl From<TokenUsage> for RecordedTokens {
 }
 
 impl AddAssign for RecordedTokens {
-    /// Adds the counts; the names of other versions stay those of the left side.
+    /// Adds the counts; the fields of other versions stay those of the left side.
     fn add_assign(&mut self, other: Self) {
         self.usage += other.usage;
     }
@@ -127,14 +96,7 @@ impl Add for TokenUsage {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-            cache_creation_tokens: self
-                .cache_creation_tokens
-                .saturating_add(other.cache_creation_tokens),
-            cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
-        }
+        self.with(other, u64::saturating_add)
     }
 }
 
@@ -143,14 +105,7 @@ impl Sub for TokenUsage {
     type Output = Self;
 
     fn sub(self, other: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
-            cache_creation_tokens: self
-                .cache_creation_tokens
-                .saturating_sub(other.cache_creation_tokens),
-            cache_read_tokens: self.cache_read_tokens.saturating_sub(other.cache_read_tokens),
-        }
+        self.with(other, u64::saturating_sub)
     }
 }
 

@@ -15,10 +15,10 @@ const EXACT_NANOS: u64 = 1 << 53;
 
 /// An amount in US dollars, at least 0, exact to a billionth of a dollar.
 ///
-/// List prices are dollars per million tokens with up to three decimals ($0.075 per million is 75 billionths for one
-/// token), so token prices and their sums are whole numbers here, and every micro-dollar figure is exact. In JSON an amount is a
-/// plain number of dollars; it passes through `f64` only there (STATE-2). Sums stop at the largest amount, about
-/// 18 thousand million dollars.
+/// List prices are dollars per million tokens with up to three decimals ($0.075 per million is 75 billionths
+/// for one token), so token prices and their sums are whole numbers here, and every micro-dollar figure is
+/// exact. In JSON an amount is a plain number of dollars; it passes through `f64` only there (STATE-2). Sums
+/// stop at the largest amount, about 18 thousand million dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Usd(u64);
 

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::id::CheckpointSha;
 use crate::time::Timestamp;
 
-/// What the checkpoint repository tells about one commit.
+/// What the checkpoint repository knows about one commit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckpointFacts {
     /// The commit message.

@@ -25,13 +25,13 @@ pub const MAX_STATE_DEPTH: usize = 64;
 /// Returns every reason why the document cannot be used; never an empty list.
 pub fn parse(bytes: &[u8]) -> Result<HankweaveState, Vec<StateProblem>> {
     if bytes.len() > MAX_STATE_BYTES {
-        return Err(vec![corrupted(format!(
+        return Err(vec![StateProblem::corrupted(format!(
             "larger than {} MiB",
             MAX_STATE_BYTES >> 20
         ))]);
     }
     if is_deeper_than(bytes, MAX_STATE_DEPTH) {
-        return Err(vec![corrupted(format!(
+        return Err(vec![StateProblem::corrupted(format!(
             "nested deeper than {MAX_STATE_DEPTH} levels"
         ))]);
     }
@@ -97,7 +97,7 @@ fn not_json(error: &serde_json::Error) -> StateProblem {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let message = match text.strip_suffix(&place).unwrap_or(&text) {
         _ if error.is_eof() => "the text ends before the document does",
-        "trailing characters" => "there is more text behind the end of the document",
+        "trailing characters" => "there is more text after the end of the document",
         "expected ident" | "expected value" => "there is no JSON value here",
         "key must be a string" => "a name must stand in double quotes",
         "trailing comma" => "there is a comma, and nothing follows it",
@@ -105,13 +105,5 @@ fn not_json(error: &serde_json::Error) -> StateProblem {
         other => other,
     };
     // The end of an empty line has no column of its own.
-    corrupted(format!("{}:{}: {message}", error.line(), error.column().max(1)))
-}
-
-fn corrupted(message: String) -> StateProblem {
-    StateProblem {
-        kind: ProblemKind::CorruptedData,
-        path: "$".to_owned(),
-        message,
-    }
+    StateProblem::corrupted(format!("{}:{}: {message}", error.line(), error.column().max(1)))
 }

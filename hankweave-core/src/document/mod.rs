@@ -1,4 +1,5 @@
-//! The state document, `.hankweave/state.json`: what it holds, how it is read and checked, and what a person should know about it.
+//! The state document, `.hankweave/state.json`: what it holds, how it is read and checked, and what a person
+//! should know about it.
 
 mod check;
 mod checkpoints;

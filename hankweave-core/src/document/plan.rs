@@ -1,4 +1,4 @@
-//! The execution plan, as it stands in state.json.
+//! The execution plan of state.json.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -15,9 +15,9 @@ use crate::shape::{Checker, Shape};
 pub struct PlanEntry {
     /// The configuration of the codon, never of a loop.
     pub codon: PlannedCodon,
-    /// The id it runs under: inside a loop with the iteration behind it, such as `review#0`.
+    /// The id it runs under: inside a loop with the iteration after it, such as `review#0`.
     pub codon_id: CodonId,
-    /// Where in a loop it stands, if it does.
+    /// Its place in a loop, if it is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_context: Option<LoopContext>,
     /// Fields that this version does not know; kept and written back.
@@ -26,14 +26,16 @@ pub struct PlanEntry {
     pub extra: Map<String, Value>,
 }
 
-/// The configuration of a codon as the plan keeps it: the JSON object word for word, so that a plan written by another
-/// version survives being read and written; but for the values of its variables, which nobody needs here and every reader would see.
+/// The configuration of a codon as the plan keeps it: the JSON object as it is, so that a plan written by
+/// another version survives being read and written.
+///
+/// The values of its variables are left out: they are not needed here, and every reader would see them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct PlannedCodon(#[serde(deserialize_with = "without_values")] Map<String, Value>);
 
-/// What stands in the plan for the value of a variable.
+/// Written instead of the value of a variable.
 const NOT_RECORDED: &str = "[not recorded]";
 
 fn without_values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
@@ -42,7 +44,7 @@ fn without_values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<Stri
     Ok(codon)
 }
 
-/// Keeps of the variables their names (X10).
+/// Keeps only the names of the variables (X10).
 fn conceal(codon: &mut Map<String, Value>) {
     let variables = codon.get_mut("env").and_then(Value::as_object_mut);
     for (_, value) in variables.into_iter().flatten() {
@@ -51,28 +53,28 @@ fn conceal(codon: &mut Map<String, Value>) {
 }
 
 impl PlannedCodon {
-    /// The id as it stands in hank.json.
+    /// The id of hank.json.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
-        self.text("id")
+        self.string("id")
     }
 
     /// The name for people.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.text("name")
+        self.string("name")
     }
 
     /// Whether the agent resumes the conversation of the codon before.
     #[must_use]
     pub fn continues_previous(&self) -> bool {
-        self.text("continuationMode") == Some("continue-previous")
+        self.string("continuationMode") == Some("continue-previous")
     }
 
     /// What follows when it fails.
     #[must_use]
     pub fn on_failure(&self) -> OnFailure {
-        match self.text("onFailure") {
+        match self.string("onFailure") {
             Some("retry") => OnFailure::Retry,
             Some("ignore") => OnFailure::Ignore,
             _ => OnFailure::Abort,
@@ -91,7 +93,7 @@ impl PlannedCodon {
         &self.0
     }
 
-    fn text(&self, key: &str) -> Option<&str> {
+    fn string(&self, key: &str) -> Option<&str> {
         self.0.get(key).and_then(Value::as_str)
     }
 }

@@ -45,6 +45,17 @@ pub struct StateProblem {
     pub path: String,
 }
 
+impl StateProblem {
+    /// About the document as a whole.
+    pub(crate) fn corrupted(message: impl Into<String>) -> Self {
+        Self {
+            kind: ProblemKind::CorruptedData,
+            path: "$".to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
 /// One thing about a document that a person should know. As JSON: `{type, message, path}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StateWarning {

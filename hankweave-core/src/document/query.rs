@@ -19,7 +19,8 @@ impl HankweaveState {
         self.run(self.current_run_id.as_ref()?)
     }
 
-    /// The runs that are recorded as running, newest first. With the instance lock in hand they have crashed (L4).
+    /// The runs that are recorded as running, newest first. With the instance lock in hand they have crashed
+    /// (L4).
     pub fn running_runs(&self) -> impl Iterator<Item = &RunRecord> {
         let runs = self.runs.iter().map(Arc::as_ref);
         runs.filter(|run| run.status == RunStatus::Running)

@@ -32,7 +32,8 @@ pub struct RunRecord {
     pub git_branch: String,
     /// How it began.
     pub starting_conditions: StartingConditions,
-    /// Its codons in the order in which they started; another try of a codon is another record with the same id.
+    /// Its codons in the order in which they started; another try of a codon is another record with the same
+    /// id.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<CodonExecution>"))]
     pub codons: Vec<Arc<CodonExecution>>,
     /// Whether it is running, and how it ended.
@@ -44,7 +45,8 @@ pub struct RunRecord {
     pub end_time: Option<Timestamp>,
     /// The process that serves or served it.
     pub server_pid: Pid,
-    /// What interrupted it, when it ended without a failure of its own and can continue; not part of the contract.
+    /// What interrupted it, when it ended without a failure of its own and can continue; not part of the
+    /// contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<InterruptedBy>,
     /// Names that other versions wrote; kept as they are.

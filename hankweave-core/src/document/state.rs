@@ -12,8 +12,8 @@ use crate::shape::Shape;
 
 /// What `.hankweave/state.json` holds.
 ///
-/// Runs, codons and the plan are shared, so a clone is a cheap snapshot: it copies one pointer for each run, and the reducer copies
-/// only what it changes afterwards.
+/// Runs, codons and the plan are shared, so a clone is a cheap snapshot: it copies one pointer for each run,
+/// and the reducer copies only what it changes afterwards.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -28,7 +28,7 @@ pub struct HankweaveState {
     pub initial_checkpoint: Option<CheckpointSha>,
     /// Every codon that runs, loops expanded as far as they have come.
     pub execution_plan: Arc<Vec<PlanEntry>>,
-    /// The way back that the next run takes up; a name of our own.
+    /// The rollback with which the next run begins; not part of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_rollback: Option<PendingRollback>,
     /// Names that other versions wrote; kept as they are.
@@ -38,8 +38,10 @@ pub struct HankweaveState {
 }
 
 impl HankweaveState {
-    /// Becomes equal to `newer`, which events have made of it. That compares one pointer for each run, where a clone counts one user more of
-    /// each, far apart in memory: with a thousand runs, a fraction of the time.
+    /// Becomes equal to `newer`, a later version of the same document.
+    ///
+    /// Unlike a clone, this touches only the runs that changed: with a thousand runs, that is a fraction of
+    /// the time.
     pub fn follow(&mut self, newer: &Self) {
         let Self {
             runs,
@@ -50,11 +52,8 @@ impl HankweaveState {
             extra,
         } = newer;
         if self.runs.len() == runs.len() {
-            let changed = self
-                .runs
-                .iter_mut()
-                .zip(runs)
-                .filter(|(old, new)| !Arc::ptr_eq(old, new));
+            let pairs = self.runs.iter_mut().zip(runs);
+            let changed = pairs.filter(|(old, new)| !Arc::ptr_eq(old, new));
             changed.for_each(|(old, new)| old.clone_from(new));
         } else {
             self.runs.clone_from(runs);
@@ -67,23 +66,23 @@ impl HankweaveState {
     }
 }
 
-/// A way back that was chosen and that no run has taken up yet.
+/// A rollback that was chosen and with which no run has begun yet.
 ///
-/// It is on record before the first file changes, so a restore that was interrupted is finished by the next start.
+/// It is recorded before the first file changes, so the next start finishes an interrupted restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PendingRollback {
-    /// Where the next run goes on.
+    /// The point at which the next run continues.
     pub source: ContinuationSource,
-    /// The checkpoint whose files are left: what only it has is deleted.
+    /// The checkpoint that the files are in now: files that only it has are deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<CheckpointSha>,
-    /// The checkpoint that keeps the files as they were before the first change. A restore that is finished later keeps it. `None` while
-    /// nothing had to change.
+    /// The checkpoint that keeps the files as they were before the first change. A restore that is finished
+    /// later keeps it. `None` while nothing had to change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safety: Option<CheckpointSha>,
-    /// Whether the files are back.
+    /// Whether the files are restored.
     pub restored: bool,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]

@@ -23,11 +23,8 @@ pub struct Surroundings<'a> {
 #[must_use]
 pub fn warnings(state: &HankweaveState, surroundings: Surroundings<'_>) -> Vec<StateWarning> {
     let mut warnings = Vec::new();
-    let exists = |sha: &CheckpointSha| {
-        surroundings
-            .checkpoints
-            .is_none_or(|known| known.find(sha).is_some())
-    };
+    let known = surroundings.checkpoints;
+    let exists = |sha: &CheckpointSha| known.is_none_or(|known| known.find(sha).is_some());
     let mut checkpoint = |path: String, sha: &CheckpointSha| {
         if !sha.is_blank() && !exists(sha) {
             warnings.push(missing(path, format!("commit `{sha}` is not in the repository")));
@@ -59,19 +56,12 @@ pub fn warnings(state: &HankweaveState, surroundings: Surroundings<'_>) -> Vec<S
 }
 
 fn run_checkpoints(run: &RunRecord, path: &str, checkpoint: &mut impl FnMut(String, &CheckpointSha)) {
-    let conditions = format!("{path}.startingConditions");
-    match &run.starting_conditions {
-        StartingConditions::Fresh {
-            initial_checkpoint_sha: Some(sha),
-            ..
-        } => checkpoint(format!("{conditions}.initialCheckpointSha"), sha),
-        StartingConditions::Fresh { .. } => {}
-        StartingConditions::Continuation { source, .. } => {
-            checkpoint(
-                format!("{conditions}.source.checkpointSha"),
-                &source.checkpoint_sha,
-            );
-        }
+    let field = match &run.starting_conditions {
+        StartingConditions::Fresh { .. } => "initialCheckpointSha",
+        StartingConditions::Continuation { .. } => "source.checkpointSha",
+    };
+    if let Some(sha) = run.starting_conditions.checkpoint() {
+        checkpoint(format!("{path}.startingConditions.{field}"), sha);
     }
     for (index, codon) in run.codons.iter().enumerate() {
         for (checkpoint_type, sha) in codon.checkpoints() {
@@ -86,7 +76,7 @@ fn run_checkpoints(run: &RunRecord, path: &str, checkpoint: &mut impl FnMut(Stri
     }
 }
 
-/// What came before such a run is not part of any thread any more.
+/// The history before such a run is not part of any thread any more.
 fn missing_source(run: &RunRecord, known: &HashSet<&RunId>, index: usize) -> Option<StateWarning> {
     let source = run.starting_conditions.source()?;
     let lost = !known.contains(&source.run_id);

@@ -20,7 +20,8 @@ pub enum AgentChoice {
     },
 }
 
-/// A program of the author's own. It reads the prompt from standard input and prints the stream of a known agent.
+/// A program of the author's own. It reads the prompt from standard input and prints the stream of a known
+/// agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentCommand {
@@ -31,7 +32,8 @@ pub struct AgentCommand {
 }
 
 impl AgentChoice {
-    /// The name of its driver and of its log files: the name itself, `command` for a program and `scripted` for a script.
+    /// The name of its driver and of its log files: the name itself, `command` for a program and `scripted`
+    /// for a script.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

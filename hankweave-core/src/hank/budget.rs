@@ -47,7 +47,8 @@ pub struct ContainerBudget {
     /// Share of each direct child, by id: above 0, at most 1.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub shares: BTreeMap<String, f64>,
-    /// What happens at the limit; when absent, `pause` at the limit of the hank and `complete` at every other.
+    /// What happens at the limit; when absent, `pause` at the limit of the hank and `complete` at every
+    /// other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exceeded: Option<OnExceeded>,
 }
@@ -74,6 +75,6 @@ pub enum OnExceeded {
     Complete,
     /// The codon fails and is not tried again.
     Fail,
-    /// The run pauses: it goes on with this codon when the limit is raised.
+    /// The run pauses: it continues with this codon when the limit is raised.
     Pause,
 }

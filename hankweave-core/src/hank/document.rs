@@ -122,8 +122,8 @@ pub struct Overrides {
     /// Seconds an agent may be silent, 1 to 1800, for codons without a limit of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shim_idle_timeout: Option<u64>,
-    /// Seconds after which work is ended that an agent left running after its answer, 1 to 86400, for codons without
-    /// a figure of their own.
+    /// Seconds after which work is ended that an agent left running after its answer, 1 to 86400, for codons
+    /// without a figure of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<u64>,
     /// What all codons together may use.
@@ -269,14 +269,15 @@ pub struct CodonConfig {
     pub auto_compact: Option<bool>,
     /// Seconds the agent may be silent, 1 to 1800; 1800 when absent.
     ///
-    /// A warning comes before the limit. An agent that has reported success has succeeded even if it falls silent
-    /// after that.
+    /// A warning comes before the limit. An agent that has reported success has succeeded even if it falls
+    /// silent after that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shim_idle_timeout: Option<u64>,
-    /// Seconds after which work is ended that the agent left running after its answer, 1 to 86400; 10 when absent.
+    /// Seconds after which work is ended that the agent left running after its answer, 1 to 86400; 10 when
+    /// absent.
     ///
-    /// They are counted from the last output. Only an agent that has answered and does nothing more itself is ended by
-    /// them; its answer decides what becomes of the codon.
+    /// They are counted from the last output. Only an agent that has answered and does nothing more itself is
+    /// ended by them; its answer decides what becomes of the codon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<u64>,
     /// What the codon may use.

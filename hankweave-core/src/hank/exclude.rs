@@ -1,8 +1,8 @@
 //! Paths of a workspace that no pattern matches (G4).
 //!
-//! They never belong to a checkpoint, an archive or an output, and a restore never touches them. At any depth these are
-//! git folders and files named like one, our own state, its backups and damaged copies. At the root of the workspace
-//! they are the linked data source and the archive of rig outputs as well.
+//! They never belong to a checkpoint, an archive or an output, and a restore never touches them. At any depth
+//! these are git folders and files named like one, our own state, its backups and damaged copies. At the root
+//! of the workspace they are the linked data source and the archive of rig outputs as well.
 
 /// Prefix of the temporary files that a restore writes beside their target.
 pub const RESTORE_TEMPORARY: &str = ".hankweave.restore-";
@@ -33,8 +33,8 @@ pub fn is_excluded(name: &[u8], at_root: bool) -> bool {
         || at_root && AT_ROOT.iter().any(|folder| name.eq_ignore_ascii_case(folder))
 }
 
-/// Whether some system takes `name` for `.git`: Windows also by its short name, with spaces and dots after it, or with
-/// the name of a data stream.
+/// Whether some system takes `name` for `.git`: Windows also by its short name, with spaces and dots after
+/// it, or with the name of a data stream.
 fn is_git(name: &str) -> bool {
     let base = name.split(':').next().unwrap_or(name);
     matches!(base.trim_end_matches([' ', '.']), ".git" | "git~1")

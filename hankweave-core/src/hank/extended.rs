@@ -1,7 +1,7 @@
 //! Patterns with extended globs (HANK-18).
 //!
-//! `@(a|b)` is one of them, `?(a|b)` at most one, `*(a|b)` any number, `+(a|b)` at least one, and `!(a|b)` any name, or
-//! part of a name, that none of them matches.
+//! `@(a|b)` is one of them, `?(a|b)` at most one, `*(a|b)` any number, `+(a|b)` at least one, and `!(a|b)`
+//! any name, or part of a name, that none of them matches.
 
 use regex_syntax::utf8::Utf8Sequences;
 

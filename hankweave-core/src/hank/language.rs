@@ -1,7 +1,8 @@
 //! Regular languages of bytes: expressions, and the automata that they become.
 //!
-//! The automaton is built from derivatives (Brzozowski, "Derivatives of regular expressions", 1964): each derivative of
-//! the language is a state. Other than the engines for regular expressions, this supports complements.
+//! The automaton is built from derivatives (Brzozowski, "Derivatives of regular expressions", 1964): each
+//! derivative of the language is a state. Other than the engines for regular expressions, this supports
+//! complements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -42,7 +43,7 @@ enum Form {
     /// One byte of these.
     One(Bytes),
     Then(Language, Language),
-    /// No language at all when the set is empty.
+    /// Nothing when the set is empty.
     Either(BTreeSet<Language>),
     Both(Language, Language),
     Not(Language),

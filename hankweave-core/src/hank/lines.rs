@@ -2,7 +2,8 @@
 
 use super::problem::Position;
 
-/// Characters are counted from the nearest anchor, so a lookup costs at most this many bytes, however long a line is.
+/// Characters are counted from the nearest anchor, so a lookup costs at most this many bytes, however long a
+/// line is.
 const ANCHOR_DISTANCE: usize = 1024;
 
 /// Finds the line and column of a byte offset.

@@ -23,7 +23,8 @@ const MAX_DEPTH: usize = 64;
 pub struct Parsed {
     /// The hank; `None` when there are errors.
     pub hank: Option<Hank>,
-    /// What could be read of a hank with errors, so that the files it names can be looked at as well; not fit to run.
+    /// What could be read of a hank with errors, so that the files it names can be looked at as well; not fit
+    /// to run.
     pub draft: Option<Hank>,
     /// All errors and warnings.
     pub problems: Problems,
@@ -31,7 +32,8 @@ pub struct Parsed {
 
 /// Reads the text of a hank.json: JSON with comments and trailing commas.
 ///
-/// Every problem is found at once, as far as the text can be understood (HANK-1). The files that the hank names are not looked at.
+/// Every problem is found at once, as far as the text can be understood (HANK-1). The files that the hank
+/// names are not looked at.
 #[must_use]
 pub fn parse(text: &str) -> Parsed {
     let empty = r#"the smallest hank is { "hank": [ … ] } with one codon"#;
@@ -80,7 +82,8 @@ pub struct CheckedSentinel {
     pub problems: Problems,
 }
 
-/// Reads the text of a sentinel's own file, at `path` in the folder of the hank, and reports everything that is wrong.
+/// Reads the text of a sentinel's own file, at `path` in the folder of the hank, and reports everything that
+/// is wrong.
 ///
 /// The rules are those of a sentinel inside hank.json (HANK-51); the files that it names are not looked at.
 #[must_use]
@@ -92,7 +95,8 @@ pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
     CheckedSentinel { id, problems }
 }
 
-/// Parses a text and gives its tree to `read`. Without a tree there are only problems; `empty` is the hint for an empty file.
+/// Parses a text and gives its tree to `read`. Without a tree there are only problems; `empty` is the hint
+/// for an empty file.
 pub(super) fn read_with<'t, T>(
     text: &'t str,
     empty: &str,

@@ -1,12 +1,12 @@
 //! Paths and globs as an author may write them, judged by their spelling alone.
 //!
-//! The rules are X2 to X4. The spelling is checked when a hank is read. Code that opens a path checks the real folders
-//! and links again.
+//! The rules are X2 to X4. The spelling is checked when a hank is read. Code that opens a path checks the
+//! real folders and links again.
 
 use super::exclude;
 use super::patterns::{PatternError, Patterns};
 
-/// At most this many patterns may stand in one list (X4).
+/// The most patterns of one list (X4).
 pub const MAX_GLOBS: usize = 256;
 
 /// Nobody writes a longer pattern.
@@ -18,13 +18,13 @@ const STATE_FOLDER: &str = ".hankweave";
 /// Names at the root of a workspace that belong to hankweave as well; compared without case.
 const PROTECTED: [&str; 2] = [exclude::DATA, exclude::ARCHIVE];
 
-/// Splits a reference to a file of the hank (`promptFile`, `copy.from`, …) into the names to walk through, relative to
-/// the folder of hank.json: `./prompts/../a.md` gives `a.md`.
+/// Splits a reference to a file of the hank (`promptFile`, `copy.from`, …) into the names to walk through,
+/// relative to the folder of hank.json: `./prompts/../a.md` gives `a.md`.
 ///
 /// # Errors
 ///
-/// Returns the broken rule as a phrase: the path must be portable, stay inside the hank at every step, name something
-/// other than the hank itself, and not pass through `.git`.
+/// Returns the broken rule as a phrase: the path must be portable, stay inside the hank at every step, name
+/// something other than the hank itself, and not pass through `.git`.
 pub fn reference(path: &str) -> Result<Vec<&str>, &'static str> {
     check_portable(path)?;
     let mut names = Vec::new();
@@ -49,8 +49,8 @@ pub fn reference(path: &str) -> Result<Vec<&str>, &'static str> {
 ///
 /// # Errors
 ///
-/// Returns the broken rule as a phrase: the target must be portable, lie beneath the workspace, and name neither
-/// `.git` nor a folder that belongs to hankweave (X3).
+/// Returns the broken rule as a phrase: the target must be portable, lie beneath the workspace, and name
+/// neither `.git` nor a folder that belongs to hankweave (X3).
 pub fn copy_target(path: &str) -> Result<Vec<&str>, &'static str> {
     check_portable(path)?;
     let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
@@ -76,7 +76,8 @@ pub fn copy_target(path: &str) -> Result<Vec<&str>, &'static str> {
 ///
 /// # Errors
 ///
-/// Returns the broken rule as a phrase: a pattern is not empty, relative, without `..`, of a bounded length, and a glob.
+/// Returns the broken rule as a phrase: a pattern is not empty, relative, without `..`, of a bounded length,
+/// and a glob.
 pub fn check_glob(pattern: &str) -> Result<(), String> {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
     let pattern = match pattern.strip_prefix('!') {
@@ -118,8 +119,8 @@ fn check_portable(path: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Whether a file system may take `name` for `.git`: in any case, with ignored characters after it, or by the short
-/// name that Windows gives it.
+/// Whether a file system may take `name` for `.git`: in any case, with ignored characters after it, or by the
+/// short name that Windows gives it.
 #[must_use]
 pub fn is_git(name: &str) -> bool {
     let name = name.trim_end_matches(['.', ' ']);

@@ -68,7 +68,8 @@ pub enum PatternError {
 }
 
 impl Patterns {
-    /// Reads a list of patterns. An empty list matches everything; a list with nothing but `!` patterns matches nothing.
+    /// Reads a list of patterns. An empty list matches everything; a list with nothing but `!` patterns
+    /// matches nothing.
     ///
     /// # Errors
     ///

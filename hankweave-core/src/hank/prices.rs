@@ -24,7 +24,8 @@ pub struct PriceFile {
 }
 
 impl PriceFile {
-    /// Reads the text of a file of prices: JSON with comments and trailing commas. Every problem is found at once.
+    /// Reads the text of a file of prices: JSON with comments and trailing commas. Every problem is found at
+    /// once.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let (reader, models) = read_with(text, EXAMPLE, models);
@@ -51,7 +52,8 @@ pub enum PriceSource {
 const EXAMPLE: &str =
     r#"write {"models": {"NAME": {"input": 3, "output": 15}}}, in dollars per million tokens"#;
 
-/// `asOf`, `unit`, `sources` and `from` are for people; so the output of `hankweave prices --json` is a file of prices as well.
+/// `asOf`, `unit`, `sources` and `from` are for people; so the output of `hankweave prices --json` is a file
+/// of prices as well.
 static PRICES: Keys = Keys {
     kind: "a file of prices",
     valid: "$schema asOf unit sources models",
@@ -150,6 +152,7 @@ fn amount(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Usd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::Billed;
     use crate::cost::TokenUsage;
     use crate::cost::pricing::Prices;
 
@@ -178,8 +181,11 @@ mod tests {
             output_tokens: 1_000,
             ..TokenUsage::ZERO
         };
-        assert_eq!(prices.price("house-model", &tokens), Some(dollars(0.02)));
-        assert_eq!(prices.price("free", &tokens), Some(Usd::ZERO));
+        assert_eq!(
+            Billed::from(tokens).price("house-model", &prices),
+            Some(dollars(0.02))
+        );
+        assert_eq!(Billed::from(tokens).price("free", &prices), Some(Usd::ZERO));
     }
 
     #[test]

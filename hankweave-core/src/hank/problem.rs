@@ -23,13 +23,15 @@ pub enum Level {
 
 /// One thing that is wrong with a hank.
 ///
-/// Shown as one line, `5:32: error: hank[1].model (codon "review", "Review everything"): must be a string, not a number`, and the hint on a
-/// second one.
+/// Shown as one line,
+/// `5:32: error: hank[1].model (codon "review", "Review everything"): must be a string, not a number`, and
+/// the hint on a second one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Whether it stops a run.
     pub level: Level,
-    /// JSON path of the value, such as `hank[1].codons[0].rigSetup[2].copy.to`; empty for the document as a whole.
+    /// JSON path of the value, such as `hank[1].codons[0].rigSetup[2].copy.to`; empty for the document as a
+    /// whole.
     pub path: String,
     /// The codon or loop that the value belongs to, such as `codon "review"`.
     pub item: Option<String>,
@@ -105,8 +107,8 @@ impl fmt::Display for Problem {
 
 /// All problems of one hank, errors first, each group in the order of the text.
 ///
-/// A hostile file can have millions: only the first thousand are kept, the others are counted. Shown to people, the
-/// list stops after 50 problems or 4 KiB and says how many there are.
+/// A hostile file can have millions: only the first thousand are kept, the others are counted. Shown to
+/// people, the list stops after 50 problems or 4 KiB and says how many there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems {
     kept: Vec<Problem>,

@@ -51,7 +51,8 @@ pub fn join<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     joined
 }
 
-/// Splits a prompt into its front matter, a block between two lines `---` at the very beginning, and its text.
+/// Splits a prompt into its front matter, a block between two lines `---` at the very beginning, and its
+/// text.
 ///
 /// Of YAML only `key: value` and lists are read, in both spellings; other lines and keys are skipped.
 /// A block without an end is not front matter.

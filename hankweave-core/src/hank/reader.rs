@@ -1,7 +1,7 @@
 //! Reads typed values from the syntax tree and reports every value that is not what it should be.
 //!
-//! Each reading function takes a [`Node`] and returns the value, or `None` after it reported why there is none. So the
-//! reader of an object reads all its fields before it gives up, and no problem hides another.
+//! Each reading function takes a [`Node`] and returns the value, or `None` after it reported why there is
+//! none. So the reader of an object reads all its fields before it gives up, and no problem hides another.
 //! Functions such as [`integer`] and [`list`] make a reading function from what is expected.
 
 use std::collections::BTreeMap;
@@ -354,7 +354,8 @@ impl<'n> Fields<'n> {
         read(reader, &self.get(key)?)
     }
 
-    /// As [`optional`](Self::optional), with the default of the type for a value that is not there or not readable.
+    /// As [`optional`](Self::optional), with the default of the type for a value that is not there or not
+    /// readable.
     pub(super) fn or_default<'t, T: Default>(
         &self,
         reader: &mut Reader<'t>,

@@ -1,8 +1,8 @@
-//! What a hank redirects.
+//! Variables of a hank that redirect programs or traffic.
 
 use super::document::CodonConfig;
 
-/// The variables in `env` of a codon that redirect programs or traffic, which nobody should set unseen (S8).
+/// The variables in `env` of a codon that redirect programs or traffic, which must not be set unnoticed (S8).
 #[must_use]
 pub fn redirecting_variables(codon: &CodonConfig) -> Vec<&str> {
     let names = codon.env.keys().map(String::as_str);

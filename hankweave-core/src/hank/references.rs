@@ -10,7 +10,8 @@ pub struct Reference<'h> {
     pub kind: ReferenceKind,
     /// The path as it is written; its spelling has been checked.
     pub path: &'h str,
-    /// JSON path of the value that holds it, such as `hank[0].promptFile[1]`; that of the key itself for a single file.
+    /// JSON path of the value that holds it, such as `hank[0].promptFile[1]`; that of the key itself for a
+    /// single file.
     pub place: String,
 }
 
@@ -43,8 +44,8 @@ pub fn references(hank: &Hank) -> Vec<Reference<'_>> {
     references
 }
 
-/// The targets of rig copies, in the order of the text: the JSON path of each `to`, and its value, relative to the
-/// agent's workspace.
+/// The targets of rig copies, in the order of the text: the JSON path of each `to`, and its value, relative
+/// to the agent's workspace.
 pub fn copy_targets(hank: &Hank) -> impl Iterator<Item = (String, &str)> {
     hank.located_codons().flat_map(|(at, codon)| {
         let items = codon.rig_setup.iter().enumerate();

@@ -1,5 +1,5 @@
-//! What a run refuses although the hank is valid, because it needs what is not there, and what it can do only in part
-//! (HANK-6).
+//! What a run refuses although the hank is valid, because it needs what is not there, and what it can do only
+//! in part (HANK-6).
 
 use super::agent::{AgentChoice, agent_for_model};
 use super::document::{CodonConfig, Hank, HankItem};
@@ -96,8 +96,8 @@ pub fn nearest_models<'p>(model: &str, prices: &'p Prices) -> Vec<&'p str> {
     nearest(model, &names, 3)
 }
 
-/// Limits in dollars that cannot be enforced because the dollars are unknown, as errors, and money that is counted late
-/// or not at all, as warnings. `ceiling` is the limit of the run, wherever it comes from.
+/// Limits in dollars that cannot be enforced because the dollars are unknown, as errors, and money that is
+/// counted late or not at all, as warnings. `ceiling` is the limit of the run, wherever it comes from.
 #[must_use]
 pub fn uncounted_money(hank: &Hank, prices: &Prices, ceiling: Option<Usd>) -> Vec<Problem> {
     let of_hank = hank.budget().and_then(|budget| budget.max_dollars);
@@ -174,7 +174,8 @@ fn uncounted(codon: &CodonConfig, limit: Option<&str>, prices: &Prices) -> Optio
             ),
             hint,
         )),
-        // The scripted agent costs nothing, and an agent that an embedding program registers reports its money itself.
+        // The scripted agent costs nothing, and an agent that an embedding program registers reports its
+        // money itself.
         _ => None,
     }
 }

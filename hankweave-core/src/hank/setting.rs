@@ -1,4 +1,5 @@
-//! Settings of the runtime: what they are called, which values they take, and the file hankweave.json (HANK-56 to HANK-58).
+//! Settings of the runtime: what they are called, which values they take, and the file hankweave.json
+//! (HANK-56 to HANK-58).
 //!
 //! There is one table of them. Which layer wins is decided where the layers meet, in the runtime.
 
@@ -22,10 +23,11 @@ use crate::shape::Named;
 /// How long an agent may be silent by default (S6): long enough for any answer of a model.
 pub const LONGEST_SILENCE_SECONDS: u64 = 30 * 60;
 
-/// How long work that an agent left running after its answer may go on by default.
+/// How long work that an agent left running after its answer may take by default.
 pub const SETTLE_SECONDS: u64 = 10;
 
-/// How long a run waits for the end of a usage limit by default: longer than the five hours of most subscriptions.
+/// How long a run waits for the end of a usage limit by default: longer than the five hours of most
+/// subscriptions.
 pub const MAX_WAIT_SECONDS: u64 = 6 * 60 * 60;
 
 /// One setting of the runtime; its name is its JSON path in hankweave.json.
@@ -50,7 +52,7 @@ pub enum Setting {
     SettleSeconds,
     /// Seconds that a run waits at most for the end of a usage limit.
     MaxWaitSeconds,
-    /// Whether a run goes on when an item of a rig fails.
+    /// Whether a run continues when an item of a rig fails.
     IgnoreRigFailures,
     /// Prices of single models, which win over the list.
     Prices,
@@ -133,7 +135,8 @@ impl Setting {
         }
     }
 
-    /// Reads the value of its environment variable. Of a flag, `true` and `1` mean yes and everything else means no.
+    /// Reads the value of its environment variable. Of a flag, `true` and `1` mean yes and everything else
+    /// means no.
     ///
     /// # Errors
     ///
@@ -213,7 +216,8 @@ pub(crate) const WITHOUT_EFFECT: [(&str, &str); 9] = [
 ];
 
 impl RuntimeFile {
-    /// Reads the text of a hankweave.json: JSON with comments and trailing commas. Every problem is found at once.
+    /// Reads the text of a hankweave.json: JSON with comments and trailing commas. Every problem is found at
+    /// once.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let (reader, settings) = read_with(text, "the smallest hankweave.json is {}", settings);

@@ -40,8 +40,8 @@ pub enum BlockedBy {
 
 /// Decides from the document, the thread that ends in its newest run, and the hank.
 ///
-/// The plan comes from the document, loops and failure policies from the hank. The same input gives the same answer, so a
-/// restart after a crash decides as the crashed runner would have done.
+/// The plan comes from the document, loops and failure policies from the hank. The same input gives the same
+/// answer, so a restart after a crash decides as the crashed runner would have done.
 #[must_use]
 pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decision {
     if thread.has_running_codon {
@@ -70,7 +70,8 @@ pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> 
 }
 
 /// The codon because of which the user has to choose where the next run continues
-/// ([`Recovery`](crate::thread::Recovery)): it failed and blocks, or it was stopped and its failures would block.
+/// ([`Recovery`](crate::thread::Recovery)): it failed and blocks, or it was stopped and its failures would
+/// block.
 ///
 /// After a pause there is nothing to choose, and a codon that is retried anyway is retried.
 #[must_use]
@@ -87,8 +88,8 @@ pub fn obstacle(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -
     }
 }
 
-/// Whether the next run begins with the codon that its source names, from its rig-setup checkpoint, whatever became of the
-/// codon before it.
+/// Whether the next run begins with the codon that its source names, from its rig-setup checkpoint, whatever
+/// became of the codon before it.
 fn is_run_again(state: &HankweaveState, thread: &ExecutionThread) -> bool {
     let source = match &state.pending_rollback {
         Some(pending) => Some(&pending.source),

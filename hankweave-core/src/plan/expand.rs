@@ -8,8 +8,8 @@ use crate::hank::{CodonConfig, Hank, HankItem, LoopConfig, TerminateOn};
 use crate::id::{CodonId, LoopId};
 use crate::machine::Extra;
 
-/// A contextExceeded loop ends after this many iterations even if the context was never full, so that an idle agent
-/// cannot run up costs for ever.
+/// A contextExceeded loop ends after this many iterations even if the context was never full, so that an idle
+/// agent cannot run up costs for ever.
 pub const MAX_OPEN_ITERATIONS: u32 = 1000;
 
 /// What a codon that has ended means for the plan.
@@ -26,10 +26,11 @@ pub enum LoopStep {
         /// Why it is not repeated.
         reason: LoopEnd,
     },
-    /// These entries follow, inserted at the index: the next iteration, or the rest of this one, which had been dropped
-    /// before a rollback.
+    /// These entries follow, inserted at the index: the next iteration, or the rest of this one, which had
+    /// been dropped before a rollback.
     Expand(Vec<PlanEntry>, usize),
-    /// The context is full or a budget is used up: the loop has ended, and these entries, the rest of the iteration, are removed.
+    /// The context is full or a budget is used up: the loop has ended, and these entries, the rest of the
+    /// iteration, are removed.
     DropRest {
         /// The loop.
         loop_id: LoopId,
@@ -65,7 +66,8 @@ pub enum Overrun {
 }
 
 impl Overrun {
-    /// The overrun of a recorded codon. A budget comes first: it ends every loop, unless the codon only pauses.
+    /// The overrun of a recorded codon. A budget comes first: it ends every loop, unless the codon only
+    /// pauses.
     #[must_use]
     pub fn of(codon: &CodonExecution) -> Self {
         if codon.interruption().is_some() {
@@ -140,8 +142,8 @@ pub fn initial_plan(hank: &Hank) -> Vec<PlanEntry> {
 
 /// What changes after the codon `finished` has ended, however it ended.
 ///
-/// `overrun` is what its agent has exhausted. Asking twice about the same codon expands a loop only once, so an
-/// interrupted run can ask again.
+/// `overrun` is what its agent has exhausted. Asking twice about the same codon expands a loop only once, so
+/// an interrupted run can ask again.
 ///
 /// # Errors
 ///
@@ -195,7 +197,8 @@ fn count_same_loop(plan: &[PlanEntry], loop_id: &LoopId) -> usize {
     contexts.take_while(|context| context.loop_id == *loop_id).count()
 }
 
-/// What follows the last entry of a loop, at `last`: the rest of its iteration when that is not planned, else the next iteration.
+/// What follows the last entry of a loop, at `last`: the rest of its iteration when that is not planned, else
+/// the next iteration.
 fn next_entries(
     found: &LoopConfig,
     plan: &[PlanEntry],

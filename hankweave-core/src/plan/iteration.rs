@@ -106,7 +106,8 @@ impl PlanEntry {
     }
 }
 
-/// Every pattern of `checkpointedFiles` from the first entry of the plan to the entry `id`, each once (HANK-19).
+/// Every pattern of `checkpointedFiles` from the first entry of the plan to the entry `id`, each once
+/// (HANK-19).
 #[must_use]
 pub fn checkpoint_patterns(plan: &[PlanEntry], id: &CodonId) -> Vec<String> {
     let index = plan.iter().position(|entry| entry.codon_id == *id);

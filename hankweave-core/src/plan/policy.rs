@@ -108,7 +108,8 @@ pub(super) fn consequence(hank: &Hank, thread: &ExecutionThread, failed: &Failed
     }
 }
 
-/// How often the codon failed since it last did something else (HANK-45). A codon that was interrupted did not fail.
+/// How often the codon failed since it last did something else (HANK-45). A codon that was interrupted did
+/// not fail.
 fn failures_in_a_row(thread: &ExecutionThread, id: &CodonId) -> u32 {
     let failures = row_of_failures(thread, id).filter(|failed| !failed.failure_reason.interrupted);
     u32::try_from(failures.count()).unwrap_or(u32::MAX)
@@ -128,7 +129,8 @@ fn row_of_failures<'t>(
 
 /// The limit that the newest failure met (HANK-46).
 ///
-/// A provider may report one limit after another that ends soon. From the second time on, the wait at least doubles.
+/// A provider may report one limit after another that ends soon. From the second time on, the wait at least
+/// doubles.
 pub(super) fn usage_limit(thread: &ExecutionThread, newest: &Failed) -> Option<UsageLimit> {
     let ends_at = newest.failure_reason.retry_at?;
     let waits = row_of_failures(thread, &newest.codon_id)
@@ -148,7 +150,8 @@ pub(super) fn usage_limit(thread: &ExecutionThread, newest: &Failed) -> Option<U
 /// The longest wait for a limit that doubling leads to.
 const LONGEST_DOUBLED: Duration = Duration::from_secs(10 * 60);
 
-/// Doubles with every failure, unless the provider said how long to wait; never longer than configured (HANK-42, HANK-43).
+/// Doubles with every failure, unless the provider said how long to wait; never longer than configured
+/// (HANK-42, HANK-43).
 fn delay(config: RetryConfig, failures: u32, reason: &FailureReason) -> Duration {
     let hint = reason.retry_after_ms.map(Duration::from_millis);
     let hint = hint.filter(|hint| *hint <= LONGEST_HINT);

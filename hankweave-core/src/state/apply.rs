@@ -72,7 +72,7 @@ impl Rejected {
     }
 }
 
-/// What an accepted event changed, for those who keep figures of their own.
+/// What an accepted event changed, for running totals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Applied {
     /// The cost of the touched codons before the event.
@@ -106,7 +106,8 @@ impl Applied {
 
 /// Applies one event that is recorded at `at`: everything of it, or nothing.
 ///
-/// The cost does not depend on the length of history: `index` tells where the run and the codon are, and only those two are touched.
+/// The cost does not depend on the length of history: `index` finds the run and the codon, and only those two
+/// are touched.
 ///
 /// # Errors
 ///
@@ -239,7 +240,8 @@ pub(super) fn apply_event(
     }
 }
 
-/// A document that is being changed, with the places of its parts. Every method checks first and changes then.
+/// A document that is being changed, with the places of its parts. Every method checks first and changes
+/// then.
 struct Reducer<'a> {
     state: &'a mut HankweaveState,
     index: &'a mut Index,
@@ -267,16 +269,14 @@ impl Reducer<'_> {
         self.state.current_run_id.as_ref() == Some(&self.state.runs[run].run_id)
     }
 
-    /// Puts the run in front, when no other goes on (STATE-23).
+    /// Puts the run in front, when no other is running (STATE-23).
     fn start_run(&mut self, run: RunRecord) -> Result<Applied, Rejected> {
         if self.index.run(self.state, &run.run_id).is_some() {
             return Err(Rejected::Conflict(format!("run `{}` exists already", run.run_id)));
         }
         if let Some(running) = self.index.running_run(self.state) {
-            return Err(Rejected::Conflict(format!(
-                "run `{}` is still running",
-                running.run_id
-            )));
+            let message = format!("run `{}` is still running", running.run_id);
+            return Err(Rejected::Conflict(message));
         }
         self.state.pending_rollback = None;
         self.state.current_run_id = Some(run.run_id.clone());
@@ -285,7 +285,8 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// Files are never taken back beneath a codon; the run whose codons have all ended may still be open (STATE-32).
+    /// Files are never restored while a codon is open; a run whose codons have all ended may still be open
+    /// (STATE-32).
     fn set_rollback(&mut self, rollback: Option<PendingRollback>) -> Result<Applied, Rejected> {
         if let Some(open) = self.index.live_codon(self.state) {
             return Err(still_open(open));
@@ -299,7 +300,7 @@ impl Reducer<'_> {
         Ok(Applied::TRANSITION)
     }
 
-    /// The position of a run that goes on.
+    /// The position of a run that has not ended.
     fn running(&self, id: &RunId) -> Result<usize, Rejected> {
         let position = self.index.run(self.state, id);
         let position = position.ok_or_else(|| Rejected::not_found("run", id.as_str()))?;
@@ -310,7 +311,8 @@ impl Reducer<'_> {
         Ok(position)
     }
 
-    /// Takes the last step of the run machine (STATE-24, STATE-25). A codon that is open keeps the run open: nobody could ever close it again.
+    /// Takes the last step of the run machine (STATE-24, STATE-25). An open codon keeps the run open: it
+    /// could never be closed again.
     fn end_run(&mut self, id: &RunId, how: RunTransition) -> Result<Applied, Rejected> {
         let position = self.running(id)?;
         if let Some(open) = self.index.open_codon(self.state, position) {
@@ -404,13 +406,13 @@ impl Reducer<'_> {
         }
     }
 
-    /// Absolute values while the agent works and while its sentinels finish, or a late report would lose its cost (STATE-28).
+    /// Absolute values while the agent works and while its sentinels finish, or a late report would lose its
+    /// cost (STATE-28).
     fn change_costs(
         &mut self,
         place: Place,
         change: impl FnOnce(Usd, TokenUsage) -> (Usd, TokenUsage),
     ) -> Result<Applied, Rejected> {
-        self.must_work(place, "costs")?;
         let in_current_run = self.is_current(place.run);
         let spend_before = self.codon(place).spend();
         let (cost, tokens) = match self.codon_mut(place) {
@@ -434,20 +436,12 @@ impl Reducer<'_> {
     }
 
     fn count_messages(&mut self, place: Place, new_count: u64) -> Result<Applied, Rejected> {
-        self.must_work(place, "a message count")?;
         match self.codon_mut(place) {
             CodonExecution::Running(codon) => codon.assistant_message_count = new_count,
             CodonExecution::CompletingSentinels(codon) => codon.assistant_message_count = new_count,
             other => return Err(not_working(other, "a message count")),
         }
         Ok(Applied::NOTHING)
-    }
-
-    fn must_work(&self, place: Place, what: &str) -> Result<(), Rejected> {
-        match self.codon(place) {
-            CodonExecution::Running(_) | CodonExecution::CompletingSentinels(_) => Ok(()),
-            other => Err(not_working(other, what)),
-        }
     }
 
     /// The list of a codon that is open and past its set-up (STATE-29).
@@ -457,9 +451,6 @@ impl Reducer<'_> {
         states: &[SentinelState],
         total_cost: Usd,
     ) -> Result<Applied, Rejected> {
-        if matches!(self.codon(place), CodonExecution::Preparing(_)) || self.codon(place).is_terminal() {
-            return Err(not_working(self.codon(place), "sentinels"));
-        }
         let spend_before = self.codon(place).spend();
         let sentinels = match self.codon_mut(place) {
             CodonExecution::Starting(codon) => &mut codon.sentinels,
@@ -476,14 +467,16 @@ impl Reducer<'_> {
         })
     }
 
-    /// A checkpoint of a codon that has ended is in its record already, or comes with the transition that ends it; its event then changes nothing (STATE-30).
+    /// Records a rig-setup checkpoint (STATE-30).
+    ///
+    /// Other checkpoints, and those of a codon that has ended, are in the transition that ends it.
     fn record_checkpoint(
         &mut self,
         place: Place,
         checkpoint_type: CheckpointType,
         sha: &CheckpointSha,
     ) -> Applied {
-        if checkpoint_type != CheckpointType::RigSetup || self.codon(place).is_terminal() {
+        if checkpoint_type != CheckpointType::RigSetup {
             return Applied::NOTHING;
         }
         let field = match self.codon_mut(place) {
@@ -492,9 +485,7 @@ impl Reducer<'_> {
             CodonExecution::Initializing(codon) => &mut codon.rig_setup_checkpoint,
             CodonExecution::Running(codon) => &mut codon.rig_setup_checkpoint,
             CodonExecution::CompletingSentinels(codon) => &mut codon.rig_setup_checkpoint,
-            CodonExecution::Completed(_) | CodonExecution::Failed(_) | CodonExecution::Skipped(_) => {
-                return Applied::NOTHING;
-            }
+            _ => return Applied::NOTHING,
         };
         *field = Some(sha.clone());
         Applied::NOTHING
@@ -509,14 +500,12 @@ impl Reducer<'_> {
         Ok(Applied::NOTHING)
     }
 
-    /// No codon stands twice in a plan (STATE-31).
+    /// No codon is in a plan twice (STATE-31).
     fn replace_plan(&mut self, plan: &[PlanEntry]) -> Result<Applied, Rejected> {
         let mut seen = HashSet::new();
         if let Some(twice) = plan.iter().find(|entry| !seen.insert(&entry.codon_id)) {
-            return Err(Rejected::Conflict(format!(
-                "codon `{}` is in the plan twice",
-                twice.codon_id
-            )));
+            let message = format!("codon `{}` is in the plan twice", twice.codon_id);
+            return Err(Rejected::Conflict(message));
         }
         self.state.execution_plan = Arc::new(plan.to_vec());
         Ok(Applied::TRANSITION)
@@ -546,7 +535,8 @@ fn check_transition(
     Ok((transition, phase))
 }
 
-/// Takes the step of the codon machine, and corrects the phase where an event names an earlier one than the codon is in.
+/// Takes the step of the codon machine, and corrects the phase where an event names an earlier one than the
+/// codon is in.
 fn advance(
     codon: &CodonExecution,
     transition: CodonTransition,
@@ -562,12 +552,7 @@ fn advance(
     match &mut changed {
         CodonExecution::Failed(failed) => failed.failed_during = phase,
         CodonExecution::Skipped(skipped) => skipped.skipped_during = phase,
-        CodonExecution::Preparing(_)
-        | CodonExecution::Starting(_)
-        | CodonExecution::Initializing(_)
-        | CodonExecution::Running(_)
-        | CodonExecution::CompletingSentinels(_)
-        | CodonExecution::Completed(_) => {}
+        _ => {}
     }
     Ok(changed)
 }
@@ -577,17 +562,11 @@ fn already_ended(id: &RunId, status: RunStatus) -> Rejected {
 }
 
 fn still_open(codon: &CodonExecution) -> Rejected {
-    Rejected::Conflict(format!(
-        "codon `{}` is still {}",
-        codon.codon_id(),
-        codon.status()
-    ))
+    let (id, status) = (codon.codon_id(), codon.status());
+    Rejected::Conflict(format!("codon `{id}` is still {status}"))
 }
 
 fn not_working(codon: &CodonExecution, what: &str) -> Rejected {
-    Rejected::Conflict(format!(
-        "codon `{}` is {} and takes no {what}",
-        codon.codon_id(),
-        codon.status()
-    ))
+    let (id, status) = (codon.codon_id(), codon.status());
+    Rejected::Conflict(format!("codon `{id}` is {status} and takes no {what}"))
 }

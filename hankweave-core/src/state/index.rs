@@ -15,7 +15,7 @@ pub(super) struct Index {
     ages: HashMap<RunId, usize>,
     /// The ages of the runs that are recorded as running.
     running: BTreeSet<usize>,
-    /// By age; made when the first event is about a codon of the run.
+    /// By age; created with the first event about a codon of the run.
     codons: Vec<Option<Codons>>,
 }
 
@@ -66,16 +66,15 @@ impl Index {
         run_id: &RunId,
         codon_id: &CodonId,
     ) -> Result<Place, Rejected> {
-        let run = self
-            .run(state, run_id)
-            .ok_or_else(|| Rejected::not_found("run", run_id.as_str()))?;
+        let run = self.run(state, run_id);
+        let run = run.ok_or_else(|| Rejected::not_found("run", run_id.as_str()))?;
         let known = self.codons_of(state, run);
-        let open = known
+        let has_id = |position: &usize| state.runs[run].codons[*position].codon_id() == codon_id;
+        let codon = known
             .open
-            .filter(|position| state.runs[run].codons[*position].codon_id() == codon_id);
-        let codon = open
-            .or_else(|| known.newest.get(codon_id).copied())
-            .ok_or_else(|| Rejected::not_found("codon", codon_id.as_str()))?;
+            .filter(has_id)
+            .or_else(|| known.newest.get(codon_id).copied());
+        let codon = codon.ok_or_else(|| Rejected::not_found("codon", codon_id.as_str()))?;
         Ok(Place { run, codon })
     }
 
@@ -84,7 +83,7 @@ impl Index {
         self.codons_of(state, run).open
     }
 
-    /// A codon that has not ended, in a run that goes on.
+    /// A codon that has not ended, in a run that has not ended.
     pub(super) fn live_codon<'a>(&mut self, state: &'a HankweaveState) -> Option<&'a CodonExecution> {
         let running: Vec<usize> = self.running.iter().map(|age| position(state, *age)).collect();
         running.into_iter().find_map(|run| {

@@ -8,7 +8,8 @@ use crate::document::{HankweaveState, RunRecord};
 use crate::event::{Recorded, StateEvent};
 use crate::time::Timestamp;
 
-/// A document with what would be too slow to find out anew for every event: the cost totals, and where its parts are.
+/// A document with what would be too slow to compute for every event: the cost totals, and where its parts
+/// are.
 #[derive(Debug, Clone, Default)]
 pub struct LiveState {
     document: HankweaveState,
@@ -64,7 +65,7 @@ impl LiveState {
         self.totals
     }
 
-    /// When a cost was recorded last; `None` when none was since the document was taken over.
+    /// When a cost was last recorded; `None` when none was since the document was taken over.
     #[must_use]
     pub fn costs_updated(&self) -> Option<Timestamp> {
         self.costs_updated

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::LiveState;
-use crate::document::{HankweaveState, ProblemKind, StateProblem, parse};
+use crate::document::{HankweaveState, StateProblem, parse};
 use crate::event::{Recorded, StateEvent};
 
 /// A state file as it was found.
@@ -11,7 +11,8 @@ use crate::event::{Recorded, StateEvent};
 pub struct Candidate<'a> {
     /// The bytes of the file.
     pub bytes: &'a [u8],
-    /// The logged events that came after exactly these bytes, oldest first; empty when the log does not know them.
+    /// The logged events that came after exactly these bytes, oldest first; empty when the log does not know
+    /// them.
     pub tail: &'a [Recorded<StateEvent>],
 }
 
@@ -24,7 +25,7 @@ pub enum Source {
     Backup,
     /// The recorded events.
     Log,
-    /// Nothing was there, or nothing could be used.
+    /// Nothing existed, or nothing could be used.
     Fresh,
 }
 
@@ -39,7 +40,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// The document to work with, and what had to be passed over on the way to it.
+/// The document to work with, and why better sources were not used.
 #[derive(Debug, Clone)]
 pub struct Recovered {
     /// The document.
@@ -50,19 +51,29 @@ pub struct Recovered {
     pub primary_problems: Vec<StateProblem>,
     /// Why `state.json.bak` could not be used; empty when it was not looked at.
     pub backup_problems: Vec<StateProblem>,
-    /// Recorded history was there and could not be used: the user must be told.
+    /// Whether recorded history existed and could not be used: the user must be told.
     pub history_was_reset: bool,
 }
 
-/// The damage is such that a careful start stops (P6).
+/// The history is so damaged that a strict start refuses (P6).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the recorded history cannot be read and --strict-state forbids to start over")]
 pub struct RecoverError;
 
+impl Recovered {
+    fn with(self, state: HankweaveState, source: Source) -> Self {
+        Self {
+            state,
+            source,
+            ..self
+        }
+    }
+}
+
 /// Chooses the first of: the primary file, the backup, a rebuild from all recorded events, an empty document.
 ///
-/// `events` are all events of the journal, oldest first; they are asked for only when both files fail. `history_exists` tells
-/// whether anything in the directory shows that there once was a document.
+/// `events` are all events of the journal, oldest first; they are asked for only when both files fail.
+/// `history_exists` says whether anything in the directory shows that there once was a document.
 #[must_use]
 pub fn recover(
     primary: Option<Candidate<'_>>,
@@ -79,25 +90,17 @@ pub fn recover(
     };
     let damaged = primary.is_some() || backup.is_some() || history_exists;
     match primary.map(load) {
-        Some(Ok(state)) => {
-            return Recovered {
-                state,
-                source: Source::Primary,
-                ..recovered
-            };
-        }
+        Some(Ok(state)) => return recovered.with(state, Source::Primary),
         Some(Err(problems)) => recovered.primary_problems = problems,
-        None if damaged => recovered.primary_problems = vec![absent()],
+        None if damaged => {
+            // A missing document is damage, not a first start (P6).
+            let message = "the file is gone, and others show that it was there";
+            recovered.primary_problems = vec![StateProblem::corrupted(message)];
+        }
         None => {}
     }
     match backup.map(load) {
-        Some(Ok(state)) => {
-            return Recovered {
-                state,
-                source: Source::Backup,
-                ..recovered
-            };
-        }
+        Some(Ok(state)) => return recovered.with(state, Source::Backup),
         Some(Err(problems)) => recovered.backup_problems = problems,
         None => {}
     }
@@ -105,11 +108,7 @@ pub fn recover(
         return recovered;
     }
     match rebuild(&events()) {
-        Some(state) => Recovered {
-            state,
-            source: Source::Log,
-            ..recovered
-        },
+        Some(state) => recovered.with(state, Source::Log),
         None => Recovered {
             history_was_reset: true,
             ..recovered
@@ -120,25 +119,14 @@ pub fn recover(
 fn load(found: Candidate<'_>) -> Result<HankweaveState, Vec<StateProblem>> {
     let mut live = LiveState::new(parse(found.bytes)?);
     for recorded in found.tail {
-        // Only accepted events are logged, so a refusal means that these bytes are not what the log continues.
+        // Only accepted events are logged, so a refusal means that these bytes are not what the log
+        // continues.
         if let Err(refused) = live.apply(recorded) {
-            return Err(vec![StateProblem {
-                kind: ProblemKind::CorruptedData,
-                path: "$".to_owned(),
-                message: format!("event {} of the log does not fit: {refused}", recorded.seq),
-            }]);
+            let message = format!("event {} of the log does not fit: {refused}", recorded.seq);
+            return Err(vec![StateProblem::corrupted(message)]);
         }
     }
     Ok(live.into_document())
-}
-
-/// A document that is gone is damage, not a first start (P6).
-fn absent() -> StateProblem {
-    StateProblem {
-        kind: ProblemKind::CorruptedData,
-        path: "$".to_owned(),
-        message: "the file is gone, and others show that it was there".to_owned(),
-    }
 }
 
 /// Folds the events; `None` when not a single run comes out of them.

@@ -10,7 +10,8 @@ use crate::codon::CodonStatus;
 use crate::document::HankweaveState;
 use crate::event::{Recorded, StateEvent};
 
-/// Histories of up to `length` events. About two of three fit what happened before them; the reducer refuses the others.
+/// Histories of up to `length` events. About two of three fit what happened before them; the reducer refuses
+/// the others.
 pub fn histories(length: usize) -> impl Strategy<Value = Vec<Recorded<StateEvent>>> {
     vec(moves(), 0..=length).prop_map(|moves| {
         let mut story = Story::new();

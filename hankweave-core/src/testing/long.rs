@@ -8,7 +8,8 @@ use crate::state::LiveState;
 
 const CODONS_IN_A_RUN: usize = 10;
 
-/// Finished runs with so many codons together, each run continuing the one before, and an open run in which `work` is running.
+/// Finished runs with so many codons together, each run continuing the one before, and an open run in which
+/// `work` is running.
 #[must_use]
 pub fn long_history(codons: usize) -> LiveState {
     let runs = codons.div_ceil(CODONS_IN_A_RUN);

@@ -1,7 +1,8 @@
 //! Builders and strategies for tests, of this crate and of those that use it. Feature `testing`.
 //!
-//! A [`Story`] tells what happened, in the order in which it happened, and gives the document that comes of it. The strategies give
-//! whole histories: events that the reducer accepts, mixed with those that it must refuse.
+//! A [`Story`] tells what happened, in the order in which it happened, and gives the document that comes of
+//! it. The strategies give whole histories: events that the reducer accepts, mixed with those that it must
+//! refuse.
 
 mod histories;
 mod long;

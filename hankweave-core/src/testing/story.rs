@@ -115,8 +115,9 @@ impl Story {
 
     /// A codon runs in the current run.
     ///
-    /// The second word of `id`, if there is one, tells its records apart: `draft retry` has the rig-setup checkpoint `draft-retry-rig`, the end checkpoint
-    /// `draft-retry-end` and the session `draft-retry-session`.
+    /// The second word of `id`, if there is one, tells its records apart: `draft retry` has the rig-setup
+    /// checkpoint `draft-retry-rig`, the end checkpoint `draft-retry-end` and the session
+    /// `draft-retry-session`.
     #[must_use]
     pub fn codon(self, id: &str, ending: Ending) -> Self {
         let (name, mark) = (id.split(' ').next().unwrap_or(id), id.replace(' ', "-"));

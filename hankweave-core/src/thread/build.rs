@@ -28,10 +28,11 @@ pub struct ExecutionThread {
     pub has_running_codon: bool,
     /// Whether the newest codon failed, or was open when its run ended.
     ///
-    /// An interrupted one has not failed. A failure after which its run continued until it was interrupted does not count.
+    /// An interrupted one has not failed. A failure after which its run continued until it was interrupted
+    /// does not count.
     pub failed: bool,
-    /// What runs next; `None` when everything is done, something failed or something runs. After an interruption, the
-    /// codon that was open.
+    /// What runs next; `None` when everything is done, something failed or something runs. After an
+    /// interruption, the codon that was open.
     pub next_codon_id: Option<CodonId>,
 }
 
@@ -80,7 +81,8 @@ pub struct ValidatedCheckpoint {
     pub branch: String,
 }
 
-/// Builds the thread that ends in `target`, or in the newest run; with a pending rollback, in the run that will begin with it.
+/// Builds the thread that ends in `target`, or in the newest run; with a pending rollback, in the run that
+/// will begin with it.
 ///
 /// `known` are the commits that exist; without them no checkpoint counts as validated (STATE-49, STATE-56).
 #[must_use]

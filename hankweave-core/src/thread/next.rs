@@ -9,8 +9,8 @@ use crate::id::CodonId;
 
 /// The rules of what is next (STATE-54) in their order; the first that applies decides.
 ///
-/// They are about runs that ended by themselves. An interrupted run has neither completed nor failed: it continues with
-/// the codon that was open, or with the one before which it paused.
+/// They are about runs that ended by themselves. An interrupted run has neither completed nor failed: it
+/// continues with the codon that was open, or with the one before which it paused.
 pub(super) fn next_codon_id(
     state: &HankweaveState,
     start: &RunRecord,
@@ -54,8 +54,8 @@ pub(super) fn was_interrupted(run: &RunRecord) -> bool {
     run.interrupted_by.is_some() || newest.is_some_and(|codon| codon.interruption().is_some())
 }
 
-/// The policy because of which the failure of the newest codon does not block: its run continued after it until it was
-/// interrupted.
+/// The policy because of which the failure of the newest codon does not block: its run continued after it
+/// until it was interrupted.
 pub(super) fn passed_over(
     state: &HankweaveState,
     start: &RunRecord,

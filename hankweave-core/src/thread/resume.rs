@@ -39,7 +39,8 @@ impl Resume {
 /// Where a run continues after a failure, a crash or an interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
-    /// Where it was interrupted: the files stay, and the agent continues in its session. Without one, at the crash point.
+    /// Where it was interrupted: the files stay, and the agent continues in its session. Without one, at the
+    /// crash point.
     Session,
     /// At the last success: its files are restored, and the current ones are kept in a checkpoint.
     LastSuccess,
@@ -54,8 +55,8 @@ impl ExecutionThread {
         self.codons.first()?.codon.interruption()
     }
 
-    /// The session in which the newest codon can continue: it was interrupted, or cut off by a crash, after its agent had
-    /// named one.
+    /// The session in which the newest codon can continue: it was interrupted, or cut off by a crash, after
+    /// its agent had named one.
     #[must_use]
     pub fn own_session(&self) -> Option<&SessionId> {
         let newest = self.codons.first()?;
@@ -65,7 +66,8 @@ impl ExecutionThread {
         session.filter(|_| was_cut_off && !is_lost)
     }
 
-    /// Where a run continues by default: after a pause in the session, otherwise where nothing half done is left.
+    /// Where a run continues by default: after a pause in the session, otherwise where nothing half done is
+    /// left.
     #[must_use]
     pub fn default_recovery(&self) -> Recovery {
         match self.interruption() {
@@ -74,8 +76,8 @@ impl ExecutionThread {
         }
     }
 
-    /// The point in the newest codon at which its agent continues in its session, with the files as they are; `None`
-    /// without such a session.
+    /// The point in the newest codon at which its agent continues in its session, with the files as they are;
+    /// `None` without such a session.
     #[must_use]
     pub fn in_session(&self) -> Option<Resume> {
         let newest = self.codons.first()?;
@@ -85,8 +87,8 @@ impl ExecutionThread {
 
     /// How the run after this thread begins.
     ///
-    /// The thread must have been built with the commits that exist. `blocked` says that the newest codon failed and that its
-    /// policy does not ignore that.
+    /// The thread must have been built with the commits that exist. `blocked` says that the newest codon
+    /// failed and that its policy does not ignore that.
     #[must_use]
     pub fn resume(&self, blocked: bool) -> Resume {
         match self.codons.first() {
@@ -100,8 +102,8 @@ impl ExecutionThread {
         }
     }
 
-    /// The point before the newest codon, with the files as they are: a run from there runs that codon again. `None` when
-    /// no codon has run yet.
+    /// The point before the newest codon, with the files as they are: a run from there runs that codon again.
+    /// `None` when no codon has run yet.
     #[must_use]
     pub fn again(&self) -> Option<ContinuationSource> {
         let newest = self.codons.first()?;
@@ -113,11 +115,11 @@ impl ExecutionThread {
         })
     }
 
-    /// The point after the codon that is before the newest one in the plan, in the newest run that it ended in, with the
-    /// files as they are.
+    /// The point after the codon that is before the newest one in the plan, in the newest run that it ended
+    /// in, with the files as they are.
     ///
-    /// Only for a thread that begins with the newest codon, because its run was opened for a codon that the user chose;
-    /// `None` otherwise, and when the codon before never ended.
+    /// Only for a thread that begins with the newest codon, because its run was opened for a codon that the
+    /// user chose; `None` otherwise, and when the codon before never ended.
     #[must_use]
     pub fn across_the_cut(&self, state: &HankweaveState) -> Option<ContinuationSource> {
         let newest = self.codons.first()?.codon.codon_id();
@@ -140,8 +142,9 @@ impl ExecutionThread {
 
     /// The point of the last success; `None` when no checkpoint of the thread exists any more.
     ///
-    /// That is the newest completed codon. If its checkpoint no longer exists, it is the newest codon with any checkpoint:
-    /// completion, error, skip or rig setup in this order; for a failed codon the one of its rig setup first.
+    /// That is the newest completed codon. If its checkpoint no longer exists, it is the newest codon with
+    /// any checkpoint: completion, error, skip or rig setup in this order; for a failed codon the one of its
+    /// rig setup first.
     #[must_use]
     pub fn last_success(&self) -> Option<ContinuationSource> {
         let mut codons = self.codons.iter();

@@ -9,7 +9,8 @@ use crate::document::{HankweaveState, PlanEntry};
 use crate::id::{CodonId, SessionId};
 
 impl ExecutionThread {
-    /// The session that the codon `id` of `plan` resumes; `None` when it begins a new one or when there is nothing to resume.
+    /// The session that the codon `id` of `plan` resumes; `None` when it begins a new one or when there is
+    /// nothing to resume.
     #[must_use]
     pub fn continuation_session(&self, plan: &[PlanEntry], id: &CodonId) -> Option<&SessionId> {
         let position = plan.iter().position(|entry| entry.codon_id == *id)?;
@@ -44,8 +45,8 @@ impl ExecutionThread {
     }
 }
 
-/// The session in which the codon `id` continues where it was interrupted: the newest run was opened for that, and nothing
-/// has run in it yet.
+/// The session in which the codon `id` continues where it was interrupted: the newest run was opened for
+/// that, and nothing has run in it yet.
 #[must_use]
 pub fn resumed_session<'a>(state: &'a HankweaveState, id: &CodonId) -> Option<&'a SessionId> {
     let run = state.runs.front().filter(|run| taken_up(run) == Some(id))?;

@@ -46,7 +46,8 @@ fn list(shas: &[CheckpointSha]) -> String {
 }
 
 impl ExecutionThread {
-    /// The point of a codon, in its newest record in the thread. The thread must have been built with the commits that exist.
+    /// The point of a codon, in its newest record in the thread. The thread must have been built with the
+    /// commits that exist.
     ///
     /// # Errors
     ///
@@ -63,8 +64,8 @@ impl ExecutionThread {
         Ok(source(entry, checkpoint.sha.clone()))
     }
 
-    /// The point of the commit that begins with `prefix`: searched in the thread, then in all runs of `state`, then among
-    /// the files before the first codons.
+    /// The point of the commit that begins with `prefix`: searched in the thread, then in all runs of
+    /// `state`, then among the files before the first codons.
     ///
     /// # Errors
     ///
@@ -99,8 +100,8 @@ impl ExecutionThread {
         only(beginnings(state).filter(exists).collect(), prefix)
     }
 
-    /// The point before the first codon of the thread; `None` when its files were not kept. The thread must be the one that
-    /// ends in the newest run.
+    /// The point before the first codon of the thread; `None` when its files were not kept. The thread must
+    /// be the one that ends in the newest run.
     #[must_use]
     pub fn beginning(
         &self,
@@ -116,10 +117,11 @@ impl ExecutionThread {
     }
 }
 
-/// The point in history of files that are in no checkpoint of a codon, such as those that were kept before a restore.
+/// The point in history of files that are in no checkpoint of a codon, such as those that were kept before a
+/// restore.
 ///
-/// `base` is the checkpoint that they were made from, and `files` the one that has them. `None` when the document does not
-/// say.
+/// `base` is the checkpoint that they were made from, and `files` the one that has them. `None` when the
+/// document does not say.
 #[must_use]
 pub fn standing_on(
     state: &HankweaveState,
@@ -253,8 +255,9 @@ pub fn can_continue_from(state: &HankweaveState, run: &RunId, after: Option<&Cod
     }
 }
 
-/// The commit with which a run that continues there begins: the completion checkpoint of the codon, or without a codon the
-/// rig-setup checkpoint of the first one. `None` when there is none, or when a run cannot continue there.
+/// The commit with which a run that continues there begins: the completion checkpoint of the codon, or
+/// without a codon the rig-setup checkpoint of the first one. `None` when there is none, or when a run cannot
+/// continue there.
 #[must_use]
 pub fn continuation_checkpoint<'a>(
     state: &'a HankweaveState,

@@ -9,7 +9,8 @@ use crate::id::RunId;
 
 /// The codons of a thread, newest first, one at a time; made by [`walk`].
 ///
-/// An unknown target has no codons, a missing parent ends the walk, and a run that continues itself is visited once.
+/// An unknown target has no codons, a missing parent ends the walk, and a run that continues itself is
+/// visited once.
 #[derive(Debug, Clone)]
 pub struct ThreadCodons<'a> {
     state: &'a HankweaveState,
@@ -59,7 +60,8 @@ impl<'a> ThreadCodons<'a> {
         self.visited.len()
     }
 
-    /// The run that `run` continues, unless it was visited already, and how many of its codons belong to the thread.
+    /// The run that `run` continues, unless it was visited already, and how many of its codons belong to the
+    /// thread.
     fn parent(&mut self, run: &RunRecord) -> Option<(&'a RunRecord, usize)> {
         let source = run.starting_conditions.source()?;
         let by_id = self.by_id.get_or_insert_with(|| {
@@ -96,7 +98,8 @@ impl<'a> Iterator for ThreadCodons<'a> {
     }
 }
 
-/// How many codons of `parent`, from its first, belong to the thread of a run that continues it at `source` (STATE-50 to STATE-52).
+/// How many codons of `parent`, from its first, belong to the thread of a run that continues it at `source`
+/// (STATE-50 to STATE-52).
 fn inherited(parent: &RunRecord, source: &ContinuationSource) -> usize {
     let Some(after) = &source.after_codon else {
         return 0;
@@ -114,7 +117,8 @@ fn inherited(parent: &RunRecord, source: &ContinuationSource) -> usize {
     last.map_or(parent.codons.len(), |index| index + 1)
 }
 
-/// The position of the codon that is run again from its rig-setup checkpoint, if `source` is such a continuation (STATE-51).
+/// The position of the codon that is run again from its rig-setup checkpoint, if `source` is such a
+/// continuation (STATE-51).
 pub(super) fn rig_setup_target(parent: &RunRecord, source: &ContinuationSource) -> Option<usize> {
     let after = source.after_codon.as_ref()?;
     if source.checkpoint_sha.is_blank() {

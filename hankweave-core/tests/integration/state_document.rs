@@ -345,7 +345,7 @@ fn text_that_is_not_json_is_placed_by_line_and_column() {
         ("{\"x\": 1e999}", "1:11: the number is too large"),
         (
             "{\"runs\":[],\"currentRunId\":null,\"executionPlan\":[]} x",
-            "1:52: there is more text behind the end of the document",
+            "1:52: there is more text after the end of the document",
         ),
     ] {
         let problems = parse(text.as_bytes()).unwrap_err();

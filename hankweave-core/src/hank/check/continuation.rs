@@ -13,8 +13,8 @@ struct Before<'h> {
     ended_loop: Option<&'h LoopConfig>,
 }
 
-/// Checks every codon that continues a conversation against the codon before it, in the first iteration of a loop and
-/// in the later ones.
+/// Checks every codon that continues a conversation against the codon before it, in the first iteration of a
+/// loop and in the later ones.
 pub(super) fn check(hank: &Hank) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut before: Option<Before<'_>> = None;

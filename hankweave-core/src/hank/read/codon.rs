@@ -16,8 +16,8 @@ use crate::hank::problem::quoted;
 use crate::hank::reader::{Fields, Node, Reader, checked, choice, integer, non_empty_list, parsed};
 use crate::id::{CodonId, check_configured_id};
 
-/// Reads a codon. A codon without a usable id, name or prompt is reported; one whose id or continuation mode is
-/// unknown is `None` as well, because its neighbours cannot be judged without them.
+/// Reads a codon. A codon without a usable id, name or prompt is reported; one whose id or continuation mode
+/// is unknown is `None` as well, because its neighbours cannot be judged without them.
 pub(super) fn codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonConfig> {
     name_item(reader, node, "codon");
     let fields = reader.fields(node, &keys::CODON)?;

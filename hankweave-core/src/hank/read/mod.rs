@@ -28,7 +28,8 @@ pub(super) struct ReadHank {
 /// Iterations are counted in ids of at most nine digits.
 const MAX_ITERATIONS: u64 = 1_000_000_000;
 
-/// Reads the whole document; also the contents of files in the older formats, after their names have been reported.
+/// Reads the whole document; also the contents of files in the older formats, after their names have been
+/// reported.
 pub(super) fn hank(reader: &mut Reader<'_>, root: &Node<'_>) -> Option<ReadHank> {
     if matches!(root.value, Value::Array(_)) {
         let message = "must be an object, not a list: this is an older format";

@@ -1,6 +1,7 @@
 //! The events that a sentinel can name, and where in their data it can look (HANK-53).
 
-/// An event with the paths into its `data`, with spaces between them. A path that ends in `.**` leads to any value.
+/// An event with the paths into its `data`, with spaces between them. A path that ends in `.**` leads to any
+/// value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventData {
     pub(super) name: &'static str,

@@ -1,4 +1,5 @@
-//! Sentinels: the entries of a codon and what a sentinel says about itself, here or in a file of its own (HANK-51).
+//! Sentinels: the entries of a codon and what a sentinel says about itself, here or in a file of its own
+//! (HANK-51).
 
 mod events;
 mod keys;

@@ -143,7 +143,8 @@ fn condition(reader: &mut Reader<'_>, node: &Node<'_>, watched: &[Watched]) -> O
     })
 }
 
-/// A condition whose regular expression cannot be read would never be true (HANK-54). The syntax is that of the crate `regex`.
+/// A condition whose regular expression cannot be read would never be true (HANK-54). The syntax is that of
+/// the crate `regex`.
 fn check_regex(text: &str) -> Result<(), String> {
     let (kind, offset) = match regex_syntax::parse(text) {
         Ok(_) => return Ok(()),
