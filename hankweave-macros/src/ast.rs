@@ -57,6 +57,8 @@ pub(crate) struct State {
     /// Whether an edge may lead back to the state it leaves.
     pub(crate) again: bool,
     pub(crate) exits: Vec<Exit>,
+    /// Whether there are exits that could not be read.
+    pub(crate) unread: bool,
     pub(crate) keeps: Vec<Ident>,
     pub(crate) same_as: Option<Ident>,
     pub(crate) tolerates: Vec<Ident>,

@@ -14,7 +14,7 @@ use syn::{Attribute, Fields, Ident, Item, ItemEnum, Meta, Path, Token, Variant};
 use crate::ast::{Ast, Exit, Field, Initial, Names, State};
 use crate::error::Errors;
 
-use attribute::{derives, idents, plain, refuse_cfg, split_docs};
+use attribute::{Place, derives, idents, plain, refuse_cfg, split_docs};
 
 /// Reads the argument of the attribute and the enum under it.
 ///
@@ -177,6 +177,7 @@ fn state(variant: Variant, errors: &mut Errors) -> State {
         terminal: None,
         again: false,
         exits: Vec::new(),
+        unread: false,
         keeps: Vec::new(),
         same_as: None,
         tolerates: Vec::new(),
@@ -218,15 +219,20 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
             attr.meta.require_path_only()?;
             state.again = true;
         }
-        "to" => state
-            .exits
-            .extend(attr.parse_args_with(Punctuated::<Exit, Token![,]>::parse_terminated)?),
+        "to" => {
+            let exits = attr.parse_args_with(Punctuated::<Exit, Token![,]>::parse_terminated);
+            state.unread |= exits.is_err();
+            state.exits.extend(exits?);
+        }
         "keeps" => state.keeps.extend(idents(&attr)?),
         "tolerates" => state.tolerates.extend(idents(&attr)?),
         "same_as" => state.same_as = Some(plain(attr.parse_args()?)),
         "serde" => serde::state_names(&attr, &mut state.names)?,
         "cfg" | "cfg_attr" => refuse_cfg(&attr, errors),
-        _ => state.attrs.push(attr),
+        _ => {
+            attribute::refuse_misspelt(&attr, Place::State)?;
+            state.attrs.push(attr);
+        }
     }
     Ok(())
 }
@@ -242,6 +248,12 @@ impl Parse for Exit {
         }
         input.parse::<Token![=>]>()?;
         let target = plain(input.parse()?);
+        if input.peek(Token![if]) || input.peek(Token![|]) || input.peek(syn::token::Bracket) {
+            return Err(input.error(
+                "a step has one target and no condition, because stored events must replay without it: give each outcome a step of its own, \
+                 and choose between them in the code that calls",
+            ));
+        }
         Ok(Self {
             method,
             label,

@@ -37,7 +37,10 @@ impl Edges {
 pub(super) fn resolve(states: &[State], errors: &mut Errors) -> Edges {
     let mut edges = Edges::default();
     for (index, state) in states.iter().enumerate() {
-        check_exits(state, errors);
+        edges.incomplete |= state.unread;
+        if !state.unread {
+            check_exits(state, errors);
+        }
         let mut exits: Vec<Exit> = Vec::new();
         // A terminal state stays one, whatever exits it was given.
         for exit in state.exits.iter().filter(|_| state.terminal.is_none()) {

@@ -183,7 +183,7 @@ impl Resolver<'_> {
     }
 
     fn setters(&self, state: usize, field: &ast::Field, add: bool, errors: &mut Errors) -> Option<Setters> {
-        if self.edges.exits[state].is_empty() {
+        if self.edges.exits[state].is_empty() && !self.ast.states[state].unread {
             let ident = &self.ast.states[state].ident;
             errors.at(
                 &field.ident,
@@ -195,6 +195,11 @@ impl Resolver<'_> {
     }
 
     fn kept_field(&self, state: usize, name: &Ident, errors: &mut Errors) -> Option<Field> {
+        if self.ast.shared.iter().any(|field| field.ident == *name) {
+            let message = format!("`{name}` is shared: every state has it and keeps it without being asked");
+            errors.at(name, message);
+            return None;
+        }
         if state == self.initial {
             errors.at(
                 name,

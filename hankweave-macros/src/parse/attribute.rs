@@ -2,10 +2,10 @@
 
 use syn::ext::IdentExt;
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Ident, Path, Token};
+use syn::{Attribute, Error, Ident, Path, Token};
 
 use crate::case::{is_name, text};
-use crate::error::Errors;
+use crate::error::{Errors, nearest};
 
 /// Derived without being asked, unless there are types alone.
 const ALWAYS_DERIVED: [&str; 3] = ["Debug", "Clone", "PartialEq"];
@@ -22,6 +22,73 @@ pub(super) fn plain(ident: Ident) -> Ident {
         ident.unraw()
     } else {
         ident
+    }
+}
+
+/// What an attribute stands on.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Place {
+    State,
+    Field,
+}
+
+impl Place {
+    const fn marks(self) -> &'static [&'static str] {
+        match self {
+            Place::State => &[
+                "initial",
+                "to",
+                "terminal",
+                "again",
+                "keeps",
+                "same_as",
+                "shared",
+                "tolerates",
+                "serde",
+            ],
+            Place::Field => &[
+                "carry", "live", "fixed", "origin", "extra", "sample", "schema", "serde",
+            ],
+        }
+    }
+}
+
+/// Attributes of Rust, none of which is a misspelt mark.
+const OF_RUST: [&str; 10] = [
+    "allow",
+    "cold",
+    "deny",
+    "deprecated",
+    "derive",
+    "expect",
+    "inline",
+    "must_use",
+    "non_exhaustive",
+    "warn",
+];
+
+/// Refuses what was probably meant as a mark; the compiler would only say that there is no such attribute.
+pub(super) fn refuse_misspelt(attr: &Attribute, place: Place) -> syn::Result<()> {
+    let Some(found) = attr.path().get_ident().map(Ident::to_string) else {
+        return Ok(());
+    };
+    let (other, here) = match place {
+        Place::State => (Place::Field, "a field"),
+        Place::Field => (Place::State, "a state"),
+    };
+    if other.marks().contains(&found.as_str()) {
+        return Err(Error::new_spanned(attr, format!("`#[{found}]` stands on {here}")));
+    }
+    let known: Vec<String> = place.marks().iter().map(ToString::to_string).collect();
+    match nearest(&found, &known) {
+        Some(mark) if !OF_RUST.contains(&found.as_str()) => {
+            let message = format!(
+                "there is no mark `#[{found}]`; did you mean `#[{}]`?",
+                known[mark]
+            );
+            Err(Error::new_spanned(attr, message))
+        }
+        _ => Ok(()),
     }
 }
 

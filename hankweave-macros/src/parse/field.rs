@@ -6,6 +6,7 @@ use syn::{Attribute, Expr, Ident, Meta, Token, Visibility};
 use crate::ast::{Field, Mark, Serde};
 use crate::error::Errors;
 
+use super::attribute::Place;
 use super::{attribute, paths, serde};
 
 /// Reads one named field; returns nothing for a field without name, which is reported elsewhere.
@@ -55,7 +56,10 @@ fn field_attribute(field: &mut Field, attr: Attribute, errors: &mut Errors) -> s
             }
             field.mark = mark(&name, &attr)?;
         }
-        _ => field.attrs.push(attr),
+        _ => {
+            attribute::refuse_misspelt(&attr, Place::Field)?;
+            field.attrs.push(attr);
+        }
     }
     Ok(())
 }

@@ -1,0 +1,14 @@
+use hankweave_core::machine;
+
+#[machine(Review)]
+pub enum ReviewRecord {
+    #[initial]
+    #[to(decide => Accepted | Rejected)]
+    Open,
+    #[terminal]
+    Accepted,
+    #[terminal]
+    Rejected,
+}
+
+fn main() {}
