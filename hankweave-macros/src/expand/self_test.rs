@@ -22,13 +22,13 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
         let names = states.iter().map(ToString::to_string);
         let from_name = from.to_string();
         let states = &states;
-        quote!(#((#from_name, #names, probe::Leads::<#from, #states>::HOLDS),)*)
+        quote!(#((#from_name, #names, self::probe::Leads::<#from, #states>::HOLDS),)*)
     });
     let steps = states.iter().flat_map(|from| {
         let names = machine.methods.iter().map(|method| text(&method.ident));
         let from_name = from.to_string();
         let keys = &keys;
-        quote!(#((#from_name, #names, probe::Moves::<#from, #keys>::HOLDS),)*)
+        quote!(#((#from_name, #names, self::probe::Moves::<#from, #keys>::HOLDS),)*)
     });
     let pairs: TokenStream = pairs.collect();
     let steps: TokenStream = steps.collect();
@@ -44,7 +44,7 @@ pub(super) fn self_test(machine: &Machine, out: &Names) -> TokenStream {
         #[cfg(test)]
         mod tests {
             use #krate::testing;
-            use probe::Otherwise as _;
+            use self::probe::Otherwise as _;
             use super::*;
 
             /// In a module of their own, because a state may have any of these names.

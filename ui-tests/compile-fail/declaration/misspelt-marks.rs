@@ -15,7 +15,6 @@ pub enum DoorRecord {
     Removed {
         #[cary(pushes)]
         pushed: u8,
-        #[deprecated]
         #[carry]
         note: String,
     },
