@@ -222,10 +222,10 @@ mod many_loops {
             #[machine(Wizard, tests)]
             pub enum WizardRecord {
                 #[initial]
-                #[to(to2 => P2, cancel => Cancelled)]
-                P1,
+                #[to(to2 => Place2, cancel => Cancelled)]
+                Place1,
                 $(
-                    #[to($next => $to, $back => $before, restart => P1, cancel => Cancelled)]
+                    #[to($next => $to, $back => $before, restart => Place1, cancel => Cancelled)]
                     $page,
                 )*
                 #[terminal]
@@ -237,21 +237,21 @@ mod many_loops {
     }
 
     wizard!(
-        P2 to3 P3 restart2 P1,
-        P3 to4 P4 back2 P2,
-        P4 to5 P5 back3 P3,
-        P5 to6 P6 back4 P4,
-        P6 to7 P7 back5 P5,
-        P7 to8 P8 back6 P6,
-        P8 to9 P9 back7 P7,
-        P9 to10 P10 back8 P8,
-        P10 to11 P11 back9 P9,
-        P11 to12 P12 back10 P10,
-        P12 to13 P13 back11 P11,
-        P13 to14 P14 back12 P12,
-        P14 to15 P15 back13 P13,
-        P15 to16 P16 back14 P14,
-        P16 finish Finished back15 P15;
-        P1, P16
+        Place2 to3 Place3 restart2 Place1,
+        Place3 to4 Place4 back2 Place2,
+        Place4 to5 Place5 back3 Place3,
+        Place5 to6 Place6 back4 Place4,
+        Place6 to7 Place7 back5 Place5,
+        Place7 to8 Place8 back6 Place6,
+        Place8 to9 Place9 back7 Place7,
+        Place9 to10 Place10 back8 Place8,
+        Place10 to11 Place11 back9 Place9,
+        Place11 to12 Place12 back10 Place10,
+        Place12 to13 Place13 back11 Place11,
+        Place13 to14 Place14 back12 Place12,
+        Place14 to15 Place15 back13 Place13,
+        Place15 to16 Place16 back14 Place14,
+        Place16 finish Finished back15 Place15;
+        Place1, Place16
     );
 }
