@@ -1,7 +1,7 @@
 //! Identifiers: one newtype for each kind, checked where it is made.
 //!
 //! An identifier that exists has passed its check, so no later code needs to ask whether a codon id may become a file
-//! name. They are shared text, so that a copy costs nothing. The rules are X1, STATE-3 and STATE-4.
+//! name. They are shared strings, so that a clone is cheap. The rules are X1, STATE-3 and STATE-4.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Longest text of a codon, loop or sentinel id, in bytes, without an iteration suffix.
+/// Longest codon, loop or sentinel id, in bytes, without an iteration suffix.
 pub const MAX_ID_BYTES: usize = 128;
 
 /// The ids of hank.json and of tasks, for JSON Schemas; the checks below say the same and what is wrong.
 #[cfg(any(test, feature = "schema"))]
 const PLAIN_ID: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$";
 
-/// The same with the iteration of a loop behind it.
+/// The same with the iteration of a loop after it.
 #[cfg(any(test, feature = "schema"))]
 const CODON_ID: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(#[0-9]{1,9})?$";
 
@@ -24,19 +24,19 @@ const CODON_ID: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(#[0-9]{1,9})?$";
 #[cfg(any(test, feature = "schema"))]
 pub(crate) const MODEL_NAME: &str = r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}(\[[A-Za-z0-9]{1,16}\])?$";
 
-/// Why a text is not an identifier.
+/// Why a string is not an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid {kind}: {reason}")]
 pub struct InvalidId {
-    /// What the text was meant to be, such as "codon id".
+    /// What the string was meant to be, such as "codon id".
     pub kind: &'static str,
-    /// The text as it was given.
+    /// The string as it was given.
     pub text: String,
     /// The rule it breaks.
     pub reason: &'static str,
 }
 
-macro_rules! text_id {
+macro_rules! string_id {
     ($(#[$doc:meta])* $name:ident, $kind:literal, $check:path, $schema:tt) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,7 +56,7 @@ macro_rules! text_id {
                 }
             }
 
-            /// The text of the identifier.
+            /// The identifier as a string.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -115,43 +115,43 @@ macro_rules! text_id {
     };
 }
 
-text_id! {
-    /// One run: opaque text that is also a folder name and, after `run-`, a branch name.
+string_id! {
+    /// One run: an opaque string that is also a folder name and, after `run-`, a branch name.
     RunId, "run id", check_folder_name,
     {"type": "string", "minLength": 1, "maxLength": 200}
 }
-text_id! {
-    /// A codon as it is executed: the id written in hank.json, with `#0`, `#1`, … behind it inside a loop.
+string_id! {
+    /// A codon as it is executed: the id written in hank.json, with `#0`, `#1`, … after it inside a loop.
     CodonId, "codon id", check_codon_id,
     {"type": "string", "pattern": CODON_ID}
 }
-text_id! {
+string_id! {
     /// A loop, as it is named in hank.json.
     LoopId, "loop id", check_configured_id,
     {"type": "string", "pattern": PLAIN_ID}
 }
-text_id! {
+string_id! {
     /// An agent's own name for a conversation; opaque, usually a UUID.
     SessionId, "session id", check_not_empty,
     {"type": "string", "minLength": 1}
 }
-text_id! {
+string_id! {
     /// A sentinel.
     SentinelId, "sentinel id", check_not_empty,
     {"type": "string", "minLength": 1}
 }
-text_id! {
+string_id! {
     /// One event in the journal.
     EventId, "event id", check_not_empty,
     {"type": "string", "minLength": 1}
 }
 
-text_id! {
+string_id! {
     /// A task of the task system; it is also a folder name (STATE-62).
     TaskId, "task id", check_plain,
     {"type": "string", "pattern": PLAIN_ID}
 }
-text_id! {
+string_id! {
     /// An agent that works on a task, as it calls itself.
     AgentId, "agent id", check_not_empty,
     {"type": "string", "minLength": 1}
@@ -183,7 +183,7 @@ impl CodonId {
 }
 
 impl SessionId {
-    /// Whether the id may stand on a command line without being taken for an option (S7).
+    /// Whether the id is safe as an argument on a command line (S7).
     #[must_use]
     pub fn is_safe_argument(&self) -> bool {
         is_safe_argument(&self.0)
@@ -204,20 +204,20 @@ impl fmt::Display for Pid {
 
 /// A commit in the checkpoint repository.
 ///
-/// Files of the older system hold abbreviated and even blank values, so any text is read; only
-/// `is_blank` tells whether it can name a commit at all.
+/// Files of the older system hold abbreviated and even blank values, so any string is accepted; only
+/// `is_blank` says whether it can name a commit at all.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct CheckpointSha(Arc<str>);
 
 impl CheckpointSha {
-    /// Takes the text as it is.
+    /// Takes the string as it is.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The text of the SHA.
+    /// The SHA as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -229,7 +229,7 @@ impl CheckpointSha {
         self.0.get(..12).unwrap_or(&self.0)
     }
 
-    /// Whether there is nothing but white space, so that it cannot name a commit.
+    /// Whether it has nothing but white space, so that it cannot name a commit.
     #[must_use]
     pub fn is_blank(&self) -> bool {
         self.0.trim().is_empty()
@@ -242,7 +242,7 @@ impl fmt::Display for CheckpointSha {
     }
 }
 
-/// Whether `text` may stand on a command line as a value: `[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}` (S7). Model names and session ids must pass.
+/// Whether `text` is safe as an argument on a command line: `[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}` (S7).
 #[must_use]
 pub fn is_safe_argument(text: &str) -> bool {
     let mut bytes = text.bytes();
@@ -251,8 +251,8 @@ pub fn is_safe_argument(text: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte))
 }
 
-/// Whether `text` may stand on a command line as the name of a model: a safe argument, and behind it a note in brackets of at most 16 letters and
-/// digits where there is one (`opus[1m]`).
+/// Whether `text` may be an argument on a command line as the name of a model: a safe argument, with or without a note in
+/// brackets of at most 16 letters and digits (`opus[1m]`).
 #[must_use]
 pub fn is_model_name(text: &str) -> bool {
     let Some((name, note)) = text.strip_suffix(']').and_then(|text| text.split_once('[')) else {
@@ -268,7 +268,7 @@ pub fn is_model_name(text: &str) -> bool {
 ///
 /// # Errors
 ///
-/// Returns the broken rule as a phrase that fits behind "… is not valid:".
+/// Returns the broken rule as a phrase that follows "… is not valid:".
 pub fn check_configured_id(text: &str) -> Result<(), &'static str> {
     if text.contains('#') {
         return Err("`#` is reserved for loop iterations");
@@ -331,10 +331,9 @@ fn check_folder_name(text: &str) -> Result<(), &'static str> {
 }
 
 fn check_not_empty(text: &str) -> Result<(), &'static str> {
-    if text.is_empty() {
-        Err("it is empty")
-    } else {
-        Ok(())
+    match text.is_empty() {
+        true => Err("it is empty"),
+        false => Ok(()),
     }
 }
 
