@@ -292,6 +292,7 @@ mod tests {
         let variant = "here only these words of serde are understood: rename";
         refused(
             quote!(
+                #[serde(tag = "type")]
                 enum E {
                     #[serde(alias = "a")]
                     A,
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_serde_does_not_have_is_refused() {
+    fn a_case_that_is_not_known_is_refused() {
         let error = derive(quote!(
             #[serde(rename_all = "Train-Case")]
             struct S {
@@ -366,9 +367,6 @@ mod tests {
             }
         ))
         .unwrap_err();
-        assert!(
-            error.to_string().starts_with("unknown case `Train-Case`"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("`Train-Case`"), "{error}");
     }
 }
