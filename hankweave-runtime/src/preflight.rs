@@ -40,16 +40,11 @@ pub(crate) fn check(
 ) -> Result<Hank, PreflightError> {
     let file = loaded.file.display().to_string();
     let Some(hank) = loaded.hank.as_ref().filter(|_| !loaded.problems.has_errors()) else {
-        return Err(PreflightError::Hank(
-            loaded.problems.display_in(&file).to_string(),
-        ));
+        return Err(PreflightError::Hank(loaded.problems.display_in(&file)));
     };
     let later = unsupported(hank);
     if !later.is_empty() {
-        let lines: Vec<String> = later
-            .iter()
-            .map(|problem| problem.display_in(&file).to_string())
-            .collect();
+        let lines: Vec<String> = later.iter().map(|problem| problem.display_in(&file)).collect();
         return Err(PreflightError::Hank(lines.join("\n")));
     }
     let missing = missing_requirements(hank, &world.environment, &*world.disk);
@@ -60,9 +55,7 @@ pub(crate) fn check(
     let hank = planned(hank, options);
     let refused = refused(&hank, options, drivers);
     let errors = refused.iter().filter(|problem| problem.level == Level::Error);
-    let lines: Vec<String> = errors
-        .map(|problem| problem.display_in(&file).to_string())
-        .collect();
+    let lines: Vec<String> = errors.map(|problem| problem.display_in(&file)).collect();
     if !lines.is_empty() {
         return Err(PreflightError::Hank(lines.join("\n")));
     }

@@ -102,7 +102,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("commands", "rollback screen typed"),
     (
         "run",
-        "args browser commands config exit failures logging prices question report server_log settings show signals stopping typed",
+        "args browser commands config exit failures keyboard logging prices question report server_log settings show signals stopping typed",
     ),
 ];
 

@@ -77,9 +77,10 @@ impl Problem {
     }
 
     /// Shows the problem with the name of its file: `hank.json:5:32: error: …`.
-    pub fn display_in<'p>(&'p self, file: &'p str) -> impl fmt::Display + 'p {
+    #[must_use]
+    pub fn display_in(&self, file: &str) -> String {
         let gap = if self.position.is_some() { "" } else { " " };
-        fmt::from_fn(move |f| write!(f, "{file}:{gap}{self}"))
+        format!("{file}:{gap}{self}")
     }
 }
 
@@ -162,23 +163,23 @@ impl Problems {
     }
 
     /// Shows the problems line by line, each with the name of the file, and cuts a long list.
-    pub fn display_in<'p>(&'p self, file: &'p str) -> impl fmt::Display + 'p {
-        fmt::from_fn(move |f| {
-            let (mut bytes, mut shown) = (0, 0);
-            for problem in self.kept.iter().take(Self::MAX_SHOWN) {
-                let line = problem.display_in(file).to_string();
-                bytes += line.len() + 1;
-                if bytes > Self::MAX_SHOWN_BYTES && shown > 0 {
-                    break;
-                }
-                writeln!(f, "{line}")?;
-                shown += 1;
+    #[must_use]
+    pub fn display_in(&self, file: &str) -> String {
+        let (mut text, mut shown) = (String::new(), 0);
+        for problem in self.kept.iter().take(Self::MAX_SHOWN) {
+            let line = problem.display_in(file);
+            if text.len() + line.len() >= Self::MAX_SHOWN_BYTES && shown > 0 {
+                break;
             }
-            match self.errors + self.warnings - shown {
-                0 => Ok(()),
-                hidden => writeln!(f, "… and {hidden} more ({})", self.summary()),
-            }
-        })
+            text += &line;
+            text.push('\n');
+            shown += 1;
+        }
+        let hidden = self.errors + self.warnings - shown;
+        if hidden > 0 {
+            text += &format!("… and {hidden} more ({})\n", self.summary());
+        }
+        text
     }
 
     /// `2 errors, 1 warning`, for the end of a report.
@@ -283,7 +284,7 @@ mod tests {
         }
         .with_hint("try again");
         assert_eq!(
-            problem.display_in("hank.json").to_string(),
+            problem.display_in("hank.json"),
             "hank.json:5:2: error: hank (codon \"a\"): is wrong\n  hint: try again"
         );
     }
@@ -311,7 +312,7 @@ mod tests {
     fn a_long_list_is_cut_below_4_kib_and_counted() {
         let mut problems = Problems::default();
         problems.extend((0..5000).map(|line| problem(Level::Error, line)));
-        let shown = problems.display_in("hank.json").to_string();
+        let shown = problems.display_in("hank.json");
         assert!(shown.len() <= 4096, "{}", shown.len());
         assert_eq!(shown.lines().count(), 51);
         assert!(

@@ -65,7 +65,7 @@ fn read(path: &str) -> Result<PriceFile, Failure> {
     match file.problems.iter().any(|problem| problem.level == Level::Error) {
         false => Ok(file),
         true => {
-            let problems = file.problems.display_in(path).to_string();
+            let problems = file.problems.display_in(path);
             let message = format!("the prices cannot be used\n{}", problems.trim_end());
             Err(Failure::new(FailureKind::Input, message).hint(HINT))
         }

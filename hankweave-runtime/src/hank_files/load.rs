@@ -270,7 +270,7 @@ fn inside(found: &Problem, hank: &Hank, reference: &Reference<'_>) -> Problem {
         hint: None,
         ..found.clone()
     };
-    let message = without_hint.display_in(reference.path).to_string();
+    let message = without_hint.display_in(reference.path);
     Problem {
         level: found.level,
         hint: found.hint.clone(),

@@ -36,9 +36,7 @@ pub(super) fn read(disk: &dyn Disk) -> Result<Found, RefError> {
     let file = RuntimeFile::parse(&text);
     let told = |level| {
         let problems = file.problems.iter().filter(move |problem| problem.level == level);
-        problems
-            .map(|problem| problem.display_in(NAME).to_string())
-            .collect()
+        problems.map(|problem| problem.display_in(NAME)).collect()
     };
     Ok(Found {
         errors: told(Level::Error),
