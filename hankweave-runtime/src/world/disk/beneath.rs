@@ -81,7 +81,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// As [`find`](Self::find), except that nothing is there.
+    /// As `find`, except that nothing is there.
     pub fn look(&self, path: &Path) -> Result<Option<Found>, PathError> {
         match self.find(path) {
             Err(PathError::Missing) => Ok(None),
@@ -93,7 +93,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// As [`find`](Self::find), and what `act` returns.
+    /// As `find`, and what `act` returns.
     pub fn at<T>(
         &self,
         path: &Path,
@@ -106,7 +106,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// As [`at`](Self::at).
+    /// As `at`.
     pub fn make<T>(
         &self,
         path: &Path,
@@ -131,7 +131,7 @@ impl dyn Folder + '_ {
     ///
     /// # Errors
     ///
-    /// As [`find`](Self::find).
+    /// As `find`.
     pub fn folder(&self, path: &Path) -> Result<Option<Box<dyn Folder>>, PathError> {
         self.enter(&names(path)?, Absent::Refused)
     }
