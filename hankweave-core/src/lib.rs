@@ -102,6 +102,8 @@ mod samples;
 #[cfg(all(feature = "domain", feature = "schema"))]
 pub mod schema;
 #[cfg(feature = "domain")]
+pub mod sentinel;
+#[cfg(feature = "domain")]
 pub mod shape;
 #[cfg(feature = "domain")]
 pub mod state;

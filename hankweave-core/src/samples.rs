@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::agent::FailureReason;
-use crate::codon::{Loaded, LoopContext, Sentinels};
+use crate::codon::{Loaded, LoopContext, Sentinels, UnloadReason};
 use crate::cost::{RecordedTokens, TokenUsage, Usd};
-use crate::id::{AgentId, CheckpointSha, CodonId, LoopId, Pid, RunId, SessionId, TaskId};
+use crate::id::{AgentId, CheckpointSha, CodonId, LoopId, Pid, RunId, SentinelId, SessionId, TaskId};
 use crate::lock::{LockFailure, LockMode};
 use crate::machine::Sample;
 use crate::task::TaskResult;
@@ -21,7 +21,7 @@ macro_rules! ids {
     };
 }
 
-ids!(AgentId, CodonId, LoopId, RunId, SessionId, TaskId);
+ids!(AgentId, CodonId, LoopId, RunId, SentinelId, SessionId, TaskId);
 
 impl Sample for CheckpointSha {
     fn sample(n: u32) -> Self {
@@ -121,5 +121,11 @@ impl Sample for LockFailure {
             1 => Self::LockOrder { held: text },
             _ => Self::LockBackendUnavailable { message: text },
         }
+    }
+}
+
+impl Sample for UnloadReason {
+    fn sample(_: u32) -> Self {
+        Self::CodonComplete
     }
 }

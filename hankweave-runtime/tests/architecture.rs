@@ -122,7 +122,7 @@ const CORE: [&[&str]; 10] = [
     &["cost", "lock", "run", "task"],
     &["agent", "hank"],
     &["codon"],
-    &["discovery", "document", "samples"],
+    &["discovery", "document", "samples", "sentinel"],
     &["event", "thread"],
     &["budget", "plan", "state"],
     &["testing", "wire"],

@@ -149,11 +149,13 @@ pub(super) static SENTINEL_ENTRY: Keys = Keys {
     valid: "sentinelConfig settings",
     known_mistakes: &[("sentinelConfig", "config file")],
 };
-pub(super) static SENTINEL_SETTINGS: Keys =
-    Keys::new("`settings`", "failCodonIfNotLoaded outputPaths reportToWebsocket");
+pub(super) static SENTINEL_SETTINGS: Keys = Keys::new(
+    "`settings`",
+    "failCodonIfNotLoaded outputPaths reportToWebsocket mayAsk",
+);
 pub(super) static SENTINEL: Keys = Keys::new(
     "a sentinel",
-    "id name description model trigger execution systemPromptFile systemPromptText userPromptFile \
+    "id name description model command answer trigger execution timeoutSeconds maxDollars systemPromptFile systemPromptText userPromptFile \
      userPromptText conversational errorHandling llmParams structuredOutput joinString output \
      reportToWebsocket",
 );

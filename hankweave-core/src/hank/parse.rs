@@ -78,6 +78,8 @@ pub fn parse_bytes(bytes: &[u8]) -> Parsed {
 pub struct CheckedSentinel {
     /// Its id, if it is valid.
     pub id: Option<String>,
+    /// What it says, once nothing is wrong with it.
+    pub config: Option<serde_json::Map<String, serde_json::Value>>,
     /// All errors and warnings.
     pub problems: Problems,
 }
@@ -90,9 +92,14 @@ pub struct CheckedSentinel {
 pub fn check_sentinel(text: &str, path: &str) -> CheckedSentinel {
     let empty = "a sentinel is an object with id, name, model, trigger, execution and a prompt";
     let file = SentinelFile::at(path);
-    let (reader, id) = read_with(text, empty, |reader, node| sentinel::config(reader, node, file));
+    let (reader, read) = read_with(text, empty, |reader, node| {
+        let id = sentinel::config(reader, node, file);
+        Some((id, reader.json_object(node)))
+    });
     let problems = reader.problems;
-    CheckedSentinel { id, problems }
+    let (id, config) = read.unwrap_or_default();
+    let config = config.filter(|_| !problems.has_errors());
+    CheckedSentinel { id, config, problems }
 }
 
 /// Parses a text and gives its tree to `read`. Without a tree there are only problems; `empty` is the hint

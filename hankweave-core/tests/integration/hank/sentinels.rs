@@ -311,6 +311,47 @@ fn the_rest_is_checked_by_type_and_key() {
     );
 }
 
+// covers: HANK-60
+#[test]
+fn a_sentinel_asks_a_model_or_has_a_command() {
+    let with = |more: &str| {
+        let sentinel =
+            format!(r#""id": "s", "name": "S", "trigger": {EVENT}, "execution": {IMMEDIATE}{more}"#);
+        hank(&[fresh(
+            "a",
+            &format!(r#""sentinels": [{{"sentinelConfig": {{{sentinel}}}}}]"#),
+        )])
+    };
+    let command = r#", "command": ["jq", "-r", ".events[0].data.path"]"#;
+    check(&with(command), &[]);
+    check(
+        &with(&format!(
+            r#"{command}, "answer": "json", "timeoutSeconds": 5, "maxDollars": 0.5, "errorHandling": {{"onError": "failCodon"}}"#
+        )),
+        &[],
+    );
+    check(&with(""), &["model: is missing", "userPromptText: is missing"]);
+    check(
+        &with(r#", "command": [""]"#),
+        &["command: must begin with a program"],
+    );
+    check(
+        &with(&format!(
+            r#"{command}, "answer": "xml", "timeoutSeconds": 0, "model": "a/b", "llmParams": {{}}"#
+        )),
+        &[
+            "answer: must be one of text, json, not `xml`",
+            "llmParams: must not stand beside `command`: it is about asking a model",
+            "model: must not stand beside `command`: it is about asking a model",
+            "timeoutSeconds: must be a whole number from 1 to 3600, not `0`",
+        ],
+    );
+    more(
+        r#""answer": "json""#,
+        &["answer: is about what a `command` prints"],
+    );
+}
+
 #[test]
 fn an_entry_says_where_outputs_go_and_what_is_reported() {
     let text = hank(&[fresh(

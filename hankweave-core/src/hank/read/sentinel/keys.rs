@@ -16,8 +16,10 @@ pub(super) static COUNTED: Keys = Keys::new("a count execution", "strategy thres
 pub(super) static CONVERSATIONAL: Keys = Keys::new("`conversational`", "trimmingStrategy continueOnError");
 pub(super) static MAX_TURNS: Keys = Keys::new("`trimmingStrategy`", "type maxTurns");
 pub(super) static MAX_TOKENS: Keys = Keys::new("`trimmingStrategy`", "type maxTokens");
-pub(super) static ERROR_HANDLING: Keys =
-    Keys::new("`errorHandling`", "maxConsecutiveFailures unloadOnFatalError");
+pub(super) static ERROR_HANDLING: Keys = Keys::new(
+    "`errorHandling`",
+    "maxConsecutiveFailures unloadOnFatalError onError",
+);
 pub(super) static LLM_PARAMS: Keys = Keys::new("`llmParams`", "temperature maxOutputTokens maxRetries");
 pub(super) static STRUCTURED_OUTPUT: Keys = Keys::new(
     "`structuredOutput`",

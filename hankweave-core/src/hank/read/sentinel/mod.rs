@@ -13,7 +13,7 @@ use crate::hank::document::{SentinelEntry, SentinelSource};
 use crate::hank::keys::{self as hank_keys, Keys};
 use crate::hank::paths;
 use crate::hank::problem::quoted;
-use crate::hank::reader::{Fields, Node, Reader, checked, one_or_more};
+use crate::hank::reader::{Fields, Node, Reader, checked, choice, non_empty_list, one_or_more};
 
 /// The file that a sentinel is in; its references are relative to the folder of that file.
 #[derive(Clone, Copy)]
@@ -95,12 +95,62 @@ pub(in crate::hank) fn config(
     let fields = reader.fields(node, &hank_keys::SENTINEL)?;
     let id = fields.required(reader, "id", checked(check_id));
     fields.required(reader, "name", Reader::non_empty);
-    fields.required(reader, "model", model);
     fields.required(reader, "trigger", trigger::trigger);
     fields.required(reader, "execution", trigger::execution);
     prompts(reader, &fields, file);
+    match fields.get("command") {
+        Some(_) => command(reader, &fields),
+        None => asks_a_model(reader, &fields),
+    }
     settings::config(reader, &fields, file);
     id
+}
+
+/// What only a sentinel that asks a model can have.
+const OF_MODELS: [&str; 8] = [
+    "model",
+    "systemPromptFile",
+    "systemPromptText",
+    "userPromptFile",
+    "userPromptText",
+    "conversational",
+    "llmParams",
+    "structuredOutput",
+];
+
+/// A program of the author's own gets the events and needs nothing else (HANK-60).
+fn command(reader: &mut Reader<'_>, fields: &Fields<'_>) {
+    let words = non_empty_list(|reader: &mut Reader<'_>, node: &Node<'_>| reader.string(node));
+    fields.optional(reader, "command", |reader, node| {
+        let words = words(reader, node)?;
+        match words.first() {
+            Some(program) if program.is_empty() => reader.refuse(node, "must begin with a program"),
+            _ => Some(()),
+        }
+    });
+    fields.optional(reader, "answer", choice(&[("text", ()), ("json", ())]));
+    for node in OF_MODELS.iter().filter_map(|key| fields.get(key)) {
+        let message = "must not stand beside `command`: it is about asking a model";
+        reader.error(&node, message);
+    }
+}
+
+fn asks_a_model(reader: &mut Reader<'_>, fields: &Fields<'_>) {
+    match fields.get("model") {
+        Some(_) => drop(fields.optional(reader, "model", model)),
+        None => fields.missing(
+            reader,
+            "model",
+            Some("a sentinel needs a `model`, or a `command` that gets the events"),
+        ),
+    }
+    if fields.get("userPromptFile").is_none() && fields.get("userPromptText").is_none() {
+        let hint = "a sentinel that asks a model needs a userPromptFile or a userPromptText";
+        fields.missing(reader, "userPromptText", Some(hint));
+    }
+    if let Some(node) = fields.get("answer") {
+        reader.error(&node, "is about what a `command` prints");
+    }
 }
 
 fn model(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<String> {
@@ -126,10 +176,6 @@ fn prompts(reader: &mut Reader<'_>, fields: &Fields<'_>, file: SentinelFile<'_>)
         }
         Some(text)
     });
-    if fields.get("userPromptFile").is_none() && fields.get("userPromptText").is_none() {
-        let hint = "a sentinel needs a userPromptFile or a userPromptText";
-        fields.missing(reader, "userPromptText", Some(hint));
-    }
 }
 
 /// The fields of an object whose `tag` says which of a few kinds it is, with that kind.

@@ -2,7 +2,8 @@
 
 use super::{SentinelFile, keys, tagged};
 use crate::hank::read::at_least_one;
-use crate::hank::reader::{Fields, Node, Reader, choice, integer, non_empty_list};
+use crate::hank::read::settings::dollars;
+use crate::hank::reader::{Fields, Node, Reader, choice, integer, list, non_empty_list};
 
 /// What the entry of a codon says about a sentinel.
 pub(super) fn entry(reader: &mut Reader<'_>, fields: &Fields<'_>) {
@@ -14,6 +15,11 @@ pub(super) fn entry(reader: &mut Reader<'_>, fields: &Fields<'_>) {
         }
         Some(())
     });
+    fields.optional(
+        reader,
+        "mayAsk",
+        list(choice(&[("skip", ()), ("stop", ()), ("pause", ())])),
+    );
     report(reader, fields);
 }
 
@@ -31,8 +37,11 @@ pub(super) fn config(reader: &mut Reader<'_>, fields: &Fields<'_>, file: Sentine
     fields.optional(reader, "errorHandling", |reader, node| {
         let fields = reader.fields(node, &keys::ERROR_HANDLING)?;
         fields.optional(reader, "maxConsecutiveFailures", at_least_one);
-        fields.optional(reader, "unloadOnFatalError", Reader::boolean)
+        fields.optional(reader, "unloadOnFatalError", Reader::boolean);
+        fields.optional(reader, "onError", choice(&[("ignore", ()), ("failCodon", ())]))
     });
+    fields.optional(reader, "timeoutSeconds", integer(1..=3_600));
+    fields.optional(reader, "maxDollars", dollars);
     fields.optional(reader, "llmParams", |reader, node| {
         let fields = reader.fields(node, &keys::LLM_PARAMS)?;
         fields.optional(reader, "temperature", Reader::number);

@@ -1,0 +1,130 @@
+//! What a command of a sentinel answers.
+
+use serde::{Deserialize, Serialize};
+
+use super::AnswerFormat;
+use crate::cost::{TokenUsage, Usd};
+
+/// What a sentinel may ask the runner to do, if the hank allows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Ask {
+    /// The codon ends as skipped.
+    Skip,
+    /// The codon ends as failed.
+    Stop,
+    /// The run stops and can go on.
+    Pause,
+}
+
+impl Ask {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Stop => "stop",
+            Self::Pause => "pause",
+        }
+    }
+}
+
+/// One answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// What it has to say; empty when that is nothing.
+    pub text: String,
+    /// What it cost.
+    pub cost: Usd,
+    /// The tokens that it used.
+    pub tokens: TokenUsage,
+    /// What it asks for, and why.
+    pub ask: Option<(Ask, String)>,
+}
+
+/// Why what a command printed is no answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the command printed no object as it should: {0}")]
+pub struct AnswerError(#[from] serde_json::Error);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Printed {
+    #[serde(default)]
+    text: String,
+    ask: Option<Ask>,
+    #[serde(default)]
+    reason: String,
+    cost_dollars: Option<Usd>,
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+}
+
+impl Answer {
+    /// Reads what a command has printed.
+    ///
+    /// # Errors
+    ///
+    /// When it should have printed an object and has not. One that prints nothing has nothing to say.
+    pub fn read(printed: &str, format: AnswerFormat) -> Result<Self, AnswerError> {
+        let printed = printed.trim();
+        if format == AnswerFormat::Text || printed.is_empty() {
+            let text = printed.to_owned();
+            return Ok(Self {
+                text,
+                ..Self::default()
+            });
+        }
+        let object: Printed = serde_json::from_str(printed)?;
+        Ok(Self {
+            text: object.text,
+            cost: object.cost_dollars.unwrap_or(Usd::ZERO),
+            tokens: TokenUsage {
+                input_tokens: object.input_tokens,
+                output_tokens: object.output_tokens,
+                ..TokenUsage::ZERO
+            },
+            ask: object.ask.map(|ask| (ask, object.reason)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: SENT-8
+    #[test]
+    fn an_answer_is_text_or_one_object() {
+        let text = Answer::read(" hello\n", AnswerFormat::Text).unwrap();
+        assert_eq!(
+            text,
+            Answer {
+                text: "hello".to_owned(),
+                ..Answer::default()
+            }
+        );
+        assert_eq!(Answer::read("\n", AnswerFormat::Json).unwrap(), Answer::default());
+        let object =
+            r#"{"text": "no", "ask": "stop", "reason": "secrets", "costDollars": 0.25, "inputTokens": 3}"#;
+        let answer = Answer::read(object, AnswerFormat::Json).unwrap();
+        assert_eq!(answer.ask, Some((Ask::Stop, "secrets".to_owned())));
+        assert_eq!(
+            (answer.cost, answer.tokens.input_tokens),
+            (Usd::from_micros(250_000), 3)
+        );
+        for garbage in [
+            "hello",
+            "[]",
+            r#"{"ask": "explode"}"#,
+            r#"{"cost": 1}"#,
+            r#"{"costDollars": -1}"#,
+            "{} {}",
+        ] {
+            assert!(Answer::read(garbage, AnswerFormat::Json).is_err(), "{garbage}");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! When a sentinel acts: the four strategies and the queue, over given points in time (SENT-4, SENT-5).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::trigger::Matcher;
+use super::{Execution, Seen, SentinelConfig};
+
+/// How often a sentinel may be behind.
+pub const MOST_FIRINGS: usize = 100;
+
+/// How many events may wait for a sentinel.
+pub const MOST_EVENTS: usize = 10_000;
+
+/// How long these may be together, in bytes.
+pub const MOST_BYTES: usize = 16 << 20;
+
+/// One time that a sentinel acts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Firing {
+    /// Counted from 1.
+    pub number: u64,
+    /// What it acts on, oldest first.
+    pub events: Vec<Arc<Seen>>,
+}
+
+/// Events in order, of which the oldest go when there are too many.
+#[derive(Debug, Clone, Default)]
+struct Collected {
+    events: VecDeque<Arc<Seen>>,
+    bytes: usize,
+    /// How many matches they came from.
+    matches: u64,
+}
+
+impl Collected {
+    fn add(&mut self, events: Vec<Arc<Seen>>) {
+        self.matches += 1;
+        self.bytes += bytes(&events);
+        self.events.extend(events);
+        while (self.events.len() > MOST_EVENTS || self.bytes > MOST_BYTES) && self.events.len() > 1 {
+            if let Some(oldest) = self.events.pop_front() {
+                self.bytes -= oldest.line.len();
+            }
+        }
+    }
+}
+
+/// Decides when a sentinel acts. All times are counted from when it was loaded, and never go back.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    matcher: Matcher,
+    execution: Execution,
+    collected: Collected,
+    /// When what was collected is due.
+    due: Option<Duration>,
+    /// When the first window began.
+    first_window: Option<Duration>,
+    queue: VecDeque<Firing>,
+    queued_events: usize,
+    queued_bytes: usize,
+    fired: u64,
+    dropped: u64,
+}
+
+impl Engine {
+    /// One that has seen nothing.
+    #[must_use]
+    pub fn new(config: &SentinelConfig) -> Self {
+        Self {
+            matcher: Matcher::new(&config.trigger),
+            execution: config.execution,
+            collected: Collected::default(),
+            due: None,
+            first_window: None,
+            queue: VecDeque::new(),
+            queued_events: 0,
+            queued_bytes: 0,
+            fired: 0,
+            dropped: 0,
+        }
+    }
+
+    /// Whether it has to see events of this type.
+    #[must_use]
+    pub fn is_interested(&self, kind: &str) -> bool {
+        self.matcher.is_interested(kind)
+    }
+
+    /// Takes an event that came at `now`.
+    pub fn see(&mut self, event: &Arc<Seen>, now: Duration) {
+        self.tick(now);
+        let Some(events) = self.matcher.see(event) else {
+            return;
+        };
+        self.collected.add(events);
+        match self.execution {
+            Execution::Immediate => self.fire(),
+            Execution::Count { threshold } if self.collected.matches >= threshold => self.fire(),
+            Execution::Count { .. } => {}
+            Execution::Debounce { milliseconds } => {
+                self.due = Some(now + Duration::from_millis(milliseconds))
+            }
+            Execution::TimeWindow { milliseconds } => {
+                if self.due.is_none() {
+                    self.due = Some(self.end_of_window(now, Duration::from_millis(milliseconds)));
+                }
+            }
+        }
+    }
+
+    /// Windows follow one another from the first on, also those in which nothing comes.
+    fn end_of_window(&mut self, now: Duration, length: Duration) -> Duration {
+        let first = *self.first_window.get_or_insert(now);
+        let length = length.max(Duration::from_millis(1));
+        let whole = (now - first).as_nanos() / length.as_nanos();
+        let windows = u32::try_from(whole + 1).unwrap_or(u32::MAX);
+        first + length * windows
+    }
+
+    /// When [`tick`](Self::tick) is needed next, if nothing comes before.
+    #[must_use]
+    pub const fn due(&self) -> Option<Duration> {
+        self.due
+    }
+
+    /// Tells it that it is `now`.
+    pub fn tick(&mut self, now: Duration) {
+        if self.due.is_some_and(|due| due <= now) {
+            self.fire();
+        }
+    }
+
+    /// Acts on what it has collected, because nothing more will come.
+    pub fn flush(&mut self) {
+        if self.collected.matches > 0 {
+            self.fire();
+        }
+    }
+
+    /// Takes the next time to act from the queue.
+    pub fn next_firing(&mut self) -> Option<Firing> {
+        let next = self.queue.pop_front()?;
+        self.queued_events -= next.events.len();
+        self.queued_bytes -= bytes(&next.events);
+        Some(next)
+    }
+
+    /// How often it has to act still.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// How often it was triggered.
+    #[must_use]
+    pub const fn fired(&self) -> u64 {
+        self.fired
+    }
+
+    /// How many times to act were given up because it was too far behind.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Queues what was collected; the oldest go when too much waits.
+    fn fire(&mut self) {
+        self.due = None;
+        let Collected { events, bytes, .. } = std::mem::take(&mut self.collected);
+        self.fired += 1;
+        self.queued_events += events.len();
+        self.queued_bytes += bytes;
+        self.queue.push_back(Firing {
+            number: self.fired,
+            events: events.into(),
+        });
+        let too_much = |engine: &Self| {
+            let queued = (engine.queue.len(), engine.queued_events, engine.queued_bytes);
+            queued.0 > MOST_FIRINGS || queued.1 > MOST_EVENTS || queued.2 > MOST_BYTES
+        };
+        while self.queue.len() > 1 && too_much(self) {
+            self.next_firing();
+            self.dropped += 1;
+        }
+    }
+}
+
+fn bytes(events: &[Arc<Seen>]) -> usize {
+    events.iter().map(|event| event.line.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn engine(execution: Value) -> Engine {
+        let config = json!({"id": "s", "name": "S", "command": ["x"], "trigger": {"type": "event", "on": ["info"]}, "execution": execution});
+        Engine::new(&serde_json::from_value(config).unwrap())
+    }
+
+    fn seen(number: usize) -> Arc<Seen> {
+        let line = json!({"type": "info", "data": {"n": number}}).to_string();
+        Arc::new(Seen::from_line(&line).unwrap())
+    }
+
+    /// The numbers of the events that each firing has, when events come with these pauses between them, in milliseconds.
+    fn fired(engine: &mut Engine, pauses: &[u64]) -> Vec<Vec<usize>> {
+        let (mut now, mut all) = (Duration::ZERO, Vec::new());
+        let mut collect = |engine: &mut Engine| {
+            while let Some(firing) = engine.next_firing() {
+                assert_eq!(firing.number, all.len() as u64 + 1);
+                all.push(
+                    firing
+                        .events
+                        .iter()
+                        .map(|event| usize::try_from(event.data["n"].as_u64().unwrap()).unwrap())
+                        .collect(),
+                );
+            }
+        };
+        for (number, pause) in pauses.iter().enumerate() {
+            now += Duration::from_millis(*pause);
+            engine.see(&seen(number), now);
+            collect(engine);
+        }
+        engine.flush();
+        collect(engine);
+        assert_eq!((engine.due(), engine.waiting(), engine.dropped()), (None, 0, 0));
+        all
+    }
+
+    /// Events that stand together as long as `splits` is false of two neighbours.
+    fn groups(times: &[u64], splits: impl Fn(u64, u64) -> bool) -> Vec<Vec<usize>> {
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for (number, time) in times.iter().enumerate() {
+            match groups.last_mut() {
+                Some(group) if !splits(times[number - 1], *time) => group.push(number),
+                _ => groups.push(vec![number]),
+            }
+        }
+        groups
+    }
+
+    fn times(pauses: &[u64]) -> Vec<u64> {
+        pauses
+            .iter()
+            .scan(0, |now, pause| {
+                *now += pause;
+                Some(*now)
+            })
+            .collect()
+    }
+
+    proptest! {
+        // covers: SENT-4
+        #[test]
+        fn a_count_makes_exact_batches_and_the_rest_comes_at_the_end(
+            threshold in 1usize..7, pauses in prop::collection::vec(0u64..50, 0..60),
+        ) {
+            let numbers: Vec<usize> = (0..pauses.len()).collect();
+            let expected: Vec<Vec<usize>> = numbers.chunks(threshold).map(<[usize]>::to_vec).collect();
+            prop_assert_eq!(fired(&mut engine(json!({"strategy": "count", "threshold": threshold})), &pauses), expected);
+        }
+
+        // covers: SENT-4
+        #[test]
+        fn a_debounce_waits_until_nothing_has_come_for_a_while(
+            quiet in 1u64..50, pauses in prop::collection::vec(0u64..60, 0..60),
+        ) {
+            let expected = groups(&times(&pauses), |before, now| now - before >= quiet);
+            prop_assert_eq!(fired(&mut engine(json!({"strategy": "debounce", "milliseconds": quiet})), &pauses), expected);
+        }
+
+        // covers: SENT-4
+        #[test]
+        fn windows_follow_one_another_from_the_first_event_on(
+            length in 1u64..50, pauses in prop::collection::vec(0u64..60, 0..60),
+        ) {
+            let times = times(&pauses);
+            let window = |time: u64| (time - times[0]) / length;
+            let expected = groups(&times, |before, now| window(before) != window(now));
+            prop_assert_eq!(fired(&mut engine(json!({"strategy": "timeWindow", "milliseconds": length})), &pauses), expected);
+        }
+
+        // covers: SENT-5
+        #[test]
+        fn the_queue_has_limits_and_keeps_the_newest(count in 0usize..400) {
+            let mut engine = engine(json!({"strategy": "immediate"}));
+            for number in 0..count {
+                engine.see(&seen(number), Duration::ZERO);
+            }
+            prop_assert_eq!(engine.waiting(), count.min(MOST_FIRINGS));
+            prop_assert_eq!(engine.dropped() as usize, count.saturating_sub(MOST_FIRINGS));
+            if let Some(oldest) = engine.next_firing() {
+                prop_assert_eq!(oldest.number as usize, count.saturating_sub(MOST_FIRINGS) + 1);
+            }
+        }
+    }
+
+    // covers: SENT-5
+    #[test]
+    fn what_is_collected_has_limits_in_events_and_in_bytes() {
+        let mut engine = engine(json!({"strategy": "debounce", "milliseconds": 1_000}));
+        for number in 0..MOST_EVENTS + 5 {
+            engine.see(&seen(number), Duration::ZERO);
+        }
+        engine.flush();
+        let events = engine.next_firing().unwrap().events;
+        assert_eq!((events.len(), &events[0].data["n"]), (MOST_EVENTS, &json!(5)));
+        let large = Arc::new(Seen {
+            line: "x".repeat(MOST_BYTES / 2 + 1),
+            ..(*seen(1)).clone()
+        });
+        for _ in 0..3 {
+            engine.see(&large, Duration::ZERO);
+        }
+        engine.flush();
+        assert_eq!(engine.next_firing().unwrap().events.len(), 1);
+    }
+
+    #[test]
+    fn what_is_due_is_told_and_fires_without_another_event() {
+        let mut engine = engine(json!({"strategy": "debounce", "milliseconds": 10}));
+        assert_eq!(engine.due(), None);
+        engine.see(&seen(0), Duration::from_millis(5));
+        assert_eq!(engine.due(), Some(Duration::from_millis(15)));
+        engine.tick(Duration::from_millis(14));
+        assert_eq!(engine.waiting(), 0);
+        engine.tick(Duration::from_millis(15));
+        assert_eq!((engine.waiting(), engine.due(), engine.fired()), (1, None, 1));
+    }
+}

@@ -1,0 +1,237 @@
+//! The life of a sentinel: its machine, its figures, and when it is taken out of service (SENT-6, SENT-7).
+
+pub mod machine;
+
+use self::machine::SentinelLife;
+use self::machine::sentinel::{Sentinel, SentinelTransition, Unload};
+use super::SentinelConfig;
+use crate::codon::{SentinelState, SentinelStatus, UnloadReason};
+use crate::cost::Usd;
+use crate::machine::Extra;
+use crate::time::Timestamp;
+
+/// What a sentinel has done so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Answers that were asked for, failed ones included.
+    pub calls: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// When it last asked.
+    pub last_call: Option<Timestamp>,
+    /// How often it was triggered.
+    pub triggers: u64,
+    /// What the answers cost.
+    pub cost: Usd,
+}
+
+/// A sentinel and its figures, as they are recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tracked {
+    life: SentinelLife,
+    /// What it has done so far.
+    pub tally: Tally,
+    /// What it may cost.
+    limit: Option<Usd>,
+}
+
+impl Tracked {
+    /// A sentinel that begins to watch.
+    #[must_use]
+    pub fn new(config: &SentinelConfig, at: Timestamp) -> Self {
+        let life = Sentinel::new(config.id.clone(), config.model_name().to_owned(), at);
+        Self {
+            life: life.into_life(),
+            tally: Tally::default(),
+            limit: config.max_dollars,
+        }
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub const fn life(&self) -> &SentinelLife {
+        &self.life
+    }
+
+    /// Whether it still works.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        !self.life.is_terminal()
+    }
+
+    /// Nothing new comes; it works off what waits.
+    pub fn drain(&mut self) {
+        self.step(SentinelTransition::Drain);
+    }
+
+    /// It is taken out of service; returns whether it was in service.
+    pub fn unload(&mut self, unloaded_at: Timestamp, reason: UnloadReason) -> bool {
+        self.step(SentinelTransition::Unload(Unload { unloaded_at, reason }))
+    }
+
+    /// Whether its costs have reached their limit.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.limit.is_some_and(|limit| self.tally.cost >= limit)
+    }
+
+    /// The record for the state document.
+    #[must_use]
+    pub fn record(&self) -> SentinelState {
+        let Tally {
+            calls,
+            failed,
+            last_call,
+            triggers,
+            cost,
+        } = self.tally;
+        let unloaded = match &self.life {
+            SentinelLife::Unloaded(unloaded) => Some((unloaded.unloaded_at, unloaded.reason)),
+            SentinelLife::Watching(_) | SentinelLife::Draining(_) => None,
+        };
+        SentinelState {
+            id: self.life.id().clone(),
+            model: self.life.model().clone(),
+            loaded_at: *self.life.loaded_at(),
+            llm_call_count: calls,
+            failed_llm_calls: failed,
+            last_llm_call_at: last_call,
+            total_triggers: triggers,
+            total_cost: cost,
+            status: match unloaded {
+                Some(_) => SentinelStatus::Unloaded,
+                None => SentinelStatus::Active,
+            },
+            unloaded_at: unloaded.map(|(at, _)| at),
+            unload_reason: unloaded.map(|(_, reason)| reason),
+            extra: Extra::default(),
+        }
+    }
+
+    /// Takes a step, if there is one from here.
+    fn step(&mut self, step: SentinelTransition) -> bool {
+        match self.life.clone().apply(step) {
+            Ok(life) => {
+                self.life = life;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// Counts failures in a row and tells when they are too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Failures {
+    in_a_row: u64,
+    most: u64,
+    unload_on_fatal: bool,
+    /// However many they are, it goes on.
+    tolerant: bool,
+}
+
+impl Failures {
+    /// None so far.
+    #[must_use]
+    pub fn none(config: &SentinelConfig) -> Self {
+        let handling = config.error_handling.unwrap_or_default();
+        let conversational = config.conversational.as_ref();
+        Self {
+            in_a_row: 0,
+            most: handling.max_consecutive_failures.unwrap_or(3),
+            unload_on_fatal: handling.unload_on_fatal_error.unwrap_or(true),
+            tolerant: conversational.is_some_and(|talk| talk.continue_on_error == Some(true)),
+        }
+    }
+
+    /// How many there are in a row.
+    #[must_use]
+    pub const fn in_a_row(&self) -> u64 {
+        self.in_a_row
+    }
+
+    /// An answer came.
+    pub const fn succeeded(&mut self) {
+        self.in_a_row = 0;
+    }
+
+    /// No answer came. `fatal` failures will come again. Returns why the sentinel is taken out of service, if it is.
+    pub fn failed(&mut self, fatal: bool) -> Option<UnloadReason> {
+        self.in_a_row += 1;
+        match fatal {
+            true if self.unload_on_fatal => Some(UnloadReason::FatalError),
+            _ if self.in_a_row >= self.most && !self.tolerant => Some(UnloadReason::ConsecutiveFailures),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn config(more: Value) -> SentinelConfig {
+        let mut config = json!({"id": "s", "name": "S", "command": ["x"], "trigger": {"type": "event", "on": ["*"]},
+            "execution": {"strategy": "immediate"}});
+        config
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        serde_json::from_value(config).unwrap()
+    }
+
+    // covers: SENT-6
+    #[test]
+    fn a_sentinel_is_unloaded_once_and_its_record_says_when_and_why() {
+        let at = Timestamp::from_millis;
+        let mut tracked = Tracked::new(&config(json!({})), at(1));
+        assert_eq!(tracked.record().status, SentinelStatus::Active);
+        tracked.drain();
+        assert!(matches!(tracked.life(), SentinelLife::Draining(_)));
+        assert!(tracked.unload(at(2), UnloadReason::FatalError));
+        assert!(
+            !tracked.unload(at(3), UnloadReason::CodonComplete),
+            "the first reason stays"
+        );
+        tracked.drain();
+        let record = tracked.record();
+        assert_eq!(
+            (record.unloaded_at, record.unload_reason),
+            (Some(at(2)), Some(UnloadReason::FatalError))
+        );
+        assert_eq!(
+            (record.status, record.model.as_str()),
+            (SentinelStatus::Unloaded, "command")
+        );
+    }
+
+    // covers: SENT-7
+    #[test]
+    fn failures_in_a_row_and_fatal_ones_take_it_out_of_service() {
+        let mut failures = Failures::none(&config(json!({})));
+        assert_eq!([failures.failed(false), failures.failed(false)], [None, None]);
+        failures.succeeded();
+        assert_eq!([failures.failed(false), failures.failed(false)], [None, None]);
+        assert_eq!(failures.failed(false), Some(UnloadReason::ConsecutiveFailures));
+        assert_eq!(
+            Failures::none(&config(json!({}))).failed(true),
+            Some(UnloadReason::FatalError)
+        );
+        let patient = json!({"errorHandling": {"maxConsecutiveFailures": 2, "unloadOnFatalError": false}});
+        let mut failures = Failures::none(&config(patient));
+        assert_eq!(failures.failed(true), None);
+        assert_eq!(failures.failed(true), Some(UnloadReason::ConsecutiveFailures));
+    }
+
+    // covers: SENT-7
+    #[test]
+    fn a_sentinel_is_spent_at_its_limit() {
+        let mut tracked = Tracked::new(&config(json!({"maxDollars": 0.5})), Timestamp::UNIX_EPOCH);
+        tracked.tally.cost = Usd::from_micros(499_999);
+        assert!(!tracked.is_spent());
+        tracked.tally.cost = Usd::from_micros(500_000);
+        assert!(tracked.is_spent());
+    }
+}
