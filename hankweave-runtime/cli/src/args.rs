@@ -210,7 +210,11 @@ pub(crate) enum Command {
     Skip(Execution),
     /// Stop a live run; the next run goes on from there
     Stop(StopArgs),
-    /// Print the recorded events, one JSON object a line
+    /// Print what agents and rigs said and did, by codon
+    ///
+    /// With -v also what agents thought, and what tools answered.
+    Logs(LogsArgs),
+    /// Print the recorded events: sentences on a terminal, elsewhere one JSON object a line
     Journal(JournalArgs),
     /// Look into the recorded state
     #[command(subcommand)]
@@ -501,6 +505,27 @@ pub(crate) struct StopArgs {
     /// For the record.
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "speaker", multiple = false, args = ["agent", "rig", "server"])]
+pub(crate) struct LogsArgs {
+    /// Only this codon; a codon of a loop with all its iterations, unless one is named (draft#1) [default: all].
+    pub(crate) codon: Option<CodonId>,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// Go on with what comes, until interrupted.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Only what agents said and did.
+    #[arg(long)]
+    pub(crate) agent: bool,
+    /// Only what commands of rigs printed.
+    #[arg(long)]
+    pub(crate) rig: bool,
+    /// The log of hankweave itself instead.
+    #[arg(long, conflicts_with_all = ["codon", "follow"])]
+    pub(crate) server: bool,
 }
 
 #[derive(Debug, Args)]

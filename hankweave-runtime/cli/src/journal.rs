@@ -1,112 +1,104 @@
 //! `hankweave journal`
 
-use std::convert::Infallible;
-use std::io;
-use std::ops::ControlFlow;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::Duration;
 
-use hankweave_runtime::ExecutionDir;
-use hankweave_runtime::journal::{JournalTail, Passed, TailLine};
-use hankweave_runtime::world::disk::RealDisk;
+use hankweave_core::event::StateEvent;
+use hankweave_core::wire::{Event, JournalEntry};
+use hankweave_runtime::journal::TailLine;
 
 use crate::args::{Global, JournalArgs};
-use crate::directory::existing_state_dir;
-use crate::exit::{Failure, FailureKind};
-use crate::screen::{JsonLines, tell};
+use crate::exit::Failure;
+use crate::recorded::{self, Lines, Part};
+use crate::report::say;
+use crate::screen::{JsonLines, Text, print};
 
-/// How often a journal that is followed is looked at: as often as it is synced (D5).
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-
-/// Prints the lines of the journal, what is hidden in their texts as escapes. It takes no lock and writes nothing, so a live run goes on undisturbed (CLI-12).
+/// Prints the lines of the journal: as sentences on a terminal, elsewhere as they are, what is hidden in their texts as escapes (CLI-12).
 pub(crate) fn journal(global: &Global, args: &JournalArgs) -> Result<ExitCode, Failure> {
-    let execution = &args.execution.execution;
-    existing_state_dir(execution)?;
-    let dir = ExecutionDir::new(execution.clone()).events();
-    let mut printer = Printer {
-        tail: JournalTail::new(Arc::new(RealDisk), dir, args.after),
+    let form = match io::stdout().is_terminal() && !global.json() {
+        true => Form::Sentences(Text::default()),
+        false => Form::Json(JsonLines::default()),
+    };
+    let mut lines = Journal {
         kinds: &args.kinds,
-        out: JsonLines::default(),
+        form,
+    };
+    let part = Part {
+        after: args.after,
+        follow: args.follow,
         quiet: global.quiet,
     };
-    let result = match args.follow {
-        false => printer.once(),
-        true => printer.follow().map(|never| match never {}),
-    };
-    match result {
-        Ok(()) | Err(Stopped::NobodyReads) => Ok(ExitCode::SUCCESS),
-        Err(Stopped::Failed(failure)) => Err(failure),
-    }
+    recorded::read(&args.execution.execution, part, &mut lines)
 }
 
-struct Printer<'a> {
-    tail: JournalTail,
+struct Journal<'a> {
     /// Empty for all.
     kinds: &'a [String],
-    out: JsonLines,
-    quiet: bool,
+    form: Form,
 }
 
-/// Why nothing more is printed.
-enum Stopped {
-    /// A reader that has gone away is not a failure (F19).
-    NobodyReads,
-    Failed(Failure),
+enum Form {
+    Json(JsonLines),
+    Sentences(Text),
 }
 
-impl Printer<'_> {
-    fn once(&mut self) -> Result<(), Stopped> {
-        let passed = self.print()?;
-        self.tell_corrupt(passed);
-        if passed.unfinished_bytes > 0 && !self.quiet {
-            tell(
-                "the last line is not whole and was left out; it is being written, or the next run counts it as damaged\n",
-            );
+impl Lines for Journal<'_> {
+    fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
+        if !self.kinds.is_empty() && !self.kinds.iter().any(|kind| kind == line.kind) {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    fn follow(&mut self) -> Result<Infallible, Stopped> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build();
-        let runtime =
-            runtime.map_err(|error| Stopped::Failed(Failure::from_error(FailureKind::Io, &error)))?;
-        runtime.block_on(async {
-            let mut looks = tokio::time::interval(LOOK_EVERY);
-            loop {
-                looks.tick().await;
-                let passed = self.print()?;
-                self.tell_corrupt(passed);
+        match &mut self.form {
+            Form::Json(lines) => lines.line(line.bytes),
+            Form::Sentences(text) => {
+                // Writing to a text cannot fail.
+                let _ = writeln!(text, "{}", sentence(line));
+                print(std::mem::take(text))
             }
-        })
-    }
-
-    /// Prints what is there and was not printed yet.
-    fn print(&mut self) -> Result<Passed, Stopped> {
-        let mut written = Ok(());
-        let (kinds, out) = (self.kinds, &mut self.out);
-        let passed = self.tail.read(|line: TailLine<'_>| {
-            if kinds.is_empty() || kinds.iter().any(|kind| kind == line.kind) {
-                written = out.line(line.bytes);
-            }
-            match written {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(_) => ControlFlow::Break(()),
-            }
-        });
-        match written.and_then(|()| self.out.flush()) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(Stopped::NobodyReads),
-            Err(error) => return Err(Stopped::Failed(Failure::from_error(FailureKind::Io, &error))),
-        }
-        passed.map_err(|error| Stopped::Failed(Failure::from_error(FailureKind::Io, &error)))
-    }
-
-    fn tell_corrupt(&self, passed: Passed) {
-        if passed.corrupt_lines > 0 && !self.quiet {
-            tell(format!("{} damaged lines were left out\n", passed.corrupt_lines));
         }
     }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.form {
+            Form::Json(lines) => lines.flush(),
+            Form::Sentences(text) => print(std::mem::take(text)),
+        }
+    }
+}
+
+/// `   12  2026-11-23T23:50:42.876Z  outline: the agent works`. What only programs need is told by its type.
+fn sentence(line: TailLine<'_>) -> String {
+    let entry = JournalEntry::from_json(line.bytes).ok();
+    let time = entry.as_ref().map(|entry| entry.timestamp.to_string());
+    let words = entry.and_then(|entry| match &entry.event {
+        Event::StateTransition { transition, .. } => Some(change(transition)),
+        event => say(event),
+    });
+    let words = words.unwrap_or_else(|| match recorded::codon(line) {
+        Some(codon) => format!("{codon}: {}", line.kind),
+        None => line.kind.to_owned(),
+    });
+    format!("{:>6}  {}  {words}", line.seq, time.unwrap_or_default())
+}
+
+/// What a change of the recorded state means.
+fn change(event: &StateEvent) -> String {
+    let codon = event
+        .codon_id()
+        .map_or_else(String::new, |codon| format!("{codon}: "));
+    let what = match event {
+        StateEvent::RunStarted { run_id, .. } => format!("run {run_id} begins"),
+        StateEvent::RunCompleted { run_id } => format!("run {run_id} is completed"),
+        StateEvent::RunFailed { run_id, .. } => format!("run {run_id} has ended without being completed"),
+        StateEvent::RunCrashed { run_id, .. } => format!("run {run_id} was cut off"),
+        StateEvent::CodonStarted { .. } => "begins".to_owned(),
+        StateEvent::CodonTransitioned { from, to, .. } => format!("from {from} to {to}"),
+        StateEvent::CheckpointCreated {
+            checkpoint_type, sha, ..
+        } => format!("checkpoint {} ({checkpoint_type})", sha.short()),
+        StateEvent::CostsIncremented { cost_delta, .. } => format!("used {cost_delta} more"),
+        StateEvent::CostsUpdated { cost, .. } => format!("has used {cost}"),
+        other => other.name().to_owned(),
+    };
+    format!("{codon}{what}")
 }

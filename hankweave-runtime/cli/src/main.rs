@@ -32,9 +32,11 @@ mod init;
 mod journal;
 mod keyboard;
 mod logging;
+mod logs;
 mod output;
 mod prices;
 mod question;
+mod recorded;
 mod remote;
 mod report;
 mod rollback;
@@ -128,6 +130,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Next(execution) => remote::next(&global, &execution),
         Command::Skip(execution) => remote::skip(&global, &execution),
         Command::Stop(args) => remote::stop(&global, &args),
+        Command::Logs(args) => logs::logs(&global, &args),
         Command::Journal(args) => journal::journal(&global, &args),
         Command::State(command) => state::state(&global, &command),
         Command::Thread(args) => thread::thread(&global, &args),

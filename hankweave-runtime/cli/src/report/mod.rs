@@ -16,7 +16,7 @@ use hankweave_runtime::state_manager::Events;
 use self::plain::Plain;
 use crate::screen::{Area, JsonLines, tell};
 pub(crate) use summary::Ending;
-pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, standing};
+pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, say, standing, subject};
 
 /// Shows the events of a run as they come.
 #[derive(Debug)]

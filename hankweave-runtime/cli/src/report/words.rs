@@ -69,7 +69,7 @@ pub(crate) fn codon_line(standing: &str, elapsed: Option<Duration>, token_count:
 }
 
 /// What an event says to a person; `None` for events that only programs need.
-pub(super) fn say(event: &Event) -> Option<String> {
+pub(crate) fn say(event: &Event) -> Option<String> {
     match event {
         Event::StateTransition { transition, .. } => match &**transition {
             StateEvent::CodonStarted { codon_id, .. } => Some(format!("{codon_id}: preparing")),
@@ -101,7 +101,10 @@ pub(super) fn say(event: &Event) -> Option<String> {
             AgentAction::Message => Some(format!("{codon_id}: {}", excerpt(content))),
             AgentAction::ToolUse => {
                 let tool = excerpt(tool_name.as_deref().unwrap_or(content));
-                Some(format!("{codon_id}: {tool} {}", subject(tool_input.as_ref())))
+                Some(format!(
+                    "{codon_id}: {tool} {}",
+                    excerpt(subject(tool_input.as_ref()))
+                ))
             }
         },
         Event::ToolResult {
@@ -257,7 +260,7 @@ pub(crate) fn budget(ceiling: &BudgetCeiling, totals: &BudgetTotals) -> String {
 }
 
 /// The argument that tells a person most about a tool use.
-fn subject(input: Option<&Value>) -> String {
+pub(crate) fn subject(input: Option<&Value>) -> &str {
     let keys = [
         "file_path",
         "path",
@@ -269,7 +272,7 @@ fn subject(input: Option<&Value>) -> String {
         "prompt",
     ];
     let found = keys.iter().find_map(|key| input?.get(key)?.as_str());
-    found.map(excerpt).unwrap_or_default()
+    found.unwrap_or_default()
 }
 
 /// One line, cut.

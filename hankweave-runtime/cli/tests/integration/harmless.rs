@@ -170,6 +170,8 @@ fn every_printed_field_is_harmless() {
         &["config", "--json"],
         &["journal"],
         &["journal", "-e", EVIL],
+        &["logs", "-v"],
+        &["logs", "--server"],
         &["thread", "--run", EVIL],
         &["run", EVIL],
         &["attach", "--url", EVIL],

@@ -28,6 +28,7 @@ mod hints;
 mod inherited;
 mod inputs;
 mod journal;
+mod logs;
 mod loops;
 mod policy;
 mod prices;

@@ -1,0 +1,246 @@
+//! `hankweave logs`
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
+use std::io;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::CodonId;
+use hankweave_core::wire::{AgentAction, Event, JournalEntry};
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::journal::TailLine;
+use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, with_suffix};
+
+use crate::args::{Global, LogsArgs};
+use crate::directory::existing_state_dir;
+use crate::exit::{Failure, FailureKind};
+use crate::recorded::{self, Lines, Part};
+use crate::report::{say, subject};
+use crate::screen::{JsonLines, Text, print};
+
+/// Our own log is smaller than this, each half of it (CLI-20).
+const SERVER_LOG_BYTES: u64 = 16 << 20;
+
+/// Prints what was said and done, by codon (CLI-22).
+pub(crate) fn logs(global: &Global, args: &LogsArgs) -> Result<ExitCode, Failure> {
+    if args.server {
+        return server(args);
+    }
+    let mut logs = Logs {
+        codon: args.codon.as_ref(),
+        want: Want::of(args),
+        all: global.verbose > 0,
+        out: match global.json() {
+            true => Out::Json(JsonLines::default()),
+            false => Out::Text(Text::default()),
+        },
+        speaker: None,
+        others: BTreeSet::new(),
+        is_empty: true,
+    };
+    let part = Part {
+        after: 0,
+        follow: args.follow,
+        quiet: global.quiet,
+    };
+    let code = recorded::read(&args.execution.execution, part, &mut logs)?;
+    match &args.codon {
+        Some(codon) if logs.is_empty => Err(logs.nothing_of(codon)),
+        _ => Ok(code),
+    }
+}
+
+/// Prints our own log. What was moved away when it became long comes first.
+fn server(args: &LogsArgs) -> Result<ExitCode, Failure> {
+    let execution = &args.execution.execution;
+    existing_state_dir(execution)?;
+    let path = ExecutionDir::new(execution.clone()).server_log();
+    for path in [with_suffix(&path, ".1"), path] {
+        let log = match RealDisk.read(&path, SERVER_LOG_BYTES) {
+            Ok(log) => log,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                return Err(Failure::from_error(
+                    FailureKind::Io,
+                    &IoError::at("read", &path)(error),
+                ));
+            }
+        };
+        if print(String::from_utf8_lossy(&log).into_owned()).is_err() {
+            break;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whose words are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Want {
+    Everybody,
+    Agent,
+    Rig,
+}
+
+impl Want {
+    fn of(args: &LogsArgs) -> Self {
+        match (args.agent, args.rig) {
+            (true, _) => Self::Agent,
+            (_, true) => Self::Rig,
+            _ => Self::Everybody,
+        }
+    }
+
+    fn has(self, event: &Event) -> bool {
+        match event {
+            Event::AssistantAction { .. }
+            | Event::ToolResult { .. }
+            | Event::OutputTruncated { .. }
+            | Event::OutputUnparsed { .. } => self != Self::Rig,
+            Event::RigOutput { .. } | Event::RigSetupFailed { .. } => self != Self::Agent,
+            _ => self == Self::Everybody,
+        }
+    }
+}
+
+struct Logs<'a> {
+    /// All where there is none; a codon of a loop stands for all its iterations.
+    codon: Option<&'a CodonId>,
+    want: Want,
+    /// Thoughts and the answers of tools as well.
+    all: bool,
+    out: Out,
+    /// The codon that spoke last.
+    speaker: Option<CodonId>,
+    /// Codons that are not wanted, for whoever has mistyped one.
+    others: BTreeSet<String>,
+    is_empty: bool,
+}
+
+enum Out {
+    Json(JsonLines),
+    Text(Text),
+}
+
+impl Lines for Logs<'_> {
+    fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
+        let Some(codon) = recorded::codon(line) else {
+            return Ok(());
+        };
+        if !self
+            .codon
+            .is_none_or(|wanted| *wanted == codon || wanted.as_str() == codon.configured())
+        {
+            self.others.insert(codon.configured().to_owned());
+            return Ok(());
+        }
+        self.is_empty = false;
+        // A kind of event that is newer than this program has no words here.
+        let Ok(entry) = JournalEntry::from_json(line.bytes) else {
+            return Ok(());
+        };
+        if !self.want.has(&entry.event) {
+            return Ok(());
+        }
+        match &mut self.out {
+            Out::Json(lines) => lines.line(line.bytes),
+            Out::Text(text) => {
+                let Some(said) = Said::of(&entry.event, &codon, self.all) else {
+                    return Ok(());
+                };
+                // Writing to a text cannot fail.
+                if begins(&entry.event) || self.speaker.as_ref() != Some(&codon) {
+                    let _ = text.styled(Style::new().bold(), format_args!("{codon}"));
+                    let _ = writeln!(text, "  {}", entry.timestamp);
+                    self.speaker = Some(codon);
+                }
+                let _ = said.write(text);
+                print(std::mem::take(text))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.out {
+            Out::Json(lines) => lines.flush(),
+            Out::Text(_) => Ok(()),
+        }
+    }
+}
+
+impl Logs<'_> {
+    fn nothing_of(self, codon: &CodonId) -> Failure {
+        let others: Vec<String> = self.others.into_iter().collect();
+        let hint = match others.is_empty() {
+            true => "nothing has run here yet".to_owned(),
+            false => format!("there is something of: {}", others.join(", ")),
+        };
+        Failure::new(
+            FailureKind::Input,
+            format!("nothing is recorded of a codon `{codon}`"),
+        )
+        .hint(hint)
+    }
+}
+
+/// Whether a codon begins, for the first time or once more.
+fn begins(event: &Event) -> bool {
+    let Event::StateTransition { transition, .. } = event else {
+        return false;
+    };
+    matches!(**transition, StateEvent::CodonStarted { .. })
+}
+
+/// A piece of a log: every line of it begins with the same mark.
+struct Said {
+    mark: &'static str,
+    style: Style,
+    words: String,
+}
+
+impl Said {
+    fn of(event: &Event, codon: &CodonId, all: bool) -> Option<Self> {
+        let red = Style::new().fg_color(Some(AnsiColor::Red.into()));
+        let (mark, style, words) = match event {
+            Event::AssistantAction {
+                action,
+                content,
+                tool_name,
+                tool_input,
+                ..
+            } => match action {
+                AgentAction::Message => ("", Style::new(), content.clone()),
+                AgentAction::Thinking if all => ("~ ", Style::new().dimmed(), content.clone()),
+                AgentAction::Thinking => return None,
+                AgentAction::ToolUse => {
+                    let tool = tool_name.as_deref().unwrap_or(content);
+                    let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
+                    ("› ", cyan, format!("{tool} {}", subject(tool_input.as_ref())))
+                }
+            },
+            Event::ToolResult {
+                result,
+                is_error: true,
+                ..
+            } => ("! ", red, result.clone()),
+            Event::ToolResult { result, .. } if all => ("  ", Style::new().dimmed(), result.clone()),
+            Event::RigOutput { line, .. } => ("| ", Style::new().dimmed(), line.clone()),
+            other => {
+                let words = say(other)?;
+                let own = words.strip_prefix(&format!("{codon}: ")).unwrap_or(&words);
+                ("— ", Style::new().dimmed(), own.to_owned())
+            }
+        };
+        Some(Self { mark, style, words })
+    }
+
+    fn write(&self, text: &mut Text) -> fmt::Result {
+        for line in self.words.trim_end().lines() {
+            write!(text, "  {}", self.mark)?;
+            text.styled(self.style, line)?;
+            writeln!(text)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! Reading what is recorded, once or for as long as somebody reads.
+
+use std::convert::Infallible;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::id::CodonId;
+use hankweave_runtime::ExecutionDir;
+use hankweave_runtime::journal::{JournalTail, Passed, TailLine};
+use hankweave_runtime::world::disk::RealDisk;
+use serde::Deserialize;
+
+use crate::directory::existing_state_dir;
+use crate::exit::{Failure, FailureKind};
+use crate::screen::tell;
+
+/// How often a journal that is followed is looked at: as often as it is synced (D5).
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Which part of the journal is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    /// Begin behind this number.
+    pub(crate) after: u64,
+    /// Go on with what comes, until interrupted.
+    pub(crate) follow: bool,
+    /// Say nothing of lines that were left out.
+    pub(crate) quiet: bool,
+}
+
+/// What is done with the lines of the journal.
+pub(crate) trait Lines {
+    /// Prints one or keeps it.
+    fn line(&mut self, line: TailLine<'_>) -> io::Result<()>;
+
+    /// Prints what was kept.
+    fn flush(&mut self) -> io::Result<()>;
+}
+
+/// Passes the journal of an execution directory to `lines`. It takes no lock and writes nothing, so a live run goes on undisturbed (CLI-12).
+pub(crate) fn read(execution: &Path, part: Part, lines: &mut impl Lines) -> Result<ExitCode, Failure> {
+    existing_state_dir(execution)?;
+    let dir = ExecutionDir::new(execution.to_owned()).events();
+    let mut reader = Reader {
+        tail: JournalTail::new(Arc::new(RealDisk), dir, part.after),
+        lines,
+        quiet: part.quiet,
+    };
+    let result = match part.follow {
+        false => reader.once(),
+        true => reader.follow().map(|never| match never {}),
+    };
+    match result {
+        Ok(()) | Err(Stopped::NobodyReads) => Ok(ExitCode::SUCCESS),
+        Err(Stopped::Failed(failure)) => Err(failure),
+    }
+}
+
+/// The codon that a line is about.
+pub(crate) fn codon(line: TailLine<'_>) -> Option<CodonId> {
+    #[derive(Deserialize)]
+    struct Entry {
+        data: Data,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Data {
+        codon_id: Option<CodonId>,
+    }
+    serde_json::from_slice::<Entry>(line.bytes).ok()?.data.codon_id
+}
+
+struct Reader<'a, L> {
+    tail: JournalTail,
+    lines: &'a mut L,
+    quiet: bool,
+}
+
+/// Why nothing more is printed.
+enum Stopped {
+    /// A reader that has gone away is not a failure (F19).
+    NobodyReads,
+    Failed(Failure),
+}
+
+impl<L: Lines> Reader<'_, L> {
+    fn once(&mut self) -> Result<(), Stopped> {
+        let passed = self.print()?;
+        self.tell_corrupt(passed);
+        if passed.unfinished_bytes > 0 && !self.quiet {
+            tell(
+                "the last line is not whole and was left out; it is being written, or the next run counts it as damaged\n",
+            );
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self) -> Result<Infallible, Stopped> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        let runtime =
+            runtime.map_err(|error| Stopped::Failed(Failure::from_error(FailureKind::Io, &error)))?;
+        runtime.block_on(async {
+            let mut looks = tokio::time::interval(LOOK_EVERY);
+            loop {
+                looks.tick().await;
+                let passed = self.print()?;
+                self.tell_corrupt(passed);
+            }
+        })
+    }
+
+    /// Prints what is there and was not printed yet.
+    fn print(&mut self) -> Result<Passed, Stopped> {
+        let mut written = Ok(());
+        let lines = &mut *self.lines;
+        let passed = self.tail.read(|line| {
+            written = lines.line(line);
+            match written {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        match written.and_then(|()| self.lines.flush()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(Stopped::NobodyReads),
+            Err(error) => return Err(Stopped::Failed(Failure::from_error(FailureKind::Io, &error))),
+        }
+        passed.map_err(|error| Stopped::Failed(Failure::from_error(FailureKind::Io, &error)))
+    }
+
+    fn tell_corrupt(&self, passed: Passed) {
+        if passed.corrupt_lines > 0 && !self.quiet {
+            tell(format!("{} damaged lines were left out\n", passed.corrupt_lines));
+        }
+    }
+}
