@@ -1,7 +1,7 @@
 //! What the user wrote, with the place of every word. Nothing is decided here.
 
 use proc_macro2::TokenStream;
-use syn::{Attribute, Expr, Ident, LitStr, Path, Type, Visibility};
+use syn::{Attribute, Expr, Generics, Ident, LitStr, Path, Type, Visibility};
 
 use crate::case::Case;
 
@@ -14,6 +14,8 @@ pub(crate) struct Ast {
     pub(crate) krate: Option<Path>,
     /// Whether there are types alone: no events, no stored form, and nothing demanded of the data.
     pub(crate) types: bool,
+    /// The word that says that the machine has no end.
+    pub(crate) cyclic: Option<Ident>,
     /// Whether tests are generated.
     pub(crate) tests: bool,
     /// Whether JSON Schemas are generated.
@@ -21,6 +23,8 @@ pub(crate) struct Ast {
     /// The macro that is given a table of the stored fields.
     pub(crate) fields: Option<Path>,
     pub(crate) vis: Visibility,
+    /// Type parameters, lifetimes and constants of the whole machine.
+    pub(crate) generics: Generics,
     /// The enum's own name, `CodonExecution`.
     pub(crate) stored: Ident,
     /// Documentation of the enum.
@@ -32,6 +36,8 @@ pub(crate) struct Ast {
     pub(crate) storage: Storage,
     /// Fields of the variant marked `#[shared]`.
     pub(crate) shared: Vec<Field>,
+    /// What states have in common, as pseudo states.
+    pub(crate) groups: Vec<State>,
     pub(crate) states: Vec<State>,
 }
 
@@ -61,6 +67,8 @@ pub(crate) struct State {
     pub(crate) unread: bool,
     pub(crate) keeps: Vec<Ident>,
     pub(crate) same_as: Option<Ident>,
+    /// The group that it belongs to.
+    pub(crate) within: Option<Ident>,
     pub(crate) tolerates: Vec<Ident>,
     pub(crate) fields: Vec<Field>,
 }
@@ -72,11 +80,15 @@ pub(crate) struct Initial {
     pub(crate) label: Option<LitStr>,
 }
 
-/// `method("label") => Target`.
-#[derive(Debug)]
+/// `method("label") { changed } => Target`.
+#[derive(Debug, Clone)]
 pub(crate) struct Exit {
     pub(crate) method: Ident,
     pub(crate) label: Option<LitStr>,
+    /// The fields that a step back to the same state changes, where all others stay.
+    pub(crate) changes: Option<Vec<Ident>>,
+    /// The step that this is one outcome of, `decide` in `decide => Open | Closed`.
+    pub(crate) branch: Option<Ident>,
     pub(crate) target: Ident,
 }
 
@@ -114,6 +126,28 @@ pub(crate) struct Serde {
     pub(crate) skip: bool,
 }
 
+/// `#[carry(from, start = .., next = ..)]` or `#[carry_or_ask(from, next = ..)]`.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Carry {
+    /// The field of the source, when it has another name there.
+    pub(crate) from: Option<Ident>,
+    /// The value where the source has none, instead of the default.
+    pub(crate) start: Option<Expr>,
+    /// What becomes of the value on the way.
+    pub(crate) next: Option<Expr>,
+    /// Whether the caller is asked where the source has none.
+    pub(crate) ask: bool,
+}
+
+/// Which setters a live field has.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Setters {
+    /// Whether there is `add_` besides `set_`.
+    pub(crate) add: bool,
+    /// Whether they give the event that records the change.
+    pub(crate) record: bool,
+}
+
 /// Where the value of a field comes from when its state is entered.
 #[derive(Debug, Clone)]
 pub(crate) enum Mark {
@@ -121,12 +155,12 @@ pub(crate) enum Mark {
     None,
     /// From whatever else was stored.
     Extra,
-    /// From the field of this name in the source state.
-    Carry(Option<Ident>),
+    /// From a field of the source state.
+    Carry(Carry),
     /// From the source state itself.
     Origin,
     /// From this expression, or from the caller when there is none; setters change it later.
-    Live { start: Option<Expr>, add: bool },
+    Live { start: Option<Expr>, setters: Setters },
     /// From this expression, for ever.
     Fixed(Expr),
 }

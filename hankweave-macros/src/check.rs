@@ -5,6 +5,7 @@
 
 mod edges;
 mod fields;
+mod groups;
 mod names;
 mod reach;
 mod spoken;
@@ -16,6 +17,7 @@ use crate::model::{Machine, State};
 
 /// Resolves names and checks all rules; returns nothing for an enum without states.
 pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
+    groups::resolve(&mut ast, errors);
     names::unique_states(&mut ast.states, errors);
     if ast.states.is_empty() {
         errors.at(
@@ -56,6 +58,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
         schema: ast.schema,
         fields: ast.fields,
         vis: ast.vis,
+        generics: ast.generics,
         stored: ast.stored,
         docs: ast.docs,
         attrs: ast.attrs,
@@ -65,6 +68,7 @@ pub(crate) fn check(mut ast: Ast, errors: &mut Errors) -> Option<Machine> {
         shared: fields.shared,
         states: states.collect(),
         methods: edges.methods,
+        branches: edges.branches,
         initial,
         start_label,
     };

@@ -23,7 +23,15 @@ impl Errors {
 
     /// The mistakes as `compile_error!` invocations, each at its place.
     pub(crate) fn into_tokens(self) -> TokenStream {
-        self.0.iter().map(Error::to_compile_error).collect()
+        // What a group says wrong is found at each of its states.
+        let mut told = Vec::new();
+        let new = |error: &&Error| {
+            let key = (error.to_string(), format!("{:?}", error.span()));
+            let new = !told.contains(&key);
+            told.push(key);
+            new
+        };
+        self.0.iter().filter(new).map(Error::to_compile_error).collect()
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod accessors;
 mod any;
+mod branches;
 mod dynamic;
 mod field_table;
+mod generics;
 mod graph;
 mod names;
 mod rehydrate;
@@ -47,6 +49,7 @@ pub(crate) fn expand(machine: &Machine) -> TokenStream {
         states::metadata(machine, &out),
         transitions::edges(machine, &out),
         transitions::methods(machine, &out),
+        branches::branches(machine, &out),
         stubs::stubs(machine, &out),
         names::statuses(machine, &out),
         any::any(machine, &out),

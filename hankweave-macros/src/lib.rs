@@ -21,7 +21,8 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | Argument | Effect |
 /// | --- | --- |
 /// | `Door` | the name of the typed value, `Door<Closed>`; first, and required |
-/// | `types` | types alone: no events and no stored form, and nothing is demanded of the data, which may be a socket or a closure. The enum is one of typed values |
+/// | `types` | types alone: no events and no stored form, and nothing is demanded of the data, which may be a socket or a closure. The enum is one of typed values, and may have type parameters, lifetimes and constants |
+/// | `cyclic` | the machine need not end: states from which no terminal state can be reached are right |
 /// | `tests` | tests of every pair of states, of every stored value and of every walk are generated for `cargo test` |
 /// | `schema` | the stored enum and the transitions get JSON Schemas (feature `schema` of `hankweave-machine`) |
 /// | `crate = path` | where the companion crate is, when it is not `::hankweave_machine`: renamed, or exported by another crate |
@@ -33,10 +34,14 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | --- | --- |
 /// | `#[initial]`, `#[initial("label")]` | new values start here; on exactly one state. The label is for diagrams |
 /// | `#[to(step => Target, ..)]`, `#[to(step("label") => Target)]` | the steps that leave the state; a step of one name has one target |
+/// | `#[to(step { a, b } => State)]` | a step back to the state itself that changes these fields: it asks for them, or their marks compute them; all others stay |
+/// | `#[to(decide => A \| B)]` | a step with several outcomes, each of which is a step of its own (`decide_a`, `decide_b`); `value.decide(door::Decide::A)` takes any of them and gives a `door::DecideTo` |
 /// | `#[terminal]` | nothing leaves the state |
 /// | `#[again]` | a step may lead back to the state itself |
 /// | `#[keeps(a, b)]` | these fields come from the state that is left; every such state must have them |
 /// | `#[same_as(State)]` | the state has all fields of that one, and keeps them |
+/// | `#[group]` | no state: the steps and fields of this pseudo variant are those of every state marked `#[within(Group)]`, after its own; groups may be in groups |
+/// | `#[within(Group)]` | the state, or group, has what the group has |
 /// | `#[shared]` | no state: the fields of this pseudo variant are in every state |
 /// | `#[tolerates(a)]` | fields of other states that old documents may have here; they are dropped on reading |
 /// | `#[serde(rename = "..", alias = "..")]` | the stored name of the state, and former ones |
@@ -50,7 +55,11 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | --- | --- |
 /// | none | from the caller |
 /// | `#[carry]`, `#[carry(other)]` | from the field of that name in the state that is left, by `Into`; the default where that state has none |
+/// | `#[carry(other, start = e, next = f)]` | the same, but `e` where that state has none, and `f(value)` where it has one: `next = \|attempt\| attempt + 1` |
+/// | `#[carry_or_ask]`, `#[carry_or_ask(other, next = f)]` | from the state that is left, and from the caller where that state has none |
 /// | `#[live]`, `#[live(start = e, add)]` | `e`, or from the caller; later changed by `set_field`, and by `add_field` when `add` is there |
+/// | `#[live]` with `types` | the same, and changed in place by `field_mut` |
+/// | `#[live(start = e, add, record)]` | the same, and each change gives the event that records it, `DoorTransition::AddField`, for `apply` |
 /// | `#[fixed(e)]` | always `e`; a stored value with another one is refused |
 /// | `#[origin]` | the state that is left, as `DoorPhase` |
 /// | `#[extra]` | of type `Extra`: stored fields that the machine does not know, kept as they are |
@@ -67,9 +76,10 @@ use proc_macro2::TokenStream as TokenStream2;
 /// | `Door<S>` | the typed value; the fields of the present state are read through it |
 /// | `door::Closed`, .. | the data of each state |
 /// | `door::Lock`, .. | what each step asks for; `door::steps` has them all, also a step that is called like a state |
+/// | `door::Decide`, `door::DecideTo` | for a branching step `decide`: what it is told, and where it led |
 /// | `Door::step(key)` | the step together with the event that records it, in a `door::Step`: `into_parts()` gives both |
 /// | `DoorRecord` | the stored enum: `status`, `apply`, `validate`, `TryFrom` back to each `Door<S>`, and `typed`, which gives a `door::Typed` to `match`; a field that has one type wherever it stands is asked of any state, as `code() -> Option<&u32>` |
-/// | `DoorTransition` | the event of each step |
+/// | `DoorTransition` | the event of each step, and of each change of a live field that is recorded |
 /// | `DoorStatus`, `DoorPhase` | the names of all states, and of those that are not terminal |
 /// | `DoorState`, `door::Active`, `door::Transition<To>`, `door::Edge<From>` | sealed traits for code that is generic over states |
 /// | `DOOR` | the graph as constant data: diagrams, walks |

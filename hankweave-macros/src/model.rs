@@ -1,9 +1,10 @@
 //! The checked machine. Every index in it is valid and every name is resolved.
 
-use proc_macro2::{Ident, TokenStream};
-use syn::{Attribute, Expr, GenericArgument, LitStr, Path, PathArguments, Type, Visibility};
+use proc_macro2::{Ident, Span, TokenStream};
+use syn::{Attribute, Expr, GenericArgument, Generics, LitStr, Path, PathArguments, Type, Visibility};
 
-use crate::case::Case;
+use crate::ast::Setters;
+use crate::case::{Case, pascal, text};
 
 /// What every stored value can be asked, so that no shared field can be asked for by these names.
 pub(crate) const STORED_METHODS: [&str; 6] =
@@ -24,6 +25,8 @@ pub(crate) struct Machine {
     /// The macro that is given a table of the stored fields.
     pub(crate) fields: Option<Path>,
     pub(crate) vis: Visibility,
+    /// Type parameters, lifetimes and constants of the whole machine.
+    pub(crate) generics: Generics,
     pub(crate) stored: Ident,
     pub(crate) docs: Vec<Attribute>,
     pub(crate) attrs: Vec<Attribute>,
@@ -35,6 +38,8 @@ pub(crate) struct Machine {
     pub(crate) states: Vec<State>,
     /// In order of first mention.
     pub(crate) methods: Vec<Method>,
+    /// Steps with several outcomes, each of which is one of `methods`.
+    pub(crate) branches: Vec<Branch>,
     /// Index of the state in which values start.
     pub(crate) initial: usize,
     /// What diagrams print on the way into it.
@@ -77,6 +82,32 @@ pub(crate) struct Method {
     pub(crate) target: usize,
     /// Indices of the states that it leaves.
     pub(crate) sources: Vec<usize>,
+    /// The fields that a step back to the same state changes, where all others stay.
+    pub(crate) changes: Option<Vec<Ident>>,
+}
+
+/// One method with several outcomes.
+#[derive(Debug)]
+pub(crate) struct Branch {
+    pub(crate) ident: Ident,
+    /// The enum of what the caller says: the outcome, with what that demands.
+    pub(crate) asks: Ident,
+    /// The enum of the values after it.
+    pub(crate) gives: Ident,
+    /// Indices of the methods of its outcomes.
+    pub(crate) outcomes: Vec<usize>,
+    /// Indices of the states that it leaves.
+    pub(crate) sources: Vec<usize>,
+}
+
+/// A live field whose changes are events.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    pub(crate) field: &'a Field,
+    /// Whether it adds to the field instead of replacing it.
+    pub(crate) adds: bool,
+    /// The states in which the field is live.
+    pub(crate) states: Vec<&'a State>,
 }
 
 /// One field of a state.
@@ -110,8 +141,8 @@ pub(crate) enum Entry {
     Caller,
     /// The field of the same name in the source.
     Kept,
-    /// This field of the source, converted; the default when the source lacks it.
-    Carried(Ident),
+    /// A field of the source.
+    Carried(Carried),
     /// The name of the source.
     Origin,
     /// An expression, the first value of a live field.
@@ -120,11 +151,17 @@ pub(crate) enum Entry {
     Fixed(Expr),
 }
 
-/// Which setters a live field has.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Setters {
-    /// Whether there is `add_` besides `set_`.
-    pub(crate) add: bool,
+/// How the value of a field comes from the state that is left.
+#[derive(Debug, Clone)]
+pub(crate) struct Carried {
+    /// The field of the source.
+    pub(crate) from: Ident,
+    /// The value when the source lacks it; the default when there is none.
+    pub(crate) start: Option<Expr>,
+    /// What the value is given to; without it the value is converted.
+    pub(crate) next: Option<Expr>,
+    /// Whether the caller supplies it when the source lacks it.
+    pub(crate) ask: bool,
 }
 
 impl Machine {
@@ -151,23 +188,78 @@ impl Machine {
 
     /// What the caller supplies to a method.
     pub(crate) fn metadata(&self, method: &Method) -> impl Iterator<Item = &Field> {
-        self.target(method).supplied()
+        let target = self.target(method);
+        target.fields.iter().filter(|field| self.asks(method, field))
+    }
+
+    /// What the caller supplies to one outcome or another.
+    pub(crate) fn demands(&self, branch: &Branch) -> impl Iterator<Item = &Field> {
+        let outcomes = branch.outcomes.iter().map(|method| &self.methods[*method]);
+        outcomes.flat_map(|method| self.metadata(method))
+    }
+
+    /// Whether the caller of a method supplies this field of its target. The same from every source: that was checked.
+    pub(crate) fn asks(&self, method: &Method, field: &Field) -> bool {
+        let named = method.changes.as_ref().map(|names| names.contains(&field.ident));
+        match (&field.entry, named) {
+            (_, Some(false)) => false,
+            (Entry::Caller, _) | (Entry::Kept, Some(true)) => true,
+            (Entry::Carried(carried), Some(true)) => carried.next.is_none(),
+            (Entry::Carried(Carried { ask: true, from, .. }), None) => {
+                let source = method.sources.first().map(|source| &self.states[*source]);
+                source.is_some_and(|source| !source.has(from))
+            }
+            _ => false,
+        }
+    }
+
+    /// The changes of live fields that are events, in order of declaration.
+    pub(crate) fn changes(&self) -> Vec<Change<'_>> {
+        let mut changes: Vec<Change<'_>> = Vec::new();
+        for state in &self.states {
+            for field in &state.fields {
+                let Some(Setters { add, record: true }) = field.live else {
+                    continue;
+                };
+                for adds in [false, true].into_iter().filter(|adds| add || !adds) {
+                    let same =
+                        |change: &&mut Change<'_>| change.field.ident == field.ident && change.adds == adds;
+                    match changes.iter_mut().find(same) {
+                        Some(change) => change.states.push(state),
+                        None => changes.push(Change {
+                            field,
+                            adds,
+                            states: vec![state],
+                        }),
+                    }
+                }
+            }
+        }
+        changes
+    }
+}
+
+impl Change<'_> {
+    /// `set_total` or `add_total`.
+    pub(crate) fn method(&self) -> String {
+        let verb = if self.adds { "add" } else { "set" };
+        format!("{verb}_{}", text(&self.field.ident))
+    }
+
+    /// `SetTotal` or `AddTotal`.
+    pub(crate) fn variant(&self) -> Ident {
+        Ident::new(&pascal(&self.method()), Span::call_site())
     }
 }
 
 impl State {
-    /// The fields whose value comes from the caller on every way into this state.
-    pub(crate) fn supplied(&self) -> impl Iterator<Item = &Field> {
-        self.fields
-            .iter()
-            .filter(|field| matches!(field.entry, Entry::Caller))
-    }
-
     /// The arguments of `new`, if values start here.
     pub(crate) fn started_with(&self) -> impl Iterator<Item = &Field> {
-        self.fields
-            .iter()
-            .filter(|field| matches!(field.entry, Entry::Shared | Entry::Caller))
+        self.fields.iter().filter(|field| match &field.entry {
+            Entry::Shared | Entry::Caller => true,
+            Entry::Carried(carried) => carried.ask,
+            _ => false,
+        })
     }
 
     pub(crate) fn has(&self, field: &Ident) -> bool {

@@ -9,9 +9,10 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Fields, Ident, Item, ItemEnum, Meta, Path, Token, Variant};
+use syn::{Attribute, Fields, Ident, Item, ItemEnum, LitStr, Meta, Path, Token, Variant};
 
 use crate::ast::{Ast, Exit, Field, Initial, Names, State};
+use crate::case::{snake, text};
 use crate::error::Errors;
 
 use attribute::{Place, derives, idents, plain, refuse_cfg, split_docs};
@@ -22,17 +23,19 @@ use attribute::{Place, derives, idents, plain, refuse_cfg, split_docs};
 pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Errors) -> Option<Ast> {
     let arguments = errors.ok(syn::parse2::<Arguments>(arguments))?;
     let item = errors.ok(parse_enum(item))?;
-    if !item.generics.params.is_empty() || item.generics.where_clause.is_some() {
-        let place = match &item.generics.where_clause {
-            Some(clause) if item.generics.params.is_empty() => clause.to_token_stream(),
-            _ => item.generics.to_token_stream(),
+    let mut generics = item.generics;
+    if !arguments.types && (!generics.params.is_empty() || generics.where_clause.is_some()) {
+        let place = match &generics.where_clause {
+            Some(clause) if generics.params.is_empty() => clause.to_token_stream(),
+            _ => generics.to_token_stream(),
         };
         errors.at(
             place,
-            "a machine has no generic parameters: give its fields concrete types",
+            "a machine that is stored has no generic parameters: give its fields concrete types, or ask for types alone, `#[machine(Name, types)]`",
         );
         return None;
     }
+    paths::of_generics(&mut generics);
     let (mut attrs, storage) = serde::storage(item.attrs, errors);
     let derives = derives(&mut attrs, arguments.types, errors);
     let (docs, attrs) = split_docs(attrs);
@@ -40,26 +43,30 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream, errors: &mut Erro
         name: arguments.name,
         krate: arguments.krate,
         types: arguments.types,
+        cyclic: arguments.cyclic,
         tests: arguments.tests,
         schema: arguments.schema,
         fields: arguments.fields,
         vis: item.vis,
+        generics,
         stored: item.ident,
         docs,
         attrs,
         derives,
         storage,
         shared: Vec::new(),
+        groups: Vec::new(),
         states: Vec::new(),
     };
-    for variant in item.variants {
-        match variant
-            .attrs
-            .iter()
-            .position(|attr| attr.path().is_ident("shared"))
-        {
-            Some(index) => shared(variant, index, &mut ast, errors),
-            None => ast.states.push(state(variant, errors)),
+    for mut variant in item.variants {
+        let marked = |mark: &str| variant.attrs.iter().position(|attr| attr.path().is_ident(mark));
+        if let Some(index) = marked("shared") {
+            shared(variant, index, &mut ast, errors);
+        } else if let Some(index) = marked("group") {
+            errors.ok(variant.attrs.remove(index).meta.require_path_only());
+            ast.groups.push(group(variant, errors));
+        } else {
+            ast.states.push(state(variant, errors));
         }
     }
     Some(ast)
@@ -75,11 +82,12 @@ fn parse_enum(item: TokenStream) -> syn::Result<ItemEnum> {
     }
 }
 
-/// `Codon`, and before or after it `tests`, `schema`, `types`, `fields = path` and `crate = path`.
+/// `Codon`, and before or after it `tests`, `schema`, `types`, `cyclic`, `fields = path` and `crate = path`.
 struct Arguments {
     name: Ident,
     krate: Option<Path>,
     types: bool,
+    cyclic: Option<Ident>,
     tests: bool,
     schema: bool,
     fields: Option<Path>,
@@ -87,7 +95,7 @@ struct Arguments {
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        const WORDS: &str = "after the name of the machine only `tests`, `schema`, `types`, `fields = path` and `crate = path` may stand: \
+        const WORDS: &str = "after the name of the machine only `tests`, `schema`, `types`, `cyclic`, `fields = path` and `crate = path` may stand: \
                              `#[machine(Door, tests)]`";
         // A macro that hands its own arguments on says first where the companion is.
         let leading = input.peek(Token![crate]).then(|| companion(input)).transpose()?;
@@ -99,6 +107,7 @@ impl Parse for Arguments {
             name,
             krate: leading,
             types: false,
+            cyclic: None,
             tests: false,
             schema: false,
             fields: None,
@@ -113,6 +122,7 @@ impl Parse for Arguments {
             }
             match input.parse::<Option<Ident>>()? {
                 Some(word) if word == "types" => arguments.types = true,
+                Some(word) if word == "cyclic" => arguments.cyclic = Some(word),
                 Some(word) if word == "tests" => arguments.tests = true,
                 Some(word) if word == "schema" => arguments.schema = true,
                 Some(word) if word == "fields" => {
@@ -163,6 +173,18 @@ fn shared(variant: Variant, mark: usize, ast: &mut Ast, errors: &mut Errors) {
     ast.shared.extend(fields(&variant, errors));
 }
 
+/// A group has steps and fields for its states, and nothing that makes a state.
+fn group(variant: Variant, errors: &mut Errors) -> State {
+    let of_states = ["initial", "terminal", "again", "same_as", "serde"];
+    for attr in &variant.attrs {
+        if of_states.iter().any(|mark| attr.path().is_ident(mark)) {
+            let message = "a group is no state: `#[to(..)]`, `#[keeps(..)]`, `#[tolerates(..)]` and `#[within(..)]` may stand here";
+            errors.at(attr, message);
+        }
+    }
+    state(variant, errors)
+}
+
 fn state(variant: Variant, errors: &mut Errors) -> State {
     if let Some((_, value)) = &variant.discriminant {
         errors.at(value, "a state has no discriminant");
@@ -180,6 +202,7 @@ fn state(variant: Variant, errors: &mut Errors) -> State {
         unread: false,
         keeps: Vec::new(),
         same_as: None,
+        within: None,
         tolerates: Vec::new(),
         fields,
     };
@@ -197,6 +220,7 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
         "terminal" => state.terminal.is_some(),
         "again" => state.again,
         "same_as" => state.same_as.is_some(),
+        "within" => state.within.is_some(),
         _ => false,
     };
     if again {
@@ -220,13 +244,14 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
             state.again = true;
         }
         "to" => {
-            let exits = attr.parse_args_with(Punctuated::<Exit, Token![,]>::parse_terminated);
-            state.unread |= exits.is_err();
-            state.exits.extend(exits?);
+            let steps = attr.parse_args_with(Punctuated::<Step, Token![,]>::parse_terminated);
+            state.unread |= steps.is_err();
+            state.exits.extend(steps?.into_iter().flat_map(Step::exits));
         }
         "keeps" => state.keeps.extend(idents(&attr)?),
         "tolerates" => state.tolerates.extend(idents(&attr)?),
         "same_as" => state.same_as = Some(plain(attr.parse_args()?)),
+        "within" => state.within = Some(plain(attr.parse_args()?)),
         "serde" => serde::state_names(&attr, &mut state.names)?,
         "cfg" | "cfg_attr" => refuse_cfg(&attr, errors),
         _ => {
@@ -237,29 +262,79 @@ fn state_attribute(state: &mut State, attr: Attribute, errors: &mut Errors) -> s
     Ok(())
 }
 
-impl Parse for Exit {
+/// `method("label") { changed } => Target | Target`.
+struct Step {
+    method: Ident,
+    label: Option<LitStr>,
+    changes: Option<Vec<Ident>>,
+    targets: Vec<Ident>,
+}
+
+impl Parse for Step {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let method = plain(input.parse()?);
-        let mut label = None;
+        let (mut label, mut changes) = (None, None);
         if input.peek(syn::token::Paren) {
             let content;
             syn::parenthesized!(content in input);
             label = Some(content.parse()?);
         }
+        if input.peek(syn::token::Brace) {
+            let content;
+            syn::braced!(content in input);
+            let names = Punctuated::<Ident, Token![,]>::parse_terminated(&content)?;
+            changes = Some(names.into_iter().map(plain).collect());
+        }
         input.parse::<Token![=>]>()?;
-        let target = plain(input.parse()?);
-        if input.peek(Token![if]) || input.peek(Token![|]) || input.peek(syn::token::Bracket) {
+        let targets = Punctuated::<Ident, Token![|]>::parse_separated_nonempty(input)?;
+        if input.peek(Token![if]) || input.peek(syn::token::Bracket) {
             return Err(input.error(
-                "a step has one target and no condition, because stored events must replay without it: give each outcome a step of its own, \
+                "a step has no condition, because stored events must replay without it: name the outcomes, `step => Open | Closed`, \
                  and choose between them in the code that calls",
             ));
+        }
+        let targets: Vec<Ident> = targets.into_iter().map(plain).collect();
+        if let (Some(_), [_, second, ..]) = (&changes, &targets[..]) {
+            let message =
+                "a step that changes only what it names leads back to its own state, and to no other";
+            return Err(syn::Error::new(second.span(), message));
         }
         Ok(Self {
             method,
             label,
-            target,
+            changes,
+            targets,
         })
     }
+}
+
+impl Step {
+    /// One edge for each target: a branching step has one of its own for each outcome.
+    fn exits(self) -> impl Iterator<Item = Exit> {
+        let branch = (self.targets.len() > 1).then(|| self.method.clone());
+        self.targets.into_iter().map(move |target| match &branch {
+            None => Exit {
+                method: self.method.clone(),
+                label: self.label.clone(),
+                changes: self.changes.clone(),
+                branch: None,
+                target,
+            },
+            Some(branch) => Exit {
+                method: outcome(branch, &target),
+                label: (self.label.clone()).or_else(|| Some(LitStr::new(&text(branch), branch.span()))),
+                changes: None,
+                branch: Some(branch.clone()),
+                target,
+            },
+        })
+    }
+}
+
+/// The step of one outcome: `decide_closed`.
+fn outcome(branch: &Ident, target: &Ident) -> Ident {
+    let name = format!("{}_{}", text(branch), snake(&text(target)));
+    Ident::new(&name, branch.span())
 }
 
 fn fields(variant: &Variant, errors: &mut Errors) -> Vec<Field> {

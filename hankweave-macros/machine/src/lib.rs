@@ -39,6 +39,11 @@ pub mod __private {
     pub use alloc::string::String;
     pub use alloc::vec::Vec;
 
+    /// Lets the compiler know the type of the value before it reads the closure.
+    pub fn next<T, U>(value: T, next: impl FnOnce(T) -> U) -> U {
+        next(value)
+    }
+
     #[cfg(feature = "schema")]
     pub use alloc::borrow::Cow;
     #[cfg(feature = "schema")]

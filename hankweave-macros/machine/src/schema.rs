@@ -66,6 +66,17 @@ pub fn event(method: &str, docs: &str, metadata: impl IntoIterator<Item = Proper
     described(object(Some(("method", method)), demands), docs)
 }
 
+/// The change of a live field as an event: which, and the value.
+pub fn change(method: &str, docs: &str, value: Schema) -> Schema {
+    let value = Property {
+        name: "metadata",
+        docs: "",
+        required: true,
+        schema: value,
+    };
+    described(object(Some(("method", method)), [value]), docs)
+}
+
 /// One of the names of a status or a phase.
 pub fn names<N: Name>(docs: &str) -> Schema {
     described(json!({"type": "string", "enum": N::NAMES}), docs)

@@ -1,8 +1,11 @@
 //! Reading a stored value: the tag decides which fields may follow.
 //!
 //! The tag usually comes first; then the fields are read straight into the state. When it comes later, the fields
-//! before it are kept as JSON values until the state is known. Generated code implements [`Stored`]; nothing else needs
+//! before it are kept as JSON values until the state is known. It is written as a map in every format, so that compact ones keep the names too.
+//! Generated code implements [`Stored`]; nothing else needs
 //! this module.
+
+mod as_map;
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -14,7 +17,10 @@ use alloc::vec::{self, Vec};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor,
 };
+use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
+
+use self::as_map::AsMap;
 
 use crate::{Extra, Name, Violation};
 
@@ -65,6 +71,23 @@ pub enum Belongs {
 /// Fails when the tag is missing or unknown, or when [`Stored::read`] fails.
 pub fn read<'de, T: Stored, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_map(StoredVisitor(PhantomData))
+}
+
+/// Writes a value: the tag, and after it the fields of its state.
+///
+/// # Errors
+///
+/// Fails when the format does.
+pub fn write<T: Stored, V: Serialize, S: Serializer>(
+    status: T::Status,
+    state: &V,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    state.serialize(AsMap {
+        inner: serializer,
+        tag: T::TAG,
+        name: status.as_str(),
+    })
 }
 
 /// Finds known names among the unknown ones: written like that, the value could not be read again.

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
+use proc_macro2::Ident;
 use quote::format_ident;
 
-use crate::ast::{self, State};
+use crate::ast::{self, Mark, State};
 use crate::case::{is_name, pascal, text};
 use crate::error::{Errors, did_you_mean, nearest};
-use crate::model::{Exit, Method};
+use crate::model::{Branch, Exit, Method};
 
 /// All edges of a machine.
 #[derive(Debug, Default)]
@@ -15,6 +16,7 @@ pub(crate) struct Edges {
     /// The exits of each state.
     pub(crate) exits: Vec<Vec<Exit>>,
     pub(crate) methods: Vec<Method>,
+    pub(crate) branches: Vec<Branch>,
     /// Whether an edge had to be left out.
     pub(crate) incomplete: bool,
 }
@@ -44,8 +46,9 @@ pub(super) fn resolve(states: &[State], errors: &mut Errors) -> Edges {
         let mut exits: Vec<Exit> = Vec::new();
         // A terminal state stays one, whatever exits it was given.
         for exit in state.exits.iter().filter(|_| state.terminal.is_none()) {
-            let method = target(states, exit, errors)
-                .and_then(|target| method(&mut edges, exit, target, states, errors));
+            let target = target(states, exit, errors);
+            let exit = &only_back(exit, target == Some(index), errors);
+            let method = target.and_then(|target| method(&mut edges, exit, target, states, errors));
             let Some(method) = method else {
                 edges.incomplete = true;
                 continue;
@@ -57,10 +60,12 @@ pub(super) fn resolve(states: &[State], errors: &mut Errors) -> Edges {
                 );
                 continue;
             }
-            if edges.methods[method].target == index && !state.again {
+            if let Some(names) = &exit.changes {
+                changes(names, state, errors);
+            } else if edges.methods[method].target == index && !state.again {
                 let message = format!(
-                    "`{}` leads back to `{}`: mark the state `#[again]` if that is meant",
-                    exit.method, state.ident
+                    "`{}` leads back to `{}`: mark the state `#[again]` if that is meant, or name what it changes, `{} {{ field }} => {}`",
+                    exit.method, state.ident, exit.method, state.ident
                 );
                 errors.at(&exit.target, message);
             }
@@ -71,6 +76,7 @@ pub(super) fn resolve(states: &[State], errors: &mut Errors) -> Edges {
             });
         }
         edges.exits.push(exits);
+        branches(index, state, &mut edges, errors);
     }
     unused_again(states, &edges, errors);
     edges
@@ -138,11 +144,21 @@ fn method(
             metadata,
             target,
             sources: Vec::new(),
+            changes: exit.changes.clone(),
         });
         return Some(edges.methods.len() - 1);
     };
     let known = edges.methods[index].target;
     if known == target {
+        if edges.methods[index].changes != exit.changes {
+            let message = format!(
+                "`{}` enters `{}` with all that it demands from one state and changes some of its fields from another: give one of the two \
+                 another name",
+                exit.method, exit.target
+            );
+            errors.at(&exit.method, message);
+            return None;
+        }
         return Some(index);
     }
     let message = format!(
@@ -152,6 +168,78 @@ fn method(
     );
     errors.at(&exit.method, message);
     None
+}
+
+/// Only a step back to its own state may name what it changes.
+fn only_back(exit: &ast::Exit, leads_back: bool, errors: &mut Errors) -> ast::Exit {
+    let mut exit = exit.clone();
+    if !leads_back && exit.changes.take().is_some() {
+        let message = format!(
+            "a step that changes only what it names leads back to its own state: write `{} => {}`, which asks for what that state needs",
+            exit.method, exit.target
+        );
+        errors.at(&exit.target, message);
+    }
+    exit
+}
+
+/// What a step changes can be changed, and is named once.
+fn changes(names: &[Ident], state: &State, errors: &mut Errors) {
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].contains(name) {
+            errors.at(name, format!("`{name}` is named already"));
+        }
+    }
+    let fixed = |field: &&ast::Field| matches!(field.mark, Mark::Fixed(_) | Mark::Origin);
+    for field in state
+        .fields
+        .iter()
+        .filter(fixed)
+        .filter(|field| names.contains(&field.ident))
+    {
+        if let Some(name) = names.iter().find(|name| **name == field.ident) {
+            errors.at(
+                name,
+                format!("the mark of `{name}` gives its value: no step can change it"),
+            );
+        }
+    }
+}
+
+/// Collects the outcomes of the branching steps of a state; in every state they are the same.
+fn branches(index: usize, state: &State, edges: &mut Edges, errors: &mut Errors) {
+    let mut seen: Vec<&Ident> = Vec::new();
+    for name in state.exits.iter().filter_map(|exit| exit.branch.as_ref()) {
+        if seen.contains(&name) {
+            continue;
+        }
+        seen.push(name);
+        let of_name = |exit: &&ast::Exit| exit.branch.as_ref() == Some(name);
+        let position = |exit: &ast::Exit| {
+            edges
+                .methods
+                .iter()
+                .position(|method| method.ident == exit.method)
+        };
+        let outcomes: Vec<usize> = state.exits.iter().filter(of_name).filter_map(position).collect();
+        match edges.branches.iter_mut().find(|branch| branch.ident == *name) {
+            Some(branch) if branch.outcomes == outcomes => branch.sources.push(index),
+            Some(_) => errors.at(
+                name,
+                format!("`{name}` has other outcomes elsewhere: give it another name here"),
+            ),
+            None => {
+                let asks = format_ident!("{}", pascal(&text(name)), span = name.span());
+                edges.branches.push(Branch {
+                    ident: name.clone(),
+                    gives: format_ident!("{asks}To"),
+                    asks,
+                    outcomes,
+                    sources: vec![index],
+                });
+            }
+        }
+    }
 }
 
 fn unused_again(states: &[State], edges: &Edges, errors: &mut Errors) {

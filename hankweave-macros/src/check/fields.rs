@@ -6,10 +6,10 @@ use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::Type;
 
-use crate::ast::{self, Ast, Mark};
+use crate::ast::{self, Ast, Mark, Setters};
 use crate::case::{Case, text};
 use crate::error::{Errors, did_you_mean};
-use crate::model::{Entry, Field, Setters, inside_option};
+use crate::model::{Carried, Entry, Field, inside_option};
 
 use super::edges::Edges;
 use super::stored_name;
@@ -60,6 +60,25 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
             }
         })
         .collect();
+    for (state, name) in changed(edges) {
+        if !states[state]
+            .fields
+            .iter()
+            .any(|field| field.ident == *name && !matches!(field.entry, Entry::Shared))
+        {
+            let own = states[state]
+                .fields
+                .iter()
+                .filter(|field| !matches!(field.entry, Entry::Shared));
+            let known: Vec<String> = own.map(|field| field.ident.to_string()).collect();
+            let hint = did_you_mean(&name.to_string(), &known);
+            let message = format!(
+                "`{}` has no field `{name}` of its own to change{hint}",
+                ast.states[state].ident
+            );
+            errors.at(name, message);
+        }
+    }
     for (state, tolerated) in (0..ast.states.len())
         .map(|state| (state, tolerated(ast, &states, state, errors)))
         .collect::<Vec<_>>()
@@ -67,6 +86,15 @@ pub(super) fn resolve(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
         states[state].tolerated = tolerated;
     }
     Resolved { shared, states }
+}
+
+/// The fields that steps name, each with the state that it should be in.
+fn changed(edges: &Edges) -> impl Iterator<Item = (usize, &Ident)> {
+    let names = edges
+        .methods
+        .iter()
+        .map(|method| (method.target, method.changes.as_ref()));
+    names.flat_map(|(state, names)| names.into_iter().flatten().map(move |name| (state, name)))
 }
 
 fn shared_field(ast: &Ast, field: &ast::Field, errors: &mut Errors) -> Option<Field> {
@@ -136,19 +164,19 @@ impl Resolver<'_> {
                 );
                 (Entry::Caller, None)
             }
-            Mark::Carry(from) => (self.carried(state, field, from.as_ref(), errors), None),
+            Mark::Carry(carry) => (Entry::Carried(self.carried(state, field, carry, errors)), None),
             Mark::Origin => (self.origin(state, field, errors), None),
-            Mark::Live { start, add } => (
+            Mark::Live { start, setters } => (
                 start.clone().map_or(Entry::Caller, Entry::Start),
-                self.setters(state, field, *add, errors),
+                self.setters(state, field, *setters, errors),
             ),
             Mark::Fixed(value) => (Entry::Fixed(value.clone()), None),
         };
         field_of(self.ast, field, entry, live)
     }
 
-    fn carried(&self, state: usize, field: &ast::Field, from: Option<&Ident>, errors: &mut Errors) -> Entry {
-        let from = from.unwrap_or(&field.ident);
+    fn carried(&self, state: usize, field: &ast::Field, carry: &ast::Carry, errors: &mut Errors) -> Carried {
+        let from = carry.from.as_ref().unwrap_or(&field.ident);
         let mut sources = self.edges.sources(state).peekable();
         let known: Vec<String> = self
             .edges
@@ -167,7 +195,31 @@ impl Resolver<'_> {
                 format!("no state before `{target}` has a field `{from}` to carry{hint}"),
             );
         }
-        Entry::Carried(from.clone())
+        if carry.ask {
+            self.asked_alike(state, from, errors);
+        }
+        Carried {
+            from: from.clone(),
+            start: carry.start.clone(),
+            next: carry.next.clone(),
+            ask: carry.ask,
+        }
+    }
+
+    /// A step has one struct for what it asks, so all states that it leaves have the field, or none of them.
+    fn asked_alike(&self, state: usize, from: &Ident, errors: &mut Errors) {
+        for method in self.edges.methods.iter().filter(|method| method.target == state) {
+            let has = |source: &&usize| self.names(**source).contains(&from.to_string());
+            let (with, without): (Vec<usize>, Vec<usize>) = method.sources.iter().partition(has);
+            if let (Some(with), Some(without)) = (with.first(), without.first()) {
+                let [with, without] = [*with, *without].map(|state| &self.ast.states[state].ident);
+                let message = format!(
+                    "`{}` leaves `{with}`, which has `{from}`, and `{without}`, which is asked for it: give one of these steps another name",
+                    method.ident
+                );
+                errors.at(from, message);
+            }
+        }
     }
 
     fn origin(&self, state: usize, field: &ast::Field, errors: &mut Errors) -> Entry {
@@ -182,7 +234,18 @@ impl Resolver<'_> {
         Entry::Origin
     }
 
-    fn setters(&self, state: usize, field: &ast::Field, add: bool, errors: &mut Errors) -> Option<Setters> {
+    fn setters(
+        &self,
+        state: usize,
+        field: &ast::Field,
+        setters: Setters,
+        errors: &mut Errors,
+    ) -> Option<Setters> {
+        if setters.record && self.ast.types {
+            let message = "a machine of `types` alone has no events: leave out `record`";
+            errors.at(&field.ident, message);
+            return None;
+        }
         if self.edges.exits[state].is_empty() && !self.ast.states[state].unread {
             let ident = &self.ast.states[state].ident;
             errors.at(
@@ -191,7 +254,7 @@ impl Resolver<'_> {
             );
             return None;
         }
-        Some(Setters { add })
+        Some(setters)
     }
 
     fn kept_field(&self, state: usize, name: &Ident, errors: &mut Errors) -> Option<Field> {
@@ -236,7 +299,7 @@ impl Resolver<'_> {
         }
         let (_, field, _) = found?;
         let live = match field.mark {
-            Mark::Live { add, .. } if !self.edges.exits[state].is_empty() => Some(Setters { add }),
+            Mark::Live { setters, .. } if !self.edges.exits[state].is_empty() => Some(setters),
             _ => None,
         };
         Some(field_of(self.ast, field, Entry::Kept, live))

@@ -9,7 +9,7 @@ use crate::ast;
 use crate::case::{is_name, pascal, snake, text};
 use crate::error::Errors;
 use crate::expand::{graph_name, into_stored};
-use crate::model::{Entry, Field, Machine, STORED_METHODS};
+use crate::model::{Change, Entry, Field, Machine, STORED_METHODS};
 
 use super::spoken;
 
@@ -95,7 +95,14 @@ fn metadata_names(machine: &mut Machine, taken: &[String], errors: &mut Errors) 
     taken.extend(machine.states.iter().map(|state| state.ident.to_string()));
     // Values: an expression inside of a macro may name them unseen.
     taken.extend(["Err", "None", "Ok", "Some"].map(str::to_owned));
-    let mut variants = Vec::new();
+    for branch in &mut machine.branches {
+        for name in [&mut branch.asks, &mut branch.gives] {
+            while !taken.insert(name.to_string()) {
+                *name = format_ident!("{name}Step");
+            }
+        }
+    }
+    let mut variants: Vec<Ident> = machine.changes().iter().map(Change::variant).collect();
     for method in &mut machine.methods {
         if variants.contains(&method.variant) {
             let message = format!(
@@ -144,7 +151,25 @@ fn method_names(machine: &mut Machine, errors: &mut Errors) {
         .iter()
         .flat_map(|state| &state.fields)
         .filter(|field| field.live.is_some());
-    taken.extend(live.flat_map(|field| ["set", "add"].map(|verb| format!("{verb}_{}", text(&field.ident)))));
+    taken.extend(live.flat_map(|field| {
+        let name = text(&field.ident);
+        [
+            format!("set_{name}"),
+            format!("add_{name}"),
+            format!("{name}_mut"),
+        ]
+    }));
+    for branch in &machine.branches {
+        if taken.contains(&text(&branch.ident))
+            || machine.methods.iter().any(|method| method.ident == branch.ident)
+        {
+            let message = format!(
+                "there is already a `{}`: give the step another name",
+                branch.ident
+            );
+            errors.at(&branch.ident, message);
+        }
+    }
     for method in &mut machine.methods {
         if taken.contains(&text(&method.ident)) {
             let message = format!(

@@ -54,26 +54,35 @@ fn unreachable_states(ast: &Ast, edges: &Edges, initial: usize, errors: &mut Err
 
 fn endless_states(ast: &Ast, edges: &Edges, errors: &mut Errors) {
     let is_end = |state: &usize| edges.exits[*state].is_empty() || ast.states[*state].terminal.is_some();
-    if !(0..ast.states.len()).any(|state| is_end(&state)) {
+    let ends = |state| {
+        closure(state, |state| edges.targets(state).collect())
+            .iter()
+            .any(is_end)
+    };
+    let endless: Vec<usize> = (0..ast.states.len()).filter(|state| !ends(*state)).collect();
+    if let Some(word) = &ast.cyclic {
+        if endless.is_empty() {
+            errors.at(
+                word,
+                "every state can reach a terminal one: the machine is not `cyclic`",
+            );
+        }
+        return;
+    }
+    if endless.len() == ast.states.len() {
         errors.at(
             &ast.stored,
-            "no terminal state: mark each state that is never left with `#[terminal]`",
+            "no terminal state: mark each state that is never left with `#[terminal]`, or say that there is no end: `#[machine(Name, cyclic)]`",
         );
         return;
     }
-    for (index, state) in ast.states.iter().enumerate() {
-        if !closure(index, |state| edges.targets(state).collect())
-            .iter()
-            .any(is_end)
-        {
-            let ident = &state.ident;
-            errors.at(
-                ident,
-                format!(
-                    "state `{ident}` can never reach a terminal state: add an edge that leads towards one"
-                ),
-            );
-        }
+    for index in endless {
+        let ident = &ast.states[index].ident;
+        let message = format!(
+            "state `{ident}` can never reach a terminal state: add an edge that leads towards one, or say that there need be no end: \
+             `#[machine(Name, cyclic)]`"
+        );
+        errors.at(ident, message);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use syn::visit_mut::{self, VisitMut};
 use syn::{ExprPath, Ident, Path, PathSegment, Token};
 
-use crate::model::{Entry, Machine};
+use crate::model::{Carried, Entry, Machine};
 
 /// All of them; without `values` only those of types.
 pub(super) fn names(machine: &mut Machine, values: bool) -> HashSet<String> {
@@ -32,6 +32,7 @@ pub(super) fn lift(machine: &mut Machine, own: &HashSet<String>) {
 }
 
 fn visit(machine: &mut Machine, visitor: &mut impl VisitMut) {
+    visitor.visit_generics_mut(&mut machine.generics);
     let states = machine.states.iter_mut().flat_map(|state| &mut state.fields);
     for field in machine.shared.iter_mut().chain(states) {
         visitor.visit_type_mut(&mut field.ty);
@@ -42,6 +43,11 @@ fn visit(machine: &mut Machine, visitor: &mut impl VisitMut) {
             .for_each(|sample| visitor.visit_expr_mut(sample));
         match &mut field.entry {
             Entry::Start(value) | Entry::Fixed(value) => visitor.visit_expr_mut(value),
+            Entry::Carried(Carried { start, next, .. }) => {
+                for value in start.iter_mut().chain(next) {
+                    visitor.visit_expr_mut(value);
+                }
+            }
             _ => {}
         }
     }

@@ -24,9 +24,24 @@ pub(super) fn any(machine: &Machine, out: &Names) -> TokenStream {
     let attrs = machine.attrs.iter().filter(|_| machine.types);
     let summary = docs.is_empty().then(|| format!("A [`{typed}`] in any state."));
     let summary = summary.map(|text| quote!(#[doc = #text]));
-    let derives = derives(machine, quote!(::core::fmt::Debug, ::core::cmp::PartialEq));
+    let derives = derives(machine);
     let states: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
     let state_docs = states.iter().map(|state| format!("It is [`{state}`]."));
+    let generics = &machine.generics;
+    let (params, arguments, bounds) = generics.split_for_impl();
+    let data: Vec<_> = states
+        .iter()
+        .map(|state| quote!(#typed<#state #arguments>))
+        .collect();
+    let conversions = states.iter().zip(&data).map(|(state, data)| {
+        quote! {
+            impl #params ::core::convert::From<#data> for #name #arguments #bounds {
+                fn from(value: #data) -> Self {
+                    Self::#state(value)
+                }
+            }
+        }
+    });
     let reader = (!machine.types).then(|| {
         quote! {
             impl #stored {
@@ -48,11 +63,11 @@ pub(super) fn any(machine: &Machine, out: &Names) -> TokenStream {
         #summary
         #(#attrs)*
         #derives
-        #vis enum #name {
-            #(#[doc = #state_docs] #states(#typed<#states>),)*
+        #vis enum #name #generics #bounds {
+            #(#[doc = #state_docs] #states(#data),)*
         }
 
-        impl #name {
+        impl #params #name #arguments #bounds {
             /// The status of the value.
             #vis const fn status(&self) -> #status {
                 match self {
@@ -63,11 +78,7 @@ pub(super) fn any(machine: &Machine, out: &Names) -> TokenStream {
 
         #(
             #[automatically_derived]
-            impl ::core::convert::From<#typed<#states>> for #name {
-                fn from(value: #typed<#states>) -> Self {
-                    Self::#states(value)
-                }
-            }
+            #conversions
         )*
 
         #reader
@@ -75,9 +86,9 @@ pub(super) fn any(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// What is derived: these traits, or, where there are types alone, those among them that the declaration asks for.
-fn derives(machine: &Machine, always: TokenStream) -> TokenStream {
+pub(super) fn derives(machine: &Machine) -> TokenStream {
     if !machine.types {
-        return quote!(#[derive(#always)]);
+        return quote!(#[derive(::core::fmt::Debug, ::core::cmp::PartialEq)]);
     }
     let known = ["Debug", "PartialEq"];
     let asked = machine.derives.iter().filter(|path| {

@@ -1,10 +1,10 @@
 //! The stored enum and the event enum.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 use crate::case::text;
-use crate::model::{Machine, Method};
+use crate::model::{Change, Machine, Method};
 
 use super::{Names, if_stored};
 
@@ -17,21 +17,26 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         transition,
         typed,
         krate,
-        serde_path,
         ..
     } = out;
     let Machine {
-        docs,
-        attrs,
-        derives,
-        tag,
-        ..
+        docs, attrs, derives, ..
     } = machine;
+    let states: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
     let serde = if_stored(
         machine,
         quote! {
-            #[derive(#krate::__private::serde::Serialize)]
-            #[serde(crate = #serde_path, tag = #tag)]
+            #[automatically_derived]
+            impl #krate::__private::serde::Serialize for #stored {
+                fn serialize<S: #krate::__private::serde::Serializer>(
+                    &self,
+                    serializer: S,
+                ) -> ::core::result::Result<S::Ok, S::Error> {
+                    match self {
+                        #(Self::#states(state) => #krate::stored::write::<Self, _, _>(#status::#states, state, serializer),)*
+                    }
+                }
+            }
         },
     );
     let variants = machine.states.iter().map(|state| {
@@ -40,14 +45,15 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
             .is_empty()
             .then(|| format!("Status `{name}`."))
             .map(|text| quote!(#[doc = #text]));
-        let rename = if_stored(machine, quote!(#[serde(rename = #name)]));
-        quote!(#(#docs)* #summary #rename #ident(#ident),)
+        quote!(#(#docs)* #summary #ident(#ident),)
     });
     let idents: Vec<_> = machine.states.iter().map(|state| &state.ident).collect();
     let arms = machine
         .methods
         .iter()
         .map(|method| step_arm(method, machine, out));
+    let changes = machine.changes();
+    let changes = changes.iter().map(|change| change_arm(change, machine, out));
     // A machine whose only edge is mistaken has no event that could be refused.
     let refuse = (!machine.methods.is_empty()).then(|| {
         quote! {
@@ -68,10 +74,11 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
         #(#docs)*
         #(#attrs)*
         #[derive(::core::fmt::Debug, ::core::clone::Clone, ::core::cmp::PartialEq #(, #derives)*)]
-        #serde
         #vis enum #stored {
             #(#variants)*
         }
+
+        #serde
 
         impl #stored {
             /// The status of the value.
@@ -94,6 +101,7 @@ pub(super) fn execution(machine: &Machine, out: &Names) -> TokenStream {
             #vis fn apply(self, transition: #transition) -> ::core::result::Result<Self, InvalidTransition> {
                 match transition {
                     #(#arms)*
+                    #(#changes)*
                 }
             }
 
@@ -118,6 +126,30 @@ fn step_arm(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
+/// The change of a live field on every state.
+fn change_arm(change: &Change<'_>, machine: &Machine, out: &Names) -> TokenStream {
+    let (transition, field, variant) = (&out.transition, &change.field.ident, change.variant());
+    let states = change.states.iter().map(|state| &state.ident);
+    let operator = if change.adds { quote!(+=) } else { quote!(=) };
+    let others = (change.states.len() < machine.states.len()).then(|| {
+        quote! {
+            other => {
+                let status = other.status();
+                ::core::result::Result::Err(other.refuse(status))
+            }
+        }
+    });
+    quote! {
+        #transition::#variant(value) => match self {
+            #(Self::#states(mut state) => {
+                state.#field #operator value;
+                ::core::result::Result::Ok(Self::#states(state))
+            })*
+            #others
+        },
+    }
+}
+
 /// How the event of a method is matched, and the metadata then in hand.
 fn event_pattern(method: &Method, machine: &Machine) -> (TokenStream, TokenStream) {
     let (variant, key) = (&method.variant, &method.metadata);
@@ -131,7 +163,6 @@ fn event_pattern(method: &Method, machine: &Machine) -> (TokenStream, TokenStrea
 pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
     let Names {
         vis,
-        status,
         typed,
         transition,
         krate,
@@ -150,7 +181,11 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
         },
     );
     let names: Vec<_> = machine.methods.iter().map(|method| text(&method.ident)).collect();
-    let targets = machine.methods.iter().map(|method| &machine.target(method).ident);
+    let targets: Vec<_> = machine
+        .methods
+        .iter()
+        .map(|method| &machine.target(method).ident)
+        .collect();
     let has_metadata = |method: &&Method| machine.metadata(method).next().is_some();
     let patterns: Vec<_> = machine
         .methods
@@ -171,6 +206,11 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
         let content = has_metadata(&method).then(|| quote!((#key)));
         quote!(#[doc = #docs] #rename #variant #content,)
     });
+    let changes = machine.changes();
+    let change_variants = changes.iter().map(|change| change_variant(change, machine));
+    let change_names: Vec<_> = changes.iter().map(Change::method).collect();
+    let change_patterns: Vec<_> = changes.iter().map(Change::variant).collect();
+    let target = target(&patterns, &targets, &change_patterns, out);
     let conversions = machine.methods.iter().map(|method| {
         let (variant, key) = (&method.variant, &method.metadata);
         let (argument, value) = match has_metadata(&method) {
@@ -192,6 +232,7 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
         #serde
         #vis enum #transition {
             #(#variants)*
+            #(#change_variants)*
         }
 
         impl #transition {
@@ -199,17 +240,55 @@ pub(super) fn transition(machine: &Machine, out: &Names) -> TokenStream {
             #vis const fn method(&self) -> &'static str {
                 match *self {
                     #(Self::#patterns => #names,)*
+                    #(Self::#change_patterns(_) => #change_names,)*
                 }
             }
 
+            #target
+        }
+
+        #(#conversions)*
+    }
+}
+
+/// Where a step leads; nowhere else, when it changes a live field.
+fn target(patterns: &[TokenStream], targets: &[&Ident], changes: &[Ident], out: &Names) -> TokenStream {
+    let (vis, status) = (&out.vis, &out.status);
+    if changes.is_empty() {
+        return quote! {
             /// The status that the step leads to.
             #vis const fn target(&self) -> #status {
                 match *self {
                     #(Self::#patterns => #status::#targets,)*
                 }
             }
-        }
-
-        #(#conversions)*
+        };
     }
+    quote! {
+        /// The status that the step leads to; `None` for the change of a live field, which leaves the status as it is.
+        #vis const fn target(&self) -> ::core::option::Option<#status> {
+            match *self {
+                #(Self::#patterns => ::core::option::Option::Some(#status::#targets),)*
+                #(Self::#changes(_))|* => ::core::option::Option::None,
+            }
+        }
+    }
+}
+
+fn change_variant(change: &Change<'_>, machine: &Machine) -> TokenStream {
+    let (name, variant, field) = (change.method(), change.variant(), change.field);
+    let (ident, ty) = (&field.ident, &field.ty);
+    let what = if change.adds { "Adds to" } else { "Replaces" };
+    let docs = format!("{what} `{ident}`; the status stays.");
+    let rename = if_stored(machine, quote!(#[serde(rename = #name)]));
+    // How the value is written, and nothing that is about a field among others.
+    let is_way = |meta: &&TokenStream| {
+        meta.to_string()
+            .split_whitespace()
+            .next()
+            .is_some_and(|word| word.ends_with("with"))
+    };
+    let ways = field.serde.iter().filter(is_way);
+    let serde = if_stored(machine, quote!(#(#[serde(#ways)])*));
+    quote!(#[doc = #docs] #rename #variant(#serde #ty),)
 }

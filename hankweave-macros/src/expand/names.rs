@@ -5,6 +5,7 @@ use quote::quote;
 
 use crate::model::{Machine, State};
 
+use super::states::distinct;
 use super::{Names, if_stored};
 
 /// The enum of all statuses and the enum of those that are not terminal.
@@ -14,7 +15,6 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
         typed,
         status,
         phase,
-        state_trait,
         ..
     } = out;
     let all: Vec<&State> = machine.states.iter().collect();
@@ -23,6 +23,11 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
     let phase_docs = format!("A state of a {typed} that is not terminal, without its data.");
     let status_enum = name_enum(status, &status_docs, &all, machine, out);
     let phase_enum = name_enum(phase, &phase_docs, &active, machine, out);
+    let targets = all.iter().map(|state| {
+        let methods = state.exits.iter().map(|exit| &machine.methods[exit.method]);
+        let targets = distinct(methods.map(|method| &machine.target(method).ident));
+        quote!(#(Self::#targets),*)
+    });
     let all = all.iter().map(|state| &state.ident);
     let actives: Vec<_> = active.iter().map(|state| &state.ident).collect();
     let terminals = machine.states.iter().filter(|state| state.terminal);
@@ -42,7 +47,7 @@ pub(super) fn statuses(machine: &Machine, out: &Names) -> TokenStream {
             /// The statuses that can follow; empty for a terminal one.
             #vis const fn targets(self) -> &'static [Self] {
                 match self {
-                    #(Self::#all => <#all as #state_trait>::TARGETS,)*
+                    #(Self::#all => &[#targets],)*
                 }
             }
 

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::Path;
 
 use crate::case::text;
-use crate::model::{Entry, Field, Machine, State, docs_text};
+use crate::model::{Entry, Field, Machine, State, docs_text, inside_option};
 
 use super::Names;
 use super::rehydrate::origins;
@@ -40,6 +40,22 @@ pub(super) fn schema(machine: &Machine, out: &Names) -> TokenStream {
         let fields = fields.map(|field| property(field, TokenStream::new()));
         quote!(schema::event(#name, #docs, [#(#fields),*]))
     });
+    let changes = machine.changes();
+    let changes = changes.iter().map(|change| {
+        let name = change.method();
+        let docs = format!("Changes `{}`; the state stays.", change.field.stored_name);
+        let Field {
+            ty, schema, ident, ..
+        } = change.field;
+        let here = Span::call_site().located_at(ident.span());
+        let ty = match inside_option(ty) {
+            Some(_) => quote!(::core::option::Option<#schema>),
+            None => quote!(#schema),
+        };
+        let value = quote_spanned!(here=> generator.subschema_for::<#ty>());
+        quote!(schema::change(#name, #docs, #value))
+    });
+    let events = events.chain(changes);
     let docs = docs_text(&machine.docs);
     let event_docs = format!("A step of a {typed} as an event.");
     let [status_docs, phase_docs] = ["The state", "A state that is not terminal, as the state"]

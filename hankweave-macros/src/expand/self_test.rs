@@ -168,15 +168,32 @@ fn stir(machine: &Machine, out: &Names) -> TokenStream {
         typed, into_stored, ..
     } = out;
     let arms = machine.states.iter().filter_map(|state| {
-        let live = || state.fields.iter().filter(|field| field.live.is_some());
-        live().next()?;
-        let (ident, values) = (&state.ident, samples(live(), &out.krate));
-        let setters = live().map(|field| format_ident!("set_{}", text(&field.ident)));
+        let live = |record: bool| {
+            let is_it = move |field: &&Field| field.live.is_some_and(|live| live.record == record);
+            state.fields.iter().filter(is_it)
+        };
+        live(false).chain(live(true)).next()?;
+        let ident = &state.ident;
+        let setters = |record: bool| live(record).map(|field| format_ident!("set_{}", text(&field.ident)));
+        let (values, changed) = (samples(live(false), &out.krate), samples(live(true), &out.krate));
+        let (set, record) = (setters(false), setters(true));
+        let recorded = (!changed.is_empty()).then(|| {
+            quote! {
+                let before = ::core::clone::Clone::clone(&stirred);
+                let mut typed = #typed::<#ident>::try_from(stirred).expect("the state was looked at");
+                let changes = [#(typed.#record(#changed)),*];
+                let stirred = typed.#into_stored();
+                let replayed = changes.into_iter().try_fold(before, |value, change| value.apply(change));
+                ::core::assert_eq!(replayed.as_ref(), ::core::result::Result::Ok(&stirred), "changes as events");
+            }
+        });
         Some(quote! {
             Self::#ident(_) => {
                 let mut typed = #typed::<#ident>::try_from(self).expect("the state was looked at");
-                #(typed.#setters(#values);)*
-                typed.#into_stored()
+                #(typed.#set(#values);)*
+                let stirred = typed.#into_stored();
+                #recorded
+                stirred
             }
         })
     });

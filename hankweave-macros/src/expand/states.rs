@@ -3,8 +3,9 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-use crate::model::{Entry, Field, Machine, Method, State};
+use crate::model::{Carried, Entry, Field, Machine, Method, State};
 
+use super::generics::{self, phantom};
 use super::{Names, if_stored, visibility};
 
 /// The generic value and the traits that its parameter obeys.
@@ -120,17 +121,13 @@ fn state_impl(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         ..
     } = out;
     let (ident, terminal) = (&state.ident, state.terminal);
-    let targets = state
-        .exits
-        .iter()
-        .map(|exit| &machine.target(&machine.methods[exit.method]).ident);
-    let targets = distinct(targets);
+    let (params, arguments, bounds) = machine.generics.split_for_impl();
     let active = (!terminal).then(|| {
         quote! {
-            impl sealed::Active for #ident {}
+            impl #params sealed::Active for #ident #arguments #bounds {}
 
             #[automatically_derived]
-            impl Active for #ident {
+            impl #params Active for #ident #arguments #bounds {
                 const PHASE: #phase = #phase::#ident;
             }
         }
@@ -147,10 +144,10 @@ fn state_impl(state: &State, machine: &Machine, out: &Names) -> TokenStream {
     });
     quote! {
         #[automatically_derived]
-        impl #state_trait for #ident {
+        impl #params #state_trait for #ident #arguments #bounds {
             const STATUS: #status = #status::#ident;
             const TERMINAL: bool = #terminal;
-            const TARGETS: &'static [#status] = &[#(#status::#targets),*];
+            const TARGETS: &'static [#status] = #status::#ident.targets();
         }
 
         #active
@@ -199,14 +196,18 @@ fn state_struct(state: &State, machine: &Machine, out: &Names) -> TokenStream {
         };
         plain_field(field, if_stored(machine, serde), out)
     });
+    let bounds = &machine.generics.where_clause;
+    let params = &machine.generics;
+    let phantom = phantom(&state.fields, machine).map(|ty| quote!(of_machine: #ty,));
     quote! {
         #(#docs)*
         #summary
         #(#attrs)*
         #derives
         #serde
-        #vis struct #ident {
+        #vis struct #ident #params #bounds {
             #(#fields)*
+            #phantom
         }
     }
 }
@@ -226,10 +227,12 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
             .metadata(method)
             .map(|field| plain_field(field, if_stored(machine, serde_field(field)), out))
             .collect();
+        let params = generics::used(machine.metadata(method), machine);
+        let bounds = &params.where_clause;
         let body = if fields.is_empty() {
             quote!(;)
         } else {
-            quote!({ #(#fields)* })
+            quote!(#params #bounds { #(#fields)* })
         };
         quote! {
             #[doc = #docs]
@@ -260,7 +263,7 @@ pub(super) fn metadata(machine: &Machine, out: &Names) -> TokenStream {
 }
 
 /// What is derived on data: with types alone what the declaration says and nothing else.
-fn derives(machine: &Machine, is_state: bool) -> TokenStream {
+pub(super) fn derives(machine: &Machine, is_state: bool) -> TokenStream {
     let asked = &machine.derives;
     if machine.types {
         return quote!(#[derive(#(#asked),*)]);
@@ -307,38 +310,74 @@ pub(super) fn serde_field(field: &Field) -> TokenStream {
     }
 }
 
-/// A state as an expression, entered from `source` or, without one, started with.
-///
-/// `from` is the source, `self` holds what the caller supplies; at the start all values are local variables.
-pub(super) fn entered(state: &State, source: Option<&State>, out: &Names) -> TokenStream {
+/// The initial state as an expression; the values that `new` is given are local variables.
+pub(super) fn started(state: &State, machine: &Machine) -> TokenStream {
+    let is_given = |field: &Field| state.started_with().any(|given| given.ident == field.ident);
     let values = state.fields.iter().map(|field| {
-        let (ident, value) = (&field.ident, entry_value(field, source, out));
+        let (ident, value) = (&field.ident, first_value(field));
+        match is_given(field) {
+            true => quote!(#ident,),
+            false => quote!(#ident: #value,),
+        }
+    });
+    let ident = &state.ident;
+    let phantom = phantom_value(state, machine);
+    quote!(#ident { #(#values)* #phantom })
+}
+
+fn phantom_value(state: &State, machine: &Machine) -> Option<TokenStream> {
+    phantom(&state.fields, machine).map(|_| quote!(of_machine: ::core::default::Default::default(),))
+}
+
+/// The target of a step as an expression: `from` is the source, `self` holds what the caller supplies.
+pub(super) fn entered(method: &Method, source: &State, machine: &Machine, out: &Names) -> TokenStream {
+    let state = machine.target(method);
+    let values = state.fields.iter().map(|field| {
+        let ident = &field.ident;
+        let stays = (method.changes.as_ref()).is_some_and(|names| !names.contains(ident));
+        let value = match machine.asks(method, field) {
+            true => quote!(self.#ident),
+            false if stays => quote!(from.#ident),
+            false => entry_value(field, source, out),
+        };
         quote!(#ident: #value,)
     });
     let ident = &state.ident;
-    quote!(#ident { #(#values)* })
+    let phantom = phantom_value(state, machine);
+    quote!(#ident { #(#values)* #phantom })
 }
 
-fn entry_value(field: &Field, source: Option<&State>, out: &Names) -> TokenStream {
-    let ident = &field.ident;
+/// The value of a field that comes neither from a caller nor from another state.
+fn first_value(field: &Field) -> TokenStream {
+    // A type error in a generated call is then shown at the field.
+    let here = Span::call_site().located_at(field.ident.span());
+    match &field.entry {
+        Entry::Start(value) | Entry::Fixed(value) => quote!(#value),
+        Entry::Carried(Carried {
+            start: Some(value), ..
+        }) => quote!(#value),
+        _ => quote_spanned!(here=> ::core::default::Default::default()),
+    }
+}
+
+fn entry_value(field: &Field, source: &State, out: &Names) -> TokenStream {
+    let (ident, krate) = (&field.ident, &out.krate);
     // A type error in a generated call is then shown at the field.
     let here = Span::call_site().located_at(ident.span());
-    match (&field.entry, source) {
-        (Entry::Start(value) | Entry::Fixed(value), _) => quote!(#value),
-        (Entry::Shared | Entry::Extra | Entry::Kept, Some(_)) => quote!(from.#ident),
-        (Entry::Caller, Some(_)) => quote!(self.#ident),
-        (Entry::Origin, Some(State { ident, .. })) => {
-            let phase = &out.phase;
-            quote!(#phase::#ident)
+    match &field.entry {
+        Entry::Shared | Entry::Extra | Entry::Kept => quote!(from.#ident),
+        Entry::Origin => {
+            let (phase, source) = (&out.phase, &source.ident);
+            quote!(#phase::#source)
         }
-        (Entry::Carried(name), Some(source)) if source.has(name) => {
-            let mut name = name.clone();
-            name.set_span(here);
-            quote_spanned!(here=> ::core::convert::Into::into(from.#name))
+        Entry::Carried(Carried { from, next, .. }) if source.has(from) => {
+            let mut from = from.clone();
+            from.set_span(here);
+            match next {
+                Some(next) => quote_spanned!(here=> #krate::__private::next(from.#from, #next)),
+                None => quote_spanned!(here=> ::core::convert::Into::into(from.#from)),
+            }
         }
-        (Entry::Carried(_), _) | (Entry::Extra, None) => {
-            quote_spanned!(here=> ::core::default::Default::default())
-        }
-        (Entry::Shared | Entry::Kept | Entry::Caller | Entry::Origin, None) => quote!(#ident),
+        _ => first_value(field),
     }
 }

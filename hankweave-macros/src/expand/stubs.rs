@@ -3,36 +3,76 @@
 //! For each state and each method that the state lacks there is a hidden method whose bound can never hold. rustc
 //! prints the text of that bound. Editors hide the stubs, because they are `#[doc(hidden)]`.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
-use crate::model::{Machine, Method, State};
+use crate::model::{Branch, Machine, State};
 
 use super::transitions::legal_moves;
-use super::{Names, list};
+use super::{Names, generics, list};
 
 /// Above this number of pairs the stubs would cost more compile time than their messages are worth.
 const MOST_PAIRS: usize = 400;
 
+/// What can be called on some states and not on others.
+struct Call<'a> {
+    name: &'a Ident,
+    /// The type of its argument; traits are named after it, also where there is none.
+    key: &'a Ident,
+    argument: Option<TokenStream>,
+    gives: TokenStream,
+    targets: String,
+    sources: &'a [usize],
+}
+
+fn calls<'a>(machine: &'a Machine, out: &Names) -> Vec<Call<'a>> {
+    let typed = &out.typed;
+    let (_, arguments, _) = machine.generics.split_for_impl();
+    let steps = machine.methods.iter().map(|method| {
+        let (to, key) = (&machine.target(method).ident, &method.metadata);
+        let of_key = generics::used(machine.metadata(method), machine);
+        let (_, of_key, _) = of_key.split_for_impl();
+        Call {
+            name: &method.ident,
+            key,
+            argument: machine.metadata(method).next().map(|_| quote!(, _: #key #of_key)),
+            gives: quote!(#typed<#to #arguments>),
+            targets: to.to_string(),
+            sources: &method.sources,
+        }
+    });
+    let branches = machine.branches.iter().map(|branch| {
+        let targets = branch.outcomes.iter().map(|method| &machine.methods[*method]);
+        let targets: Vec<String> = targets
+            .map(|method| machine.target(method).ident.to_string())
+            .collect();
+        let Branch { asks, gives, .. } = branch;
+        let of_asks = generics::used(machine.demands(branch), machine);
+        let (_, of_asks, _) = of_asks.split_for_impl();
+        Call {
+            name: &branch.ident,
+            key: asks,
+            argument: Some(quote!(, _: #asks #of_asks)),
+            gives: quote!(#gives #arguments),
+            targets: targets.join(" | "),
+            sources: &branch.sources,
+        }
+    });
+    steps.chain(branches).collect()
+}
+
 /// One hidden method and one trait for each illegal pair.
 pub(super) fn stubs(machine: &Machine, out: &Names) -> TokenStream {
-    if machine.states.len() * machine.methods.len() > MOST_PAIRS {
+    let calls = calls(machine, out);
+    if machine.states.len() * calls.len() > MOST_PAIRS {
         return TokenStream::new();
     }
     let pairs = machine.states.iter().enumerate().flat_map(|(index, state)| {
-        machine
-            .methods
-            .iter()
-            .filter(move |method| !method.sources.contains(&index))
-            .map(move |method| (state, method))
+        let illegal = calls.iter().filter(move |call| !call.sources.contains(&index));
+        illegal.map(move |call| (state, call))
     });
     let (traits, methods): (Vec<_>, Vec<_>) = pairs
-        .map(|(state, method)| {
-            (
-                bound(state, method, machine, out),
-                stub(state, method, machine, out),
-            )
-        })
+        .map(|(state, call)| (bound(state, call, machine, out), stub(state, call, machine, out)))
         .unzip();
     quote! {
         #[doc(hidden)]
@@ -44,23 +84,23 @@ pub(super) fn stubs(machine: &Machine, out: &Names) -> TokenStream {
     }
 }
 
-fn bound(state: &State, method: &Method, machine: &Machine, out: &Names) -> TokenStream {
+fn bound(state: &State, call: &Call<'_>, machine: &Machine, out: &Names) -> TokenStream {
     let (typed, value) = (&out.typed, &out.value);
-    let name = bound_name(state, method);
-    let message = format!("`{typed}<{}>` has no transition `{}`", state.ident, method.ident);
+    let name = bound_name(state, call);
+    let message = format!("`{typed}<{}>` has no transition `{}`", state.ident, call.name);
     let label = match state.terminal {
         true => format!("illegal: `{}` is terminal", state.ident),
         false => format!("illegal: this {value} is `{}`", state.ident),
     };
     let here = legal_moves(state, machine);
-    let sources = method
+    let sources = call
         .sources
         .iter()
         .map(|source| format!("`{}`", machine.states[*source].ident));
     let there = format!(
         "`{}` -> {} is legal from: {}",
-        method.ident,
-        machine.target(method).ident,
+        call.name,
+        call.targets,
         list(sources)
     );
     quote! {
@@ -69,25 +109,25 @@ fn bound(state: &State, method: &Method, machine: &Machine, out: &Names) -> Toke
     }
 }
 
-fn stub(state: &State, method: &Method, machine: &Machine, out: &Names) -> TokenStream {
-    let typed = &out.typed;
-    let (ident, target) = (&state.ident, machine.target(method));
-    let (name, key, to, bound) = (
-        &method.ident,
-        &method.metadata,
-        &target.ident,
-        bound_name(state, method),
-    );
-    let argument = target.supplied().next().map(|_| quote!(, _: #key));
+fn stub(state: &State, call: &Call<'_>, machine: &Machine, out: &Names) -> TokenStream {
+    let (typed, ident, bound) = (&out.typed, &state.ident, bound_name(state, call));
+    let Call {
+        name,
+        argument,
+        gives,
+        ..
+    } = call;
+    let (params, arguments, bounds) = machine.generics.split_for_impl();
+    let lifetime = generics::lifetime(machine);
     // The compiler's last note then shows the state with its `#[to(..)]`.
     let here = Span::call_site().located_at(ident.span());
     let name = format_ident!("{name}", span = here);
     quote_spanned! {here=>
-        impl #typed<#ident> {
+        impl #params #typed<#ident #arguments> #bounds {
             #[doc(hidden)]
-            pub fn #name(self #argument) -> #typed<#to>
+            pub fn #name(self #argument) -> #gives
             where
-                for<'a> #ident: illegal::#bound<'a>,
+                for<#lifetime> #ident #arguments: illegal::#bound<#lifetime>,
             {
                 ::core::unreachable!("the bound never holds")
             }
@@ -95,6 +135,6 @@ fn stub(state: &State, method: &Method, machine: &Machine, out: &Names) -> Token
     }
 }
 
-fn bound_name(state: &State, method: &Method) -> proc_macro2::Ident {
-    format_ident!("{}{}", state.ident, method.metadata, span = Span::call_site())
+fn bound_name(state: &State, call: &Call<'_>) -> Ident {
+    format_ident!("{}{}", state.ident, call.key, span = Span::call_site())
 }

@@ -1,13 +1,14 @@
 //! Steps: one `Edge` for each legal pair, and the methods that make them readable.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::case::text;
+use crate::ast::Setters;
+use crate::case::{pascal, text};
 use crate::model::{Field, Machine, Method, State};
 
-use super::states::{distinct, entered};
-use super::{Names, list};
+use super::states::{distinct, entered, started};
+use super::{Names, generics, list};
 
 /// The traits of steps and their implementations.
 pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
@@ -30,7 +31,15 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
             .edges()
             .map(|(from, method, _)| (&from.ident, &machine.target(method).ident)),
     );
-    let (pair_from, pair_to): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    let (params, arguments, bounds) = machine.generics.split_for_impl();
+    let pairs = pairs.into_iter().map(|(from, to)| {
+        quote! {
+            impl #params sealed::Transition<#to #arguments> for #from #arguments #bounds {}
+
+            #[automatically_derived]
+            impl #params Transition<#to #arguments> for #from #arguments #bounds {}
+        }
+    });
     let record = (!machine.types).then(|| {
         quote! {
             /// The step as an event.
@@ -65,12 +74,7 @@ pub(super) fn edges(machine: &Machine, out: &Names) -> TokenStream {
         #[diagnostic::on_unimplemented(message = #no_edge)]
         #vis trait Transition<To: #state_trait>: #state_trait + sealed::Transition<To> {}
 
-        #(
-            impl sealed::Transition<#pair_to> for #pair_from {}
-
-            #[automatically_derived]
-            impl Transition<#pair_to> for #pair_from {}
-        )*
+        #(#pairs)*
 
         /// Nobody else can name these traits, so nobody else can implement what stands on them.
         mod sealed {
@@ -105,9 +109,13 @@ fn step(machine: &Machine, out: &Names) -> TokenStream {
         ..
     } = out;
     if machine.types {
-        let states = machine.states.iter().map(|state| &state.ident);
+        let (params, arguments, bounds) = machine.generics.split_for_impl();
+        let states = machine.states.iter().map(|state| {
+            let state = &state.ident;
+            quote!(impl #params sealed::State for #state #arguments #bounds {})
+        });
         return quote! {
-            #(impl sealed::State for #states {})*
+            #(#states)*
 
             impl<S: #state_trait> #typed<S> {
                 /// Makes a step.
@@ -156,7 +164,7 @@ fn step(machine: &Machine, out: &Names) -> TokenStream {
 fn edge(from: &State, method: &Method, machine: &Machine, out: &Names) -> TokenStream {
     let target = machine.target(method);
     let (transition, key, to, source) = (&out.transition, &method.metadata, &target.ident, &from.ident);
-    let entered = entered(target, Some(from), out);
+    let entered = entered(method, from, machine, out);
     let record = (!machine.types).then(|| {
         quote! {
             fn record(&self) -> #transition {
@@ -164,14 +172,17 @@ fn edge(from: &State, method: &Method, machine: &Machine, out: &Names) -> TokenS
             }
         }
     });
+    let (params, arguments, bounds) = machine.generics.split_for_impl();
+    let of_key = generics::used(machine.metadata(method), machine);
+    let (_, of_key, _) = of_key.split_for_impl();
     quote! {
-        impl sealed::Edge<#source> for #key {}
+        impl #params sealed::Edge<#source #arguments> for #key #of_key #bounds {}
 
         #[automatically_derived]
-        impl Edge<#source> for #key {
-            type To = #to;
+        impl #params Edge<#source #arguments> for #key #of_key #bounds {
+            type To = #to #arguments;
 
-            fn advance(self, from: #source) -> #to {
+            fn advance(self, from: #source #arguments) -> #to #arguments {
                 #entered
             }
 
@@ -201,9 +212,10 @@ pub(super) fn methods(machine: &Machine, out: &Names) -> TokenStream {
             .exits
             .iter()
             .map(|exit| method(&machine.methods[exit.method], machine, out));
-        let setters = state.fields.iter().map(|field| setters(field, out));
+        let setters = state.fields.iter().map(|field| setters(field, machine, out));
+        let (params, arguments, bounds) = machine.generics.split_for_impl();
         quote! {
-            impl #typed<#ident> {
+            impl #params #typed<#ident #arguments> #bounds {
                 #(#moves)*
                 #(#setters)*
             }
@@ -217,7 +229,7 @@ fn new(machine: &Machine, out: &Names) -> TokenStream {
         vis, typed, value, ..
     } = out;
     let state = &machine.states[machine.initial];
-    let (ident, entered) = (&state.ident, entered(state, None, out));
+    let (ident, entered) = (&state.ident, started(state, machine));
     let arguments = state
         .started_with()
         .map(|Field { ident, ty, .. }| quote!(#ident: #ty));
@@ -225,8 +237,9 @@ fn new(machine: &Machine, out: &Names) -> TokenStream {
         "Starts in [`{ident}`]. The arguments are the fields that the declaration leaves to the caller."
     );
     let keep = format!("a {value} that is not kept is lost");
+    let (params, of_state, bounds) = machine.generics.split_for_impl();
     quote! {
-        impl #typed<#ident> {
+        impl #params #typed<#ident #of_state> #bounds {
             #[doc = #docs]
             #[must_use = #keep]
             #vis fn new(#(#arguments),*) -> Self {
@@ -245,41 +258,71 @@ fn method(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
     let docs = format!("Moves on to [`{to}`].");
     let keep = format!("the {value} has moved on to `{to}`: the new value is the only one");
     let keep = (!target.terminal).then(|| quote!(#[must_use = #keep]));
-    let (argument, edge) = match target.supplied().next() {
-        Some(_) => (quote!(, metadata: #key), quote!(metadata)),
+    let (_, arguments, _) = machine.generics.split_for_impl();
+    let of_key = generics::used(machine.metadata(method), machine);
+    let (_, of_key, _) = of_key.split_for_impl();
+    let (argument, edge) = match machine.metadata(method).next() {
+        Some(_) => (quote!(, metadata: #key #of_key), quote!(metadata)),
         None => (quote!(), quote!(#key)),
     };
     quote! {
         #[doc = #docs]
         #keep
-        #vis fn #name(self #argument) -> #typed<#to> {
+        #vis fn #name(self #argument) -> #typed<#to #arguments> {
             #typed(Edge::advance(#edge, self.0))
         }
     }
 }
 
-fn setters(field: &Field, out: &Names) -> TokenStream {
-    let Some(setters) = field.live else {
+fn setters(field: &Field, machine: &Machine, out: &Names) -> TokenStream {
+    let Some(Setters { add, record }) = field.live else {
         return TokenStream::new();
     };
     let (vis, Field { ident, ty, .. }) = (&out.vis, field);
-    let set = format_ident!("set_{}", text(ident));
-    let set_docs = format!("Replaces `{ident}`.");
-    let add = setters.add.then(|| {
-        let add = format_ident!("add_{}", text(ident));
-        let add_docs = format!("Adds to `{ident}`.");
+    let setter = |adds: bool| {
+        let (verb, what) = if adds {
+            ("add", "Adds to")
+        } else {
+            ("set", "Replaces")
+        };
+        let name = format_ident!("{verb}_{}", text(ident));
+        let docs = format!("{what} `{ident}`.");
+        let (argument, change) = match adds {
+            true => (quote!(delta), quote!(+=)),
+            false => (quote!(value), quote!(=)),
+        };
+        if !record {
+            return quote! {
+                #[doc = #docs]
+                #vis fn #name(&mut self, #argument: #ty) {
+                    self.0.#ident #change #argument;
+                }
+            };
+        }
+        let transition = &out.transition;
+        let variant = Ident::new(&pascal(&text(&name)), Span::call_site());
         quote! {
-            #[doc = #add_docs]
-            #vis fn #add(&mut self, delta: #ty) {
-                self.0.#ident += delta;
+            #[doc = #docs]
+            ///
+            /// Gives the event that records the change.
+            #[must_use = "the event has to be recorded"]
+            #vis fn #name(&mut self, #argument: #ty) -> #transition {
+                self.0.#ident #change ::core::clone::Clone::clone(&#argument);
+                #transition::#variant(#argument)
+            }
+        }
+    };
+    // What is not recorded may change in place; a socket has to.
+    let in_place = machine.types.then(|| {
+        let name = format_ident!("{}_mut", text(ident));
+        let docs = format!("`{ident}`, to be changed.");
+        quote! {
+            #[doc = #docs]
+            #vis fn #name(&mut self) -> &mut #ty {
+                &mut self.0.#ident
             }
         }
     });
-    quote! {
-        #[doc = #set_docs]
-        #vis fn #set(&mut self, value: #ty) {
-            self.0.#ident = value;
-        }
-        #add
-    }
+    let (set, add) = (setter(false), add.then(|| setter(true)));
+    quote!(#set #add #in_place)
 }

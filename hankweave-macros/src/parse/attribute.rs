@@ -42,12 +42,22 @@ impl Place {
                 "again",
                 "keeps",
                 "same_as",
+                "within",
+                "group",
                 "shared",
                 "tolerates",
                 "serde",
             ],
             Place::Field => &[
-                "carry", "live", "fixed", "origin", "extra", "sample", "schema", "serde",
+                "carry",
+                "carry_or_ask",
+                "live",
+                "fixed",
+                "origin",
+                "extra",
+                "sample",
+                "schema",
+                "serde",
             ],
         }
     }

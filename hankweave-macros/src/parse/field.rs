@@ -1,9 +1,10 @@
 //! One field with its mark.
 
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Expr, Ident, Meta, Token, Visibility};
 
-use crate::ast::{Field, Mark, Serde};
+use crate::ast::{Carry, Field, Mark, Serde, Setters};
 use crate::error::Errors;
 
 use super::attribute::Place;
@@ -38,8 +39,9 @@ fn move_paths(field: &mut Field) {
     field.sample.as_mut().into_iter().for_each(paths::of_expr);
     match &mut field.mark {
         Mark::Live { start, .. } => start.as_mut().into_iter().for_each(paths::of_expr),
+        Mark::Carry(Carry { start, next, .. }) => start.iter_mut().chain(next).for_each(paths::of_expr),
         Mark::Fixed(value) => paths::of_expr(value),
-        Mark::None | Mark::Extra | Mark::Carry(_) | Mark::Origin => {}
+        Mark::None | Mark::Extra | Mark::Origin => {}
     }
 }
 
@@ -50,7 +52,7 @@ fn field_attribute(field: &mut Field, attr: Attribute, errors: &mut Errors) -> s
         "sample" => field.sample = Some(attr.parse_args()?),
         "schema" => field.schema = Some(attr.parse_args()?),
         "cfg" | "cfg_attr" => attribute::refuse_cfg(&attr, errors),
-        "extra" | "carry" | "origin" | "live" | "fixed" => {
+        "extra" | "carry" | "carry_or_ask" | "origin" | "live" | "fixed" => {
             if !matches!(field.mark, Mark::None) {
                 errors.at(&attr, "a field has one mark: its value comes from one place");
             }
@@ -74,26 +76,62 @@ fn mark(name: &str, attr: &Attribute) -> syn::Result<Mark> {
             attr.meta.require_path_only()?;
             Mark::Origin
         }
-        "carry" => match &attr.meta {
-            Meta::Path(_) => Mark::Carry(None),
-            _ => Mark::Carry(Some(attribute::plain(attr.parse_args()?))),
-        },
+        "carry" | "carry_or_ask" => {
+            let mut carry = match &attr.meta {
+                Meta::Path(_) => Carry::default(),
+                _ => attr.parse_args()?,
+            };
+            carry.ask = name == "carry_or_ask";
+            if let (true, Some(start)) = (carry.ask, &carry.start) {
+                let message = "what is asked for has no first value: write `#[carry(start = ..)]`, or leave `start` out";
+                return Err(syn::Error::new_spanned(start, message));
+            }
+            Mark::Carry(carry)
+        }
         "live" => {
-            let Live { start, add } = match &attr.meta {
+            let Live { start, setters } = match &attr.meta {
                 Meta::Path(_) => Live::default(),
                 _ => attr.parse_args()?,
             };
-            Mark::Live { start, add }
+            Mark::Live { start, setters }
         }
         _ => Mark::Fixed(attr.parse_args()?),
     })
 }
 
-/// `start = expression` and `add`, each of them optional.
+impl Parse for Carry {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut carry = Self::default();
+        if input.peek(Ident::peek_any) && !input.peek2(Token![=]) {
+            carry.from = Some(attribute::plain(Ident::parse_any(input)?));
+            input.parse::<Option<Token![,]>>()?;
+        }
+        while !input.is_empty() {
+            let word: Ident = input.parse()?;
+            let value = match word.to_string().as_str() {
+                "start" => &mut carry.start,
+                "next" => &mut carry.next,
+                _ => {
+                    let message = "a carried field takes the name of the field before, a first value and what becomes of it: \
+                                   `#[carry(attempt, start = 1, next = |attempt| attempt + 1)]`";
+                    return Err(syn::Error::new(word.span(), message));
+                }
+            };
+            input.parse::<Token![=]>()?;
+            *value = Some(input.parse()?);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(carry)
+    }
+}
+
+/// `start = expression`, `add` and `record`, each of them optional.
 #[derive(Default)]
 struct Live {
     start: Option<Expr>,
-    add: bool,
+    setters: Setters,
 }
 
 impl Parse for Live {
@@ -105,9 +143,11 @@ impl Parse for Live {
                 input.parse::<Token![=]>()?;
                 live.start = Some(input.parse()?);
             } else if word == "add" {
-                live.add = true;
+                live.setters.add = true;
+            } else if word == "record" {
+                live.setters.record = true;
             } else {
-                let message = "a live field takes a first value and an adder: `#[live(start = value, add)]`";
+                let message = "a live field takes a first value, an adder and events of its changes: `#[live(start = value, add, record)]`";
                 return Err(syn::Error::new(word.span(), message));
             }
             if !input.is_empty() {

@@ -2,7 +2,7 @@
 //! start there still.
 
 use syn::visit_mut::{self, VisitMut};
-use syn::{Expr, Ident, Path, PathSegment, Token, Type};
+use syn::{Expr, Generics, Ident, Path, PathSegment, Token, Type};
 
 /// Rewrites a type.
 pub(super) fn of_type(ty: &mut Type) {
@@ -12,6 +12,11 @@ pub(super) fn of_type(ty: &mut Type) {
 /// Rewrites a path.
 pub(super) fn of_path(path: &mut Path) {
     OneDown.visit_path_mut(path);
+}
+
+/// Rewrites the bounds of parameters.
+pub(super) fn of_generics(generics: &mut Generics) {
+    OneDown.visit_generics_mut(generics);
 }
 
 /// Rewrites an expression.

@@ -11,4 +11,7 @@ pub enum ReviewRecord {
     Rejected,
 }
 
-fn main() {}
+fn main() {
+    let accepted = Review::new().decide_accepted();
+    accepted.decide(review::Decide::Rejected);
+}

@@ -1,0 +1,174 @@
+//! What is stored in one format of serde or another is read as it was written.
+
+#![allow(unreachable_pub, reason = "an author elsewhere would write it so")]
+
+use std::fmt::Debug;
+
+use hankweave_machine::{Extra, machine};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// An order as it is stored.
+#[machine(Order, tests)]
+#[serde(tag = "is", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum OrderRecord {
+    #[shared]
+    Base { order_id: u32, customer: Option<String> },
+    #[initial]
+    #[to(pay => Paid, cancel => Cancelled)]
+    Open {
+        #[live(start = 0, add, record)]
+        total: u64,
+        #[live(start = None, record)]
+        note: Option<String>,
+    },
+    #[to(send => Sent, cancel => Cancelled)]
+    #[keeps(total, note)]
+    Paid {
+        #[live(start = None)]
+        voucher: Option<u8>,
+        /// The first is often absent: a format without names would read the second for it.
+        receipt: Option<String>,
+        payment_id: String,
+    },
+    #[terminal]
+    #[keeps(payment_id)]
+    Sent { parcels: Vec<(u8, f64)> },
+    #[terminal]
+    Cancelled {
+        #[origin]
+        cancelled_during: OrderPhase,
+        #[carry]
+        payment_id: Option<String>,
+    },
+}
+
+/// One value of each state and one of each event, some with and some without what may be absent.
+fn everything() -> (Vec<OrderRecord>, Vec<OrderTransition>) {
+    let mut events = Vec::new();
+    let mut open = Order::new(7, None);
+    events.push(open.add_total(25));
+    events.push(open.set_note(Some("a gift".to_owned())));
+    events.push(open.set_note(None));
+    let opened = OrderRecord::from(open.clone_data());
+    let pay = order::Pay {
+        receipt: None,
+        payment_id: "pay-1".to_owned(),
+    };
+    let (paid, event) = open.step(pay).into_parts();
+    events.push(event);
+    let bought = OrderRecord::from(paid.clone_data());
+    let send = order::Send {
+        parcels: vec![(1, 0.5), (2, 2.0)],
+    };
+    let (sent, event) = paid.step(send).into_parts();
+    events.push(event);
+    let (cancelled, event) = Order::new(8, Some("ann".to_owned()))
+        .step(order::Cancel)
+        .into_parts();
+    events.push(event);
+    let values = vec![opened, bought, sent.into_record(), cancelled.into_record()];
+    (values, events)
+}
+
+/// The data of a state is no second value.
+trait CloneData<S> {
+    fn clone_data(&self) -> S;
+}
+
+impl<S: OrderState + Clone> CloneData<S> for Order<S> {
+    fn clone_data(&self) -> S {
+        S::clone(self)
+    }
+}
+
+/// One format: to bytes and back.
+trait Format {
+    fn there_and_back<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<T, String>;
+}
+
+macro_rules! formats {
+    ($($name:ident: |$value:ident| $write:expr, |$bytes:ident| $read:expr;)*) => {
+        $(
+            struct $name;
+
+            impl Format for $name {
+                fn there_and_back<T: Serialize + DeserializeOwned>(&self, $value: &T) -> Result<T, String> {
+                    let $bytes = $write.map_err(|error| error.to_string())?;
+                    $read.map_err(|error| error.to_string())
+                }
+            }
+        )*
+    };
+}
+
+formats! {
+    Json: |value| serde_json::to_vec(value), |bytes| serde_json::from_slice(&bytes);
+    JsonTree: |value| serde_json::to_value(value), |tree| serde_json::from_value(tree);
+    Toml: |value| toml::to_string(value), |text| toml::from_str(&text);
+    Cbor: |value| { let mut out = Vec::new(); ciborium::into_writer(value, &mut out).map(|()| out) }, |bytes| ciborium::from_reader(&bytes[..]);
+    MessagePackNamed: |value| rmp_serde::to_vec_named(value), |bytes| rmp_serde::from_slice(&bytes);
+    MessagePackCompact: |value| rmp_serde::to_vec(value), |bytes| rmp_serde::from_slice(&bytes);
+    Postcard: |value| postcard::to_allocvec(value), |bytes| postcard::from_bytes(&bytes);
+}
+
+#[track_caller]
+fn keeps<T: Serialize + DeserializeOwned + PartialEq + Debug>(format: &impl Format, values: &[T]) {
+    for value in values {
+        assert_eq!(format.there_and_back(value).as_ref(), Ok(value));
+    }
+}
+
+#[test]
+fn formats_that_describe_themselves_keep_every_value_and_event() {
+    let (values, events) = everything();
+    keeps(&Json, &values);
+    keeps(&Json, &events);
+    keeps(&JsonTree, &values);
+    keeps(&JsonTree, &events);
+    keeps(&Toml, &values);
+    keeps(&Toml, &events);
+    keeps(&Cbor, &values);
+    keeps(&Cbor, &events);
+    keeps(&MessagePackNamed, &values);
+    keeps(&MessagePackNamed, &events);
+}
+
+/// Their structs have no names, and the stored form is a map all the same.
+#[test]
+fn compact_formats_keep_every_value() {
+    let (values, _) = everything();
+    keeps(&MessagePackCompact, &values);
+    keeps(&Postcard, &values);
+}
+
+/// A machine that keeps names of other programs.
+#[machine(Lamp)]
+pub enum LampRecord {
+    #[shared]
+    Base {
+        #[extra]
+        extra: Extra,
+    },
+    #[initial]
+    #[to(remove => Removed)]
+    Dark { bulb: Option<u8> },
+    #[terminal]
+    Removed,
+}
+
+#[test]
+fn names_of_other_programs_are_kept_by_formats_that_describe_themselves_and_refused_by_others() {
+    let read: LampRecord =
+        serde_json::from_str(r#"{"status":"Dark","bulb":1,"colour":[255,"red"]}"#).unwrap();
+    let values = [read, Lamp::new(None).into_record()];
+    keeps(&Json, &values);
+    keeps(&Toml, &values);
+    keeps(&Cbor, &values);
+    keeps(&MessagePackNamed, &values);
+    keeps(&MessagePackCompact, &values);
+    for value in &values {
+        // Nothing is written that could not be read again.
+        assert!(postcard::to_allocvec(value).is_err());
+    }
+}

@@ -1,0 +1,75 @@
+//! Machines with type parameters, lifetimes and constants: types alone.
+
+#![allow(unreachable_pub, reason = "an author elsewhere would write it so")]
+
+use std::fmt::Debug;
+use std::io::{Cursor, Read};
+
+use hankweave_machine::machine;
+
+/// Reads a message from whatever can be read.
+#[machine(Reader, types)]
+pub enum AnyReader<'a, R: Read, const N: usize>
+where
+    R: Debug,
+{
+    #[shared]
+    Base { name: &'a str },
+    #[initial]
+    #[to(open => Opened, give_up => Closed)]
+    Fresh,
+    #[to(fetch => Filled | Closed, give_up => Closed)]
+    Opened {
+        #[live]
+        source: R,
+    },
+    #[to(give_up => Closed)]
+    #[keeps(source)]
+    Filled { buffer: [u8; N] },
+    #[terminal]
+    Closed {
+        #[origin]
+        closed_during: ReaderPhase,
+    },
+}
+
+use reader::{Fetch, FetchFilled, FetchTo, Filled, Fresh, Open, Opened};
+
+/// Code over a machine's parameters and over one of its states.
+fn fill<'a, R: Read + Debug, const N: usize>(mut opened: Reader<Opened<'a, R, N>>) -> FetchTo<'a, R, N> {
+    let mut buffer = [0; N];
+    let whole = opened.source_mut().read_exact(&mut buffer).is_ok();
+    opened.fetch(match whole {
+        true => Fetch::Filled(FetchFilled { buffer }),
+        false => Fetch::Closed,
+    })
+}
+
+fn go_on<'a, R: Read + Debug, const N: usize>(filled: Reader<Filled<'a, R, N>>) -> Reader<Opened<'a, R, N>> {
+    let Filled { name, source, .. } = filled.into_data();
+    Reader::new(name).open(Open { source })
+}
+
+#[test]
+fn a_machine_reads_from_any_source() {
+    let name = String::from("greeting");
+    let fresh: Reader<Fresh<'_, Cursor<&[u8]>, 2>> = Reader::new(&name);
+    let source = Cursor::new(&b"hello"[..]);
+    let FetchTo::Filled(filled) = fill(fresh.open(Open { source })) else {
+        panic!("there are two letters");
+    };
+    assert_eq!((&filled.buffer, filled.name), (b"he", "greeting"));
+    let FetchTo::Filled(filled) = fill(go_on(filled)) else {
+        panic!("there are two more");
+    };
+    let any = AnyReader::from(match fill(go_on(filled)) {
+        FetchTo::Closed(closed) => closed,
+        FetchTo::Filled(_) => panic!("one letter is not enough"),
+    });
+    assert_eq!(any.status(), ReaderStatus::Closed);
+    let AnyReader::Closed(closed) = any else {
+        panic!("it was closed");
+    };
+    let reader::Closed { closed_during, .. } = closed.into_data();
+    assert_eq!(closed_during, ReaderPhase::Opened);
+}

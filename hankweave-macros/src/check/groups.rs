@@ -1,0 +1,58 @@
+//! Groups: what their states have in common is written once, and from here on it stands at each of them.
+
+use std::collections::HashSet;
+
+use crate::ast::{Ast, State};
+use crate::error::{Errors, did_you_mean};
+
+/// Gives each state the steps and fields of its group, and of the groups around that one, after its own.
+pub(super) fn resolve(ast: &mut Ast, errors: &mut Errors) {
+    let groups = std::mem::take(&mut ast.groups);
+    let mut parents = Vec::new();
+    for group in &groups {
+        parents.push(parent(group, &groups, errors));
+    }
+    let mut used = HashSet::new();
+    for state in &mut ast.states {
+        let mut seen = HashSet::new();
+        let mut next = parent(state, &groups, errors);
+        while let Some(index) = next.filter(|index| seen.insert(*index)) {
+            join(state, &groups[index]);
+            next = parents[index];
+        }
+        used.extend(seen);
+    }
+    for (index, group) in groups.iter().enumerate() {
+        let ident = &group.ident;
+        if ast.states.iter().any(|state| state.ident == *ident) {
+            errors.at(ident, format!("there is already a state `{ident}`"));
+        } else if !used.contains(&index) {
+            let message =
+                format!("no state is in group `{ident}`: write `#[within({ident})]` at those that are");
+            errors.at(ident, message);
+        }
+    }
+}
+
+/// The group that a state or a group is in.
+fn parent(child: &State, groups: &[State], errors: &mut Errors) -> Option<usize> {
+    let within = child.within.as_ref()?;
+    let found = groups.iter().position(|group| group.ident == *within);
+    if found.is_none() {
+        let known: Vec<String> = groups.iter().map(|group| group.ident.to_string()).collect();
+        let hint = match did_you_mean(&within.to_string(), &known) {
+            hint if hint.is_empty() => format!(": declare it as a variant, `#[group] {within}`"),
+            hint => hint,
+        };
+        errors.at(within, format!("unknown group `{within}`{hint}"));
+    }
+    found
+}
+
+fn join(state: &mut State, group: &State) {
+    state.unread |= group.unread;
+    state.exits.extend(group.exits.iter().cloned());
+    state.keeps.extend(group.keeps.iter().cloned());
+    state.tolerates.extend(group.tolerates.iter().cloned());
+    state.fields.extend(group.fields.iter().cloned());
+}

@@ -1,0 +1,113 @@
+//! Parameters of the whole machine. Each state has all of them, so that a step knows them; what callers fill in has those that it uses.
+
+use std::collections::HashSet;
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::punctuated::Punctuated;
+use syn::{GenericParam, Generics, Ident, Lifetime, Type, WherePredicate};
+
+use crate::model::{Field, Machine};
+
+/// The parameters that the types of some fields name.
+pub(super) fn used<'a>(fields: impl IntoIterator<Item = &'a Field>, machine: &Machine) -> Generics {
+    let mut names = HashSet::new();
+    for field in fields {
+        collect(field.ty.to_token_stream(), &mut names);
+    }
+    let mut generics = machine.generics.clone();
+    let of = &machine.generics;
+    generics.params = (of.params.iter().filter(|param| names.contains(&name(param))))
+        .cloned()
+        .collect();
+    let dropped: HashSet<String> = (of.params.iter().map(name))
+        .filter(|name| !names.contains(name))
+        .collect();
+    let whole = |tokens: TokenStream| {
+        let mut named = HashSet::new();
+        collect(tokens, &mut named);
+        named.is_disjoint(&dropped)
+    };
+    for param in &mut generics.params {
+        match param {
+            GenericParam::Type(param) => {
+                param.bounds = retain(&param.bounds, &whole);
+            }
+            GenericParam::Lifetime(param) => {
+                param.bounds = retain(&param.bounds, &whole);
+            }
+            GenericParam::Const(_) => {}
+        }
+    }
+    if let Some(clause) = &mut generics.where_clause {
+        clause.predicates = retain::<WherePredicate, _>(&clause.predicates, &whole);
+    }
+    generics
+}
+
+fn retain<T: ToTokens + Clone, P: Default>(
+    all: &Punctuated<T, P>,
+    keep: impl Fn(TokenStream) -> bool,
+) -> Punctuated<T, P> {
+    let kept = all.iter().filter(|one| keep(one.to_token_stream()));
+    kept.cloned().collect()
+}
+
+/// What a state holds for the parameters that none of its fields names.
+pub(super) fn phantom(fields: &[Field], machine: &Machine) -> Option<Type> {
+    let used: HashSet<String> = used(fields, machine).params.iter().map(name).collect();
+    let unused = machine
+        .generics
+        .params
+        .iter()
+        .filter(|param| !used.contains(&name(param)));
+    let parts: Vec<TokenStream> = unused
+        .filter_map(|param| match param {
+            GenericParam::Type(param) => {
+                let ident = &param.ident;
+                Some(quote!(::core::marker::PhantomData<#ident>))
+            }
+            GenericParam::Lifetime(param) => {
+                let lifetime = &param.lifetime;
+                Some(quote!(::core::marker::PhantomData<&#lifetime ()>))
+            }
+            GenericParam::Const(_) => None,
+        })
+        .collect();
+    (!parts.is_empty()).then(|| Type::Verbatim(quote!((#(#parts,)*))))
+}
+
+/// A lifetime that is none of the machine's.
+pub(super) fn lifetime(machine: &Machine) -> Lifetime {
+    let taken = machine
+        .generics
+        .lifetimes()
+        .any(|param| param.lifetime.ident == "a");
+    let name = if taken { "'of_machine" } else { "'a" };
+    Lifetime::new(name, proc_macro2::Span::call_site())
+}
+
+fn name(param: &GenericParam) -> String {
+    match param {
+        GenericParam::Type(param) => param.ident.to_string(),
+        GenericParam::Lifetime(param) => param.lifetime.to_string(),
+        GenericParam::Const(param) => param.ident.to_string(),
+    }
+}
+
+/// Every name and every lifetime among some tokens.
+fn collect(tokens: TokenStream, names: &mut HashSet<String>) {
+    let mut tick = false;
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => collect(group.stream(), names),
+            TokenTree::Ident(ident) => {
+                let name = Ident::to_string(&ident);
+                names.insert(if tick { format!("'{name}") } else { name });
+                tick = false;
+            }
+            TokenTree::Punct(punct) => tick = punct.as_char() == '\'',
+            TokenTree::Literal(_) => tick = false,
+        }
+    }
+}
