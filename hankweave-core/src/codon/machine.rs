@@ -32,9 +32,45 @@ pub enum CodonExecution {
         extra: Extra,
     },
 
+    /// What can end before its work is done.
+    #[group]
+    #[to(fail => Failed, skip => Skipped)]
+    Unfinished,
+
+    /// What is known of a codon that ended before its work was done.
+    #[group]
+    Abandoned {
+        /// The process id of the agent, if it was spawned.
+        #[carry]
+        claude_pid: Option<Pid>,
+        /// The conversation, if the agent named one.
+        #[carry]
+        claude_session_id: Option<SessionId>,
+        /// The session that the agent was asked to resume.
+        #[carry]
+        previous_session_id: Option<SessionId>,
+        /// The raw output of the agent, relative to `.hankweave`.
+        #[carry]
+        claude_log_path: Option<PathBuf>,
+        /// The checkpoint after rig set-up.
+        #[carry]
+        rig_setup_checkpoint: Option<CheckpointSha>,
+        /// What was spent until then.
+        #[carry(current_cost)]
+        partial_cost: Usd,
+        /// The tokens used until then.
+        #[carry(current_tokens)]
+        partial_tokens: RecordedTokens,
+        /// The sentinels that watched this codon.
+        #[carry]
+        #[serde(default, skip_serializing_if = "Sentinels::is_none")]
+        sentinels: Sentinels<Executed>,
+    },
+
     /// Rig set-up runs; there is no agent yet.
     #[initial]
-    #[to(start => Starting, fail => Failed, skip => Skipped)]
+    #[within(Unfinished)]
+    #[to(start => Starting)]
     Preparing {
         /// The checkpoint after rig set-up, once it is made.
         #[live(start = None)]
@@ -42,7 +78,8 @@ pub enum CodonExecution {
     },
 
     /// The agent is being spawned.
-    #[to(initialize => Initializing, fail => Failed, skip => Skipped)]
+    #[within(Unfinished)]
+    #[to(initialize => Initializing)]
     Starting {
         /// The checkpoint after rig set-up; absent when the codon has no rig.
         rig_setup_checkpoint: Option<CheckpointSha>,
@@ -53,7 +90,8 @@ pub enum CodonExecution {
     },
 
     /// The agent runs and has not yet said which session it is in.
-    #[to(run => Running, fail => Failed, skip => Skipped)]
+    #[within(Unfinished)]
+    #[to(run => Running)]
     #[keeps(rig_setup_checkpoint, sentinels)]
     Initializing {
         /// The process id of the agent.
@@ -65,7 +103,8 @@ pub enum CodonExecution {
     },
 
     /// The agent works.
-    #[to(complete_sentinels => CompletingSentinels, complete => Completed, fail => Failed, skip => Skipped)]
+    #[within(Unfinished)]
+    #[to(complete_sentinels => CompletingSentinels, complete => Completed)]
     #[keeps(
         rig_setup_checkpoint,
         sentinels,
@@ -89,7 +128,8 @@ pub enum CodonExecution {
 
     /// The agent has ended; sentinels finish their work.
     #[serde(alias = "completing_sentinels")]
-    #[to(complete => Completed, fail => Failed, skip => Skipped)]
+    #[within(Unfinished)]
+    #[to(complete => Completed)]
     #[same_as(Running)]
     CompletingSentinels,
 
@@ -120,6 +160,7 @@ pub enum CodonExecution {
     },
 
     /// The codon did not succeed.
+    #[within(Abandoned)]
     #[terminal]
     Failed {
         /// When the codon ended.
@@ -133,34 +174,10 @@ pub enum CodonExecution {
         failure_reason: FailureReason,
         /// A checkpoint of what the codon left behind.
         error_checkpoint: Option<CheckpointSha>,
-        /// The process id of the agent, if it was spawned.
-        #[carry]
-        claude_pid: Option<Pid>,
-        /// The conversation, if the agent named one.
-        #[carry]
-        claude_session_id: Option<SessionId>,
-        /// The session that the agent was asked to resume.
-        #[carry]
-        previous_session_id: Option<SessionId>,
-        /// The raw output of the agent, relative to `.hankweave`.
-        #[carry]
-        claude_log_path: Option<PathBuf>,
-        /// The checkpoint after rig set-up.
-        #[carry]
-        rig_setup_checkpoint: Option<CheckpointSha>,
-        /// What was spent until the codon failed.
-        #[carry(current_cost)]
-        partial_cost: Usd,
-        /// The tokens used until the codon failed.
-        #[carry(current_tokens)]
-        partial_tokens: RecordedTokens,
-        /// The sentinels that watched this codon.
-        #[carry]
-        #[serde(default, skip_serializing_if = "Sentinels::is_none")]
-        sentinels: Sentinels<Executed>,
     },
 
     /// A person chose to skip the codon, or nothing was left of its budget when it was to begin.
+    #[within(Abandoned)]
     #[terminal]
     Skipped {
         /// When the codon ended.
@@ -170,33 +187,8 @@ pub enum CodonExecution {
         skipped_during: CodonPhase,
         /// A checkpoint of what the codon left behind.
         skip_checkpoint: Option<CheckpointSha>,
-        /// The process id of the agent, if it was spawned.
-        #[carry]
-        claude_pid: Option<Pid>,
-        /// The conversation, if the agent named one.
-        #[carry]
-        claude_session_id: Option<SessionId>,
-        /// The session that the agent was asked to resume.
-        #[carry]
-        previous_session_id: Option<SessionId>,
-        /// The raw output of the agent, relative to `.hankweave`.
-        #[carry]
-        claude_log_path: Option<PathBuf>,
-        /// The checkpoint after rig set-up.
-        #[carry]
-        rig_setup_checkpoint: Option<CheckpointSha>,
-        /// What was spent until the codon was skipped.
-        #[carry(current_cost)]
-        partial_cost: Usd,
-        /// The tokens used until the codon was skipped.
-        #[carry(current_tokens)]
-        partial_tokens: RecordedTokens,
         /// The messages that the agent had written, if it ran.
         #[carry]
         assistant_message_count: Option<u64>,
-        /// The sentinels that watched this codon.
-        #[carry]
-        #[serde(default, skip_serializing_if = "Sentinels::is_none")]
-        sentinels: Sentinels<Executed>,
     },
 }
