@@ -248,7 +248,8 @@ impl Change<'_> {
 
     /// `SetTotal` or `AddTotal`.
     pub(crate) fn variant(&self) -> Ident {
-        Ident::new(&pascal(&self.method()), Span::call_site())
+        let here = Span::call_site().located_at(self.field.ident.span());
+        Ident::new(&pascal(&self.method()), here)
     }
 }
 

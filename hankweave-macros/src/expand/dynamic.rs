@@ -1,7 +1,7 @@
 //! The stored enum and the event enum.
 
-use proc_macro2::{Ident, TokenStream};
-use quote::quote;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
 
 use crate::case::text;
 use crate::model::{Change, Machine, Method};
@@ -130,7 +130,12 @@ fn step_arm(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
 fn change_arm(change: &Change<'_>, machine: &Machine, out: &Names) -> TokenStream {
     let (transition, field, variant) = (&out.transition, &change.field.ident, change.variant());
     let states = change.states.iter().map(|state| &state.ident);
-    let operator = if change.adds { quote!(+=) } else { quote!(=) };
+    let here = Span::call_site().located_at(field.span());
+    let operator = if change.adds {
+        quote_spanned!(here=> +=)
+    } else {
+        quote!(=)
+    };
     let others = (change.states.len() < machine.states.len()).then(|| {
         quote! {
             other => {
@@ -290,5 +295,7 @@ fn change_variant(change: &Change<'_>, machine: &Machine) -> TokenStream {
     };
     let ways = field.serde.iter().filter(is_way);
     let serde = if_stored(machine, quote!(#(#[serde(#ways)])*));
-    quote!(#[doc = #docs] #rename #variant(#serde #ty),)
+    // What its type lacks is then reported at the field.
+    let here = Span::call_site().located_at(ident.span());
+    quote_spanned!(here=> #[doc = #docs] #rename #variant(#serde #ty),)
 }

@@ -1,7 +1,7 @@
 //! Steps: one `Edge` for each legal pair, and the methods that make them readable.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 
 use crate::ast::Setters;
 use crate::case::{pascal, text};
@@ -255,7 +255,14 @@ fn method(method: &Method, machine: &Machine, out: &Names) -> TokenStream {
     } = out;
     let target = machine.target(method);
     let (name, key, to) = (&method.ident, &method.metadata, &target.ident);
-    let docs = format!("Moves on to [`{to}`].");
+    let demands: Vec<String> = machine
+        .metadata(method)
+        .map(|field| format!("`{}`", field.ident))
+        .collect();
+    let docs = match demands.is_empty() {
+        true => format!("Moves on to [`{to}`]."),
+        false => format!("Moves on to [`{to}`]. Demands {}, in [`{key}`].", list(demands)),
+    };
     let keep = format!("the {value} has moved on to `{to}`: the new value is the only one");
     let keep = (!target.terminal).then(|| quote!(#[must_use = #keep]));
     let (_, arguments, _) = machine.generics.split_for_impl();
@@ -279,6 +286,8 @@ fn setters(field: &Field, machine: &Machine, out: &Names) -> TokenStream {
         return TokenStream::new();
     };
     let (vis, Field { ident, ty, .. }) = (&out.vis, field);
+    // A type that lacks a trait is then reported at its field.
+    let here = Span::call_site().located_at(ident.span());
     let setter = |adds: bool| {
         let (verb, what) = if adds {
             ("add", "Adds to")
@@ -287,15 +296,20 @@ fn setters(field: &Field, machine: &Machine, out: &Names) -> TokenStream {
         };
         let name = format_ident!("{verb}_{}", text(ident));
         let docs = format!("{what} `{ident}`.");
-        let (argument, change) = match adds {
-            true => (quote!(delta), quote!(+=)),
+        let (argument, operator) = match adds {
+            true => (quote!(delta), quote_spanned!(here=> +=)),
             false => (quote!(value), quote!(=)),
         };
+        let given = match record {
+            true => quote_spanned!(here=> ::core::clone::Clone::clone(&#argument)),
+            false => quote!(#argument),
+        };
+        let change = quote_spanned!(here=> self.0.#ident #operator #given;);
         if !record {
             return quote! {
                 #[doc = #docs]
                 #vis fn #name(&mut self, #argument: #ty) {
-                    self.0.#ident #change #argument;
+                    #change
                 }
             };
         }
@@ -307,7 +321,7 @@ fn setters(field: &Field, machine: &Machine, out: &Names) -> TokenStream {
             /// Gives the event that records the change.
             #[must_use = "the event has to be recorded"]
             #vis fn #name(&mut self, #argument: #ty) -> #transition {
-                self.0.#ident #change ::core::clone::Clone::clone(&#argument);
+                #change
                 #transition::#variant(#argument)
             }
         }
