@@ -31,16 +31,16 @@ pub(super) fn used<'a>(fields: impl IntoIterator<Item = &'a Field>, machine: &Ma
     for param in &mut generics.params {
         match param {
             GenericParam::Type(param) => {
-                param.bounds = retain(&param.bounds, &whole);
+                param.bounds = retain(&param.bounds, whole);
             }
             GenericParam::Lifetime(param) => {
-                param.bounds = retain(&param.bounds, &whole);
+                param.bounds = retain(&param.bounds, whole);
             }
             GenericParam::Const(_) => {}
         }
     }
     if let Some(clause) = &mut generics.where_clause {
-        clause.predicates = retain::<WherePredicate, _>(&clause.predicates, &whole);
+        clause.predicates = retain::<WherePredicate, _>(&clause.predicates, whole);
     }
     generics
 }
