@@ -8,7 +8,8 @@ use std::time::Duration;
 use hankweave_core::agent::ProcessExit;
 use hankweave_core::wire::RigStream;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::run::{Rig, RigEvent, RigFailure, StepError};
 use crate::world::process::{CommandSpec, ProcessControl, Stdin, stop};
@@ -16,7 +17,7 @@ use crate::world::process::{CommandSpec, ProcessControl, Stdin, stop};
 /// The longest line that is reported whole; a longer one comes in pieces.
 const LINE_BYTES: u64 = 64 << 10;
 
-/// How long output is still read after the end of the command.
+/// How long output is still waited for after the end of the command. Handing it over may take any time.
 const DRAIN: Duration = Duration::from_millis(500);
 
 impl Rig {
@@ -37,10 +38,11 @@ impl Rig {
             marker: self.marker.clone(),
         };
         let mut process = self.world.spawner.spawn(spec).map_err(RigFailure::Spawn)?;
+        let ended = CancellationToken::new();
         let output = async {
             tokio::join!(
-                read_lines(index, RigStream::Stdout, &mut process.stdout, report),
-                read_lines(index, RigStream::Stderr, &mut process.stderr, report)
+                read_lines(index, RigStream::Stdout, &mut process.stdout, &ended, report),
+                read_lines(index, RigStream::Stderr, &mut process.stderr, &ended, report)
             )
         };
         let control = &mut *process.control;
@@ -56,18 +58,10 @@ impl Rig {
                 () = self.cancel.cancelled() => self.stop(control).await.map(|_| Err(StepError::Cancelled)),
             };
             control.sweep().await;
+            ended.cancel();
             end.unwrap_or_else(|error| Err(RigFailure::Spawn(error).into()))
         };
-        tokio::pin!(output, watched);
-        tokio::select! {
-            biased;
-            end = &mut watched => {
-                // A process that still holds the pipe could not be killed; its output does not matter.
-                let _ = timeout(DRAIN, output).await;
-                end
-            }
-            _ = &mut output => watched.await,
-        }
+        tokio::join!(watched, output).0
     }
 
     /// Asks the command to end; a forced stop skips the grace period.
@@ -88,15 +82,32 @@ fn judge(exit: ProcessExit) -> Result<(), StepError> {
     }
 }
 
+/// Reports the lines of `output` until it ends. A process that still holds the pipe after the command has `ended` could not be killed, so what it
+/// prints is not waited for.
 async fn read_lines<F: Future<Output = ()>>(
     index: usize,
     stream: RigStream,
     output: &mut (impl AsyncRead + Unpin),
+    ended: &CancellationToken,
     report: &impl Fn(RigEvent) -> F,
 ) {
     let mut output = BufReader::new(output);
-    let mut bytes = Vec::new();
-    while let Ok(1..) = (&mut output).take(LINE_BYTES).read_until(b'\n', &mut bytes).await {
+    let (mut bytes, mut left) = (Vec::new(), DRAIN);
+    while !left.is_zero() {
+        let mut piece = (&mut output).take(LINE_BYTES);
+        let reading = piece.read_until(b'\n', &mut bytes);
+        tokio::pin!(reading);
+        let read = tokio::select! {
+            biased;
+            () = ended.cancelled() => {
+                let since = Instant::now();
+                let read = timeout(left, reading).await;
+                left = left.saturating_sub(since.elapsed());
+                read.unwrap_or(Ok(0))
+            }
+            read = &mut reading => read,
+        };
+        let Ok(1..) = read else { return };
         let line = String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned();
         report(RigEvent::Output { index, stream, line }).await;
         bytes.clear();

@@ -256,10 +256,13 @@ impl Rig {
 mod tests {
     use std::sync::Mutex;
 
+    use futures_util::future::BoxFuture;
     use hankweave_core::hank::{CopyStep, RigCommand};
     use tempfile::TempDir;
+    use tokio::io::{AsyncWriteExt as _, DuplexStream};
 
     use super::*;
+    use crate::world::process::{CommandSpec, GroupSignal, ProcessControl, SpawnedProcess, Spawner, Sweep};
 
     struct Stage {
         _folder: TempDir,
@@ -402,5 +405,61 @@ mod tests {
         let outcome = stage.rig.run(&steps, stop_when_up).await;
         assert!(matches!(outcome, Err(RigError::Cancelled { index: 0 })));
         assert!(!stage.rig.workspace.join("copied").exists());
+    }
+
+    /// A command that has ended at once, and whose output somebody else goes on holding.
+    #[derive(Debug)]
+    struct Ended(Mutex<Option<DuplexStream>>);
+
+    impl Spawner for Ended {
+        fn spawn(&self, _: CommandSpec) -> io::Result<SpawnedProcess> {
+            Ok(SpawnedProcess {
+                pid: 0,
+                start_time: 0,
+                stdout: Box::pin(self.0.lock().unwrap().take().unwrap()),
+                stderr: Box::pin(tokio::io::empty()),
+                control: Box::new(Self(Mutex::default())),
+            })
+        }
+
+        fn sweep<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Sweep> {
+            Box::pin(std::future::ready(Sweep::default()))
+        }
+    }
+
+    impl ProcessControl for Ended {
+        fn wait(&mut self) -> BoxFuture<'_, io::Result<ProcessExit>> {
+            Box::pin(std::future::ready(Ok(ProcessExit::Exited(0))))
+        }
+
+        fn signal_group(&self, _: GroupSignal) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn sweep(&mut self) -> BoxFuture<'_, Sweep> {
+            Box::pin(std::future::ready(Sweep::default()))
+        }
+    }
+
+    // covers: HANK-20
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_listener_gets_every_line_and_a_pipe_that_stays_open_is_left() {
+        let (mut held, output) = tokio::io::duplex(1 << 10);
+        held.write_all(b"1\n2\n3\n").await.unwrap();
+        let mut stage = Stage::new();
+        stage.rig.world.spawner = Arc::new(Ended(Mutex::new(Some(output))));
+        let lines = Mutex::new(Vec::new());
+        let report = async |event| {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if let RigEvent::Output { line, .. } = event {
+                lines.lock().unwrap().push(line);
+            }
+        };
+        let begun = tokio::time::Instant::now();
+        let items = [command("any", WorkingDirectory::Project, false)];
+        stage.rig.run(&items, |event| report(event)).await.unwrap();
+        assert_eq!(*lines.lock().unwrap(), ["1", "2", "3"]);
+        assert!(begun.elapsed() < Duration::from_secs(4));
+        drop(held);
     }
 }
