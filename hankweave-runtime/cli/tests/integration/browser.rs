@@ -120,3 +120,45 @@ fn the_address_of_the_page_answers_wherever_the_run_listens() {
         running.finish_within(Duration::from_secs(60)).expect_code(3);
     }
 }
+
+/// The script of the page, on a page that is none, hears what every client hears.
+#[test]
+fn the_page_lists_what_is_planned_and_tells_money_as_everything_else_does() {
+    if std::process::Command::new("node")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        println!("skipped: there is no node");
+        return;
+    }
+    let project = project();
+    let agent = shell_agent(&project);
+    let codon = |id: &str| json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": id});
+    project.write_hank(&json!({"hank": [codon("one"), codon("two")]}));
+    let running = project.start(["run", "--headless", "--no-autostart"]);
+    let mut guest = Guest::enter(&project.directory(), "readandwrite");
+    guest.command("n", "codon.next");
+    guest.idle("codon-completed");
+    let status = project.run(["status"]);
+    guest.command("s", "server.shutdown");
+    running.finish_within(Duration::from_secs(60)).expect_code(3);
+
+    let heard: String = guest.heard.iter().map(|message| format!("{message}\n")).collect();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut shown = std::process::Command::new("node")
+        .arg(sources.join("tests/integration/clients/page.js"))
+        .arg(sources.join("../src/server/page/page.js"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut shown.stdin.take().unwrap(), heard.as_bytes()).unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&shown.wait_with_output().unwrap().stdout).unwrap();
+    let rows = json!([
+        ["", "one", "completed", "$0.2500"],
+        ["planned", "two", "planned", ""]
+    ]);
+    assert_eq!(shown, json!({"rows": rows, "total": "$0.2500"}));
+    assert!(status.stdout.contains("$0.2500"), "{status}");
+}

@@ -183,7 +183,7 @@ fn a_browser_says_what_is_not_known_of_a_cost() {
     );
     project.run(["next"]).expect_code(0);
     running.wait_for_line(|line| line.contains("failed"));
-    let cost = "<td>failed</td><td>at least $0.30</td>";
-    shows(&browser, &address, &[cost, ">at least $0.30</"]);
+    let cost = "<td>failed</td><td>at least $0.3000</td>";
+    shows(&browser, &address, &[cost, ">at least $0.3000</"]);
     running.kill();
 }

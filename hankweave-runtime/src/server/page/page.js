@@ -19,8 +19,10 @@ function say(text) {
   element("status").textContent = text;
 }
 
+// To a hundredth of a cent, as everywhere else, from the billionths of a dollar that are stored.
 function dollars(amount) {
-  return "$" + Number(amount || 0).toFixed(2);
+  const billionths = Math.round(Number(amount || 0) * 1e9);
+  return "$" + (Math.floor((billionths + 50000) / 100000) / 10000).toFixed(4);
 }
 
 function told(amount, isLowerBound) {
@@ -30,14 +32,29 @@ function told(amount, isLowerBound) {
 function row(id) {
   if (!codons.has(id)) {
     const line = element("codons").insertRow();
-    const cells = [id, "", "", ""].map((text) => {
-      const cell = line.insertCell();
-      cell.textContent = text;
-      return cell;
-    });
-    codons.set(id, cells);
+    for (const text of [id, "", "", ""]) line.insertCell().textContent = text;
+    codons.set(id, line);
+    standing(id, "planned");
   }
-  return codons.get(id);
+  return codons.get(id).cells;
+}
+
+function standing(id, text) {
+  row(id)[1].textContent = text;
+  codons.get(id).className = text === "planned" ? "planned" : "";
+}
+
+// The rows stand in the order of the plan. What was only planned, and is no more, goes.
+function replacePlan(ids) {
+  for (const [id, line] of codons) {
+    if (line.className !== "planned" || ids.includes(id)) continue;
+    line.remove();
+    codons.delete(id);
+  }
+  for (const id of ids) {
+    row(id);
+    element("codons").append(codons.get(id));
+  }
 }
 
 function total() {
@@ -47,9 +64,10 @@ function total() {
 function transition(data) {
   spent = data.resultingState.totalSpend;
   const change = data.transition;
-  if (data.transitionType === "CodonStarted") row(data.codonId)[1].textContent = "preparing";
+  if (data.transitionType === "PlanReplaced") replacePlan(change.data.executionPlan.map((entry) => entry.codonId));
+  if (data.transitionType === "CodonStarted") standing(data.codonId, "preparing");
   if (data.transitionType === "CodonTransitioned") {
-    row(data.codonId)[1].textContent = change.data.to;
+    standing(data.codonId, change.data.to);
     if ((change.data.metadata || {}).costIsLowerBound) uncertain.add(data.codonId);
   }
   total();
@@ -61,8 +79,9 @@ function wentBack(snapshot) {
   const ids = [...codons.keys()];
   const gone = newest ? ids.slice(ids.indexOf(newest.codonId) + 1) : ids;
   for (const id of gone) {
-    const [, state, cost, time] = row(id);
-    [state.textContent, cost.textContent, time.textContent] = ["planned", "", ""];
+    const [, , cost, time] = row(id);
+    [cost.textContent, time.textContent] = ["", ""];
+    standing(id, "planned");
   }
 }
 
