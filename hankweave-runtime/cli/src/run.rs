@@ -118,7 +118,8 @@ async fn serve(
     builder: Builder,
     log: &ServerLog,
 ) -> Result<ExitCode, Failure> {
-    let mut report = choose_report(global, args);
+    let waits = !configuration.flag(Setting::Autostart);
+    let mut report = choose_report(global, args, waits);
     let typed = Typed::by(&args.invocation);
     for warning in &configuration.warnings {
         report.notice(warning);
@@ -189,7 +190,6 @@ async fn serve(
     if let Some(address) = hankweave.read_only_address().filter(|_| args.open) {
         browser = open_page(world, &hankweave, &address, &report);
     }
-    let waits = !configuration.flag(Setting::Autostart);
     if waits {
         let next = typed.command("next");
         report.notice(&format!(
@@ -274,12 +274,15 @@ async fn note_opened(browser: Option<&mut Browser>) -> std::convert::Infallible 
     std::future::pending().await
 }
 
-fn choose_report(global: &Global, args: &RunArgs) -> Report {
+/// Nothing is drawn anew where commands are typed: what is typed would stand in the middle of it.
+fn choose_report(global: &Global, args: &RunArgs, waits: bool) -> Report {
+    let is_terminal = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+    let is_typed_on = waits && std::io::stdin().is_terminal();
     if global.json() {
         Report::json()
     } else if global.quiet {
         Report::Quiet
-    } else if args.headless || !std::io::stdout().is_terminal() || !std::io::stderr().is_terminal() {
+    } else if args.headless || !is_terminal || is_typed_on {
         Report::plain()
     } else {
         Report::live()

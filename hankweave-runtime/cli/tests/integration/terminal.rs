@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hankweave_testing::TestProject;
 use serde_json::json;
 
-use crate::support::{project, writing_agent};
+use crate::support::{project, shell_agent, writing_agent};
 
 /// The program on a terminal of its own, in the folder of the project.
 pub(crate) struct Terminal {
@@ -18,6 +18,8 @@ pub(crate) struct Terminal {
     screen: String,
     /// What was on the screen until what was waited for last.
     seen: String,
+    /// All that was sent to it until now.
+    sent: String,
 }
 
 impl Terminal {
@@ -51,24 +53,32 @@ impl Terminal {
             shown,
             screen: String::new(),
             seen: String::new(),
+            sent: String::new(),
         })
     }
 
     /// Waits until this is on the screen; what comes behind it has not been seen then.
     #[track_caller]
     pub(crate) fn until(&mut self, wanted: &str) {
-        let mut chunk = [0; 4_096];
         while !self.screen.contains(wanted) {
-            let length = self.shown.read(&mut chunk).unwrap();
             assert!(
-                length > 0,
+                self.read(),
                 "the terminal ended before {wanted:?}: {}",
                 self.screen
             );
-            self.screen.push_str(&String::from_utf8_lossy(&chunk[..length]));
         }
         let (seen, rest) = self.screen.split_once(wanted).unwrap();
         (self.seen, self.screen) = (seen.to_owned(), rest.to_owned());
+    }
+
+    /// Takes what was sent next; `false` at the end.
+    fn read(&mut self) -> bool {
+        let mut chunk = [0; 4_096];
+        let length = self.shown.read(&mut chunk).unwrap();
+        let shown = String::from_utf8_lossy(&chunk[..length]);
+        self.sent.push_str(&shown);
+        self.screen.push_str(&shown);
+        length > 0
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
@@ -204,4 +214,28 @@ fn a_terminal_does_not_show_ctrl_c_where_lines_are_drawn_anew_and_is_given_back_
     terminal.close();
     let settings = |name: &str| std::fs::read_to_string(project.directory().join(name)).unwrap();
     assert_eq!(settings("before"), settings("after"));
+}
+
+/// Two codons of an agent that is done at once, of which the second waits for `go`.
+fn two_codons(project: &TestProject) {
+    let agent = shell_agent(project);
+    let codon = |id: &str, prompt: &str| json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": prompt});
+    project.write_hank(&json!({"hank": [codon("one", "one"), codon("two", "two, wait for go")]}));
+}
+
+/// A line that is drawn anew would go over what is being typed.
+#[test]
+fn nothing_is_drawn_anew_where_commands_are_typed() {
+    let project = project();
+    two_codons(&project);
+    let Some(mut terminal) = Terminal::open(&project, "run --no-autostart") else {
+        return;
+    };
+    terminal.until("nothing starts by itself");
+    terminal.press("next\n");
+    terminal.until("one: completed");
+    terminal.press("quit\n");
+    terminal.until("go on with");
+    assert!(!terminal.sent.contains("\u{1b}[2K"), "{:?}", terminal.sent);
+    assert_eq!(terminal.close(), Some(3));
 }
