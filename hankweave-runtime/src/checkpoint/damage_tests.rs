@@ -344,33 +344,37 @@ fn what_the_cache_takes_for_stored_is_stored_again_when_it_is_gone_or_damaged() 
 // covers: P8, G10
 #[test]
 fn an_object_that_was_written_anew_is_read_instead_of_the_damaged_one_in_a_pack() {
-    let fixture = Fixture::git_to_damage();
-    fixture.write("kept/a", "1");
-    for number in 0..git_format::PACKED_FROM {
-        fixture.write(&format!("many/{number}"), &number.to_string());
+    // To git an object of 15 bytes, which cannot be inflated, and one of a kind that does not exist.
+    for byte in [0x1f, 0] {
+        let fixture = Fixture::git_to_damage();
+        fixture.write("kept/a", "1");
+        for number in 0..git_format::PACKED_FROM {
+            fixture.write(&format!("many/{number}"), &number.to_string());
+        }
+        let damaged = fixture.create();
+        let packs = fs::read_dir(repository(&fixture).join("objects/pack")).unwrap();
+        let packs = packs.map(|entry| entry.unwrap().path());
+        for pack in packs.filter(|path| path.extension().is_some_and(|extension| extension == "pack")) {
+            let mut bytes = fs::read(&pack).unwrap();
+            let body = 12..bytes.len() - 20;
+            bytes[body].fill(byte);
+            fs::remove_file(&pack).unwrap();
+            fs::write(&pack, bytes).unwrap();
+        }
+        let history = GitHistory::open(&repository(&fixture)).unwrap().unwrap();
+        let found = history.inspect(std::slice::from_ref(&damaged.sha)).unwrap();
+        assert_ne!(found, [[]], "{byte}");
+        fs::remove_dir_all(fixture.path("many")).unwrap();
+        let (again, _) = open_git(&fixture.workspace);
+        let other_run = CheckpointRequest {
+            run_id: RunId::new("after").unwrap(),
+            ..request(&[])
+        };
+        let created = again.create(&other_run).unwrap();
+        assert_eq!(again.verify(std::slice::from_ref(&created.sha)).unwrap(), []);
+        assert_eq!(history.inspect(std::slice::from_ref(&created.sha)).unwrap(), [[]]);
+        assert_eq!(history.files(&created.sha).unwrap().len(), 1);
     }
-    fixture.create();
-    let packs = fs::read_dir(repository(&fixture).join("objects/pack")).unwrap();
-    let packs = packs.map(|entry| entry.unwrap().path());
-    for pack in packs.filter(|path| path.extension().is_some_and(|extension| extension == "pack")) {
-        let mut bytes = fs::read(&pack).unwrap();
-        let body = 12..bytes.len() - 20;
-        // To git an object of 15 bytes, which cannot be inflated.
-        bytes[body].fill(0x1f);
-        fs::remove_file(&pack).unwrap();
-        fs::write(&pack, bytes).unwrap();
-    }
-    fs::remove_dir_all(fixture.path("many")).unwrap();
-    let (again, _) = open_git(&fixture.workspace);
-    let other_run = CheckpointRequest {
-        run_id: RunId::new("after").unwrap(),
-        ..request(&[])
-    };
-    let created = again.create(&other_run).unwrap();
-    assert_eq!(again.verify(std::slice::from_ref(&created.sha)).unwrap(), []);
-    let history = GitHistory::open(&repository(&fixture)).unwrap().unwrap();
-    assert_eq!(history.inspect(std::slice::from_ref(&created.sha)).unwrap(), [[]]);
-    assert_eq!(history.files(&created.sha).unwrap().len(), 1);
 }
 
 #[test]

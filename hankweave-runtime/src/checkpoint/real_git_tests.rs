@@ -111,3 +111,35 @@ fn git_finds_nothing_wrong_after_packs_restores_and_pruning() {
     checked_out.sort();
     assert_eq!(checked_out, as_first);
 }
+
+/// Whoever runs `git gc` in the repository gets packs in which objects are stored by what they differ in from others.
+// covers: G11
+#[test]
+fn what_git_has_packed_as_differences_is_read() {
+    for by_offset in ["true", "false"] {
+        let fixture = Fixture::git();
+        let long: String = (0..5_000).map(|line| format!("line {line}\n")).collect();
+        fixture.write("long", &long);
+        let first = fixture.create();
+        fixture.write("long", &(long + "one more\n"));
+        let second = fixture.create();
+        let setting = format!("repack.useDeltaBaseOffset={by_offset}");
+        if git(&fixture, &["-c", &setting, "repack", "-adfq"]).is_none() {
+            eprintln!("skipped: there is no git");
+            return;
+        }
+        let counted = git(&fixture, &["count-objects", "-v"]).unwrap();
+        assert!(counted.starts_with("count: 0\n"), "{counted}");
+        let packs = git(
+            &fixture,
+            &["cat-file", "--batch-all-objects", "--batch-check=%(deltabase)"],
+        );
+        assert!(
+            packs.unwrap().lines().any(|base| base != "0".repeat(40)),
+            "none is a delta"
+        );
+        let history = GitHistory::open(&fixture.path(".hankweave/checkpoints"));
+        let inspected = history.unwrap().unwrap().inspect(&[first.sha, second.sha]);
+        assert_eq!(inspected.unwrap(), [[], []]);
+    }
+}

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 
+use crate::git::assert_sound;
 use crate::processes::{Marked, kill_marked, marked};
 
 /// Every process of a project carries this variable, with a value of the project's own. Its name must not begin with `HANKWEAVE_`, for then agents
@@ -25,7 +26,7 @@ const MARKER: &str = "PROJECT_OF_A_TEST";
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A temporary folder with a project, a home and a scratch folder. Everything in it goes away with it, also
-/// processes that are still there.
+/// processes that are still there. Before that git looks at every checkpoint repository in it.
 #[derive(Debug)]
 pub struct TestProject {
     folder: tempfile::TempDir,
@@ -198,7 +199,24 @@ impl TestProject {
 impl Drop for TestProject {
     fn drop(&mut self) {
         kill_marked(MARKER, &self.marker);
+        if std::thread::panicking() || self.is_damaged.load(Relaxed) {
+            return;
+        }
+        repositories(self.folder.path())
+            .iter()
+            .for_each(|repository| assert_sound(repository));
     }
+}
+
+/// The checkpoint repositories beneath `folder`. What goes away meanwhile, or cannot be read, has none.
+fn repositories(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let inner = folders.map(|entry| match entry.path() {
+        path if path.ends_with(".hankweave/checkpoints") => vec![path],
+        path => repositories(&path),
+    });
+    inner.flatten().collect()
 }
 
 fn list(root: &Path, folder: &Path, found: &mut BTreeSet<PathBuf>) {

@@ -198,6 +198,42 @@ fn an_object_that_is_a_pipe_is_a_damaged_one() {
     project.run(["run", "--headless", "--new"]).expect_code(0);
 }
 
+/// The same for a pack in which nothing is an object of a kind that exists.
+// covers: G10, F21
+#[test]
+fn a_pack_full_of_zeros_holds_damaged_objects() {
+    let project = project();
+    project.damages_checkpoints();
+    let many = json!({"bash": {"command": "for number in $(seq 600); do echo $number > file-$number; done"}});
+    project.write("script.json", json!({"turns": [{"tools": [many]}]}).to_string());
+    project.write_hank(
+        &json!({"hank": [{"id": "one", "name": "One", "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": "go", "agent": {"script": "script.json"}}]}),
+    );
+    project.run(["run", "--headless"]).expect_code(0);
+    let packs = project.directory().join(".hankweave/checkpoints/objects/pack");
+    let mut zeroed = 0;
+    for path in fs::read_dir(packs).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.extension().is_some_and(|extension| extension == "pack") {
+            let mut bytes = fs::read(&path).unwrap();
+            let body = 12..bytes.len() - 20;
+            bytes[body].fill(0);
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, bytes).unwrap();
+            zeroed += 1;
+        }
+    }
+    assert_eq!(zeroed, 1);
+    for (command, code) in [
+        (&["thread"][..], 0),
+        (&["checkpoints", "list"], 0),
+        (&["checkpoints", "verify"], 1),
+    ] {
+        project.run(command).expect_code(code);
+    }
+    project.run(["run", "--headless", "--new"]).expect_code(0);
+}
+
 /// The memory of a checkpoint and of a restore does not depend on how large a file is.
 // covers: G3, F21
 #[test]

@@ -1,8 +1,8 @@
 //! Git's formats: everything that is written into a repository, and a reader that believes nothing.
 //!
 //! libgit2 takes an object into memory as a whole, opens whatever stands in its place, looks through the folder of packs again for each new object, and
-//! renames a branch before its content is durable. So objects, packs and branches are written here; of libgit2 the other modules use what finds and
-//! reads packs, lists branches and names an object. What is written keeps to these rules (G11), and `git fsck --strict` is asked after every test of checkpoints:
+//! renames a branch before its content is durable. So objects, packs and branches are written here; of libgit2 the other modules use what
+//! reads packs, lists branches and names an object. What is written keeps to these rules (G11), and `git fsck --strict` is asked after every test:
 //!
 //! - A **loose object** (gitrepository-layout(5), `objects/[0-9a-f][0-9a-f]`) is one zlib stream of `<kind> <length>\0<content>`, the length in decimal. Its
 //!   name is the SHA-1 of these bytes before they are compressed; the first two hexadecimal digits are its folder, the other 38 its file. It is read-only and
@@ -27,6 +27,7 @@ mod compress;
 mod loose;
 mod new_objects;
 mod pack;
+mod packed;
 mod read;
 mod refs;
 mod trees;

@@ -9,6 +9,7 @@ use git2::{ErrorClass, ErrorCode, ObjectType, Odb, OdbObject, Oid, Repository};
 use hankweave_core::id::CheckpointSha;
 
 use super::commit::Commit;
+use super::packed;
 use super::trees::{self, TreeEntry};
 use crate::checkpoint::object::{AT_ONCE, ContentError, as_git, begin_sum};
 use crate::world::disk::open_regular;
@@ -70,7 +71,7 @@ fn read(repository: &Repository, id: Oid, wanted: ObjectType) -> Result<Vec<u8>,
         }
         None => {
             let odb = repository.odb()?;
-            let object = read_packed(&odb, id, MOST_OF_FOLDER)?;
+            let object = read_packed(repository.path(), &odb, id, MOST_OF_FOLDER)?;
             (object.kind(), object.data().to_vec())
         }
     };
@@ -80,11 +81,20 @@ fn read(repository: &Repository, id: Oid, wanted: ObjectType) -> Result<Vec<u8>,
     }
 }
 
-fn read_packed<'o>(odb: &'o Odb<'_>, id: Oid, most: u64) -> Result<OdbObject<'o>, git2::Error> {
-    let length = odb.read_header(id)?.0 as u64;
-    match length <= most {
-        true => odb.read(id),
-        false => Err(too_long(id, length)),
+fn read_packed<'o>(
+    repository: &Path,
+    odb: &'o Odb<'_>,
+    id: Oid,
+    most: u64,
+) -> Result<OdbObject<'o>, git2::Error> {
+    match packed::length(repository, id).map_err(as_git)? {
+        Some(length) if length > most => Err(too_long(id, length)),
+        Some(_) => odb.read(id),
+        None => Err(git2::Error::new(
+            ErrorCode::NotFound,
+            ErrorClass::Odb,
+            format!("the object {id} is not there"),
+        )),
     }
 }
 
@@ -101,7 +111,7 @@ pub(in crate::checkpoint) fn copy_content(
         let kind = object.kind;
         return object.copy_to(sink).map(|()| kind);
     }
-    let object = read_packed(odb, id, MOST_OF_PACKED).map_err(ContentError::Object)?;
+    let object = read_packed(repository.path(), odb, id, MOST_OF_PACKED).map_err(ContentError::Object)?;
     sink.write_all(object.data()).map_err(ContentError::Sink)?;
     Ok(object.kind())
 }
@@ -111,7 +121,7 @@ fn too_long(id: Oid, length: u64) -> git2::Error {
     git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, message)
 }
 
-fn damaged(id: Oid, what: &str) -> io::Error {
+pub(super) fn damaged(id: Oid, what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the object {id} {what}"))
 }
 
@@ -181,7 +191,7 @@ impl LooseReader {
 }
 
 /// The bytes that a compressed file stands for.
-struct Inflate {
+pub(super) struct Inflate {
     file: File,
     input: Vec<u8>,
     /// What of the input was read and not used.
@@ -191,7 +201,7 @@ struct Inflate {
 }
 
 impl Inflate {
-    fn new(file: File) -> io::Result<Self> {
+    pub(super) fn new(file: File) -> io::Result<Self> {
         let length = AT_ONCE.min(file.metadata()?.len()).max(1);
         Ok(Self {
             file,
