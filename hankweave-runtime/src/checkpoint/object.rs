@@ -49,6 +49,11 @@ impl ContentError {
     }
 }
 
+/// What is wrong with the object `id`.
+pub(super) fn damaged(id: Oid, what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the object {id} {what}"))
+}
+
 /// What the system says stays a matter of the system; anything else is damage.
 pub(super) fn as_git(error: io::Error) -> git2::Error {
     let class = match error.raw_os_error() {

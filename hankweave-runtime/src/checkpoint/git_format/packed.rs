@@ -7,9 +7,10 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use flate2::read::ZlibDecoder;
 use git2::Oid;
 
-use super::read::{Inflate, damaged};
+use crate::checkpoint::object::damaged;
 use crate::world::disk::{Disk as _, RealDisk, open_regular};
 
 /// Where the running counts of an index begin, and where they end and the ids begin.
@@ -98,7 +99,7 @@ fn length_at(mut pack: File, offset: u64, id: Oid) -> io::Result<u64> {
         7 => drop(pack.seek_relative(20)?),
         _ => return Err(damaged(id, "is of a kind that does not exist")),
     }
-    let mut delta = Inflate::new(pack)?;
+    let mut delta = ZlibDecoder::new(pack);
     let mut next = || {
         let mut byte = [0];
         delta.read_exact(&mut byte).map(|()| byte[0])

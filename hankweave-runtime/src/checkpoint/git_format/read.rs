@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use flate2::{Decompress, FlushDecompress, Status};
+use flate2::read::ZlibDecoder;
 use git2::{ErrorClass, ErrorCode, ObjectType, Odb, OdbObject, Oid, Repository};
 use hankweave_core::id::CheckpointSha;
 
 use super::commit::Commit;
 use super::packed;
 use super::trees::{self, TreeEntry};
-use crate::checkpoint::object::{AT_ONCE, ContentError, as_git, begin_sum};
+use crate::checkpoint::object::{AT_ONCE, ContentError, as_git, begin_sum, damaged};
 use crate::world::disk::open_regular;
 
 /// Longest commit or folder, in bytes: more than a folder of a million names. It is taken into memory.
@@ -25,7 +25,7 @@ struct LooseReader {
     id: Oid,
     kind: ObjectType,
     length: u64,
-    inflate: Inflate,
+    inflate: ZlibDecoder<File>,
 }
 
 /// The commit called `sha`, in full length; `None` when there is none.
@@ -121,10 +121,6 @@ fn too_long(id: Oid, length: u64) -> git2::Error {
     git2::Error::new(ErrorCode::GenericError, ErrorClass::Odb, message)
 }
 
-pub(super) fn damaged(id: Oid, what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("the object {id} {what}"))
-}
-
 impl LooseReader {
     /// Opens the object `id` of the repository in the folder `repository`; `None` when it has no file of its own.
     fn open(repository: &Path, id: Oid) -> io::Result<Option<Self>> {
@@ -139,7 +135,8 @@ impl LooseReader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
-        let mut inflate = Inflate::new(file)?;
+        let input = AT_ONCE.min(file.metadata()?.len()).max(1);
+        let mut inflate = ZlibDecoder::new_with_buf(file, vec![0; input as usize]);
         let mut header = Vec::with_capacity(32);
         loop {
             let mut byte = [0];
@@ -187,53 +184,5 @@ impl LooseReader {
             true => Ok(()),
             false => Err(bad(damaged(id, "is not what its name says"))),
         }
-    }
-}
-
-/// The bytes that a compressed file stands for.
-pub(super) struct Inflate {
-    file: File,
-    input: Vec<u8>,
-    /// What of the input was read and not used.
-    rest: std::ops::Range<usize>,
-    stream: Decompress,
-    has_ended: bool,
-}
-
-impl Inflate {
-    pub(super) fn new(file: File) -> io::Result<Self> {
-        let length = AT_ONCE.min(file.metadata()?.len()).max(1);
-        Ok(Self {
-            file,
-            input: vec![0; length as usize],
-            rest: 0..0,
-            stream: Decompress::new(true),
-            has_ended: false,
-        })
-    }
-}
-
-impl Read for Inflate {
-    fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
-        while !self.has_ended && !output.is_empty() {
-            if self.rest.is_empty() {
-                self.rest = 0..self.file.read(&mut self.input)?;
-            }
-            let (taken, given) = (self.stream.total_in(), self.stream.total_out());
-            let input = &self.input[self.rest.clone()];
-            let status = self.stream.decompress(input, output, FlushDecompress::None)?;
-            let taken = (self.stream.total_in() - taken) as usize;
-            let given = (self.stream.total_out() - given) as usize;
-            self.rest.start += taken;
-            self.has_ended = status == Status::StreamEnd;
-            if given > 0 {
-                return Ok(given);
-            }
-            if taken == 0 && !self.has_ended && self.rest.is_empty() {
-                let error = "the compressed bytes of an object end too early";
-                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
-            }
-        }
-        Ok(0)
     }
 }
