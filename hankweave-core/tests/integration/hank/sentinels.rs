@@ -341,9 +341,9 @@ fn a_sentinel_asks_a_model_or_has_a_command() {
         )),
         &[
             "answer: must be one of text, json, not `xml`",
-            "llmParams: must not stand beside `command`: it is about asking a model",
-            "model: must not stand beside `command`: it is about asking a model",
             "timeoutSeconds: must be a whole number from 1 to 3600, not `0`",
+            "model: must not stand beside `command`: it is about asking a model",
+            "llmParams: must not stand beside `command`: it is about asking a model",
         ],
     );
     more(
