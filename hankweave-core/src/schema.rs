@@ -15,6 +15,7 @@ use crate::document::HankweaveState;
 use crate::event::StateEvent;
 use crate::hank::{Hank, Setting, WITHOUT_EFFECT};
 use crate::id::MODEL_NAME;
+use crate::sentinel::SentinelConfig;
 use crate::time::Timestamp;
 use crate::wire::{Direct, JournalEntry, Request, Response, ShaPrefix};
 
@@ -22,6 +23,12 @@ use crate::wire::{Direct, JournalEntry, Request, Response, ShaPrefix};
 #[must_use]
 pub fn hank() -> Value {
     of::<Hank>("hank.json")
+}
+
+/// The schema of a sentinel in a file of its own.
+#[must_use]
+pub fn sentinel() -> Value {
+    of::<SentinelConfig>("sentinel")
 }
 
 /// The schema of state.json.

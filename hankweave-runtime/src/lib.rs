@@ -34,6 +34,7 @@ mod presence;
 mod recovery;
 pub mod rig;
 mod runner;
+mod sentinel;
 mod server;
 mod shutdown;
 pub mod state_manager;

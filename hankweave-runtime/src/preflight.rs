@@ -42,7 +42,7 @@ pub(crate) fn check(
     let Some(hank) = loaded.hank.as_ref().filter(|_| !loaded.problems.has_errors()) else {
         return Err(PreflightError::Hank(loaded.problems.display_in(&file)));
     };
-    let later = unsupported(hank);
+    let later = unsupported(hank, &loaded.sentinels);
     if !later.is_empty() {
         let lines: Vec<String> = later.iter().map(|problem| problem.display_in(&file)).collect();
         return Err(PreflightError::Hank(lines.join("\n")));

@@ -30,13 +30,14 @@ const LIBRARY: &[(&str, &str)] = &[
     ("options", "instance_lock invocation"),
     ("preflight", "driver error hank_files options world"),
     ("state_manager", "journal store world"),
+    ("sentinel", "error paths state_manager world"),
     (
         "codon",
-        "presence checkpoint driver error hank_files options paths rig shutdown state_manager world",
+        "presence checkpoint driver error hank_files options paths rig sentinel shutdown state_manager world",
     ),
     (
         "recovery",
-        "checkpoint data driver error hank_files instance_lock invocation journal options paths preflight rig state_manager store world",
+        "checkpoint data driver error hank_files instance_lock invocation journal options paths preflight rig sentinel state_manager store world",
     ),
     (
         "runner",

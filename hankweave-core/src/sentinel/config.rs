@@ -1,5 +1,6 @@
 //! What a sentinel says about itself. The reader of hanks has checked it (HANK-51); here it gets its types.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Ask;
 use crate::cost::Usd;
+use crate::hank::{SentinelEntry, SentinelSource};
 use crate::id::SentinelId;
 
 /// One sentinel, in hank.json or in a file of its own.
@@ -85,6 +87,43 @@ impl SentinelConfig {
     /// What is wrong with one that was not checked.
     pub fn from_checked(config: Map<String, Value>) -> serde_json::Result<Self> {
         Self::deserialize(Value::Object(config))
+    }
+
+    /// That of an entry of a codon; `files` are the sentinels in files of their own, by their paths.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub fn of(entry: &SentinelEntry, files: &BTreeMap<String, Map<String, Value>>) -> Result<Self, String> {
+        let config = match &entry.sentinel_config {
+            SentinelSource::Inline(config) => config.clone(),
+            SentinelSource::File(path) => {
+                let config = files.get(path).ok_or_else(|| format!("`{path}` was not read"))?;
+                config.clone()
+            }
+        };
+        Self::from_checked(config).map_err(|error| error.to_string())
+    }
+
+    /// What triggers it and when it then acts, in words.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let on = self.trigger.on().join(", ");
+        let what = match &self.trigger {
+            Trigger::Event { conditions, .. } if conditions.is_empty() => on,
+            Trigger::Event { conditions, .. } => format!("{on} with {} conditions", conditions.len()),
+            Trigger::Sequence { pattern, .. } => {
+                let steps: Vec<&str> = pattern.iter().map(|step| step.kind.as_str()).collect();
+                format!("{} among {on}", steps.join(", then "))
+            }
+        };
+        let when = match self.execution {
+            Execution::Immediate => "at once".to_owned(),
+            Execution::Debounce { milliseconds } => format!("after {milliseconds} ms without another"),
+            Execution::Count { threshold } => format!("for every {threshold}"),
+            Execution::TimeWindow { milliseconds } => format!("every {milliseconds} ms"),
+        };
+        format!("{what}; {when}")
     }
 
     /// What is recorded and published as its model.

@@ -23,7 +23,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Reads a line of the journal; `None` when it holds no event.
+    /// Reads a line of the journal; `None` when it holds no event that sentinels are shown, such as that their own figures have changed.
     #[must_use]
     pub fn from_line(line: &str) -> Option<Self> {
         #[derive(Deserialize)]
@@ -33,8 +33,11 @@ impl Seen {
             data: Value,
         }
         let Line { r#type: kind, data } = serde_json::from_str(line).ok()?;
+        let of_sentinels = data
+            .get("transitionType")
+            .is_some_and(|name| name == "SentinelStatesUpdated");
         let line = line.to_owned();
-        Some(Self { kind, data, line })
+        (Self::is_shown(&kind) && !of_sentinels).then_some(Self { kind, data, line })
     }
 
     /// Whether sentinels are shown events of this type: they never see what sentinels do.

@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::{FileAction, FileNode, ListedCheckpoint};
 use crate::agent::FailureReason;
-use crate::codon::{BudgetExceeded, CheckpointType, CodonExecution};
+use crate::codon::{BudgetExceeded, CheckpointType, CodonExecution, UnloadReason};
 use crate::cost::{TokenUsage, Usd};
 use crate::event::StateEvent;
 use crate::hank::Allocation;
-use crate::id::{CheckpointSha, CodonId, EventId, LoopId, RunId, SessionId};
+use crate::id::{CheckpointSha, CodonId, EventId, LoopId, RunId, SentinelId, SessionId};
 use crate::shape::Named;
 use crate::state::LiveState;
 use crate::time::Timestamp;
@@ -447,6 +447,96 @@ pub enum Event {
         /// Whether codons start by themselves.
         auto_restart: bool,
     },
+    /// A sentinel watches a codon.
+    #[serde(rename = "sentinel.loaded")]
+    SentinelLoaded {
+        /// The sentinel.
+        sentinel_id: SentinelId,
+        /// The codon that it watches.
+        codon_id: CodonId,
+        /// The model that it asks; `command` when it has a command.
+        model: String,
+        /// `event` or `sequence`.
+        trigger_type: String,
+        /// `immediate`, `debounce`, `count` or `timeWindow`.
+        execution_strategy: String,
+        /// Whether earlier answers go along.
+        conversational: bool,
+        /// Where it is configured.
+        source: SentinelOrigin,
+        /// The file that it is in, relative to the folder of the hank.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        source_path: Option<String>,
+    },
+    /// A sentinel acts on events.
+    #[serde(rename = "sentinel.triggered")]
+    SentinelTriggered {
+        /// The sentinel.
+        sentinel_id: SentinelId,
+        /// The codon.
+        codon_id: CodonId,
+        /// How often it was triggered, this time included.
+        trigger_number: u64,
+        /// `immediate`, `debounce`, `count` or `timeWindow`.
+        strategy: String,
+        /// How many events it acts on.
+        event_count: usize,
+        /// How often it has to act after this.
+        queue_size: usize,
+    },
+    /// A sentinel has answered.
+    #[serde(rename = "sentinel.output")]
+    SentinelOutput {
+        /// The sentinel.
+        sentinel_id: SentinelId,
+        /// The codon.
+        codon_id: CodonId,
+        /// Which time it was.
+        trigger_number: u64,
+        /// `text` or `structured`.
+        output_type: String,
+        /// Text, or an object.
+        content: Value,
+        /// What the answer cost, in US dollars.
+        cost: Usd,
+        /// What the answer used.
+        tokens: SentinelTokens,
+        /// How many events it is about.
+        event_count: usize,
+    },
+    /// A sentinel has failed to answer.
+    #[serde(rename = "sentinel.error")]
+    SentinelError {
+        /// The sentinel.
+        sentinel_id: SentinelId,
+        /// The codon.
+        codon_id: CodonId,
+        /// `command-failed`, `llm-call-failed`, `template-render-failed` or `file-write-failed`.
+        error_type: String,
+        /// What went wrong.
+        message: String,
+        /// Whether another try may succeed.
+        retriable: bool,
+        /// How many failures there were in a row.
+        consecutive_failure_count: u64,
+    },
+    /// A sentinel watches no longer.
+    #[serde(rename = "sentinel.unloaded")]
+    SentinelUnloaded {
+        /// The sentinel.
+        sentinel_id: SentinelId,
+        /// The codon.
+        codon_id: CodonId,
+        /// Why.
+        reason: UnloadReason,
+        /// Of a fatal error: `template`, `configuration`, `corruption` or `resource`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error_type: Option<String>,
+        /// What it cost, in US dollars.
+        final_cost: Usd,
+        /// How often it asked, failures included.
+        llm_call_count: u64,
+    },
     /// Nothing runs.
     #[serde(rename = "server.idle")]
     ServerIdle {
@@ -499,6 +589,27 @@ pub struct CurrentFigures {
     /// What was spent in all runs, in US dollars, skipped codons and sentinels included; older journals do not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_spend: Option<Usd>,
+}
+
+/// Where a sentinel is configured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum SentinelOrigin {
+    /// In a file of its own.
+    File,
+    /// In hank.json.
+    Inline,
+}
+
+/// The tokens of one answer of a sentinel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SentinelTokens {
+    /// What it was asked.
+    pub input: u64,
+    /// What it answered.
+    pub output: u64,
 }
 
 /// What the agent did.

@@ -132,6 +132,7 @@ fn the_texts_of_schemas_cite_nothing_that_a_reader_cannot_open() {
         schema::state(),
         schema::event(),
         schema::command(),
+        schema::sentinel(),
     ] {
         check(&schema);
     }

@@ -702,6 +702,8 @@ pub(crate) struct SchemaArgs {
 pub(crate) enum SchemaName {
     /// hank.json
     Hank,
+    /// A sentinel in a file of its own.
+    Sentinel,
     /// hankweave.json
     Config,
     /// .hankweave/state.json

@@ -11,6 +11,7 @@ use crate::output;
 pub(crate) fn schema(args: &SchemaArgs) -> Result<ExitCode, Failure> {
     output::print_json(&match args.document {
         SchemaName::Hank => schema::hank(),
+        SchemaName::Sentinel => schema::sentinel(),
         SchemaName::Config => schema::config(),
         SchemaName::State => schema::state(),
         SchemaName::Event => schema::event(),

@@ -3,7 +3,7 @@
 use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
 use hankweave_core::budget::{Limits, Meter};
 use hankweave_core::codon::{
-    Active, BudgetExceeded, Codon, Edge, Fail, Failed, Preparing, Running, Skip, Skipped,
+    BudgetExceeded, Codon, Complete, Completed, Edge, Fail, Failed, Preparing, Skip, Skipped,
 };
 use hankweave_core::hank::OnExceeded;
 use tokio::time::Instant;
@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::CodonEnd;
 use super::context::{CodonRun, Ended, Stage};
 use super::finish::{Notes, complete, exit_code};
+use super::watchers::Watched;
 
 /// Ends a codon with no budget left before anything is started for it: not even its first request could be
 /// paid.
@@ -23,7 +24,7 @@ pub(super) async fn begin(codon: &CodonRun<'_>, preparing: Codon<Preparing>) -> 
 
 /// Ends a codon that reached a limit before its agent worked. Without work to complete it is skipped, unless
 /// the run pauses.
-pub(super) async fn end_before_work<S: Active>(
+pub(super) async fn end_before_work<S: Watched>(
     codon: &CodonRun<'_>,
     state: Codon<S>,
     exit_code: i64,
@@ -46,12 +47,16 @@ where
 }
 
 /// Ends a codon that reached a limit.
-pub(super) async fn end(
+pub(super) async fn end<S: Watched>(
     codon: &CodonRun<'_>,
-    running: Codon<Running>,
+    running: Codon<S>,
     exit: &ExitOutcome,
     exceeded: BudgetExceeded,
-) -> Stage<CodonEnd> {
+) -> Stage<CodonEnd>
+where
+    Complete: Edge<S, To = Completed>,
+    Fail: Edge<S, To = Failed>,
+{
     let notes = Notes::of_budget(exceeded);
     let reason = match codon.limits.consequence(&exceeded) {
         OnExceeded::Complete => return complete(codon, running, exit, notes).await,

@@ -19,6 +19,7 @@ use crate::hank_files::LoadedHank;
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
 use crate::presence::Presence;
+use crate::sentinel::Watchers;
 use crate::shutdown::Shutdown;
 use crate::state_manager::{PersistenceError, StateManager, Ticket, TransitionError};
 use crate::world::World;
@@ -104,6 +105,8 @@ pub(crate) struct CodonRun<'a> {
     pub(crate) begun: Instant,
     /// The user's orders.
     pub(crate) orders: Orders,
+    /// Its sentinels, as long as they work.
+    pub(crate) watchers: Mutex<Option<Watchers>>,
     /// Its agent used more than is known.
     pub(crate) cost_is_lower_bound: AtomicBool,
 }

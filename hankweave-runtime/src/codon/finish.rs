@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use hankweave_core::agent::{ExitOutcome, FailureReason, Verdict};
 use hankweave_core::codon::{
-    Active, BudgetExceeded, CheckpointType, Codon, CodonExecution, Complete, Completed, Edge, Fail, Failed,
-    Preparing, Running, Skip, Skipped,
+    Active as _, BudgetExceeded, CheckpointType, Codon, CodonExecution, Complete, CompleteSentinels,
+    Completed, Edge, Fail, Failed, Preparing, Running, Skip, Skipped,
 };
 use hankweave_core::cost::{UsageTotals, Usd};
 use hankweave_core::event::StateEvent;
@@ -19,7 +19,9 @@ use tokio::time::Instant;
 
 use super::budget;
 use super::context::{CodonRun, Ended, Stage};
+use super::orders::Interruption;
 use super::run::{Outcome, Work};
+use super::watchers::Watched;
 use crate::checkpoint::{CheckpointError, CheckpointRequest, SkipReason};
 use crate::state_manager::Ticket;
 use crate::world::secrets::Secrets;
@@ -84,11 +86,7 @@ struct Measured {
 }
 
 /// Ends the codon by what comes first (RUN-10).
-pub(super) async fn finish(
-    codon: &CodonRun<'_>,
-    mut running: Codon<Running>,
-    mut work: Work,
-) -> Stage<CodonEnd> {
+pub(super) async fn finish(codon: &CodonRun<'_>, mut running: Codon<Running>, work: Work) -> Stage<CodonEnd> {
     let (exit, stopped) = match &work.outcome {
         Outcome::Ended(exit) => (exit.clone(), None),
         Outcome::Stopped(why, exit) => (exit.clone(), Some(why.clone())),
@@ -102,8 +100,31 @@ pub(super) async fn finish(
         let code = exit_code(&exit);
         return Err(codon.end_early(running, code, why).await);
     }
+    if !codon.is_watched() {
+        return end(codon, running, work, &exit).await;
+    }
+    let (mut completing, recorded) = codon.step(running, CompleteSentinels {}).await;
+    codon.drain(&mut completing, recorded).await;
+    match codon.interruption() {
+        // Of a user who does not want to wait, or of a sentinel.
+        Some(why @ Interruption::Ordered(_)) => Err(codon.end_early(completing, exit_code(&exit), why).await),
+        _ => end(codon, completing, work, &exit).await,
+    }
+}
+
+/// Ends the codon by what its agent has done.
+async fn end<S: Watched>(
+    codon: &CodonRun<'_>,
+    running: Codon<S>,
+    mut work: Work,
+    exit: &ExitOutcome,
+) -> Stage<CodonEnd>
+where
+    Complete: Edge<S, To = Completed>,
+    Fail: Edge<S, To = Failed>,
+{
     if let Some(exceeded) = work.exceeded(&exit.usage) {
-        return budget::end(codon, running, &exit, exceeded).await;
+        return budget::end(codon, running, exit, exceeded).await;
     }
     let code = i64::from(exit.exit.code());
     let waits_for_context =
@@ -113,11 +134,11 @@ pub(super) async fn finish(
         ..Notes::default()
     };
     match exit.verdict.clone() {
-        Verdict::Success => complete(codon, running, &exit, full(work.compacted)).await,
+        Verdict::Success => complete(codon, running, exit, full(work.compacted)).await,
         Verdict::Failure {
             context_exceeded: true,
             ..
-        } if waits_for_context => complete(codon, running, &exit, full(true)).await,
+        } if waits_for_context => complete(codon, running, exit, full(true)).await,
         Verdict::Failure { reason, .. } => {
             let reason = codon.with_limit(reason).await;
             Err(codon.fail(running, code, reason).await)
@@ -161,12 +182,16 @@ pub(super) async fn settle_costs(codon: &CodonRun<'_>, running: &mut Codon<Runni
 }
 
 /// Completes the codon. Without a checkpoint it has failed (G5, RUN-11).
-pub(super) async fn complete(
+pub(super) async fn complete<S: Watched>(
     codon: &CodonRun<'_>,
-    running: Codon<Running>,
+    running: Codon<S>,
     exit: &ExitOutcome,
     notes: Notes,
-) -> Stage<CodonEnd> {
+) -> Stage<CodonEnd>
+where
+    Complete: Edge<S, To = Completed>,
+    Fail: Edge<S, To = Failed>,
+{
     let completion_checkpoint = match codon.checkpoint(CheckpointType::Completed).await {
         Ok(sha) => sha,
         Err(error) => return Err(codon.fail_unsaved(running, 0, "checkpoint", &error).await),
@@ -247,7 +272,7 @@ impl CodonRun<'_> {
     }
 
     /// Ends the codon as failed, from any state. The error checkpoint is not required.
-    pub(super) async fn fail<S: Active>(
+    pub(super) async fn fail<S: Watched>(
         &self,
         codon: Codon<S>,
         exit_code: i64,
@@ -260,7 +285,7 @@ impl CodonRun<'_> {
     }
 
     /// The same with notes.
-    pub(super) async fn fail_with<S: Active>(
+    pub(super) async fn fail_with<S: Watched>(
         &self,
         codon: Codon<S>,
         exit_code: i64,
@@ -292,7 +317,7 @@ impl CodonRun<'_> {
     }
 
     /// Ends the codon because a checkpoint of the kind `what` could not be made.
-    pub(super) async fn fail_unsaved<S: Active>(
+    pub(super) async fn fail_unsaved<S: Watched>(
         &self,
         codon: Codon<S>,
         exit_code: i64,
@@ -313,7 +338,7 @@ impl CodonRun<'_> {
     }
 
     /// Ends the codon because the disk did not take what it needs.
-    pub(super) async fn fail_for_disk<S: Active>(
+    pub(super) async fn fail_for_disk<S: Watched>(
         &self,
         codon: Codon<S>,
         exit_code: i64,
@@ -329,7 +354,7 @@ impl CodonRun<'_> {
     }
 
     /// Ends the codon as skipped, with what it has done in a checkpoint and its costs so far.
-    pub(super) async fn skip<S: Active>(&self, codon: Codon<S>, exit_code: i64, notes: Notes) -> Ended
+    pub(super) async fn skip<S: Watched>(&self, codon: Codon<S>, exit_code: i64, notes: Notes) -> Ended
     where
         Skip: Edge<S, To = Skipped>,
     {
@@ -351,15 +376,16 @@ impl CodonRun<'_> {
     /// The last step of the machine, with its notes.
     async fn last_step<S, E>(
         &self,
-        codon: Codon<S>,
+        mut codon: Codon<S>,
         edge: E,
         notes: Notes,
         time: Measured,
     ) -> (Codon<E::To>, Ticket)
     where
-        S: Active,
+        S: Watched,
         E: Edge<S>,
     {
+        self.cut_sentinels(&mut codon).await;
         let (codon, transition) = codon.step(edge).into_parts();
         let event = notes.add_to(self.event(S::PHASE, &transition), time);
         (codon, self.run.transition(event).await)

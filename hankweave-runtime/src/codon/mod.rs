@@ -1,7 +1,7 @@
 //! One codon, from its first record to its last, with one file for each state of the typed machine.
 //!
 //! ```text
-//! open ─► budget ─► prepare ─► start ─► initialize ─► run ─► extend ─► finish
+//! open ─► budget ─► prepare ─► load ─► start ─► initialize ─► run ─► extend ─► drain ─► finish
 //! ```
 //!
 //! Each stage takes the typed codon of its state and gives back that of the next one, or an [`Ended`]. The
@@ -22,6 +22,7 @@ mod set_up;
 mod silence;
 mod start;
 mod watch;
+mod watchers;
 
 pub(crate) use budget::why_paused;
 pub(crate) use context::{CodonRun, RigNeed, RunContext};
@@ -50,6 +51,7 @@ async fn run_stages(codon: &CodonRun<'_>) -> Stage<CodonEnd> {
     let preparing = budget::begin(codon, open::open(codon).await?).await?;
     codon.run.watch.begin(codon).await;
     let starting = prepare::prepare(codon, preparing).await?;
+    let starting = watchers::load(codon, starting).await?;
     let (initializing, agent) = start::start(codon, starting).await?;
     let (running, agent) = initialize::initialize(codon, initializing, agent).await?;
     let (running, work) = run::run(codon, running, agent, SoFar::nothing(codon)).await?;

@@ -3,12 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use hankweave_core::agent::{FailureReason, InterruptedBy};
-use hankweave_core::codon::{Active, Codon, Edge, Fail, Failed, Skip, Skipped};
+use hankweave_core::codon::{Codon, Edge, Fail, Failed, Skip, Skipped};
 use hankweave_core::wire::Event;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{CodonRun, Ended};
 use super::finish::Notes;
+use super::watchers::Watched;
 use crate::shutdown::{Shutdown, StopCause};
 
 /// A user's order about the running codon.
@@ -16,6 +17,8 @@ use crate::shutdown::{Shutdown, StopCause};
 pub(crate) enum Order {
     /// It ends as skipped.
     Skip,
+    /// It ends as failed, because a sentinel wants it or has failed itself.
+    Fail(String),
     /// It ends as failed, its agent is killed.
     ForceStop(Option<String>),
 }
@@ -106,7 +109,7 @@ impl CodonRun<'_> {
     }
 
     /// Ends the codon after an interruption. `exit_code` is that of its agent, -1 without one.
-    pub(super) async fn end_early<S: Active>(
+    pub(super) async fn end_early<S: Watched>(
         &self,
         codon: Codon<S>,
         exit_code: i64,
@@ -118,6 +121,10 @@ impl CodonRun<'_> {
     {
         match why {
             Interruption::Ordered(Order::Skip) => self.skip(codon, exit_code, Notes::default()).await,
+            Interruption::Ordered(Order::Fail(message)) => {
+                self.fail(codon, exit_code, FailureReason::unknown(false, message))
+                    .await
+            }
             Interruption::Ordered(Order::ForceStop(reason)) => {
                 let reason = reason.unwrap_or_else(|| "user request".to_owned());
                 let reason = FailureReason::unknown(true, format!("Force stopped: {reason}"));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hankweave_core::agent::{FailureReason, Launch};
-use hankweave_core::codon::{Active, Codon, Edge, Fail, Failed, Initialize, Initializing, Running, Starting};
+use hankweave_core::codon::{Codon, Edge, Fail, Failed, Initialize, Initializing, Running, Starting};
 use hankweave_core::cost::Usd;
 use hankweave_core::hank::exclude::DATA;
 use hankweave_core::hank::paths::reference;
@@ -12,6 +12,7 @@ use hankweave_core::hank::{AgentChoice, ContinuationMode};
 use hankweave_core::id::{Pid, SessionId};
 
 use super::context::{CodonRun, Ended, Stage};
+use super::watchers::Watched;
 use crate::driver::{RunningAgent, StartError};
 use crate::hank_files::PromptError;
 
@@ -94,7 +95,7 @@ pub(super) enum SpawnFailure {
 
 impl SpawnFailure {
     /// Ends the codon.
-    pub(super) async fn end<S: Active>(self, codon: &CodonRun<'_>, state: Codon<S>) -> Ended
+    pub(super) async fn end<S: Watched>(self, codon: &CodonRun<'_>, state: Codon<S>) -> Ended
     where
         Fail: Edge<S, To = Failed>,
     {

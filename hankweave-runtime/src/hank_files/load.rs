@@ -9,6 +9,8 @@ use hankweave_core::hank::{
     parse_bytes, paths, references, repeated_sentinels,
 };
 
+use serde_json::{Map, Value};
+
 use super::beneath::{Entry, RefError, find, read_named, read_text};
 use super::tree;
 use crate::world::disk::{CopyRules, Disk, FileKind, PathError, RealDisk, parent};
@@ -27,6 +29,8 @@ pub struct LoadedHank {
     pub file: PathBuf,
     /// Problems of the text and of the files.
     pub problems: Problems,
+    /// The sentinels in files of their own that nothing is wrong with, by the paths of the files.
+    pub sentinels: BTreeMap<String, Map<String, Value>>,
 }
 
 /// Why there is no hank at a path.
@@ -108,10 +112,11 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
         draft,
         mut problems,
     } = parse_bytes(&bytes);
+    let mut sentinels = BTreeMap::new();
     if let Some(hank) = hank.as_ref().or(draft.as_ref()) {
         let mut sentinel_ids = BTreeMap::new();
         for reference in references(hank) {
-            let found = check(disk, &root, hank, &reference, &mut sentinel_ids);
+            let found = check(disk, &root, hank, &reference, (&mut sentinel_ids, &mut sentinels));
             problems.extend(found.map_err(|source| LoadHankError::Unreadable {
                 path: root.join(reference.path),
                 source,
@@ -124,6 +129,7 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
         root,
         file,
         problems,
+        sentinels,
     })
 }
 
@@ -204,14 +210,17 @@ pub struct PromptError {
     pub source: RefError,
 }
 
-/// Looks at the file or folder of a reference; adds to `sentinel_ids`, by place, the id of a sentinel that stands there. An error is
+/// Looks at the file or folder of a reference; adds the id of a sentinel that stands there to `ids`, by place, and what it says to `sentinels`, by its path. An error is
 /// one of the system's; everything else is a problem of the hank.
 fn check(
     disk: &dyn Disk,
     root: &Path,
     hank: &Hank,
     reference: &Reference<'_>,
-    sentinel_ids: &mut BTreeMap<String, String>,
+    (ids, sentinels): (
+        &mut BTreeMap<String, String>,
+        &mut BTreeMap<String, Map<String, Value>>,
+    ),
 ) -> Result<Vec<Problem>, RefError> {
     let error = |message: String| Problem::error(&hank.places, &*reference.place, message);
     let warning = |message: &str| Problem::warning(&hank.places, &*reference.place, message);
@@ -249,7 +258,8 @@ fn check(
         Err(source) => refused(source)?,
         Ok(text) if reference.kind == ReferenceKind::Sentinel => {
             let checked = check_sentinel(&text, reference.path);
-            sentinel_ids.extend(checked.id.map(|id| (reference.place.clone(), id)));
+            ids.extend(checked.id.map(|id| (reference.place.clone(), id)));
+            sentinels.extend(checked.config.map(|config| (reference.path.to_owned(), config)));
             let problems = checked.problems.iter();
             problems.map(|found| inside(found, hank, reference)).collect()
         }

@@ -15,6 +15,7 @@ use hankweave_core::time::Timestamp;
 
 use crate::driver::{ClaudeDriver, CutOff, ProcessHost};
 use crate::paths::ExecutionDir;
+use crate::sentinel::sentinel_marker;
 use crate::world::World;
 use crate::world::process::marker;
 
@@ -27,7 +28,17 @@ pub(super) fn markers(state: &HankweaveState) -> Vec<String> {
     };
     let open = |run: &RunRecord| Some(marker(&run.run_id, run.open_codon()?.codon_id()));
     let running = state.running_runs().filter_map(newest);
-    running.chain(ended_runs(state).filter_map(open)).collect()
+    let of_sentinels = state.runs.iter().flat_map(|run| {
+        let watched = run.open_codon().into_iter();
+        watched.flat_map(|codon| {
+            let sentinels = codon.sentinels().iter();
+            sentinels.map(|sentinel| sentinel_marker(&run.run_id, codon.codon_id(), sentinel.id.as_str()))
+        })
+    });
+    running
+        .chain(ended_runs(state).filter_map(open))
+        .chain(of_sentinels)
+        .collect()
 }
 
 fn ended_runs(state: &HankweaveState) -> impl Iterator<Item = &RunRecord> {

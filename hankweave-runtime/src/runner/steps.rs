@@ -1,5 +1,6 @@
 //! The loop of a run: decides what is next, runs it, and carries out commands.
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -496,6 +497,7 @@ async fn run_codon(
     let own_session = own_session.cloned();
     let codon = CodonRun {
         cost_is_lower_bound: AtomicBool::new(false),
+        watchers: Mutex::default(),
         run: context,
         entry,
         config,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
-use hankweave_core::codon::{BudgetExceeded, CheckpointType, CodonStatus};
+use hankweave_core::codon::{BudgetExceeded, CheckpointType, CodonStatus, UnloadReason};
 use hankweave_core::event::StateEvent;
 use hankweave_core::wire::{AgentAction, BudgetCeiling, BudgetTotals, Event};
 use serde_json::Value;
@@ -221,6 +221,22 @@ pub(crate) fn say(event: &Event) -> Option<String> {
                 "{codon_id}: {back} files came back from the archive, {left} could not"
             ))
         }
+        Event::SentinelOutput {
+            sentinel_id, content, ..
+        } => {
+            let said = content
+                .as_str()
+                .map_or_else(|| content.to_string(), str::to_owned);
+            Some(format!("sentinel {sentinel_id}: {}", excerpt(&said)))
+        }
+        Event::SentinelError {
+            sentinel_id, message, ..
+        } => Some(format!("sentinel {sentinel_id} failed: {}", excerpt(message))),
+        Event::SentinelUnloaded {
+            sentinel_id,
+            reason: UnloadReason::FatalError | UnloadReason::ConsecutiveFailures,
+            ..
+        } => Some(format!("sentinel {sentinel_id} watches no longer")),
         Event::Info { message } => Some(excerpt(message)),
         Event::Error { message, .. } => Some(format!("error: {}", excerpt(message))),
         Event::OutputTruncated { codon_id, length, .. } => Some(format!(
@@ -236,6 +252,9 @@ pub(crate) fn say(event: &Event) -> Option<String> {
         | Event::RollbackRigCleanup { .. }
         | Event::RollbackCompleted { .. }
         | Event::OutputUnparsed { .. }
+        | Event::SentinelLoaded { .. }
+        | Event::SentinelTriggered { .. }
+        | Event::SentinelUnloaded { .. }
         | Event::TokenUsage { .. }
         | Event::ToolResult { .. }
         | Event::RigSetupCompleted { .. } => None,

@@ -42,7 +42,10 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     }
     let missing = loaded.hank.as_ref().map(missing);
     loaded.problems.extend(missing.into_iter().flatten());
-    let later = loaded.hank.as_ref().map(unsupported).unwrap_or_default();
+    let later = loaded.hank.as_ref();
+    let later = later
+        .map(|hank| unsupported(hank, &loaded.sentinels))
+        .unwrap_or_default();
     let valid = !loaded.problems.has_errors() && later.is_empty();
     if global.json() {
         output::print_json(&as_json(&loaded, &later))?;

@@ -87,6 +87,10 @@ fn headline(codon: &CodonView<'_>) -> String {
 fn details(codon: &CodonView<'_>) -> Vec<String> {
     let copies = codon.copies.iter().map(|copy| format!("copies {copy}"));
     let spawns = codon.spawns.iter().map(|command| format!("starts {command}"));
+    let sentinels = codon
+        .sentinels
+        .iter()
+        .map(|sentinel| format!("watched by {sentinel}"));
     let redirects = codon
         .redirects
         .iter()
@@ -103,6 +107,7 @@ fn details(codon: &CodonView<'_>) -> Vec<String> {
     let limits = codon.budget.and_then(budgets::of_codon);
     copies
         .chain(spawns)
+        .chain(sentinels)
         .chain(files)
         .chain(policy)
         .chain(limits)

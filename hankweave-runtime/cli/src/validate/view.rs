@@ -5,6 +5,7 @@ use hankweave_core::hank::{
     RigCommand, redirecting_variables,
 };
 use hankweave_core::id::{CodonId, LoopId};
+use hankweave_core::sentinel::SentinelConfig;
 use hankweave_runtime::hank_files::LoadedHank;
 use hankweave_runtime::world::disk::RealDisk;
 use serde::Serialize;
@@ -32,6 +33,9 @@ pub(super) struct CodonView<'a> {
     pub(super) redirects: Vec<&'a str>,
     /// What the rig copies.
     pub(super) copies: Vec<String>,
+    /// Its sentinels, with what triggers them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) sentinels: Vec<String>,
     /// Every program and shell command that a run would start for it, in order.
     pub(super) spawns: Vec<String>,
 }
@@ -87,9 +91,23 @@ impl<'a> CodonView<'a> {
             budget: codon.budget.as_ref(),
             redirects: redirecting_variables(codon),
             copies: copies(codon),
+            sentinels: sentinels(loaded, codon),
             spawns: spawns(codon),
         }
     }
+}
+
+fn sentinels(loaded: &LoadedHank, codon: &CodonConfig) -> Vec<String> {
+    let configs = codon.sentinels.iter();
+    let configs = configs.filter_map(|entry| SentinelConfig::of(entry, &loaded.sentinels).ok());
+    let shown = configs.map(|config| {
+        let asks = match &config.command {
+            Some(command) => command.join(" "),
+            None => config.model_name().to_owned(),
+        };
+        format!("{}, on {}: {asks}", config.id, config.in_words())
+    });
+    shown.collect()
 }
 
 fn copies(codon: &CodonConfig) -> Vec<String> {

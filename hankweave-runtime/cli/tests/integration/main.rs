@@ -45,6 +45,7 @@ mod remote;
 mod results;
 mod resume;
 mod rollback;
+mod sentinels;
 mod socket;
 mod state_commands;
 mod status;

@@ -44,7 +44,8 @@ fn a_public_hank_is_refused_with_the_place_of_each_reason() {
     };
     let project = copy_of(&upstream);
     let missing = "hank[0].rigSetup[0].copy.from (codon \"codon-1\", \"First codon\"): `tpl` does not exist";
-    let unsupported = ["hank[0].sentinels (codon \"codon-1\", \"First codon\"): not supported yet"];
+    let unsupported =
+        ["hank[0].sentinels[0].sentinelConfig (codon \"codon-1\", \"First codon\"): not supported yet"];
     let checked = project.run(["validate"]);
     checked.expect_code(1);
     for reason in unsupported.iter().chain([&missing]) {

@@ -80,6 +80,21 @@ impl Folder for SimFolder {
         self.disk.shared().write_at(self.disk.life(), id, 0, &bytes)
     }
 
+    fn append_file(&self, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+        let there = {
+            let shared = self.disk.shared();
+            shared.alive(self.disk.life())?;
+            shared.files.entry(self.id, name)
+        };
+        let id = match there {
+            Ok(id) => id,
+            Err(_) => self.add(name, 0o644, Node::File(super::file::File::default()))?,
+        };
+        let mut shared = self.disk.shared();
+        let length = shared.files.content(id)?.len() as u64;
+        shared.write_at(self.disk.life(), id, length, bytes)
+    }
+
     fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {
         self.add(name, 0o777, Node::Link(target.to_owned())).map(|_| ())
     }

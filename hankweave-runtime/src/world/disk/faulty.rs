@@ -316,6 +316,11 @@ impl Folder for FaultyFolder {
         self.inner.create_file(name, mode, content)
     }
 
+    fn append_file(&self, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.append_file(name, bytes)
+    }
+
     fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {
         self.faults.step()?;
         self.inner.create_link(name, target)

@@ -47,6 +47,13 @@ pub trait Folder: Send + Sync + Debug {
     /// What the system or `content` says; the file may then exist with a part of the content.
     fn create_file(&self, name: &OsStr, mode: u32, content: &mut dyn Read) -> io::Result<()>;
 
+    /// Adds `bytes` to the end of a regular file, which is made when nothing is there, and syncs it. A link is not followed.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when something else has that name; a part may then have been written.
+    fn append_file(&self, name: &OsStr, bytes: &[u8]) -> io::Result<()>;
+
     /// Makes a link that points to `target`.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
@@ -105,6 +105,23 @@ impl Folder for RealFolder {
         let mut file = File::from(opened);
         io::copy(content, &mut file)?;
         file.set_permissions(Permissions::from_mode(mode))
+    }
+
+    fn append_file(&self, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+        single(name)?;
+        let flags = OFlags::WRONLY
+            | OFlags::CREATE
+            | OFlags::APPEND
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::CLOEXEC;
+        let opened = openat(&self.descriptor, name, flags, Mode::from_raw_mode(0o666))?;
+        if FileType::from_raw_mode(fstat(&opened)?.st_mode) != FileType::RegularFile {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut file = File::from(opened);
+        file.write_all(bytes)?;
+        file.sync_data()
     }
 
     fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {

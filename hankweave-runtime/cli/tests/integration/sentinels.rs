@@ -1,0 +1,215 @@
+//! Sentinels beside real agents.
+
+use std::fs;
+
+use hankweave_testing::{Finished, TestProject};
+use serde_json::{Value, json};
+
+use crate::support::{assert_usd, codon, project, shell_agent};
+
+/// A sentinel that acts at once on what the agent says, and `more`.
+fn sentinel(id: &str, script: &str, more: Value) -> Value {
+    let mut config = json!({"id": id, "name": id, "command": ["sh", "-c", script],
+        "trigger": {"type": "event", "on": ["assistant.action"]}, "execution": {"strategy": "immediate"}});
+    config
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    config
+}
+
+/// One codon, watched by these.
+fn write_hank(project: &TestProject, prompt: &str, sentinels: Value) {
+    let agent = shell_agent(project);
+    project.write_hank(
+        &json!({"hank": [{"id": "a", "name": "A", "agent": agent, "model": "shell",
+        "continuationMode": "fresh", "promptText": prompt, "sentinels": sentinels}]}),
+    );
+}
+
+fn of<'e>(lines: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    let lines = lines.iter().filter(|line| line["type"] == kind);
+    lines.map(|line| &line["data"]).collect()
+}
+
+fn run(project: &TestProject, code: i32) -> (Finished, Value) {
+    let finished = project.run(["run", "--headless", "--json"]);
+    finished.expect_code(code);
+    let state = project.state(&project.directory());
+    (finished, state)
+}
+
+// covers: SENT-9, SENT-10, SENT-12, STATE-12
+#[test]
+fn sentinels_see_what_happens_and_are_drained_before_their_codon_ends() {
+    let project = project();
+    let narrator =
+        r#"input=$(cat); case "$input" in *'"events":['*'"content":"working"'*) echo "it works" ;; esac"#;
+    let coster = r#"cat > /dev/null; echo '{"text": "dear", "costDollars": 0.125, "inputTokens": 7}'"#;
+    let waits_for_the_end = json!({"execution": {"strategy": "count", "threshold": 900}, "answer": "json"});
+    project.write(
+        "sentinels/narrator.json",
+        sentinel("narrator", narrator, json!({})).to_string(),
+    );
+    write_hank(
+        &project,
+        "go",
+        json!([
+            {"sentinelConfig": "sentinels/narrator.json", "settings": {"reportToWebsocket": {"triggers": true}}},
+            {"sentinelConfig": sentinel("coster", coster, waits_for_the_end)},
+            {"sentinelConfig": sentinel("broken", "cat > /dev/null; echo no >&2; exit 3", json!({}))},
+        ]),
+    );
+    let (finished, state) = run(&project, 0);
+    let lines = finished.json_lines();
+    let record = codon(&state["runs"][0], "a");
+    let states: Vec<&Value> = of(&lines, "state.transition")
+        .into_iter()
+        .filter(|data| data["transitionType"] == "CodonTransitioned")
+        .map(|data| &data["transition"]["data"]["to"])
+        .collect();
+    assert_eq!(states[states.len() - 2..], ["completing-sentinels", "completed"]);
+
+    let executed = record["sentinels"]["executed"].as_array().unwrap();
+    let figures: Vec<Value> = executed
+        .iter()
+        .map(|one| {
+            json!([
+                one["id"],
+                one["llmCallCount"],
+                one["failedLLMCalls"],
+                one["totalTriggers"],
+                one["status"],
+                one["unloadReason"]
+            ])
+        })
+        .collect();
+    assert_eq!(
+        figures,
+        [
+            json!(["narrator", 1, 0, 1, "unloaded", "codon-complete"]),
+            json!(["coster", 1, 0, 1, "unloaded", "codon-complete"]),
+            json!(["broken", 1, 1, 1, "unloaded", "codon-complete"]),
+        ]
+    );
+    assert_usd(&record["sentinels"]["totalCost"], 0.125);
+    let loaded: Vec<&Value> = of(&lines, "sentinel.loaded")
+        .iter()
+        .map(|data| &data["sentinelId"])
+        .collect();
+    assert_eq!(loaded, ["narrator", "coster", "broken"]);
+    let said: Vec<&Value> = of(&lines, "sentinel.output")
+        .iter()
+        .map(|data| &data["content"])
+        .collect();
+    assert_eq!(
+        (
+            said.len(),
+            said.contains(&&json!("it works")),
+            said.contains(&&json!("dear"))
+        ),
+        (2, true, true)
+    );
+    assert_eq!(of(&lines, "sentinel.triggered").len(), 1);
+    assert_eq!(
+        of(&lines, "sentinel.error")[0]["message"],
+        "the command exited with code 3: no"
+    );
+    assert_eq!(of(&lines, "sentinel.unloaded").len(), 3);
+    let log = project
+        .directory()
+        .join(".hankweave/outputs/narrator/narrator-a.md");
+    assert_eq!(fs::read_to_string(log).unwrap(), "it works");
+    assert_eq!(project.left_behind(), []);
+}
+
+// covers: SENT-13
+#[test]
+fn a_sentinel_may_ask_for_what_the_hank_allows_and_nothing_else() {
+    let asks = r#"cat > /dev/null; echo '{"ask": "skip", "reason": "enough"}'"#;
+    let guard = sentinel("guard", asks, json!({"answer": "json"}));
+    let project = project();
+    // Without the skip this agent would wait as good as for ever.
+    write_hank(
+        &project,
+        "wait for go",
+        json!([{"sentinelConfig": guard, "settings": {"mayAsk": ["skip"]}}]),
+    );
+    let (_, state) = run(&project, 0);
+    assert_eq!(codon(&state["runs"][0], "a")["status"], "skipped");
+
+    let project = crate::support::project();
+    write_hank(&project, "go", json!([{"sentinelConfig": guard}]));
+    let (finished, state) = run(&project, 0);
+    assert_eq!(codon(&state["runs"][0], "a")["status"], "completed");
+    let lines = finished.json_lines();
+    let told = of(&lines, "info");
+    let refused = "sentinel guard asks for `skip`, which the hank does not allow (mayAsk): enough";
+    assert!(told.iter().any(|data| data["message"] == refused), "{told:?}");
+}
+
+// covers: SENT-7, SENT-13
+#[test]
+fn a_sentinel_harms_its_codon_only_where_it_is_told_to() {
+    let missing = |settings: Value| {
+        json!([{"sentinelConfig": {"id": "s", "name": "S", "command": ["no-such-program"],
+        "trigger": {"type": "event", "on": ["*"]}, "execution": {"strategy": "immediate"}}, "settings": settings}])
+    };
+    let project = project();
+    write_hank(&project, "go", missing(json!({})));
+    let (_, state) = run(&project, 0);
+    assert_eq!(codon(&state["runs"][0], "a")["sentinels"], Value::Null);
+
+    let project = crate::support::project();
+    write_hank(&project, "go", missing(json!({"failCodonIfNotLoaded": true})));
+    let (_, state) = run(&project, 1);
+    let reason = &codon(&state["runs"][0], "a")["failureReason"];
+    assert_eq!(
+        (&reason["type"], &reason["sentinelRefs"]),
+        (&json!("sentinel-load-failure"), &json!(["s"]))
+    );
+    assert!(
+        !project.directory().join("done.txt").exists(),
+        "no agent has worked"
+    );
+
+    let project = crate::support::project();
+    let fails = json!({"errorHandling": {"maxConsecutiveFailures": 1, "onError": "failCodon"}});
+    write_hank(
+        &project,
+        "wait for go",
+        json!([{"sentinelConfig": sentinel("s", "exit 1", fails)}]),
+    );
+    let (_, state) = run(&project, 1);
+    let record = codon(&state["runs"][0], "a");
+    assert_eq!(
+        record["failureReason"]["message"],
+        "sentinel s failed: the command exited with code 1"
+    );
+    assert_eq!(
+        record["sentinels"]["executed"][0]["unloadReason"],
+        "consecutive-failures"
+    );
+}
+
+// covers: SENT-10, P9
+#[test]
+fn a_server_killed_while_sentinels_drain_loses_no_figure_and_leaves_no_command() {
+    let project = project();
+    let waits = "cat > /dev/null; [ -e go ] || exec sleep 600; echo done";
+    write_hank(
+        &project,
+        "work",
+        json!([{"sentinelConfig": sentinel("slow", waits, json!({}))}]),
+    );
+    let mut running = project.start(["run", "--headless", "--json"]);
+    running.wait_for_line(|line| line.contains(r#""to":"completing-sentinels""#));
+    assert_eq!(running.kill().signal, Some(9));
+    project.write("go", "");
+    project.run(["run", "--headless"]).expect_code(0);
+    let state = project.state(&project.directory());
+    let crashed = codon(&state["runs"][0], "a");
+    assert_eq!(crashed["failedDuring"], "completing-sentinels");
+    assert_eq!(crashed["sentinels"]["executed"][0]["llmCallCount"], 1);
+    assert_eq!(project.left_behind(), []);
+}

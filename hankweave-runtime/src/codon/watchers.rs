@@ -1,0 +1,159 @@
+//! The sentinels of a codon: loaded before its agent starts, drained before it ends, and there at no time for a codon without any (SENT-12, SENT-13).
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use hankweave_core::agent::{FailureKind, FailureReason};
+use hankweave_core::codon::{
+    Active, Codon, CompletingSentinels, Initializing, Loaded, Preparing, Running, Sentinels, Starting,
+};
+use hankweave_core::cost::Usd;
+use hankweave_core::hank::SentinelSource;
+use hankweave_core::sentinel::Ask;
+use hankweave_core::wire::Event;
+use tokio::time::Instant;
+
+use super::context::{CodonRun, Stage};
+use super::orders::Order;
+use crate::sentinel::{Around, Demand, Loadable, Records, Watchers};
+use crate::shutdown::StopCause;
+use crate::state_manager::Ticket;
+
+/// How long sentinels may work after their agent has ended.
+const DRAIN: Duration = Duration::from_secs(60);
+
+/// A state of an open codon, whose sentinels can be noted where it has any.
+pub(super) trait Watched: Active + Sized {
+    fn note(codon: &mut Codon<Self>, sentinels: Sentinels<Loaded>);
+}
+
+impl Watched for Preparing {
+    fn note(_: &mut Codon<Self>, _: Sentinels<Loaded>) {}
+}
+
+macro_rules! watched {
+    ($($state:ty),*) => {
+        $(impl Watched for $state {
+            fn note(codon: &mut Codon<Self>, sentinels: Sentinels<Loaded>) {
+                codon.set_sentinels(sentinels);
+            }
+        })*
+    };
+}
+
+watched!(Starting, Initializing, Running, CompletingSentinels);
+
+/// Loads the sentinels of the codon. One that cannot be loaded is left out, unless the codon must not run without it.
+pub(super) async fn load(codon: &CodonRun<'_>, mut starting: Codon<Starting>) -> Stage<Codon<Starting>> {
+    if codon.config.sentinels.is_empty() {
+        return Ok(starting);
+    }
+    let around = around(codon);
+    let (mut loadable, mut missing) = (Vec::new(), Vec::new());
+    for entry in &codon.config.sentinels {
+        let name = match &entry.sentinel_config {
+            SentinelSource::File(path) => path.clone(),
+            SentinelSource::Inline(config) => config
+                .get("id")
+                .and_then(|id| id.as_str())
+                .unwrap_or("?")
+                .to_owned(),
+        };
+        let required =
+            |settings: &serde_json::Map<_, _>| settings.get("failCodonIfNotLoaded") == Some(&true.into());
+        match Loadable::of(entry, &codon.run.loaded.sentinels, &around) {
+            Ok(sentinel) => loadable.push(sentinel),
+            Err(why) if entry.settings.as_ref().is_some_and(required) => missing.push((name, why)),
+            Err(why) => {
+                let message = format!("sentinel {name} is left out: {why}");
+                codon.run.publish(Event::Info { message }).await;
+            }
+        }
+    }
+    if !missing.is_empty() {
+        let why: Vec<String> = missing
+            .iter()
+            .map(|(name, why)| format!("{name}: {why}"))
+            .collect();
+        let reason = FailureReason {
+            kind: FailureKind::SentinelLoadFailure,
+            sentinel_refs: Some(missing.into_iter().map(|(name, _)| name).collect()),
+            ..FailureReason::unknown(
+                false,
+                format!("sentinels could not be loaded: {}", why.join("; ")),
+            )
+        };
+        return Err(codon.fail(starting, -1, reason).await);
+    }
+    if loadable.is_empty() {
+        return Ok(starting);
+    }
+    let (watchers, Records { states, .. }) = Watchers::start(around, loadable).await;
+    starting.set_sentinels(Sentinels::new(states, Usd::ZERO));
+    *codon.watchers.lock().unwrap_or_else(PoisonError::into_inner) = Some(watchers);
+    Ok(starting)
+}
+
+fn around(codon: &CodonRun<'_>) -> Around {
+    let (orders, shutdown) = (codon.orders.clone(), codon.run.shutdown.clone());
+    let demand = move |demand| match demand {
+        Demand::Asked(Ask::Skip, _) => orders.give(Order::Skip),
+        Demand::Asked(Ask::Stop, why) => orders.give(Order::Fail(format!("stopped by {why}"))),
+        Demand::Asked(Ask::Pause, _) if shutdown.cause().is_none() => shutdown.request(StopCause::Request),
+        // A second request would force the stop.
+        Demand::Asked(Ask::Pause, _) => {}
+        Demand::Failed(why) => orders.give(Order::Fail(why)),
+    };
+    Around {
+        world: codon.run.world.clone(),
+        manager: codon.run.manager.clone(),
+        dir: codon.run.dir.clone(),
+        hank: codon.run.loaded.root.clone(),
+        env: codon.config.env.clone(),
+        run: codon.run.run_id.clone(),
+        codon: codon.entry.codon_id.clone(),
+        demand: Arc::new(demand),
+    }
+}
+
+impl CodonRun<'_> {
+    /// Whether sentinels watch the codon.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watchers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+    }
+
+    fn take_watchers(&self) -> Option<Watchers> {
+        self.watchers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Lets the sentinels work off what they have seen up to the event of `recorded`, for a while.
+    pub(super) async fn drain(&self, state: &mut Codon<CompletingSentinels>, recorded: Ticket) {
+        let (Some(watchers), recorded) = (self.take_watchers(), recorded.await) else {
+            return;
+        };
+        let records = match recorded {
+            Ok(receipt) => {
+                let cut = async {
+                    self.interrupted().await;
+                };
+                watchers.drain(receipt.seq, Instant::now() + DRAIN, cut).await
+            }
+            Err(_) => watchers.cut().await,
+        };
+        state.set_sentinels(Sentinels::new(records.states, records.cost));
+    }
+
+    /// Cuts the sentinels short, because the codon ends.
+    pub(super) async fn cut_sentinels<S: Watched>(&self, state: &mut Codon<S>) {
+        if let Some(watchers) = self.take_watchers() {
+            let records = watchers.cut().await;
+            S::note(state, Sentinels::new(records.states, records.cost));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Running the command of a sentinel (SENT-9).
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+use hankweave_core::sentinel::{Answer, AnswerError, AnswerFormat, Firing, SentinelConfig};
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::timeout;
+
+use super::{Around, sentinel_marker};
+use crate::world::environment::find_program;
+use crate::world::process::{CommandSpec, GroupSignal, Stdin, environment};
+
+/// An answer may not be longer.
+const MOST_ANSWER_BYTES: u64 = 1 << 20;
+
+/// What is kept of what a command says about its failure.
+const MOST_COMPLAINT_BYTES: u64 = 4 << 10;
+
+/// Why a command gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallError {
+    #[error("the command could not be started: {0}")]
+    Start(#[source] io::Error),
+    #[error("the command gave no answer within {0} s")]
+    Timeout(u64),
+    #[error("the command {exit}{complaint}")]
+    Failed { exit: String, complaint: String },
+    #[error("the answer is longer than 1 MiB")]
+    TooLong,
+    #[error("the answer is not UTF-8 text")]
+    NotUtf8,
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+}
+
+impl CallError {
+    /// Whether it will come again.
+    pub(super) fn is_fatal(&self) -> bool {
+        matches!(self, Self::Start(_))
+    }
+}
+
+/// Whether the program of the command can be found.
+pub(super) fn check(config: &SentinelConfig, around: &Around) -> Result<(), String> {
+    let program = config.command.iter().flatten().next();
+    let program = program.ok_or("it has no command")?;
+    match find(program, around) {
+        Some(_) => Ok(()),
+        None => Err(format!("the program `{program}` was not found")),
+    }
+}
+
+/// A bare name is looked up; a path counts from the folder of the hank.
+fn find(program: &str, around: &Around) -> Option<PathBuf> {
+    if program.contains('/') {
+        let path = around.hank.join(program);
+        return around.world.disk.metadata_followed(&path).is_ok().then_some(path);
+    }
+    let env = environment(&around.world.environment, &around.env);
+    let path = env.get(&OsString::from("PATH")).cloned().unwrap_or_default();
+    find_program(&*around.world.disk, program, &path)
+}
+
+/// Gives the events to the command and reads its answer.
+pub(super) async fn call(
+    around: Around,
+    config: SentinelConfig,
+    firing: Firing,
+) -> Result<Answer, CallError> {
+    let words = config.command.clone().unwrap_or_default();
+    let (program, args) = words
+        .split_first()
+        .ok_or_else(|| CallError::Start(io::ErrorKind::NotFound.into()))?;
+    let found = find(program, &around).ok_or_else(|| CallError::Start(io::ErrorKind::NotFound.into()))?;
+    let mut env = environment(&around.world.environment, &around.env);
+    env.insert("HANKWEAVE_HANK".into(), around.hank.clone().into_os_string());
+    let spec = CommandSpec {
+        program: found,
+        args: args.iter().map(OsString::from).collect(),
+        env,
+        work_dir: around.dir.root().to_owned(),
+        stdin: Stdin::Bytes(input(&around, &config, &firing)),
+        marker: sentinel_marker(&around.run, &around.codon, config.id.as_str()),
+    };
+    let mut process = around.world.spawner.spawn(spec).map_err(CallError::Start)?;
+    let answered = async {
+        let (printed, complaint) = tokio::join!(
+            read(&mut process.stdout, MOST_ANSWER_BYTES),
+            read(&mut process.stderr, MOST_COMPLAINT_BYTES)
+        );
+        (printed, complaint, process.control.wait().await)
+    };
+    let answered = timeout(config.timeout(), answered).await;
+    // Whatever it has left running would outlive its answer.
+    let _ = process.control.signal_group(GroupSignal::Kill);
+    process.control.sweep().await;
+    let Ok((printed, complaint, exit)) = answered else {
+        return Err(CallError::Timeout(config.timeout().as_secs()));
+    };
+    let exit = exit.map_err(CallError::Start)?;
+    if !exit.is_success() {
+        let complaint = String::from_utf8_lossy(&complaint).trim().to_owned();
+        let complaint = match complaint.as_str() {
+            "" => String::new(),
+            said => format!(": {said}"),
+        };
+        let exit = exit.to_string();
+        return Err(CallError::Failed { exit, complaint });
+    }
+    if printed.len() as u64 > MOST_ANSWER_BYTES {
+        return Err(CallError::TooLong);
+    }
+    let printed = String::from_utf8(printed).map_err(|_| CallError::NotUtf8)?;
+    Ok(Answer::read(
+        &printed,
+        config.answer.unwrap_or(AnswerFormat::Text),
+    )?)
+}
+
+/// One JSON object, with the events as they are in the journal.
+fn input(around: &Around, config: &SentinelConfig, firing: &Firing) -> Vec<u8> {
+    let mut text = json!({
+        "sentinelId": config.id,
+        "runId": around.run,
+        "codonId": around.codon,
+        "trigger": firing.number,
+    })
+    .to_string();
+    text.pop();
+    text.push_str(",\"events\":[");
+    for (index, event) in firing.events.iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        let _ = write!(text, "{comma}{}", event.line);
+    }
+    text.push_str("]}\n");
+    text.into_bytes()
+}
+
+/// Reads to the end and keeps one byte more than `most`, which shows that there was more.
+async fn read(output: &mut (impl AsyncRead + Unpin), most: u64) -> Vec<u8> {
+    let mut kept = Vec::new();
+    // What cannot be read is not there; the exit code tells the rest.
+    let _ = (&mut *output).take(most + 1).read_to_end(&mut kept).await;
+    let _ = tokio::io::copy(output, &mut tokio::io::sink()).await;
+    kept
+}

@@ -1,0 +1,241 @@
+//! Where the answers of a sentinel are kept (SENT-11).
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use hankweave_core::id::CodonId;
+use hankweave_core::sentinel::{Answer, OutputFormat, SentinelConfig, SentinelSettings};
+use hankweave_core::time::Timestamp;
+use serde_json::json;
+
+use crate::paths::ExecutionDir;
+use crate::world::disk::{Disk, Found};
+
+/// Where sentinels write, beneath the state directory.
+const OUTPUTS: &str = "outputs";
+
+/// Names in the workspace that are not theirs.
+const PROTECTED: [&str; 2] = [".git", ".hankweave"];
+
+/// The files of one sentinel.
+#[derive(Debug, Clone)]
+pub(super) struct Outputs {
+    log: Place,
+    last_value: Option<Place>,
+    format: OutputFormat,
+    joint: String,
+    id: String,
+}
+
+/// A file beneath the workspace or the state directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Workspace(PathBuf),
+    Managed(PathBuf),
+}
+
+impl Outputs {
+    /// What the entry says wins over what the sentinel says. The error says which path cannot be used.
+    pub(super) fn of(
+        config: &SentinelConfig,
+        settings: &SentinelSettings,
+        codon: &CodonId,
+    ) -> Result<Self, String> {
+        let own = config.output.clone().unwrap_or_default();
+        let format = config.output_format();
+        let named = settings.output_paths.log_file.clone().or(own.file);
+        let last_value = settings
+            .output_paths
+            .last_value_file
+            .clone()
+            .or(own.last_value_file);
+        let extension = match format {
+            OutputFormat::Text => "md",
+            OutputFormat::Jsonl => "jsonl",
+        };
+        let usual = || format!("{}-{}.{extension}", config.id, codon.file_stem());
+        Ok(Self {
+            log: Place::of(&named.unwrap_or_else(usual), config.id.as_str())?,
+            last_value: last_value
+                .map(|path| Place::of(&path, config.id.as_str()))
+                .transpose()?,
+            format,
+            joint: config.joint(),
+            id: config.id.to_string(),
+        })
+    }
+
+    /// The files in the workspace, whose changes the sentinels of the codon are not shown.
+    pub(super) fn in_workspace(&self) -> impl Iterator<Item = String> + '_ {
+        let places = std::iter::once(&self.log).chain(&self.last_value);
+        places.filter_map(|place| match place {
+            Place::Workspace(path) => Some(path.to_string_lossy().into_owned()),
+            Place::Managed(_) => None,
+        })
+    }
+
+    /// Adds an answer to the log file and makes it the last value. Waits for the disk.
+    pub(super) fn write(
+        &self,
+        disk: &dyn Disk,
+        dir: &ExecutionDir,
+        answer: &Answer,
+        at: Timestamp,
+    ) -> io::Result<()> {
+        let text = &answer.text;
+        let line = match self.format {
+            OutputFormat::Text => match self.log.is_there(disk, dir)? {
+                true => format!("{}{text}", self.joint),
+                false => text.clone(),
+            },
+            OutputFormat::Jsonl => format!(
+                "{}\n",
+                json!({"text": text, "timestamp": at, "sentinelId": self.id})
+            ),
+        };
+        self.log.append(disk, dir, line.as_bytes())?;
+        match &self.last_value {
+            Some(place) => place.replace(disk, dir, text.as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Place {
+    /// A path with `/` in it lies in the workspace, a bare name in the folder of the sentinel.
+    fn of(path: &str, id: &str) -> Result<Self, String> {
+        let mut names = Vec::new();
+        for component in Path::new(path).components() {
+            match component {
+                Component::Normal(name) => names.push(name),
+                Component::CurDir => {}
+                _ => return Err(format!("`{path}` leads out of its folder")),
+            }
+        }
+        let first = names.first().ok_or_else(|| format!("`{path}` names no file"))?;
+        if PROTECTED.iter().any(|name| first.eq_ignore_ascii_case(name)) {
+            return Err(format!("`{path}` names a protected folder"));
+        }
+        let beneath: PathBuf = names.iter().collect();
+        Ok(match path.contains('/') {
+            true => Self::Workspace(beneath),
+            false => Self::Managed(Path::new(OUTPUTS).join(id).join(beneath)),
+        })
+    }
+
+    fn parts(&self, dir: &ExecutionDir) -> (PathBuf, &Path) {
+        match self {
+            Self::Workspace(path) => (dir.root().to_owned(), path),
+            Self::Managed(path) => (dir.state_dir(), path),
+        }
+    }
+
+    fn is_there(&self, disk: &dyn Disk, dir: &ExecutionDir) -> io::Result<bool> {
+        let (root, path) = self.parts(dir);
+        Ok(disk.open_folder(&root)?.look(path)?.is_some())
+    }
+
+    fn append(&self, disk: &dyn Disk, dir: &ExecutionDir, bytes: &[u8]) -> io::Result<()> {
+        let (root, path) = self.parts(dir);
+        Ok(disk
+            .open_folder(&root)?
+            .make(path, |folder, name| folder.append_file(name, bytes))?)
+    }
+
+    fn replace(&self, disk: &dyn Disk, dir: &ExecutionDir, bytes: &[u8]) -> io::Result<()> {
+        let (root, path) = self.parts(dir);
+        let put = disk.open_folder(&root)?.make(path, |folder, name| {
+            match folder.open(name) {
+                Ok(Found::Folder(_)) => return Err(io::ErrorKind::IsADirectory.into()),
+                Ok(Found::File(_) | Found::Other(_)) => folder.remove(name)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+            folder.append_file(name, bytes)
+        });
+        Ok(put?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::world::disk::RealDisk;
+
+    fn outputs(output: serde_json::Value) -> Result<Outputs, String> {
+        let config =
+            serde_json::from_value(json!({"id": "s", "name": "S", "command": ["x"], "output": output,
+            "trigger": {"type": "event", "on": ["*"]}, "execution": {"strategy": "immediate"}}))
+            .unwrap();
+        Outputs::of(
+            &config,
+            &SentinelSettings::default(),
+            &CodonId::new("a#1").unwrap(),
+        )
+    }
+
+    fn said(text: &str) -> Answer {
+        Answer {
+            text: text.to_owned(),
+            ..Answer::default()
+        }
+    }
+
+    // covers: SENT-11
+    #[test]
+    fn answers_are_added_to_the_log_and_the_last_one_stands_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(".hankweave")).unwrap();
+        let dir = ExecutionDir::new(folder.path().to_owned());
+        let both = outputs(json!({"lastValueFile": "notes/last.txt"})).unwrap();
+        for text in ["one", "two"] {
+            both.write(&RealDisk, &dir, &said(text), Timestamp::UNIX_EPOCH)
+                .unwrap();
+        }
+        let read = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap();
+        assert_eq!(read(".hankweave/outputs/s/s-a-1.md"), "one\n---\ntwo");
+        assert_eq!(read("notes/last.txt"), "two");
+        assert_eq!(both.in_workspace().collect::<Vec<_>>(), ["notes/last.txt"]);
+        let lines = outputs(json!({"format": "jsonl", "file": "all.jsonl"})).unwrap();
+        lines
+            .write(&RealDisk, &dir, &said("one"), Timestamp::UNIX_EPOCH)
+            .unwrap();
+        assert!(read(".hankweave/outputs/s/all.jsonl").starts_with(r#"{"text":"one","timestamp":"1970"#));
+    }
+
+    // covers: SENT-11
+    #[test]
+    fn no_answer_leads_out_of_the_workspace() {
+        for path in [
+            "../x",
+            "/etc/x",
+            "a/../../x",
+            ".git/config",
+            ".hankweave/state.json",
+            ".",
+            "./.GIT/x",
+        ] {
+            assert!(outputs(json!({"file": path})).is_err(), "{path}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let dir = ExecutionDir::new(folder.path().join("work"));
+        fs::create_dir(dir.root()).unwrap();
+        symlink("..", dir.root().join("out")).unwrap();
+        fs::write(folder.path().join("secret"), "x").unwrap();
+        symlink("../secret", dir.root().join("link")).unwrap();
+        for path in ["out/x", "./link"] {
+            let written = outputs(json!({"file": path})).unwrap().write(
+                &RealDisk,
+                &dir,
+                &said("no"),
+                Timestamp::UNIX_EPOCH,
+            );
+            assert!(written.is_err(), "{path}");
+        }
+        assert!(!folder.path().join("x").exists());
+        assert_eq!(fs::read_to_string(folder.path().join("secret")).unwrap(), "x");
+    }
+}

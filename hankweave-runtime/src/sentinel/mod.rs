@@ -1,0 +1,173 @@
+//! Sentinels of one codon: they listen to the state manager as every subscriber does and hold nobody up (SENT-9 to SENT-13).
+//!
+//! One task follows the events for all sentinels of a codon. What a sentinel decides is in `hankweave_core::sentinel`; a sentinel that acts runs its command,
+//! one at a time, while the task goes on listening.
+
+mod command;
+mod files;
+mod work;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hankweave_core::codon::SentinelState;
+use hankweave_core::cost::Usd;
+use hankweave_core::hank::{SentinelEntry, SentinelSource};
+use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::sentinel::{Ask, SentinelConfig, SentinelSettings};
+use hankweave_core::wire::SentinelOrigin;
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+use self::files::Outputs;
+use self::work::Work;
+use crate::paths::ExecutionDir;
+use crate::state_manager::StateManager;
+use crate::world::World;
+use crate::world::process::marker;
+
+/// The marker of the processes of one sentinel: another one than that of the agent, whose end must not end them.
+pub(crate) fn sentinel_marker(run: &RunId, codon: &CodonId, sentinel: &str) -> String {
+    format!("{}/sentinel/{sentinel}", marker(run, codon))
+}
+
+/// What all sentinels of a codon stand in.
+#[derive(Clone)]
+pub(crate) struct Around {
+    pub(crate) world: World,
+    pub(crate) manager: StateManager,
+    pub(crate) dir: ExecutionDir,
+    /// The folder of the hank, where programs that are given by a path lie.
+    pub(crate) hank: PathBuf,
+    /// Of the codon, laid over that of the program.
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) run: RunId,
+    pub(crate) codon: CodonId,
+    /// Carries out what a sentinel asks for.
+    pub(crate) demand: Arc<dyn Fn(Demand) + Send + Sync>,
+}
+
+/// What becomes of the codon because of a sentinel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Demand {
+    Asked(Ask, String),
+    /// The sentinel failed, and its codon with it.
+    Failed(String),
+}
+
+/// A sentinel that can be loaded.
+#[derive(Debug, Clone)]
+pub(crate) struct Loadable {
+    config: SentinelConfig,
+    settings: SentinelSettings,
+    source_path: Option<String>,
+    outputs: Outputs,
+}
+
+impl Loadable {
+    /// The sentinel of an entry; `files` are those in files of their own. The error says why there is none.
+    pub(crate) fn of(
+        entry: &SentinelEntry,
+        files: &BTreeMap<String, Map<String, Value>>,
+        around: &Around,
+    ) -> Result<Self, String> {
+        let config = SentinelConfig::of(entry, files)?;
+        let source_path = match &entry.sentinel_config {
+            SentinelSource::Inline(_) => None,
+            SentinelSource::File(path) => Some(path.clone()),
+        };
+        let settings =
+            SentinelSettings::from_checked(entry.settings.clone()).map_err(|error| error.to_string())?;
+        let outputs = Outputs::of(&config, &settings, &around.codon)?;
+        command::check(&config, around)?;
+        Ok(Self {
+            config,
+            settings,
+            source_path,
+            outputs,
+        })
+    }
+
+    fn origin(&self) -> SentinelOrigin {
+        match self.source_path {
+            Some(_) => SentinelOrigin::File,
+            None => SentinelOrigin::Inline,
+        }
+    }
+}
+
+/// How sentinels come to their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// Not yet.
+    None,
+    /// They see everything up to this event and work off what waits, until this moment.
+    Drain { until: u64, deadline: Instant },
+    /// What they do is cut short.
+    Now,
+}
+
+/// The sentinels of a codon, at work. Dropping it cuts them short.
+pub(crate) struct Watchers {
+    ending: watch::Sender<Ending>,
+    task: AbortOnDropHandle<Records>,
+}
+
+/// The last figures of all sentinels of a codon.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Records {
+    pub(crate) states: Vec<SentinelState>,
+    pub(crate) cost: Usd,
+}
+
+impl Watchers {
+    /// Loads the sentinels, which are recorded and published first, and lets them see everything from now on.
+    pub(crate) async fn start(around: Around, sentinels: Vec<Loadable>) -> (Self, Records) {
+        let events = around.manager.subscribe();
+        let own_files: BTreeSet<String> = sentinels
+            .iter()
+            .flat_map(|loadable| loadable.outputs.in_workspace())
+            .collect();
+        let mut work = Work::new(around, sentinels, events, own_files);
+        let records = work.load().await;
+        let (ending, asked) = watch::channel(Ending::None);
+        let task = AbortOnDropHandle::new(tokio::spawn(work.run(asked)));
+        (Self { ending, task }, records)
+    }
+
+    /// Lets them see everything up to event number `until` and work off what waits until `deadline`, or until `cut` is done.
+    pub(crate) async fn drain(
+        mut self,
+        until: u64,
+        deadline: Instant,
+        cut: impl Future<Output = ()>,
+    ) -> Records {
+        self.ending.send_replace(Ending::Drain { until, deadline });
+        tokio::select! {
+            biased;
+            records = &mut self.task => return records.unwrap_or_default(),
+            () = cut => {}
+        }
+        self.cut().await
+    }
+
+    /// Cuts short what they do.
+    pub(crate) async fn cut(self) -> Records {
+        self.ending.send_replace(Ending::Now);
+        // A panic of the task is one of ours; the codon does not end differently because of it.
+        self.task.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the sentinels of a codon have crashed; please report this bug");
+            Records::default()
+        })
+    }
+}
+
+impl fmt::Debug for Watchers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watchers").finish_non_exhaustive()
+    }
+}
