@@ -208,7 +208,7 @@ fn a_server_killed_while_sentinels_drain_loses_no_figure_and_leaves_no_command()
     project.write("go", "");
     project.run(["run", "--headless"]).expect_code(0);
     let state = project.state(&project.directory());
-    let crashed = codon(&state["runs"][0], "a");
+    let crashed = codon(&state["runs"][1], "a");
     assert_eq!(crashed["failedDuring"], "completing-sentinels");
     assert_eq!(crashed["sentinels"]["executed"][0]["llmCallCount"], 1);
     assert_eq!(project.left_behind(), []);
