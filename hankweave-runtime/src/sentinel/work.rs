@@ -1,4 +1,4 @@
-//! The task that follows the events for all sentinels of a codon.
+//! The task that follows the events for all sentinels of a codon (SENT-10, SENT-13).
 
 use std::collections::BTreeSet;
 use std::io;
