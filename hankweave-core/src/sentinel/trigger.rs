@@ -314,9 +314,19 @@ mod tests {
         assert_eq!(hits(&mut matcher(json!(["7", "8"])), &[7, 8, 9, 7, 7]), [[3]]);
         let mut all = matcher(json!(["8", "*"]));
         assert_eq!(hits(&mut all, &[7, 8, 9, 7, 7]), [[2], [3]]);
+        let own = Seen {
+            kind: "sentinel.output".to_owned(),
+            ..(*seen("x", 2)).clone()
+        };
         assert!(
-            all.see(&seen("sentinel.output", 2)).is_none(),
+            all.see(&Arc::new(own)).is_none(),
             "sentinels do not see sentinels"
         );
+        for line in [
+            r#"{"type": "sentinel.error", "data": {}}"#,
+            r#"{"type": "state.transition", "data": {"transitionType": "SentinelStatesUpdated"}}"#,
+        ] {
+            assert_eq!(Seen::from_line(line), None);
+        }
     }
 }
