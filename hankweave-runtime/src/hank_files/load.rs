@@ -59,6 +59,9 @@ pub enum LoadHankError {
     },
 }
 
+/// What a sentinel says about itself.
+type SentinelText = Map<String, Value>;
+
 /// A prompt that is ready for its variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
@@ -217,10 +220,7 @@ fn check(
     root: &Path,
     hank: &Hank,
     reference: &Reference<'_>,
-    (ids, sentinels): (
-        &mut BTreeMap<String, String>,
-        &mut BTreeMap<String, Map<String, Value>>,
-    ),
+    (ids, sentinels): (&mut BTreeMap<String, String>, &mut BTreeMap<String, SentinelText>),
 ) -> Result<Vec<Problem>, RefError> {
     let error = |message: String| Problem::error(&hank.places, &*reference.place, message);
     let warning = |message: &str| Problem::warning(&hank.places, &*reference.place, message);
