@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use super::failure::FailureKind;
+use super::failure::{FailureKind, FailureReason};
+use super::outcome::ProcessExit;
 
 /// The meaning of a failure text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,32 @@ pub fn classify(text: &str, had_session: bool) -> Classification {
         retriable,
         retry_after: retry_hint(&text),
     }
+}
+
+/// Why an agent has failed that said these `words`; people read `message`.
+pub(super) fn reason(
+    words: &str,
+    message: String,
+    had_session: bool,
+    context_exceeded: bool,
+) -> FailureReason {
+    let class = classify(words, had_session);
+    let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    FailureReason {
+        kind: class.kind,
+        retry_after_ms: class.retry_after.map(millis),
+        ..FailureReason::unknown(class.retriable && !context_exceeded, message)
+    }
+}
+
+/// The words that tell why an agent ended without a result, and what people should read.
+pub(super) fn without_result(exit: ProcessExit, stderr: &str, had_session: bool) -> (&str, String) {
+    let stderr = stderr.trim();
+    if !stderr.is_empty() && !exit.is_success() {
+        return (stderr, format!("the agent {exit}: {stderr}"));
+    }
+    let missing = if had_session { "a result" } else { "a session" };
+    ("", format!("the agent {exit} without reporting {missing}"))
 }
 
 /// Whether `text` says that the conversation no longer fits into the model's context, or that claude gave up on an answer which its output

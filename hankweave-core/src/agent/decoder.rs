@@ -2,7 +2,10 @@
 
 use std::fmt::Debug;
 
+use serde::Deserialize;
+
 use super::event::AgentEvent;
+use super::lenient::Object;
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit};
 use super::records::{Recorded, Records};
 use crate::cost::UsageTotals;
@@ -43,6 +46,29 @@ pub enum AgentLine<'l> {
         /// Its SHA-256 in hexadecimal digits.
         sha256: &'l str,
     },
+}
+
+/// How much of a line that is no JSON object is told.
+pub(super) const UNPARSED_CHARS: usize = 200;
+
+impl<'l> AgentLine<'l> {
+    /// The JSON object that the line holds. One that holds something else is told (AGENT-1); an empty one says nothing.
+    pub(super) fn read<T: Deserialize<'l>>(self, events: &mut Vec<AgentEvent>) -> Option<T> {
+        match self {
+            Self::Text(text) if text.trim().is_empty() => {}
+            Self::Text(text) => match serde_json::from_str::<Object<T>>(text) {
+                Ok(Object(Some(line))) => return Some(line),
+                Ok(Object(None)) | Err(_) => events.push(AgentEvent::Unparsed {
+                    start: text.trim().chars().take(UNPARSED_CHARS).collect(),
+                }),
+            },
+            Self::TooLong { bytes, sha256 } => events.push(AgentEvent::OutputTruncated {
+                bytes,
+                sha256: sha256.to_owned(),
+            }),
+        }
+        None
+    }
 }
 
 /// The end of a process.

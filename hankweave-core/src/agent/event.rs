@@ -103,6 +103,28 @@ pub struct ToolResult {
 impl ToolResult {
     /// How much of a tool's answer travels in events (AGENT-5).
     pub const MAX_CHARS: usize = 2_500;
+
+    /// The answer of a tool of the main conversation, cut where it is too long.
+    pub(super) fn new(tool_use_id: String, tool_name: Option<String>, whole: String, is_error: bool) -> Self {
+        let original_length = whole.chars().count();
+        let truncated = original_length > Self::MAX_CHARS;
+        Self {
+            tool_use_id,
+            tool_name,
+            text: if truncated { cut(&whole) } else { whole },
+            truncated,
+            original_length,
+            is_error,
+            parent_tool_use_id: None,
+        }
+    }
+}
+
+/// As much of a tool's answer as travels in events.
+fn cut(whole: &str) -> String {
+    let end = whole.char_indices().nth(ToolResult::MAX_CHARS);
+    let end = end.map_or(whole.len(), |(at, _)| at);
+    format!("{}...", &whole[..end])
 }
 
 /// Usage of one model message.

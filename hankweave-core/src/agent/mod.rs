@@ -10,6 +10,7 @@ mod event;
 mod failure;
 mod launch;
 mod lenient;
+mod open_tools;
 mod outcome;
 mod records;
 mod resets;

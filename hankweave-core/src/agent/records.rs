@@ -1,13 +1,13 @@
 //! What an agent has written down itself of what its session has used, whoever the agent.
 
-use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, UsageTotals};
+use crate::cost::{Billed, ProcessUsage, ReportedUsage, Statement, TokenUsage, UsageTotals};
 
-/// Of whom an agent's own records are read.
+/// How much an agent's own records are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Records {
-    /// Of the sub-agents, while they work.
-    SubAgents,
-    /// Of everybody, after the end.
+    /// While it works, what its lines do not tell.
+    SoFar,
+    /// After the end, everything.
     Whole,
 }
 
@@ -18,6 +18,8 @@ pub struct Recorded {
     pub messages: Vec<RecordedMessage>,
     /// The sum that the agent itself has written down, which may know what no message tells.
     pub total: Option<UsageTotals>,
+    /// What the session had used before this process, where that is written down.
+    pub before: TokenUsage,
     /// More was used than this: a request has no answer yet, or not everything was read.
     pub incomplete: bool,
 }

@@ -11,6 +11,7 @@ mod claude;
 mod command;
 mod events;
 mod process;
+mod program;
 mod scripted;
 mod set;
 

@@ -9,14 +9,14 @@ mod transcript;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::classify::{classify, is_context_exceeded};
+use super::classify::{is_context_exceeded, reason, without_result};
 use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
 use super::event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
-use super::failure::{FailureKind, FailureReason};
+use super::failure::FailureKind;
 use super::launch::Launch;
 use super::lenient::{Count, Object};
+use super::open_tools::{MAX_REMEMBERED_BYTES, OpenTools};
 use super::outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
 use super::records::{Recorded, Records};
 use super::resets::moment;
@@ -28,17 +28,8 @@ use crate::time::Timestamp;
 use line::{Block, Denial, Message, Piece, RateLimit, StreamLine, Usage, content_text};
 pub use transcript::Transcript;
 
-/// How much of a line that is no JSON object is told.
-const UNPARSED_CHARS: usize = 200;
-
-/// Tool calls whose name is remembered until their result; a sane agent has a handful.
-const MAX_OPEN_TOOLS: usize = 1_024;
-
 /// Messages that are written at the same time, one for each sub-agent.
 const MAX_WRITTEN: usize = 256;
-
-/// Longest id or name that is remembered, in bytes.
-const MAX_REMEMBERED_BYTES: usize = 256;
 
 /// Reads the output of one claude process.
 #[derive(Debug)]
@@ -48,7 +39,7 @@ pub struct ClaudeDecoder {
     carried: Option<Usd>,
     model: Option<String>,
     session: Option<SessionId>,
-    open_tools: HashMap<String, String>,
+    open_tools: OpenTools,
     /// Messages whose pieces are told while they are written, by the tool use of their sub-agent, with id and model.
     written: HashMap<Option<String>, (String, String)>,
     /// A request was sent, and its answer has not begun.
@@ -75,7 +66,7 @@ impl ClaudeDecoder {
             carried: None,
             model: None,
             session: None,
-            open_tools: HashMap::new(),
+            open_tools: OpenTools::default(),
             written: HashMap::new(),
             asking: false,
             given_up: false,
@@ -154,31 +145,18 @@ impl ClaudeDecoder {
                 let message = format!("{}{}", result.text, status.unwrap_or_default());
                 self.failure(&message, message.clone(), result.context_exceeded)
             }
-            None if !stderr.is_empty() && !exit.is_success() => {
-                let message = format!("the agent {exit}: {stderr}");
-                self.failure(stderr, message, is_context_exceeded(stderr))
-            }
             None => {
-                let missing = if self.session.is_some() {
-                    "a result"
-                } else {
-                    "a session"
-                };
-                self.failure("", format!("the agent {exit} without reporting {missing}"), false)
+                let (words, message) = without_result(exit, stderr, self.session.is_some());
+                self.failure(words, message, is_context_exceeded(words))
             }
         }
     }
 
     fn failure(&self, words: &str, message: String, context_exceeded: bool) -> Verdict {
-        let class = classify(words, self.session.is_some());
-        let reason = FailureReason {
-            kind: class.kind,
-            retry_after_ms: class.retry_after.map(millis),
-            ..FailureReason::unknown(class.retriable && !context_exceeded, message)
-        };
-        let limit = self
-            .limited_until
-            .filter(|_| class.kind == FailureKind::RateLimit || words.to_ascii_lowercase().contains("limit"));
+        let reason = reason(words, message, self.session.is_some(), context_exceeded);
+        let limit = self.limited_until.filter(|_| {
+            reason.kind == FailureKind::RateLimit || words.to_ascii_lowercase().contains("limit")
+        });
         Verdict::Failure {
             reason: match limit {
                 Some(ends_at) => reason.limited_until(ends_at),
@@ -315,7 +293,7 @@ impl ClaudeDecoder {
             }),
             "tool_use" => {
                 let (id, name) = (block.id.into_owned()?, block.name.into_owned()?);
-                self.remember_tool(&id, &name);
+                self.open_tools.insert(&id, &name);
                 Some(AgentEvent::ToolUse {
                     id,
                     name,
@@ -324,13 +302,6 @@ impl ClaudeDecoder {
                 })
             }
             _ => None,
-        }
-    }
-
-    fn remember_tool(&mut self, id: &str, name: &str) {
-        let short = id.len().max(name.len()) <= MAX_REMEMBERED_BYTES;
-        if short && self.open_tools.len() < MAX_OPEN_TOOLS {
-            self.open_tools.insert(id.to_owned(), name.to_owned());
         }
     }
 
@@ -361,17 +332,11 @@ impl ClaudeDecoder {
             return None;
         }
         let tool_use_id = block.tool_use_id.into_owned()?;
+        let tool_name = self.open_tools.remove(&tool_use_id);
         let whole = content_text(block.content);
-        let original_length = whole.chars().count();
-        let truncated = original_length > ToolResult::MAX_CHARS;
         Some(AgentEvent::ToolResult(ToolResult {
-            tool_name: self.open_tools.remove(&tool_use_id),
-            tool_use_id,
-            text: if truncated { cut(&whole) } else { whole },
-            truncated,
-            original_length,
-            is_error: block.is_error.0,
             parent_tool_use_id: parent.map(str::to_owned),
+            ..ToolResult::new(tool_use_id, tool_name, whole, block.is_error.0)
         }))
     }
 
@@ -457,18 +422,8 @@ impl ClaudeDecoder {
 /// cannot choose its exit code: of it the result alone is asked. The words of standard error count when there is no result.
 impl AgentDecoder for ClaudeDecoder {
     fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
-        match line {
-            AgentLine::Text(text) if text.trim().is_empty() => {}
-            AgentLine::Text(text) => match serde_json::from_str::<Object<StreamLine<'_>>>(text) {
-                Ok(Object(Some(line))) => self.said(line, events),
-                Ok(Object(None)) | Err(_) => events.push(AgentEvent::Unparsed {
-                    start: text.trim().chars().take(UNPARSED_CHARS).collect(),
-                }),
-            },
-            AgentLine::TooLong { bytes, sha256 } => events.push(AgentEvent::OutputTruncated {
-                bytes,
-                sha256: sha256.to_owned(),
-            }),
+        if let Some(line) = line.read(events) {
+            self.said(line, events);
         }
     }
 
@@ -492,7 +447,7 @@ impl AgentDecoder for ClaudeDecoder {
     /// The transcripts tell the output of sub-agents, which the stream does not, and all that a process used that did not live to say it.
     fn wants(&self, records: Records) -> Option<&SessionId> {
         let wanted = match records {
-            Records::SubAgents => self.helped,
+            Records::SoFar => self.helped,
             Records::Whole => self.deciding.is_none(),
         };
         self.session.as_ref().filter(|_| wanted)
@@ -500,7 +455,7 @@ impl AgentDecoder for ClaudeDecoder {
 
     fn recall(&mut self, records: Records, recorded: Option<Recorded>, events: &mut Vec<AgentEvent>) {
         match (records, recorded) {
-            (Records::SubAgents, recorded) => {
+            (Records::SoFar, recorded) => {
                 let messages = recorded.into_iter().flat_map(|recorded| recorded.messages);
                 for message in messages.filter(|message| message.word == Statement::Final) {
                     // Which of them it was does not matter to anybody.
@@ -526,24 +481,15 @@ fn denial(entry: Denial<'_>) -> Option<PermissionDenial> {
     })
 }
 
-/// As much of a tool's answer as travels in events.
-fn cut(whole: &str) -> String {
-    let end = whole.char_indices().nth(ToolResult::MAX_CHARS);
-    let end = end.map_or(whole.len(), |(at, _)| at);
-    format!("{}...", &whole[..end])
-}
-
 fn status(number: Count) -> Option<u16> {
     u16::try_from(number.0?).ok()
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::decoder::UNPARSED_CHARS;
+    use crate::agent::failure::FailureReason;
 
     const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-4-5"}"#;
     const OK: &str = r#"{"subtype":"success","result":"done","is_error":false,"type":"result"}"#;
@@ -796,21 +742,21 @@ mod tests {
         let mut decoder = ClaudeDecoder::new(false);
         decoder.line(INIT);
         decoder.line(BEGIN);
-        assert_eq!(decoder.wants(Records::SubAgents), None);
+        assert_eq!(decoder.wants(Records::SoFar), None);
         decoder.line(&line("h-1"));
-        assert!(decoder.wants(Records::SubAgents).is_some());
+        assert!(decoder.wants(Records::SoFar).is_some());
         let mut transcript = Transcript::new(None);
         transcript.line(
             r#"{"type":"assistant","message":{"id":"h-1","model":"claude-sonnet-4-5","stop_reason":"tool_use",
             "usage":{"input_tokens":300,"output_tokens":4000}}}"#,
         );
         let mut events = Vec::new();
-        decoder.recall(Records::SubAgents, Some(transcript.finish()), &mut events);
+        decoder.recall(Records::SoFar, Some(transcript.finish()), &mut events);
         let [AgentEvent::Usage(told)] = &events[..] else {
             panic!("{events:?}");
         };
         assert_eq!((told.added.tokens.output_tokens, told.is_new), (3_999, false));
-        assert!(told.parent_tool_use_id.is_some() && decoder.wants(Records::SubAgents).is_none());
+        assert!(told.parent_tool_use_id.is_some() && decoder.wants(Records::SoFar).is_none());
     }
 
     // covers: AGENT-8

@@ -10,7 +10,7 @@ use super::line::{Message, TranscriptLine};
 use crate::agent::lenient::Object;
 use crate::agent::records::{Recorded, RecordedMessage};
 use crate::cost::pricing::Prices;
-use crate::cost::{Statement, UsageTotals};
+use crate::cost::{Statement, TokenUsage, UsageTotals};
 use crate::time::Timestamp;
 
 /// So many requests are remembered until their answer is found.
@@ -100,6 +100,7 @@ impl Transcript {
             incomplete: self.cut_short || !self.asked.is_empty(),
             messages: self.answers,
             total: self.stated,
+            before: TokenUsage::ZERO,
         }
     }
 }
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn a_transcript_tells_what_the_stream_left_open() {
         let begun = Billed {
-            tokens: crate::cost::TokenUsage {
+            tokens: TokenUsage {
                 input_tokens: 1_000,
                 output_tokens: 1,
                 ..Default::default()

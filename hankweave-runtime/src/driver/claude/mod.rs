@@ -7,22 +7,25 @@ mod transcripts;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{ClaudeDecoder, Launch};
 use hankweave_core::cost::UsageTotals;
-use hankweave_core::id::{is_model_name, is_safe_argument};
 
 use self::transcripts::Transcripts;
 use super::process::{CutOff, Invocation, ProcessHost, RecordSource};
+use super::program::{Program, check_argument, check_model, system_prompt_file};
 use super::{AgentDriver, RunningAgent, StartError};
 
 const NAME: &str = "claude";
 
-/// Overrides the search for the program.
-const PATH_VARIABLE: &str = "HANKWEAVE_CLAUDE_PATH";
+const PROGRAM: Program = Program {
+    name: NAME,
+    hint: "npm install -g @anthropic-ai/claude-code",
+    variable: "HANKWEAVE_CLAUDE_PATH",
+};
 
 /// Runs claude.
 #[derive(Debug, Clone)]
@@ -42,8 +45,8 @@ impl ClaudeDriver {
         if let Some(session) = &launch.resume {
             check_argument("session id", session.as_str())?;
         }
-        let program = self.program(launch.program.as_deref(), launch.env.get("PATH").map(OsStr::new))?;
-        let system_prompt = self.system_prompt_file(&launch)?;
+        let program = PROGRAM.find(&self.host, Some(&launch))?;
+        let system_prompt = system_prompt_file(&self.host, &launch)?;
         let since = launch.resume.as_ref().map(|_| self.host.world().clock.now());
         let transcripts = Transcripts::of(&self.host, &launch.work_dir, &launch.env, since, &launch.prices);
         let invocation = Invocation {
@@ -71,37 +74,6 @@ impl ClaudeDriver {
             .map(|transcripts| transcripts as &dyn RecordSource);
         self.host.reckon(agent, &mut decoder, records)
     }
-
-    /// The launch names it, else the variable, else it is on the codon's or our own `PATH`.
-    fn program(&self, named: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, StartError> {
-        if let Some(path) = named
-            .map(Path::as_os_str)
-            .or_else(|| self.host.variable(PATH_VARIABLE))
-        {
-            let path = PathBuf::from(path);
-            return if self.host.is_file(&path) {
-                Ok(path)
-            } else {
-                Err(not_found(&path.to_string_lossy()))
-            };
-        }
-        let search_path = path.or_else(|| self.host.variable("PATH")).unwrap_or_default();
-        self.host
-            .find_program(NAME, search_path)
-            .ok_or_else(|| not_found(&format!("PATH ({})", search_path.to_string_lossy())))
-    }
-
-    /// A prompt never stands on a command line, which every user of the machine can read: it goes into a file beside the log.
-    fn system_prompt_file(&self, launch: &Launch) -> Result<Option<PathBuf>, StartError> {
-        let Some(text) = &launch.appended_system_prompt else {
-            return Ok(None);
-        };
-        let path = launch.log_path.with_extension("system-prompt.txt");
-        match self.host.write_private(&path, text) {
-            Ok(()) => Ok(Some(path)),
-            Err(source) => Err(StartError::Prepare { path, source }),
-        }
-    }
 }
 
 impl AgentDriver for ClaudeDriver {
@@ -110,40 +82,12 @@ impl AgentDriver for ClaudeDriver {
     }
 
     fn check(&self, _: &[String]) -> Result<(), StartError> {
-        self.program(None, None).map(drop)
+        PROGRAM.find(&self.host, None).map(drop)
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
         ready(self.start_now(launch)).boxed()
     }
-}
-
-fn not_found(searched: &str) -> StartError {
-    StartError::ProgramNotFound {
-        program: NAME.to_owned(),
-        searched: searched.to_owned(),
-        hint: "npm install -g @anthropic-ai/claude-code",
-        variable: PATH_VARIABLE,
-    }
-}
-
-/// Refuses a name of a model that the program could take for an option.
-pub(super) fn check_model(name: &str) -> Result<(), StartError> {
-    if is_model_name(name) {
-        return Ok(());
-    }
-    check_argument("model name", name)
-}
-
-/// Refuses a value that the program could take for an option (S7).
-fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
-    if is_safe_argument(value) {
-        return Ok(());
-    }
-    Err(StartError::UnsafeArgument {
-        what,
-        value: value.to_owned(),
-    })
 }
 
 /// The command line. The pieces of a message tell what it has used when it has ended. The limit of money is claude's own, a second belt: it knows
@@ -192,31 +136,12 @@ mod tests {
     use hankweave_core::id::SessionId;
 
     use super::*;
+    use crate::driver::program;
     use crate::world::World;
     use crate::world::environment::Environment;
 
     fn launch() -> Launch {
-        Launch {
-            model: "claude-sonnet-4-5".to_owned(),
-            prompt: "a secret prompt".to_owned(),
-            appended_system_prompt: None,
-            resume: None,
-            env: BTreeMap::new(),
-            iteration: None,
-            max_dollars: None,
-            carried: None,
-            prices: hankweave_core::cost::pricing::Prices::listed(),
-            work_dir: "/".into(),
-            log_path: "/nowhere/a.log".into(),
-            log_goes_on: false,
-            auto_compact: false,
-            temp_dir: "/nowhere/tmp".into(),
-            script: None,
-            program: None,
-            command: Vec::new(),
-            marker: "test".to_owned(),
-            grace: Launch::DEFAULT_GRACE,
-        }
+        program::tests::launch("claude-sonnet-4-5")
     }
 
     fn line(launch: &Launch, system_prompt: Option<&Path>) -> String {

@@ -74,7 +74,7 @@ impl OutputLogger {
                 self.send(std::mem::take(&mut events)).await;
             }
         }
-        self.recall(Records::SubAgents, &mut events).await;
+        self.recall(Records::SoFar, &mut events).await;
         self.send(events).await;
     }
 

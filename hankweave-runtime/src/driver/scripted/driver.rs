@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::{ClaudeDecoder, Launch};
 
-use crate::driver::claude::check_model;
 use crate::driver::process::{Invocation, ProcessHost};
+use crate::driver::program::check_model;
 use crate::driver::{AgentDriver, RunningAgent, StartError};
 
 /// Runs scripts: starts a program with the hidden subcommand `scripted-agent`, behind which

@@ -1,0 +1,114 @@
+//! Finding the program of an agent, and what may stand on its command line.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use hankweave_core::agent::Launch;
+use hankweave_core::id::{is_model_name, is_safe_argument};
+
+use super::StartError;
+use super::process::ProcessHost;
+
+/// The program of an agent.
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    /// How it is installed.
+    pub(super) hint: &'static str,
+    /// Overrides the search for it.
+    pub(super) variable: &'static str,
+}
+
+impl Program {
+    /// The launch names it, else the variable, else it is on the codon's or our own `PATH`.
+    pub(super) fn find(&self, host: &ProcessHost, launch: Option<&Launch>) -> Result<PathBuf, StartError> {
+        let named = launch.and_then(|launch| launch.program.as_deref());
+        if let Some(path) = named
+            .map(Path::as_os_str)
+            .or_else(|| host.variable(self.variable))
+        {
+            let path = PathBuf::from(path);
+            return if host.is_file(&path) {
+                Ok(path)
+            } else {
+                Err(self.not_found(&path.to_string_lossy()))
+            };
+        }
+        let own_path = launch.and_then(|launch| launch.env.get("PATH"));
+        let path = own_path
+            .map(OsStr::new)
+            .or_else(|| host.variable("PATH"))
+            .unwrap_or_default();
+        host.find_program(self.name, path)
+            .ok_or_else(|| self.not_found(&format!("PATH ({})", path.to_string_lossy())))
+    }
+
+    fn not_found(&self, searched: &str) -> StartError {
+        StartError::ProgramNotFound {
+            program: self.name.to_owned(),
+            searched: searched.to_owned(),
+            hint: self.hint,
+            variable: self.variable,
+        }
+    }
+}
+
+/// A prompt never stands on a command line, which every user of the machine can read: it goes into a file beside the log.
+pub(super) fn system_prompt_file(host: &ProcessHost, launch: &Launch) -> Result<Option<PathBuf>, StartError> {
+    let Some(text) = &launch.appended_system_prompt else {
+        return Ok(None);
+    };
+    let path = launch.log_path.with_extension("system-prompt.txt");
+    match host.write_private(&path, text) {
+        Ok(()) => Ok(Some(path)),
+        Err(source) => Err(StartError::Prepare { path, source }),
+    }
+}
+
+/// Refuses a name of a model that the program could take for an option.
+pub(super) fn check_model(name: &str) -> Result<(), StartError> {
+    if is_model_name(name) {
+        return Ok(());
+    }
+    check_argument("model name", name)
+}
+
+/// Refuses a value that the program could take for an option (S7).
+pub(super) fn check_argument(what: &'static str, value: &str) -> Result<(), StartError> {
+    if is_safe_argument(value) {
+        return Ok(());
+    }
+    Err(StartError::UnsafeArgument {
+        what,
+        value: value.to_owned(),
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A launch with nothing special.
+    pub(crate) fn launch(model: &str) -> Launch {
+        Launch {
+            model: model.to_owned(),
+            prompt: "a secret prompt".to_owned(),
+            appended_system_prompt: None,
+            resume: None,
+            env: std::collections::BTreeMap::new(),
+            iteration: None,
+            max_dollars: None,
+            carried: None,
+            prices: hankweave_core::cost::pricing::Prices::listed(),
+            work_dir: "/".into(),
+            log_path: "/nowhere/a.log".into(),
+            log_goes_on: false,
+            auto_compact: false,
+            temp_dir: "/nowhere/tmp".into(),
+            script: None,
+            program: None,
+            command: Vec::new(),
+            marker: "test".to_owned(),
+            grace: Launch::DEFAULT_GRACE,
+        }
+    }
+}
