@@ -5,6 +5,7 @@
 
 pub mod classify;
 pub mod claude;
+pub mod codex;
 mod decoder;
 mod event;
 mod failure;
@@ -16,6 +17,7 @@ mod records;
 mod resets;
 
 pub use claude::{ClaudeDecoder, Transcript};
+pub use codex::{CodexDecoder, Rollout};
 pub use decoder::{AgentDecoder, AgentLine, ProcessEnd};
 pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolResult};
 pub use failure::{FailureKind, FailureReason, InterruptedBy};

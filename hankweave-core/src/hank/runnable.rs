@@ -11,6 +11,9 @@ use crate::cost::pricing::{ALIASES, Prices};
 /// The streams that are understood.
 pub const STREAMS: [&str; 1] = ["claude"];
 
+/// Agents whose models should be in the list of prices.
+const KNOWS_PRICES: [&str; 2] = ["claude", "codex"];
+
 /// Agents and streams that do not exist, as errors, and unknown names of models, as warnings.
 ///
 /// `agents` are the names of the agents that exist.
@@ -27,12 +30,13 @@ pub fn unknown_names(hank: &Hank, agents: &[&str], prices: &Prices) -> Vec<Probl
         } else if let Some((message, hint)) = unknown_stream(codon) {
             let place = format!("{path}.agent.stream");
             problems.push(Problem::error(&hank.places, place, message).with_hint(hint));
-        } else if codon.agent_name() == "claude"
+        } else if KNOWS_PRICES.contains(&codon.agent_name())
             && let Some(model) = codon.model.as_deref().filter(|model| !prices.is_known(model))
         {
             let message = format!("nobody here knows the model {}", quoted(model));
-            let list = "`hankweave prices` lists the models that are known; claude may know others";
-            let hint = similar_model(model, prices).unwrap_or_else(|| list.to_owned());
+            let agent = codon.agent_name();
+            let list = format!("`hankweave prices` lists the models that are known; {agent} may know others");
+            let hint = similar_model(model, prices).unwrap_or(list);
             problems.push(Problem::warning(&hank.places, format!("{path}.model"), message).with_hint(hint));
         }
     }
@@ -53,7 +57,7 @@ fn unknown_agent(codon: &CodonConfig, agents: &[&str], prices: &Prices) -> Optio
             let message = format!("no agent here runs the model {}", quoted(model));
             let program = || {
                 format!(
-                    "claude runs Anthropic's models, such as \"sonnet\"; for others name a program that prints claude's stream: \
+                    "claude runs Anthropic's models, such as \"sonnet\", and codex those of OpenAI; for others name a program that prints claude's stream: \
                      \"agent\": {OWN_PROGRAM}"
                 )
             };
@@ -146,7 +150,8 @@ fn uncounted(codon: &CodonConfig, limit: Option<&str>, prices: &Prices) -> Optio
             _ => None,
         };
     };
-    if prices.is_known(model) {
+    // Whatever codex chooses itself has a price or is counted as a lower bound.
+    if prices.is_known(model) || (limit.is_none() && codon.agent_name() == "codex" && model == "codex") {
         return None;
     }
     let (name, example) = (quoted(model), example(model));
@@ -163,6 +168,14 @@ fn uncounted(codon: &CodonConfig, limit: Option<&str>, prices: &Prices) -> Optio
             Level::Warning,
             format!(
                 "the price of {name} is not known: the money is counted only as far as the program reports it"
+            ),
+            hint,
+        )),
+        // It reports tokens only.
+        (_, Some(limit)) if codon.agent_name() == "codex" => Some((
+            Level::Error,
+            format!(
+                "{limit} cannot be held: nobody here knows the price of {name}, and codex tells no money"
             ),
             hint,
         )),
@@ -191,7 +204,7 @@ mod tests {
     use super::*;
     use crate::hank::{Level, parse};
 
-    const AGENTS: [&str; 3] = ["claude", "command", "scripted"];
+    const AGENTS: [&str; 4] = ["claude", "codex", "command", "scripted"];
 
     fn codon(id: &str, more: &str) -> String {
         format!(r#"{{"id": "{id}", "name": "N", "continuationMode": "fresh", "promptText": "x", {more}}}"#)
@@ -218,9 +231,9 @@ mod tests {
         let hank = hank(
             "{}",
             &[
-                codon("a", r#""model": "gpt-5.2""#),
+                codon("a", r#""model": "flash""#),
                 codon("b", r#""model": "sonet""#),
-                codon("c", r#""model": "sonnet", "agent": "codex""#),
+                codon("c", r#""model": "sonnet", "agent": "nobody""#),
                 codon("d", r#""model": "sonnet", "agent": "claud""#),
                 codon("e", r#""agent": {"command": ["x"], "stream": "codex"}"#),
                 codon("f", r#""model": "m", "agent": "command""#),
@@ -233,7 +246,7 @@ mod tests {
         let told = told(&problems);
         let expected = [
             (
-                "hank[0].model (codon \"a\", \"N\"): no agent here runs the model `gpt-5.2`",
+                "hank[0].model (codon \"a\", \"N\"): no agent here runs the model `flash`",
                 "\"agent\": { \"command\"",
             ),
             (
@@ -241,8 +254,8 @@ mod tests {
                 "did you mean `sonnet`?",
             ),
             (
-                "hank[2].agent (codon \"c\", \"N\"): no agent is called `codex`",
-                "write \"claude\" or \"scripted\", or { \"command\"",
+                "hank[2].agent (codon \"c\", \"N\"): no agent is called `nobody`",
+                "write \"claude\" or \"codex\" or \"scripted\", or { \"command\"",
             ),
             (
                 "hank[3].agent (codon \"d\", \"N\"): no agent is called `claud`",
@@ -277,14 +290,32 @@ mod tests {
                 codon("b", r#""model": "claude-opus-5[1m]""#),
                 codon("c", r#""model": "zzz", "agent": "claude""#),
                 codon("d", r#""model": "default", "agent": "claude""#),
+                codon("e", r#""model": "gpt-9", "agent": "codex""#),
             ],
         );
         let problems = unknown_names(&hank, &AGENTS, &Prices::default());
         assert!(problems.iter().all(|problem| problem.level == Level::Warning));
         let told = told(&problems);
-        assert_eq!(told.len(), 2, "{told:#?}");
+        assert_eq!(told.len(), 3, "{told:#?}");
+        assert!(told[2].contains("`gpt-9`"));
         assert!(told[0].contains("`claude-sonet-5`") && told[0].contains("did you mean `claude-sonnet-5`?"));
         assert!(told[1].contains("`zzz`") && told[1].contains("hankweave prices"));
+    }
+
+    // covers: HANK-6
+    #[test]
+    fn codex_tells_no_money_so_a_limit_needs_a_price() {
+        let told = |model: &str| {
+            let codon = codon(
+                "a",
+                &format!(r#""agent": "codex", "model": "{model}", "budget": {{"maxDollars": 1}}"#),
+            );
+            let problems = uncounted_money(&hank("{}", &[codon]), &Prices::default(), None);
+            problems.iter().map(|problem| problem.level).collect::<Vec<_>>()
+        };
+        assert_eq!(told("gpt-9"), [Level::Error]);
+        assert_eq!(told("codex"), [Level::Error], "whatever codex chooses");
+        assert_eq!(told("gpt-5.1-codex"), []);
     }
 
     // covers: HANK-6

@@ -4,6 +4,7 @@
 
 mod budget;
 mod claude_streams;
+mod codex_streams;
 mod decide;
 mod fuzz;
 mod hank;

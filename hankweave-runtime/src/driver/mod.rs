@@ -8,6 +8,7 @@
 
 mod agent;
 mod claude;
+mod codex;
 mod command;
 mod events;
 mod process;
@@ -17,9 +18,27 @@ mod set;
 
 pub use agent::{AgentControl, AgentDriver, RunningAgent, StartError};
 pub use claude::ClaudeDriver;
+pub use codex::CodexDriver;
 pub use command::CommandDriver;
 pub use events::{EventReceiver, EventSender, NotSent, event_channel};
 pub(crate) use process::CutOff;
 pub use process::{ProcessHost, ProcessLimits};
 pub use scripted::{ScriptedDriver, play};
 pub use set::DriverSet;
+
+/// What the agent of this name had used that nobody heard to its end. Blocks.
+///
+/// # Errors
+///
+/// What the system says when its log cannot be read.
+pub(crate) fn reckon(
+    host: ProcessHost,
+    name: &str,
+    agent: &CutOff<'_>,
+) -> std::io::Result<hankweave_core::cost::UsageTotals> {
+    match name {
+        codex::NAME => CodexDriver::new(host).reckon(agent),
+        // The programs of others print what claude prints.
+        _ => ClaudeDriver::new(host).reckon(agent),
+    }
+}

@@ -13,7 +13,7 @@ use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::run::{self, Crash};
 use hankweave_core::time::Timestamp;
 
-use crate::driver::{ClaudeDriver, CutOff, ProcessHost};
+use crate::driver::{CutOff, ProcessHost, reckon};
 use crate::paths::ExecutionDir;
 use crate::sentinel::sentinel_marker;
 use crate::world::World;
@@ -114,7 +114,8 @@ fn costs_of(
     let nothing = BTreeMap::new();
     let is_ours = log.components().all(|part| matches!(part, Component::Normal(_)));
     let reckoned = is_ours.then(|| {
-        ClaudeDriver::new(ProcessHost::new(sources.world)).reckon(&CutOff {
+        let name = config.map_or("claude", |config| config.agent_name());
+        let agent = CutOff {
             log: &sources.dir.state_dir().join(log),
             session: &codon.claude_session_id,
             resumed: codon.previous_session_id.is_some(),
@@ -122,7 +123,8 @@ fn costs_of(
             work_dir: sources.dir.root(),
             env: config.map_or(&nothing, |config| &config.env),
             prices: sources.prices,
-        })
+        };
+        reckon(ProcessHost::new(sources.world), name, &agent)
     });
     let (cost, tokens) = (codon.current_cost, codon.current_tokens.usage);
     let lower_bound = match reckoned {

@@ -281,13 +281,13 @@ fn validate_refuses_what_a_run_would_refuse() {
         codon
     };
     project.write_hank(&json!({"hank": [
-        codon("a", json!({"model": "gpt-5.2"})),
-        codon("b", json!({"model": "sonnet", "agent": "codex"})),
+        codon("a", json!({"model": "flash"})),
+        codon("b", json!({"model": "sonnet", "agent": "nobody"})),
         codon("c", json!({"agent": {"command": ["sh"], "stream": "codex"}})),
     ]}));
     let expected = [
-        "hank[0].model (codon \"a\"): no agent here runs the model `gpt-5.2`",
-        "hank[1].agent (codon \"b\"): no agent is called `codex`",
+        "hank[0].model (codon \"a\"): no agent here runs the model `flash`",
+        "hank[1].agent (codon \"b\"): no agent is called `nobody`",
         "hank[2].agent.stream (codon \"c\"): no stream is called `codex`",
     ];
     let validated = project.run(["validate"]);

@@ -65,7 +65,7 @@ impl ClaudeDriver {
     /// # Errors
     ///
     /// What the system says when its log cannot be read.
-    pub(crate) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
+    pub(super) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
         let mut decoder = ClaudeDecoder::new(agent.resumed).priced_by(agent.prices.clone());
         let since = agent.resumed.then_some(agent.since);
         let transcripts = Transcripts::of(&self.host, agent.work_dir, agent.env, since, agent.prices);

@@ -1,0 +1,139 @@
+//! What the lines of codex's stream and of its rollout files hold, as far as anybody asks.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::agent::lenient::{Count, List, Object, Text};
+use crate::cost::TokenUsage;
+
+/// A line of the stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct StreamLine<'l> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'l>,
+    #[serde(borrow)]
+    pub(super) thread_id: Text<'l>,
+    #[serde(borrow)]
+    pub(super) message: Text<'l>,
+    #[serde(borrow)]
+    pub(super) error: Object<Failure<'l>>,
+    pub(super) usage: Object<Usage>,
+    #[serde(borrow)]
+    pub(super) item: Object<Item<'l>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Failure<'l> {
+    #[serde(borrow)]
+    pub(super) message: Text<'l>,
+}
+
+/// Something that the agent said or did.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Item<'l> {
+    #[serde(borrow)]
+    pub(super) id: Text<'l>,
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'l>,
+    #[serde(borrow)]
+    pub(super) text: Text<'l>,
+    #[serde(borrow)]
+    pub(super) status: Text<'l>,
+    #[serde(borrow)]
+    pub(super) command: Text<'l>,
+    #[serde(borrow)]
+    pub(super) aggregated_output: Text<'l>,
+    #[serde(borrow)]
+    pub(super) server: Text<'l>,
+    #[serde(borrow)]
+    pub(super) tool: Text<'l>,
+    #[serde(borrow)]
+    pub(super) query: Text<'l>,
+    #[serde(borrow)]
+    pub(super) prompt: Text<'l>,
+    pub(super) arguments: Value,
+    pub(super) changes: Value,
+    #[serde(borrow)]
+    pub(super) result: Object<Answer<'l>>,
+    #[serde(borrow)]
+    pub(super) error: Object<Failure<'l>>,
+}
+
+/// The answer of a tool that another program serves.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Answer<'l> {
+    #[serde(borrow)]
+    pub(super) content: List<Object<Piece<'l>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Piece<'l> {
+    #[serde(borrow)]
+    pub(super) text: Text<'l>,
+}
+
+/// A line of a rollout file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RolloutLine<'l> {
+    #[serde(borrow)]
+    pub(super) timestamp: Text<'l>,
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'l>,
+    #[serde(borrow)]
+    pub(super) payload: Object<Payload<'l>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Payload<'l> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'l>,
+    #[serde(borrow)]
+    pub(super) model: Text<'l>,
+    #[serde(borrow)]
+    pub(super) response_id: Text<'l>,
+    pub(super) usage: Object<Usage>,
+    pub(super) thread_token_usage: Object<Usage>,
+    pub(super) info: Object<Info>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Info {
+    pub(super) total_token_usage: Object<Usage>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Usage {
+    input_tokens: Count,
+    cached_input_tokens: Count,
+    cache_write_input_tokens: Count,
+    output_tokens: Count,
+}
+
+impl Usage {
+    /// The tokens. The input that is told contains what was written to the cache and read from it.
+    pub(super) fn tokens(&self) -> TokenUsage {
+        let (written, read) = (
+            self.cache_write_input_tokens.or_none(),
+            self.cached_input_tokens.or_none(),
+        );
+        TokenUsage {
+            input_tokens: self
+                .input_tokens
+                .or_none()
+                .saturating_sub(written)
+                .saturating_sub(read),
+            output_tokens: self.output_tokens.or_none(),
+            cache_creation_tokens: written,
+            cache_read_tokens: read,
+        }
+    }
+}

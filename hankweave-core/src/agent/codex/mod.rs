@@ -1,0 +1,432 @@
+//! The line protocol of codex, as a pure state machine.
+//!
+//! Input: the lines of `codex exec --json`. Output: [`AgentEvent`]s. What each line means was measured (AGENT-18). The stream tells no model,
+//! no money, and no tokens before its end; the rollout file of the session does (`rollout`).
+
+mod line;
+mod rollout;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::classify::{is_context_exceeded, reason, without_result};
+use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
+use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
+use super::launch::Launch;
+use super::open_tools::OpenTools;
+use super::outcome::{EndedBy, ExitOutcome, Verdict};
+use super::records::{Recorded, RecordedMessage, Records};
+use crate::cost::pricing::Prices;
+use crate::cost::{Billed, ProcessUsage, Statement, TokenUsage, UsageTotals};
+use crate::id::SessionId;
+
+use line::{Item, StreamLine};
+pub use rollout::Rollout;
+
+/// The model that stands for the one of codex's own settings.
+pub const OWN_MODEL: &str = "codex";
+
+/// Reads the output of one codex process.
+#[derive(Debug)]
+pub struct CodexDecoder {
+    resumed: bool,
+    model: Option<String>,
+    session: Option<SessionId>,
+    open_tools: OpenTools,
+    /// The last text of the model.
+    answer: String,
+    /// A turn has begun and not ended.
+    in_turn: bool,
+    /// A connection was lost that may have carried half an answer.
+    given_up: bool,
+    /// Sub-agents have worked, of whose tokens nobody tells (AGENT-19).
+    helped: bool,
+    /// Something was told since the rollout file was read.
+    news: bool,
+    /// The rollout file was read to its end, after the end.
+    recalled: bool,
+    /// The rollout file was found.
+    recorded: bool,
+    /// Nobody knows where the rollout file is.
+    unrecorded: bool,
+    usage: ProcessUsage,
+    /// All tokens of the session, its earlier processes included.
+    stated: Option<TokenUsage>,
+    before: TokenUsage,
+    /// A result that waits for what it used.
+    waiting: Option<AgentResult>,
+    /// The end of the last turn, or what went wrong outside of one.
+    ended: Option<AgentResult>,
+    complaint: Option<String>,
+}
+
+impl CodexDecoder {
+    /// A decoder for one process; `resumed` says that it goes on with an earlier session, whose tokens it repeats.
+    #[must_use]
+    pub fn new(resumed: bool) -> Self {
+        Self {
+            resumed,
+            model: None,
+            session: None,
+            open_tools: OpenTools::default(),
+            answer: String::new(),
+            in_turn: false,
+            given_up: false,
+            helped: false,
+            news: false,
+            recalled: false,
+            recorded: false,
+            unrecorded: false,
+            usage: ProcessUsage::default(),
+            stated: None,
+            before: TokenUsage::ZERO,
+            waiting: None,
+            ended: None,
+            complaint: None,
+        }
+    }
+
+    /// The decoder of what is launched.
+    #[must_use]
+    pub fn of(launch: &Launch) -> Self {
+        let model = Some(launch.model.as_str()).filter(|model| *model != OWN_MODEL);
+        Self {
+            model: model.map(str::to_owned),
+            ..Self::new(launch.resume.is_some()).priced_by(launch.prices.clone())
+        }
+    }
+
+    /// The same with other prices than those of the list.
+    #[must_use]
+    pub fn priced_by(mut self, prices: Arc<Prices>) -> Self {
+        self.usage = ProcessUsage::priced_by(prices);
+        self
+    }
+
+    /// The same for a process whose rollout file nobody can find.
+    #[must_use]
+    pub fn unrecorded(self) -> Self {
+        Self {
+            unrecorded: true,
+            ..self
+        }
+    }
+
+    fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+        self.news = true;
+        match line.kind.as_deref() {
+            Some("thread.started") => events.extend(self.started(line.thread_id.into_owned())),
+            Some("turn.started") => self.in_turn = true,
+            Some("turn.completed") => {
+                self.stated = line.usage.0.map(|usage| usage.tokens()).or(self.stated);
+                let text = self.answer.clone();
+                self.end_turn(text, true, events);
+            }
+            Some("turn.failed") => {
+                let words = line.error.0.and_then(|error| error.message.into_owned());
+                let words = words.or(self.complaint.take()).unwrap_or_default();
+                self.end_turn(words, false, events);
+            }
+            Some("error") => events.extend(self.complained(line.message.into_owned())),
+            Some("item.started") => {
+                if let Some(item) = line.item.0 {
+                    self.begun(&item, events);
+                }
+            }
+            Some("item.completed") => {
+                if let Some(item) = line.item.0 {
+                    self.done(item, events);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn started(&mut self, id: Option<String>) -> Option<AgentEvent> {
+        let session_id = SessionId::new(id?).ok()?;
+        self.session = Some(session_id.clone());
+        Some(AgentEvent::SessionStarted {
+            session_id,
+            model: self.model.clone(),
+        })
+    }
+
+    /// A line that says `Reconnecting... 1/5 (why)` is a retry; any other is told again by the turn that fails.
+    fn complained(&mut self, words: Option<String>) -> Option<AgentEvent> {
+        let words = words?;
+        let Some((attempt, max_retries, why)) = retry(&words) else {
+            self.complaint = Some(words);
+            return None;
+        };
+        let status = status(why);
+        // Who answers with an error serves nothing.
+        self.given_up |= why.contains("disconnected");
+        Some(AgentEvent::Retrying {
+            attempt,
+            max_retries,
+            delay_ms: None,
+            status,
+            error: Some(why.to_owned()),
+        })
+    }
+
+    fn end_turn(&mut self, text: String, success: bool, events: &mut Vec<AgentEvent>) {
+        self.in_turn = false;
+        let context_exceeded = !success && is_context_exceeded(&text);
+        let result = AgentResult {
+            success,
+            context_exceeded,
+            error_status: if success { None } else { status(&text) },
+            text,
+            usage: self.totals(),
+            ..AgentResult::default()
+        };
+        self.ended = Some(result.clone());
+        match self.unrecorded {
+            true => events.push(AgentEvent::Result(result)),
+            false => self.waiting = Some(result),
+        }
+    }
+
+    fn begun(&mut self, item: &Item<'_>, events: &mut Vec<AgentEvent>) {
+        let (Some((name, input)), Some(id)) = (tool(item), item.id.as_deref()) else {
+            return;
+        };
+        self.helped |= item.kind.as_deref() == Some("collab_tool_call");
+        self.open_tools.insert(id, &name);
+        events.push(AgentEvent::ToolUse {
+            id: id.to_owned(),
+            name,
+            input,
+            parent_tool_use_id: None,
+        });
+    }
+
+    fn done(&mut self, item: Item<'_>, events: &mut Vec<AgentEvent>) {
+        match item.kind.as_deref() {
+            Some("agent_message") => {
+                let text = item.text.into_owned().unwrap_or_default();
+                self.answer.clone_from(&text);
+                events.push(AgentEvent::Message {
+                    text,
+                    parent_tool_use_id: None,
+                });
+            }
+            Some("reasoning") => events.push(AgentEvent::Thinking {
+                text: item.text.into_owned().unwrap_or_default(),
+                parent_tool_use_id: None,
+            }),
+            _ => self.tool_done(item, events),
+        }
+    }
+
+    fn tool_done(&mut self, item: Item<'_>, events: &mut Vec<AgentEvent>) {
+        let (Some((name, _)), Some(id)) = (tool(&item), item.id.as_deref()) else {
+            return;
+        };
+        let id = id.to_owned();
+        let known = self.open_tools.remove(&id);
+        if known.is_none() {
+            // Some have no line of their beginning.
+            self.begun(&item, events);
+            self.open_tools.remove(&id);
+        }
+        let is_error = !matches!(item.status.as_deref(), None | Some("completed"));
+        events.push(AgentEvent::ToolResult(ToolResult::new(
+            id,
+            Some(name),
+            answer(item),
+            is_error,
+        )));
+    }
+
+    fn is_lower_bound(&self) -> bool {
+        let unknown = self.resumed && !self.recorded && self.stated.is_some();
+        let untold = self.stated.is_none() && !self.recorded && self.ended.is_some();
+        self.in_turn || self.given_up || self.helped || unknown || untold || self.usage.is_lower_bound()
+    }
+
+    /// What the session has used beyond what the responses told, because the rollout file was not found or ends early.
+    fn rest(&self) -> TokenUsage {
+        match self.stated {
+            Some(_) if self.resumed && !self.recorded => TokenUsage::ZERO,
+            Some(stated) => {
+                let told = self.before + self.usage.totals().tokens;
+                stated.at_least(told) - told
+            }
+            None => TokenUsage::ZERO,
+        }
+    }
+
+    fn totals(&self) -> UsageTotals {
+        let mut usage = self.usage.clone();
+        // What it adds is in the totals.
+        let _ = usage.message(
+            "rest",
+            self.model_name(),
+            Billed::from(self.rest()),
+            Statement::Final,
+        );
+        let mut totals = usage.totals();
+        totals.lower_bound |= self.is_lower_bound();
+        totals
+    }
+
+    fn model_name(&self) -> &str {
+        self.model.as_deref().unwrap_or(OWN_MODEL)
+    }
+
+    fn response(&mut self, response: &RecordedMessage) -> Option<AgentEvent> {
+        let model = match response.model.is_empty() {
+            true => self.model_name().to_owned(),
+            false => response.model.clone(),
+        };
+        let counted = self
+            .usage
+            .message(&response.id, &model, response.billed, response.word)?;
+        Some(AgentEvent::Usage(MessageUsage {
+            message_id: response.id.clone(),
+            model,
+            usage: counted.usage,
+            added: counted.added,
+            is_new: counted.is_new,
+            is_lower_bound: self.is_lower_bound(),
+            parent_tool_use_id: None,
+        }))
+    }
+
+    /// Only the last turn and the exit code together are a success. A process that we have ended cannot choose its exit code.
+    fn verdict(&self, end: &ProcessEnd) -> Verdict {
+        let had_session = self.session.is_some();
+        let exit_is_fine = end.exit.is_success() || end.ended_by == EndedBy::Us;
+        let complaints: Vec<&str> = end.stderr_tail.lines().filter(|line| !is_chatter(line)).collect();
+        let stderr = complaints.join("\n");
+        let (words, message) = match (&self.ended, &self.complaint) {
+            (Some(result), _) if result.success && exit_is_fine => return Verdict::Success,
+            (Some(result), _) if result.success => {
+                ("", format!("the agent reported success but {}", end.exit))
+            }
+            (Some(result), _) => (result.text.as_str(), result.text.clone()),
+            (None, Some(complaint)) => (complaint.as_str(), complaint.clone()),
+            (None, None) => without_result(end.exit, &stderr, had_session),
+        };
+        let context_exceeded = is_context_exceeded(words);
+        Verdict::Failure {
+            reason: reason(words, message, had_session, context_exceeded),
+            context_exceeded,
+        }
+    }
+}
+
+impl AgentDecoder for CodexDecoder {
+    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+        if let Some(line) = line.read(events) {
+            self.said(line, events);
+        }
+    }
+
+    fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
+        ExitOutcome {
+            exit: end.exit,
+            verdict: self.verdict(&end),
+            usage: self.totals(),
+            result_received: self.ended.is_some(),
+            stderr_tail: end.stderr_tail,
+            leftovers: end.leftovers,
+        }
+    }
+
+    fn usage(&self) -> UsageTotals {
+        self.totals()
+    }
+
+    fn wants(&self, records: Records) -> Option<&SessionId> {
+        let wanted = match records {
+            Records::SoFar => self.news,
+            Records::Whole => !self.recalled || self.ended.is_none(),
+        };
+        self.session.as_ref().filter(|_| wanted)
+    }
+
+    /// A result waits for the rollout file: what it used stands there.
+    fn recall(&mut self, records: Records, recorded: Option<Recorded>, events: &mut Vec<AgentEvent>) {
+        self.news = false;
+        self.recalled |= records == Records::Whole;
+        if let Some(recorded) = recorded {
+            self.recorded = true;
+            self.before = recorded.before;
+            self.given_up |= recorded.incomplete;
+            for message in &recorded.messages {
+                events.extend(self.response(message));
+            }
+        }
+        if records == Records::Whole {
+            let rest = RecordedMessage {
+                id: "rest".to_owned(),
+                model: String::new(),
+                billed: Billed::from(self.rest()),
+                word: Statement::Final,
+            };
+            events.extend(self.response(&rest));
+        }
+        if let Some(result) = self.waiting.take() {
+            let usage = self.totals();
+            events.push(AgentEvent::Result(AgentResult { usage, ..result }));
+        }
+    }
+}
+
+/// The name and the input of the tool that an item is the call of.
+fn tool(item: &Item<'_>) -> Option<(String, Value)> {
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    Some(match item.kind.as_deref()? {
+        "command_execution" => ("shell".to_owned(), json!({"command": item.command.as_deref()})),
+        "file_change" => ("file_change".to_owned(), json!({"changes": item.changes})),
+        "web_search" => ("web_search".to_owned(), json!({"query": item.query.as_deref()})),
+        "mcp_tool_call" => {
+            let (server, tool) = (text(item.server.as_deref()), text(item.tool.as_deref()));
+            (format!("{server}.{tool}"), item.arguments.clone())
+        }
+        "collab_tool_call" => (
+            text(item.tool.as_deref()),
+            json!({"prompt": item.prompt.as_deref()}),
+        ),
+        _ => return None,
+    })
+}
+
+/// What a tool has answered.
+fn answer(item: Item<'_>) -> String {
+    let pieces = item
+        .result
+        .0
+        .into_iter()
+        .flat_map(|answer| answer.content.objects());
+    let pieces: Vec<String> = pieces.filter_map(|piece| piece.text.into_owned()).collect();
+    let error = item.error.0.and_then(|error| error.message.into_owned());
+    item.aggregated_output
+        .into_owned()
+        .or(error)
+        .unwrap_or_else(|| pieces.join("\n"))
+}
+
+/// What codex says on standard error in every run.
+fn is_chatter(line: &str) -> bool {
+    line.starts_with("WARNING: proceeding") || line.starts_with("Reading ") && line.ends_with("stdin...")
+}
+
+/// `Reconnecting... 1/5 (why)`
+fn retry(words: &str) -> Option<(u64, Option<u64>, &str)> {
+    let rest = words.strip_prefix("Reconnecting... ")?;
+    let (counts, why) = rest.split_once(' ').unwrap_or((rest, ""));
+    let (attempt, most) = counts.split_once('/')?;
+    let why = why.strip_prefix('(').and_then(|why| why.strip_suffix(')'));
+    Some((attempt.parse().ok()?, most.parse().ok(), why.unwrap_or_default()))
+}
+
+/// `unexpected status 401 Unauthorized: …`
+fn status(words: &str) -> Option<u16> {
+    let (_, rest) = words.split_once("unexpected status ")?;
+    rest.get(..3)?.parse().ok()
+}

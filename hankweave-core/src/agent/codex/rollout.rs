@@ -1,0 +1,162 @@
+//! What codex writes down of a session in its rollout file.
+//!
+//! The stream tells the tokens of a session only with its last line, and not at all when a turn has failed or the process was killed. The rollout
+//! file tells those of each response. It holds the whole session, so a process that resumed one counts what is younger than itself (AGENT-17).
+
+use super::line::{Payload, RolloutLine};
+use crate::agent::lenient::Object;
+use crate::agent::records::{Recorded, RecordedMessage};
+use crate::cost::{Billed, Statement, TokenUsage};
+use crate::time::Timestamp;
+
+/// Reads the lines of the rollout file of one session, which may grow meanwhile.
+#[derive(Debug)]
+pub struct Rollout {
+    /// What is older belongs to an earlier process.
+    since: Option<Timestamp>,
+    model: String,
+    /// What the session has used until the line that was read last.
+    total: TokenUsage,
+    before: TokenUsage,
+    messages: Vec<RecordedMessage>,
+    /// Sums that stand for responses without an id.
+    sums: u64,
+    cut_short: bool,
+}
+
+impl Rollout {
+    /// Reads what is not older than `since`; everything without it.
+    #[must_use]
+    pub fn new(since: Option<Timestamp>) -> Self {
+        Self {
+            since,
+            model: String::new(),
+            total: TokenUsage::ZERO,
+            before: TokenUsage::ZERO,
+            messages: Vec::new(),
+            sums: 0,
+            cut_short: false,
+        }
+    }
+
+    /// Notes that there is more, which is not read.
+    pub fn cut_short(&mut self) {
+        self.cut_short = true;
+    }
+
+    /// Reads one line; one that is not understood says nothing.
+    pub fn line(&mut self, line: &str) {
+        let Ok(Object(Some(line))) = serde_json::from_str::<Object<RolloutLine<'_>>>(line) else {
+            return;
+        };
+        let Some(payload) = line.payload.0 else {
+            return;
+        };
+        let at = line.timestamp.as_deref().and_then(|at| Timestamp::parse(at).ok());
+        let is_earlier = self.since.is_some_and(|since| at.is_none_or(|at| at < since));
+        match (line.kind.as_deref(), payload.kind.as_deref()) {
+            (Some("turn_context"), _) => self.model = payload.model.into_owned().unwrap_or_default(),
+            (Some("token_usage_record"), _) => self.response(payload, is_earlier),
+            (Some("event_msg"), Some("token_count")) => self.sum(&payload, is_earlier),
+            _ => {}
+        }
+    }
+
+    /// What one response has used.
+    fn response(&mut self, payload: Payload<'_>, is_earlier: bool) {
+        let Some(tokens) = payload.usage.0.map(|usage| usage.tokens()) else {
+            return;
+        };
+        let total = payload.thread_token_usage.0.map(|usage| usage.tokens());
+        self.total = total.unwrap_or(self.total + tokens);
+        match payload.response_id.into_owned() {
+            Some(id) => self.add(id, tokens, is_earlier),
+            None => self.add_sum(tokens, is_earlier),
+        }
+    }
+
+    /// The sum until now. Older versions tell nothing else; what grew since the last one is a response.
+    fn sum(&mut self, payload: &Payload<'_>, is_earlier: bool) {
+        let usage = payload
+            .info
+            .0
+            .as_ref()
+            .and_then(|info| info.total_token_usage.0.as_ref());
+        let Some(total) = usage.map(super::line::Usage::tokens) else {
+            return;
+        };
+        // It begins again at nothing when the context was full.
+        let grown = total.at_least(self.total) - self.total;
+        self.total = total;
+        if grown != TokenUsage::ZERO {
+            self.add_sum(grown, is_earlier);
+        } else if is_earlier {
+            self.before = total;
+        }
+    }
+
+    fn add_sum(&mut self, tokens: TokenUsage, is_earlier: bool) {
+        self.sums += 1;
+        self.add(format!("response-{}", self.sums), tokens, is_earlier);
+    }
+
+    fn add(&mut self, id: String, tokens: TokenUsage, is_earlier: bool) {
+        if is_earlier {
+            self.before = self.total;
+            return;
+        }
+        self.messages.push(RecordedMessage {
+            id,
+            model: self.model.clone(),
+            billed: Billed::from(tokens),
+            word: Statement::Final,
+        });
+    }
+
+    /// What was read since this was called last.
+    pub fn take(&mut self) -> Recorded {
+        Recorded {
+            messages: std::mem::take(&mut self.messages),
+            total: None,
+            before: self.before,
+            incomplete: self.cut_short,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rollout(since: Option<&str>, lines: &[&str]) -> Recorded {
+        let mut rollout = Rollout::new(since.map(|at| Timestamp::parse(at).unwrap()));
+        for line in lines {
+            rollout.line(line);
+        }
+        rollout.take()
+    }
+
+    const CONTEXT: &str = r#"{"timestamp":"2026-11-23T10:00:00.000Z","type":"turn_context","payload":{"model":"gpt-5.1-codex"}}"#;
+    const FIRST: &str = r#"{"timestamp":"2026-11-23T10:00:01.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":40,"output_tokens":7}}}}"#;
+    const SECOND: &str = r#"{"timestamp":"2026-11-23T10:00:02.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":250,"cached_input_tokens":140,"output_tokens":9}}}}"#;
+
+    // covers: AGENT-17
+    #[test]
+    fn sums_that_grow_are_responses_and_repeated_ones_are_not() {
+        let recorded = rollout(None, &[CONTEXT, FIRST, FIRST, SECOND, SECOND, "{", "[]", "{}"]);
+        let told: Vec<_> = recorded
+            .messages
+            .iter()
+            .map(|message| (message.billed.tokens.total(), message.billed.tokens.input_tokens))
+            .collect();
+        assert_eq!(told, [(107, 60), (152, 50)]);
+        assert_eq!(recorded.messages[0].model, "gpt-5.1-codex");
+    }
+
+    // covers: AGENT-17
+    #[test]
+    fn what_an_earlier_process_used_is_the_baseline() {
+        let recorded = rollout(Some("2026-11-23T10:00:02.000Z"), &[CONTEXT, FIRST, SECOND]);
+        assert_eq!((recorded.messages.len(), recorded.before.total()), (1, 107));
+    }
+}

@@ -1,0 +1,212 @@
+//! Codex as an agent.
+//!
+//! What npm installs as `codex` is a script that starts the native program as its child, and leaves it running when it is killed itself. The native
+//! program is started instead (AGENT-16).
+
+mod rollouts;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use hankweave_core::agent::codex::OWN_MODEL;
+use hankweave_core::agent::{CodexDecoder, Launch};
+use hankweave_core::cost::UsageTotals;
+
+use self::rollouts::Rollouts;
+use super::process::{CutOff, Invocation, ProcessHost, RecordSource};
+use super::program::{Program, check_argument, check_model};
+use super::{AgentDriver, RunningAgent, StartError};
+
+pub(super) const NAME: &str = "codex";
+
+const PROGRAM: Program = Program {
+    name: NAME,
+    hint: "npm install -g @openai/codex",
+    variable: "HANKWEAVE_CODEX_PATH",
+};
+
+/// Runs codex.
+#[derive(Debug, Clone)]
+pub struct CodexDriver {
+    host: ProcessHost,
+}
+
+impl CodexDriver {
+    /// A driver whose agents run on `host`.
+    #[must_use]
+    pub fn new(host: ProcessHost) -> Self {
+        Self { host }
+    }
+
+    fn start_now(&self, mut launch: Launch) -> Result<RunningAgent, StartError> {
+        check_model(&launch.model)?;
+        if let Some(session) = &launch.resume {
+            check_argument("session id", session.as_str())?;
+        }
+        let program = self.native(PROGRAM.find(&self.host, Some(&launch))?);
+        let since = launch.resume.as_ref().map(|_| self.host.world().clock.now());
+        let rollouts = Rollouts::of(&self.host, &launch.work_dir, &launch.env, since);
+        launch.prompt = prompt(&launch);
+        let invocation = Invocation {
+            program,
+            args: arguments(&launch),
+            env: BTreeMap::new(),
+            decoder: Box::new(match rollouts {
+                Some(_) => CodexDecoder::of(&launch),
+                None => CodexDecoder::of(&launch).unrecorded(),
+            }),
+            interrupt_first: false,
+            records: rollouts.map(|rollouts| Arc::new(rollouts) as Arc<dyn RecordSource>),
+        };
+        self.host.run(launch, invocation)
+    }
+
+    /// What an agent had used that nobody heard to its end. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// What the system says when its log cannot be read.
+    pub(super) fn reckon(&self, agent: &CutOff<'_>) -> io::Result<UsageTotals> {
+        let mut decoder = CodexDecoder::new(agent.resumed).priced_by(agent.prices.clone());
+        let since = agent.resumed.then_some(agent.since);
+        let rollouts = Rollouts::of(&self.host, agent.work_dir, agent.env, since);
+        let records = rollouts.as_ref().map(|rollouts| rollouts as &dyn RecordSource);
+        self.host.reckon(agent, &mut decoder, records)
+    }
+
+    /// The native program to which the script of the package leads; the script itself where there is none.
+    fn native(&self, program: PathBuf) -> PathBuf {
+        let real = self.host.world().disk.real_path(&program);
+        let script = real
+            .ok()
+            .filter(|path| path.extension().is_some_and(|end| end == "js"));
+        let package = script.as_deref().and_then(Path::parent).and_then(Path::parent);
+        let native = package.and_then(|package| {
+            native_places(package)
+                .into_iter()
+                .find(|place| self.host.is_file(place))
+        });
+        native.unwrap_or(program)
+    }
+}
+
+impl AgentDriver for CodexDriver {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn check(&self, _: &[String]) -> Result<(), StartError> {
+        PROGRAM.find(&self.host, None).map(drop)
+    }
+
+    fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
+        ready(self.start_now(launch)).boxed()
+    }
+}
+
+/// Where the native program may be: in a package of its own beside or beneath that of the script, or in the same one.
+fn native_places(package: &Path) -> Vec<PathBuf> {
+    let (system, target) = match std::env::consts::OS {
+        "macos" => ("darwin", "apple-darwin"),
+        _ => ("linux", "unknown-linux-musl"),
+    };
+    let machine = match std::env::consts::ARCH {
+        "aarch64" => "arm64",
+        _ => "x64",
+    };
+    let own = format!("codex-{system}-{machine}");
+    let file = format!("vendor/{}-{target}/bin/codex", std::env::consts::ARCH);
+    let beneath = package.join("node_modules/@openai").join(&own);
+    [package.with_file_name(&own), beneath, package.to_owned()]
+        .map(|place| place.join(&file))
+        .into()
+}
+
+/// The command line. The prompt comes through standard input.
+fn arguments(launch: &Launch) -> Vec<OsString> {
+    let mut args: Vec<OsString> = vec!["exec".into()];
+    if let Some(session) = &launch.resume {
+        args.extend(["resume", session.as_str()].map(OsString::from));
+    }
+    args.extend(
+        [
+            "--json",
+            "--skip-git-repo-check",
+            "--dangerously-bypass-approvals-and-sandbox",
+        ]
+        .map(OsString::from),
+    );
+    if launch.model != OWN_MODEL {
+        let model = launch.model.strip_prefix("openai/").unwrap_or(&launch.model);
+        args.extend(["--model", model].map(OsString::from));
+    }
+    args.push("-".into());
+    args
+}
+
+/// Codex takes text for its system prompt only from its settings or from the command line, which every user of the machine can read. So it stands before
+/// the prompt.
+fn prompt(launch: &Launch) -> String {
+    match &launch.appended_system_prompt {
+        Some(system) => format!("{system}\n\n{}", launch.prompt),
+        None => launch.prompt.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hankweave_core::id::SessionId;
+
+    use super::*;
+    use crate::driver::program::tests::launch;
+    use crate::world::World;
+
+    fn line(launch: &Launch) -> String {
+        arguments(launch)
+            .join(std::ffi::OsStr::new(" "))
+            .into_string()
+            .unwrap()
+    }
+
+    // covers: AGENT-16
+    #[test]
+    fn no_prompt_stands_on_the_command_line() {
+        let mut launch = launch("openai/gpt-5.2");
+        launch.appended_system_prompt = Some("a secret rule".to_owned());
+        let rest = "--json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox";
+        assert_eq!(line(&launch), format!("exec {rest} --model gpt-5.2 -"));
+        assert_eq!(prompt(&launch), "a secret rule\n\na secret prompt");
+        launch.resume = Some(SessionId::new("t-1").unwrap());
+        launch.model = OWN_MODEL.to_owned();
+        assert_eq!(line(&launch), format!("exec resume t-1 {rest} -"));
+    }
+
+    // covers: AGENT-16
+    #[test]
+    fn the_script_of_the_package_leads_to_the_native_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let package = root.join("node_modules/@openai/codex");
+        let bin = root.join("node_modules/.bin");
+        for folder in [&package.join("bin"), &bin] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(package.join("bin/codex.js"), "").unwrap();
+        std::os::unix::fs::symlink("../@openai/codex/bin/codex.js", bin.join("codex")).unwrap();
+        let driver = CodexDriver::new(ProcessHost::new(&World::real()));
+        assert_eq!(
+            driver.native(bin.join("codex")),
+            bin.join("codex"),
+            "there is none"
+        );
+        for place in native_places(&package).into_iter().rev() {
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::write(&place, "").unwrap();
+            assert_eq!(driver.native(bin.join("codex")), place);
+        }
+    }
+}
