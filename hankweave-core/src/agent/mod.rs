@@ -13,6 +13,7 @@ mod launch;
 mod lenient;
 mod open_tools;
 mod outcome;
+pub mod pi;
 mod records;
 mod resets;
 
@@ -23,5 +24,6 @@ pub use event::{AgentEvent, AgentResult, MessageUsage, PermissionDenial, ToolRes
 pub use failure::{FailureKind, FailureReason, InterruptedBy};
 pub use launch::Launch;
 pub use outcome::{EndedBy, ExitOutcome, ProcessExit, Verdict};
+pub use pi::PiDecoder;
 pub use records::{Recorded, RecordedMessage, Records};
 pub use resets::{ZoneData, limit_ends_at};

@@ -9,7 +9,7 @@ use crate::cost::pricing::is_alias;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum AgentChoice {
-    /// An agent by name: `claude`, `codex`, `scripted`, or one that an embedding program registered.
+    /// An agent by name: `claude`, `codex`, `pi`, `scripted`, or one that an embedding program registered.
     Named(String),
     /// A program of the author's own.
     Command(AgentCommand),

@@ -52,17 +52,20 @@ fn unknown_agent(codon: &CodonConfig, agents: &[&str], prices: &Prices) -> Optio
             "`command` alone names no program".to_owned(),
             format!("write {OWN_PROGRAM}"),
         )),
-        _ if agents.contains(&name) => None,
-        (None, Some(model)) => {
+        // Pi runs what nobody else does, so a misspelling would, too.
+        (None, Some(model))
+            if !agents.contains(&name) || (name == "pi" && similar_model(model, prices).is_some()) =>
+        {
             let message = format!("no agent here runs the model {}", quoted(model));
             let program = || {
                 format!(
-                    "claude runs Anthropic's models, such as \"sonnet\", and codex those of OpenAI; for others name a program that prints claude's stream: \
-                     \"agent\": {OWN_PROGRAM}"
+                    "claude runs Anthropic's models, such as \"sonnet\", codex those of OpenAI and pi many others; name an agent, or a program that prints \
+                     claude's stream: \"agent\": {OWN_PROGRAM}"
                 )
             };
             Some((message, similar_model(model, prices).unwrap_or_else(program)))
         }
+        _ if agents.contains(&name) => None,
         _ => {
             let known = agents.iter().copied().filter(|agent| *agent != "command");
             let known: Vec<&str> = known.collect();
@@ -179,11 +182,12 @@ fn uncounted(codon: &CodonConfig, limit: Option<&str>, prices: &Prices) -> Optio
             ),
             hint,
         )),
-        // It reports its money itself, at its end.
-        (_, Some(_)) if codon.agent_name() == "claude" => Some((
+        // It reports its money itself: claude at its end, pi with each answer, if it knows the price.
+        (_, Some(_)) if matches!(codon.agent_name(), "claude" | "pi") => Some((
             Level::Warning,
             format!(
-                "the price of {name} is not known, so the dollars of codon `{id}` count only when claude reports them"
+                "the price of {name} is not known, so the dollars of codon `{id}` count only when {} reports them",
+                codon.agent_name()
             ),
             hint,
         )),

@@ -5,7 +5,10 @@
 use std::ops::Range;
 use std::path::Path;
 
-use hankweave_core::agent::{AgentDecoder, ClaudeDecoder, EndedBy, ProcessEnd, ProcessExit};
+use hankweave_core::agent::{
+    AgentDecoder, AgentLine, ClaudeDecoder, CodexDecoder, EndedBy, PiDecoder, ProcessEnd, ProcessExit,
+    Records, Rollout,
+};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::{parse, render};
 use hankweave_core::event::{Recorded, StateEvent};
@@ -136,21 +139,35 @@ fn events_in(bytes: &[u8]) -> Vec<StateEvent> {
 // covers: F11
 #[test]
 fn no_damage_to_an_agents_stream_panics() {
-    feed(
-        &[
-            "fixtures/agent-streams/claude/answer.jsonl",
-            "fixtures/agent-streams/claude/error-401.jsonl",
-            "fixtures/agent-streams/claude/two-tools.jsonl",
-        ],
-        |bytes| {
-            let mut decoder = ClaudeDecoder::new(false);
-            let text = String::from_utf8_lossy(bytes);
-            for line in text.split('\n') {
-                let _ = decoder.line(line);
-            }
-            let _ = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
-        },
-    );
+    hear("claude", || ClaudeDecoder::new(false));
+    hear("codex", || CodexDecoder::new(false));
+    for version in ["pi", "pi-0.87"] {
+        hear(version, PiDecoder::new);
+    }
+}
+
+fn hear<D: AgentDecoder>(agent: &str, decoder: impl Fn() -> D) {
+    let files = ["answer", "error-401", "two-tools"];
+    let files = files.map(|file| format!("fixtures/agent-streams/{agent}/{file}.jsonl"));
+    feed(&files.each_ref().map(String::as_str), |bytes| {
+        let (mut decoder, mut events) = (decoder(), Vec::new());
+        for line in String::from_utf8_lossy(bytes).split('\n') {
+            decoder.hear(AgentLine::Text(line), &mut events);
+        }
+        let _ = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
+    });
+}
+
+#[test]
+fn no_damage_to_a_rollout_file_panics() {
+    feed(&["fixtures/agent-streams/codex/resumed.rollout.jsonl"], |bytes| {
+        let mut rollout = Rollout::new(Some(Timestamp::parse("2026-11-23T23:53:00.000Z").unwrap()));
+        let text = String::from_utf8_lossy(bytes);
+        text.split('\n').for_each(|line| rollout.line(line));
+        let mut decoder = CodexDecoder::new(true);
+        decoder.recall(Records::Whole, Some(rollout.take()), &mut Vec::new());
+        let _ = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
+    });
 }
 
 #[test]

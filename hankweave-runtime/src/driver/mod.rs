@@ -11,6 +11,7 @@ mod claude;
 mod codex;
 mod command;
 mod events;
+mod pi;
 mod process;
 mod program;
 mod scripted;
@@ -21,6 +22,7 @@ pub use claude::ClaudeDriver;
 pub use codex::CodexDriver;
 pub use command::CommandDriver;
 pub use events::{EventReceiver, EventSender, NotSent, event_channel};
+pub use pi::PiDriver;
 pub(crate) use process::CutOff;
 pub use process::{ProcessHost, ProcessLimits};
 pub use scripted::{ScriptedDriver, play};
@@ -38,6 +40,7 @@ pub(crate) fn reckon(
 ) -> std::io::Result<hankweave_core::cost::UsageTotals> {
     match name {
         codex::NAME => CodexDriver::new(host).reckon(agent),
+        pi::NAME => PiDriver::new(host).reckon(agent),
         // The programs of others print what claude prints.
         _ => ClaudeDriver::new(host).reckon(agent),
     }

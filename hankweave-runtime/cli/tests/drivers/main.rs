@@ -500,7 +500,7 @@ async fn the_built_in_drivers_are_found_by_name() {
     let drivers = DriverSet::built_in(&HOST);
     assert_eq!(
         drivers.names().collect::<Vec<_>>(),
-        ["claude", "codex", "command", "scripted"]
+        ["claude", "codex", "command", "pi", "scripted"]
     );
     assert!(
         drivers

@@ -281,12 +281,12 @@ fn validate_refuses_what_a_run_would_refuse() {
         codon
     };
     project.write_hank(&json!({"hank": [
-        codon("a", json!({"model": "flash"})),
+        codon("a", json!({"model": "sonet"})),
         codon("b", json!({"model": "sonnet", "agent": "nobody"})),
         codon("c", json!({"agent": {"command": ["sh"], "stream": "codex"}})),
     ]}));
     let expected = [
-        "hank[0].model (codon \"a\"): no agent here runs the model `flash`",
+        "hank[0].model (codon \"a\"): no agent here runs the model `sonet`",
         "hank[1].agent (codon \"b\"): no agent is called `nobody`",
         "hank[2].agent.stream (codon \"c\"): no stream is called `codex`",
     ];

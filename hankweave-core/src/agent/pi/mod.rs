@@ -1,0 +1,326 @@
+//! The line protocol of pi, as a pure state machine.
+//!
+//! Input: the lines of `pi -p --mode json`, of the versions 0.73 and 0.87. Output: [`AgentEvent`]s. The program exits with 0 whatever became of its
+//! work, so the reason with which its last message stopped decides (AGENT-20).
+
+mod line;
+
+use std::sync::Arc;
+
+use super::classify::{is_context_exceeded, reason, without_result};
+use super::decoder::{AgentDecoder, AgentLine, ProcessEnd};
+use super::event::{AgentEvent, AgentResult, MessageUsage, ToolResult};
+use super::launch::Launch;
+use super::lenient::{List, Object};
+use super::outcome::{EndedBy, ExitOutcome, Verdict};
+use super::records::Records;
+use crate::cost::pricing::Prices;
+use crate::cost::{ModelUsage, UsageTotals, Usd};
+use crate::id::SessionId;
+
+use line::{Block, Message, StreamLine, Usage};
+
+/// The model that stands for the one of pi's own settings.
+pub const OWN_MODEL: &str = "pi";
+
+/// Reads the output of one pi process.
+#[derive(Debug, Default)]
+pub struct PiDecoder {
+    prices: Arc<Prices>,
+    session: Option<SessionId>,
+    /// Of the message that was begun last.
+    model: Option<String>,
+    /// Of all messages.
+    usage: UsageTotals,
+    /// A turn has begun, and its message has not.
+    asking: bool,
+    /// What was told of the message that is being written, and whether one is.
+    told: ModelUsage,
+    writing: bool,
+    /// A model was paid for that nobody told of: an answer was cut off, or a conversation summed up.
+    untold: bool,
+    answers: u64,
+    /// How the last message ended.
+    last: Option<AgentResult>,
+    /// The last message was the last one of its turn, and no turn has begun since. The line that says so itself repeats the whole conversation and may
+    /// be too long to be read.
+    ended: bool,
+}
+
+impl PiDecoder {
+    /// A decoder for one process.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The decoder of what is launched.
+    #[must_use]
+    pub fn of(launch: &Launch) -> Self {
+        Self::new().priced_by(launch.prices.clone())
+    }
+
+    /// The same with other prices than those of the list.
+    #[must_use]
+    pub fn priced_by(self, prices: Arc<Prices>) -> Self {
+        Self { prices, ..self }
+    }
+
+    fn said(&mut self, line: StreamLine<'_>, events: &mut Vec<AgentEvent>) {
+        match line.kind.as_deref() {
+            Some("session") => events.extend(self.started(line.id.into_owned())),
+            Some("agent_start" | "turn_start") => {
+                self.ended = false;
+                self.asking = true;
+            }
+            Some("message_start") => {
+                if let Some(message) = of_model(line.message) {
+                    self.end_message();
+                    self.asking = false;
+                    self.writing = true;
+                    events.extend(self.used(&message, None));
+                }
+            }
+            Some("message_update") => {
+                let growing = Message {
+                    usage: line.usage,
+                    ..Message::default()
+                };
+                events.extend(self.used(&growing, None));
+            }
+            Some("message_end") => {
+                if let Some(message) = of_model(line.message) {
+                    self.message(message, events);
+                }
+            }
+            Some("tool_execution_end") => {
+                let id = line.tool_call_id.into_owned();
+                let answer = line
+                    .result
+                    .0
+                    .map_or_else(String::new, |answer| texts(answer.content));
+                let name = line.tool_name.into_owned();
+                events.extend(
+                    id.map(|id| AgentEvent::ToolResult(ToolResult::new(id, name, answer, line.is_error.0))),
+                );
+            }
+            Some("auto_retry_start") => events.push(AgentEvent::Retrying {
+                attempt: line.attempt.or_none(),
+                max_retries: line.max_attempts.0,
+                delay_ms: line.delay_ms.0,
+                status: line.error_message.as_deref().and_then(status),
+                error: line.error_message.into_owned(),
+            }),
+            // What a summary costs is not told; one that fails costs nothing.
+            Some("compaction_start" | "auto_compaction_start") => self.asking = true,
+            Some("compaction_end" | "auto_compaction_end") => {
+                self.asking = false;
+                let failed = line.error_message.as_deref().is_some();
+                self.untold |= !failed;
+                events.extend((!failed && !line.aborted.0).then_some(AgentEvent::Compacted));
+            }
+            Some("agent_end") => {
+                let usage = self.totals();
+                let result = self.last.clone();
+                events.extend(result.map(|last| AgentEvent::Result(AgentResult { usage, ..last })));
+            }
+            _ => {}
+        }
+    }
+
+    fn started(&mut self, id: Option<String>) -> Option<AgentEvent> {
+        let session_id = SessionId::new(id?).ok()?;
+        self.session = Some(session_id.clone());
+        Some(AgentEvent::SessionStarted {
+            session_id,
+            model: None,
+        })
+    }
+
+    /// A message that was begun and not ended was cut off.
+    fn end_message(&mut self) {
+        self.untold |= self.writing;
+        self.writing = false;
+        self.told = ModelUsage::default();
+    }
+
+    fn message(&mut self, message: Message<'_>, events: &mut Vec<AgentEvent>) {
+        (self.asking, self.writing) = (false, false);
+        let id = message.response_id.as_deref().map(str::to_owned);
+        events.extend(self.used(&message, id));
+        let counted = std::mem::take(&mut self.told);
+        self.answers += 1;
+        let (stop, error) = (
+            message.stop_reason.into_owned(),
+            message.error_message.into_owned(),
+        );
+        self.ended = stop.as_deref() != Some("toolUse");
+        let mut said = String::new();
+        for block in message.content.objects() {
+            events.extend(told(block, &mut said));
+        }
+        let success = matches!(stop.as_deref(), Some("stop" | "length"));
+        // An answer that was cut off may have been longer; a request that was refused costs nothing.
+        let was_cut_off = stop.as_deref() == Some("error") && counted != ModelUsage::default();
+        self.untold |= was_cut_off || stop.as_deref() == Some("aborted");
+        let text = if success { said } else { error.unwrap_or_default() };
+        self.last = Some(AgentResult {
+            success,
+            context_exceeded: !success && is_context_exceeded(&text),
+            error_status: if success { None } else { status(&text) },
+            text,
+            terminal_reason: stop,
+            ..AgentResult::default()
+        });
+    }
+
+    /// What a message has used beyond what was told of it. With an id it has ended.
+    fn used(&mut self, message: &Message<'_>, id: Option<String>) -> Option<AgentEvent> {
+        let usage = message.usage.0.as_ref()?;
+        if let Some(model) = message.model.as_deref() {
+            self.model = Some(model.to_owned());
+        }
+        let model = self.model.clone().unwrap_or_else(|| OWN_MODEL.to_owned());
+        let (tokens, cost) = (usage.billed().tokens, self.cost(usage, &model));
+        let whole = ModelUsage {
+            tokens: tokens.at_least(self.told.tokens),
+            cost: cost.max(self.told.cost),
+        };
+        let added = ModelUsage {
+            tokens: whole.tokens - self.told.tokens,
+            cost: whole.cost.saturating_sub(self.told.cost),
+        };
+        if added == ModelUsage::default() {
+            return None;
+        }
+        let is_new = self.told == ModelUsage::default();
+        self.told = whole;
+        self.usage.add(&model, added);
+        Some(AgentEvent::Usage(MessageUsage {
+            message_id: id.unwrap_or_else(|| format!("message-{}", self.answers)),
+            model,
+            usage: whole,
+            added,
+            is_new,
+            is_lower_bound: self.is_lower_bound(),
+            parent_tool_use_id: None,
+        }))
+    }
+
+    /// What pi counts itself; it counts nothing for a model without a price in its own list.
+    fn cost(&self, usage: &Usage, model: &str) -> Usd {
+        let stated = usage.cost().filter(|cost| *cost > Usd::ZERO);
+        stated
+            .or_else(|| usage.billed().price(model, &self.prices))
+            .unwrap_or(Usd::ZERO)
+    }
+
+    fn is_lower_bound(&self) -> bool {
+        self.asking || self.writing || self.untold
+    }
+
+    fn totals(&self) -> UsageTotals {
+        UsageTotals {
+            lower_bound: self.is_lower_bound(),
+            ..self.usage.clone()
+        }
+    }
+
+    fn verdict(&self, end: &ProcessEnd) -> Verdict {
+        let had_session = self.session.is_some();
+        let exit_is_fine = end.exit.is_success() || end.ended_by == EndedBy::Us;
+        let last = self.last.as_ref().filter(|_| self.ended);
+        let (words, message) = match last {
+            Some(last) if last.success && exit_is_fine => return Verdict::Success,
+            Some(last) if last.success => ("", format!("the agent reported success but {}", end.exit)),
+            Some(last) if !last.text.is_empty() => (last.text.as_str(), last.text.clone()),
+            Some(last) => {
+                let stop = last.terminal_reason.as_deref().unwrap_or("nothing");
+                ("", format!("the last message of the agent ended with `{stop}`"))
+            }
+            None => without_result(end.exit, &end.stderr_tail, had_session),
+        };
+        let context_exceeded = is_context_exceeded(words);
+        Verdict::Failure {
+            reason: reason(words, message, had_session, context_exceeded),
+            context_exceeded,
+        }
+    }
+}
+
+impl AgentDecoder for PiDecoder {
+    fn hear(&mut self, line: AgentLine<'_>, events: &mut Vec<AgentEvent>) {
+        if let Some(line) = line.read(events) {
+            self.said(line, events);
+        }
+    }
+
+    fn finish(&mut self, end: ProcessEnd) -> ExitOutcome {
+        self.end_message();
+        ExitOutcome {
+            exit: end.exit,
+            verdict: self.verdict(&end),
+            usage: self.totals(),
+            result_received: self.ended,
+            stderr_tail: end.stderr_tail,
+            leftovers: end.leftovers,
+        }
+    }
+
+    fn usage(&self) -> UsageTotals {
+        self.totals()
+    }
+
+    /// Pi tells everything itself; what it did that nobody heard would have to be read.
+    fn wants(&self, records: Records) -> Option<&SessionId> {
+        let wanted = records == Records::Whole && !self.ended;
+        self.session.as_ref().filter(|_| wanted)
+    }
+}
+
+/// The message, if a model wrote it.
+fn of_model(message: Object<Message<'_>>) -> Option<Message<'_>> {
+    message
+        .0
+        .filter(|message| message.role.as_deref() == Some("assistant"))
+}
+
+/// What a block of a message tells; its text is the answer, if nothing follows.
+fn told(block: Block<'_>, said: &mut String) -> Option<AgentEvent> {
+    let parent_tool_use_id = None;
+    match block.kind.as_deref()? {
+        "text" => {
+            let text = block.text.into_owned()?;
+            said.clone_from(&text);
+            Some(AgentEvent::Message {
+                text,
+                parent_tool_use_id,
+            })
+        }
+        "thinking" => Some(AgentEvent::Thinking {
+            text: block.thinking.into_owned()?,
+            parent_tool_use_id,
+        }),
+        "toolCall" => Some(AgentEvent::ToolUse {
+            id: block.id.into_owned()?,
+            name: block.name.into_owned()?,
+            input: block.arguments,
+            parent_tool_use_id,
+        }),
+        _ => None,
+    }
+}
+
+fn texts(content: List<Object<Block<'_>>>) -> String {
+    let texts: Vec<String> = content
+        .objects()
+        .filter_map(|block| block.text.into_owned())
+        .collect();
+    texts.join("\n")
+}
+
+/// `401 {"type":"error",…`
+fn status(words: &str) -> Option<u16> {
+    let (number, _) = words.split_once(' ')?;
+    number.parse().ok().filter(|status| (100..600).contains(status))
+}

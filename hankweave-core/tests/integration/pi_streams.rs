@@ -1,0 +1,194 @@
+//! The pi decoder on recordings of the real program, versions 0.73 and 0.87; the expected numbers are those of the model scripts.
+
+use hankweave_core::agent::{
+    AgentDecoder, AgentEvent, AgentLine, EndedBy, ExitOutcome, FailureKind, PiDecoder, ProcessEnd,
+    ProcessExit, Records, Verdict,
+};
+use hankweave_core::cost::{TokenUsage, Usd};
+use serde_json::Value;
+
+struct Played {
+    events: Vec<AgentEvent>,
+    outcome: ExitOutcome,
+}
+
+fn play(name: &str) -> Played {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/agent-streams");
+    let read = |ending| std::fs::read_to_string(format!("{folder}/{name}.{ending}")).unwrap();
+    let meta: Value = serde_json::from_str(&read("meta.json")).unwrap();
+    let exit = ProcessExit::Exited(meta["exit_code"].as_i64().unwrap().try_into().unwrap());
+    let mut decoder = PiDecoder::new();
+    let mut events = Vec::new();
+    for line in read("jsonl").split('\n') {
+        decoder.hear(AgentLine::Text(line), &mut events);
+    }
+    let outcome = decoder.finish(ProcessEnd {
+        stderr_tail: meta["stderr"].as_str().unwrap_or_default().to_owned(),
+        ..ProcessEnd::of(exit, EndedBy::Itself)
+    });
+    Played { events, outcome }
+}
+
+fn tokens(input: u64, output: u64, cache_creation: u64, cache_read: u64) -> TokenUsage {
+    TokenUsage {
+        input_tokens: input,
+        output_tokens: output,
+        cache_creation_tokens: cache_creation,
+        cache_read_tokens: cache_read,
+    }
+}
+
+#[track_caller]
+fn used(name: &str, nanos: u64, wanted: TokenUsage, lower_bound: bool) -> Played {
+    let played = play(name);
+    let usage = &played.outcome.usage;
+    assert_eq!(usage.tokens, wanted, "{name}");
+    assert_eq!(
+        (usage.cost, usage.lower_bound),
+        (Usd::from_nanos(nanos), lower_bound),
+        "{name}"
+    );
+    let added = played.events.iter().map(|event| match event {
+        AgentEvent::Usage(usage) => usage.added.cost,
+        _ => Usd::ZERO,
+    });
+    assert_eq!(
+        added.sum::<Usd>(),
+        usage.cost,
+        "{name}: the events have the whole cost"
+    );
+    played
+}
+
+#[track_caller]
+fn failed(played: &Played, kind: FailureKind, retriable: bool, words: &str) {
+    let Verdict::Failure { reason, .. } = &played.outcome.verdict else {
+        panic!("the agent succeeded");
+    };
+    let message = reason.message.as_deref().unwrap();
+    assert_eq!((reason.kind, reason.retriable), (kind, retriable), "{message}");
+    assert!(message.contains(words), "{message}");
+}
+
+// covers: AGENT-21
+#[test]
+fn both_versions_have_the_cost_of_their_script() {
+    for version in ["pi", "pi-0.87"] {
+        for (name, nanos, wanted) in [
+            ("answer", 6_930_000, tokens(1_200, 37, 500, 3_000)),
+            ("two-tools", 21_300_000, tokens(3_300, 180, 2_000, 4_000)),
+        ] {
+            let played = used(&format!("{version}/{name}"), nanos, wanted, false);
+            assert_eq!(played.outcome.verdict, Verdict::Success, "{version}/{name}");
+            assert!(played.outcome.result_received, "{version}/{name}");
+        }
+    }
+    // Of a session that goes on each message is told with its own usage.
+    for resumed in ["pi/resume-2-same", "pi-0.87/resumed"] {
+        used(resumed, 6_930_000, tokens(1_200, 37, 500, 3_000), false);
+    }
+}
+
+// covers: AGENT-21
+#[test]
+fn both_versions_are_told_in_the_order_in_which_it_happened() {
+    for version in ["pi", "pi-0.87"] {
+        let played = play(&format!("{version}/two-tools"));
+        let told = played.events.iter().filter_map(|event| match event {
+            AgentEvent::SessionStarted { .. } => Some("session".to_owned()),
+            AgentEvent::Message { text, .. } => Some(format!("says {text}")),
+            AgentEvent::ToolUse { name, .. } => Some(format!("calls {name}")),
+            AgentEvent::ToolResult(result) => result.tool_name.as_ref().map(|name| format!("{name} answers")),
+            AgentEvent::Result(result) => Some(format!("result {}", result.text)),
+            AgentEvent::Usage(_) => None,
+            other => Some(format!("{other:?}")),
+        });
+        let wanted = [
+            "session",
+            "says I will write the note.",
+            "calls write",
+            "write answers",
+            "says Now I will check it.",
+            "calls bash",
+            "bash answers",
+            "says Done: note.txt holds 22 bytes.",
+            "result Done: note.txt holds 22 bytes.",
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), wanted, "{version}");
+    }
+}
+
+// covers: AGENT-20
+#[test]
+fn the_last_message_decides_because_the_program_exits_with_0() {
+    for refused in ["pi/error-401", "pi-0.87/error-401"] {
+        let played = used(refused, 0, TokenUsage::ZERO, false);
+        assert_eq!(played.outcome.exit, ProcessExit::Exited(0));
+        failed(&played, FailureKind::ApiError, false, "401");
+    }
+    let full = play("pi-0.87/context-exceeded");
+    assert_eq!(full.outcome.exit, ProcessExit::Exited(0));
+    assert!(matches!(
+        full.outcome.verdict,
+        Verdict::Failure {
+            context_exceeded: true,
+            ..
+        }
+    ));
+    let again = used(
+        "pi-0.87/error-500-then-ok",
+        2_865_000,
+        tokens(900, 11, 0, 0),
+        false,
+    );
+    assert_eq!(again.outcome.verdict, Verdict::Success);
+    let retries = again.events.iter().filter(|event| {
+        matches!(
+            event,
+            AgentEvent::Retrying {
+                status: Some(500),
+                max_retries: Some(3),
+                ..
+            }
+        )
+    });
+    assert_eq!(retries.count(), 2);
+    // A command was running, and no request was on its way.
+    for killed in ["pi/kill-term-in-tool", "pi-0.87/killed"] {
+        let played = used(killed, 2_295_000, tokens(600, 33, 0, 0), false);
+        failed(
+            &played,
+            FailureKind::Unknown,
+            true,
+            "code 143 without reporting a result",
+        );
+        assert!(!played.outcome.result_received);
+    }
+}
+
+// covers: AGENT-20
+#[test]
+fn an_end_that_is_too_long_to_be_read_is_not_needed() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/fixtures/agent-streams/pi/answer.jsonl"
+    );
+    let mut decoder = PiDecoder::new();
+    let mut events = Vec::new();
+    for line in std::fs::read_to_string(path).unwrap().lines() {
+        let line = match line.contains("\"agent_end\"") {
+            true => AgentLine::TooLong {
+                bytes: 2 << 20,
+                sha256: "",
+            },
+            false => AgentLine::Text(line),
+        };
+        decoder.hear(line, &mut events);
+    }
+    assert_eq!(decoder.wants(Records::Whole), None, "it is done");
+    let outcome = decoder.finish(ProcessEnd::of(ProcessExit::Exited(0), EndedBy::Itself));
+    assert_eq!(
+        (outcome.verdict, outcome.result_received),
+        (Verdict::Success, true)
+    );
+}
