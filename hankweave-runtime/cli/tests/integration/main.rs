@@ -34,6 +34,7 @@ mod policy;
 mod prices;
 mod private;
 mod public_hank;
+mod real_agents;
 mod real_claude;
 mod real_clients;
 mod real_money;

@@ -1,14 +1,15 @@
-//! The real `claude` program, in the version of the tests and in another one where there is one, through everything that a model and its line do:
-//! what is recorded is what the model server served.
+//! The real `claude` program, in the version of the tests and in another one where there is one, and the real `codex` and `pi`, through everything that a
+//! model and its line do: what is recorded is what the model server served.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::thread;
 
-use hankweave_testing::{ModelServer, Scenario, agents};
+use hankweave_testing::{ModelServer, Running, Scenario, TestProject, agents};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::real_money::{DEADLINE, assert_true};
+use crate::real_agents::RealAgent;
+use crate::real_money::{DEADLINE, assert_true, begun};
 use crate::real_stories::real;
 use crate::support::project;
 
@@ -189,30 +190,64 @@ fn stories() -> Vec<Story> {
         .collect()
 }
 
-fn play(claude: &Path, (_, scenario, stopped_when): Story) {
-    let server = ModelServer::start(Scenario::try_from(scenario).unwrap()).unwrap();
-    let mut project = project();
-    project.set("HANKWEAVE_CLAUDE_PATH", claude);
-    let mut codon = real(&server, "a", "fresh", "TASK", &json!({}));
-    codon["env"]["CLAUDE_CODE_MAX_RETRIES"] = json!("2");
-    project.write_hank(&json!({"overrides": {"settleSeconds": 1}, "hank": [codon]}));
-    let mut running = project.start(["run", "--headless", "--json"]);
-    if let Some(answer) = stopped_when {
-        let is_told = |line: &str| {
-            let so_far = line.contains("\"costIsLowerBound\":true");
-            line.contains("\"token.usage\"") && so_far == (answer == Answer::Begun)
-        };
-        running.wait_for_line(is_told);
-        running.signal(Signal::TERM);
-    }
-    let finished = running.finish_within(DEADLINE);
-    assert!(matches!(finished.code, Some(0 | 1 | 143)), "{finished}");
-    assert_eq!(project.left_behind(), []);
-    assert_true(&project, &server);
+/// Who plays the stories.
+enum Player {
+    Claude(PathBuf),
+    Other(RealAgent),
 }
 
-fn play_all(claude: &Path) {
+impl Player {
+    fn play(&self, (name, scenario, stopped_when): Story) {
+        let (project, server, codon) = self.stage(scenario);
+        project.write_hank(&json!({"overrides": {"settleSeconds": 1}, "hank": [codon]}));
+        let mut running = project.start(["run", "--headless", "--json"]);
+        if let Some(answer) = stopped_when {
+            self.wait(&mut running, &server, answer);
+            running.signal(Signal::TERM);
+        }
+        let finished = running.finish_within(DEADLINE);
+        assert!(matches!(finished.code, Some(0 | 1 | 143)), "{finished}");
+        assert_eq!(project.left_behind(), []);
+        match self {
+            Self::Claude(_) => assert_true(&project, &server),
+            Self::Other(agent) if agent.keeps_silent_about(name) => agent.assert_at_most(&project, &server),
+            Self::Other(agent) => agent.assert_true(&project, &server),
+        }
+    }
+
+    fn stage(&self, scenario: Value) -> (TestProject, ModelServer, Value) {
+        match self {
+            Self::Claude(claude) => {
+                let server = ModelServer::start(Scenario::try_from(scenario).unwrap()).unwrap();
+                let mut project = project();
+                project.set("HANKWEAVE_CLAUDE_PATH", claude);
+                let mut codon = real(&server, "a", "fresh", "TASK", &json!({}));
+                codon["env"]["CLAUDE_CODE_MAX_RETRIES"] = json!("2");
+                (project, server, codon)
+            }
+            Self::Other(agent) => {
+                let (project, server) = agent.stage(scenario);
+                (project, server, agent.codon("a", "fresh", "TASK"))
+            }
+        }
+    }
+
+    /// Waits until an answer is being written or has ended. Claude tells both, the others only the second for sure.
+    fn wait(&self, running: &mut Running, server: &ModelServer, answer: Answer) {
+        if matches!(self, Self::Other(_)) && answer == Answer::Begun {
+            return begun(server, 1);
+        }
+        running.wait_for_line(|line: &str| {
+            let so_far = line.contains("\"costIsLowerBound\":true");
+            let fits = matches!(self, Self::Other(_)) || so_far == (answer == Answer::Begun);
+            line.contains("\"token.usage\"") && fits
+        });
+    }
+}
+
+fn play_all(player: &Player) {
     let mut stories = stories();
+    stories.retain(|(name, ..)| !matches!(player, Player::Other(agent) if agent.cannot_play(name)));
     while !stories.is_empty() {
         let rest = stories.split_off(stories.len().min(AT_ONCE));
         let some = std::mem::replace(&mut stories, rest);
@@ -220,7 +255,7 @@ fn play_all(claude: &Path) {
             for story in some {
                 // The thread's name stands in front of what fails.
                 let thread = thread::Builder::new().name(story.0.to_owned());
-                thread.spawn_scoped(scope, || play(claude, story)).unwrap();
+                thread.spawn_scoped(scope, || player.play(story)).unwrap();
             }
         });
     }
@@ -230,7 +265,7 @@ fn play_all(claude: &Path) {
 #[test]
 fn every_scenario_costs_what_was_served() {
     match agents::claude() {
-        Ok(claude) => play_all(&claude),
+        Ok(claude) => play_all(&Player::Claude(claude)),
         Err(skip) => println!("{skip}"),
     }
 }
@@ -238,7 +273,15 @@ fn every_scenario_costs_what_was_served() {
 #[test]
 fn every_scenario_costs_what_was_served_with_another_version() {
     match agents::other_claude() {
-        Ok(claude) => play_all(&claude),
+        Ok(claude) => play_all(&Player::Claude(claude)),
         Err(skip) => println!("{skip}"),
+    }
+}
+
+// covers: AGENT-17, AGENT-21
+#[test]
+fn every_scenario_costs_what_was_served_by_other_agents() {
+    for agent in RealAgent::all() {
+        play_all(&Player::Other(agent));
     }
 }

@@ -1,0 +1,265 @@
+//! The real `codex` and `pi`, as `real_claude`, `real_money` and `real_scenarios` have the real `claude`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use hankweave_testing::{Finished, ModelServer, Scenario, Skip, TestProject, agents};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::real_money::{DEADLINE, Rates, assert_at_most, assert_true_at, begun, cut_off, end};
+use crate::support::{assert_usd, codon, project};
+
+const GOOD_KEY: &str = "sk-good";
+
+/// A program that talks to a scripted model.
+pub(crate) struct RealAgent {
+    name: &'static str,
+    program: PathBuf,
+    path: Option<OsString>,
+    model: &'static str,
+    rates: Rates,
+}
+
+impl RealAgent {
+    /// Codex, and both versions of pi; those that are missing are told.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        [
+            Self::codex(),
+            Self::pi(agents::pi()),
+            Self::pi(agents::newest_pi()),
+        ]
+        .into_iter()
+        .filter_map(|agent| agent.inspect_err(|skip| println!("{skip}")).ok())
+        .inspect(|agent| println!("with {}", agent.program.display()))
+    }
+
+    fn codex() -> Result<Self, Skip> {
+        let rates = Rates {
+            input: 1_250,
+            output: 10_000,
+            write: 1_250,
+            write_1h: 1_250,
+            read: 125,
+            tells_writes: false,
+        };
+        Ok(Self {
+            name: "codex",
+            program: agents::codex()?,
+            path: None,
+            model: "gpt-5.1-codex",
+            rates,
+        })
+    }
+
+    fn pi(found: Result<(PathBuf, OsString), Skip>) -> Result<Self, Skip> {
+        let (program, path) = found?;
+        Ok(Self {
+            name: "pi",
+            program,
+            path: Some(path),
+            model: "scripted/scripted-model",
+            rates: Rates::SONNET,
+        })
+    }
+
+    /// A project in which this agent asks a server with this scenario.
+    pub(crate) fn stage(&self, scenario: Value) -> (TestProject, ModelServer) {
+        let server = ModelServer::start(Scenario::try_from(scenario).unwrap()).unwrap();
+        let mut project = project();
+        let variable = format!("HANKWEAVE_{}_PATH", self.name.to_uppercase());
+        project.set(variable, &self.program);
+        if let Some(path) = &self.path {
+            project.set("PATH", path);
+        }
+        for (file, text) in settings(&server) {
+            let file = project.home().join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        (project, server)
+    }
+
+    pub(crate) fn codon(&self, id: &str, mode: &str, prompt: &str) -> Value {
+        json!({"id": id, "name": id, "agent": self.name, "model": self.model, "continuationMode": mode, "promptText": prompt,
+            "checkpointedFiles": ["**/*.txt"], "env": {"SCRIPTED_KEY": GOOD_KEY, "PI_OFFLINE": "1", "PI_TELEMETRY": "0"}})
+    }
+
+    /// Nobody tells what the sub-agents of codex use, and what pi uses to sum up a conversation.
+    pub(crate) fn keeps_silent_about(&self, story: &str) -> bool {
+        let story = story.trim_end_matches("-first");
+        [("codex", "subagent"), ("pi", "context-exceeded")].contains(&(self.name, story))
+    }
+
+    /// Pi leaves nothing running in the background, and its node never comes back from making a folder in `/proc`.
+    pub(crate) fn cannot_play(&self, story: &str) -> bool {
+        self.name == "pi" && ["background-command", "permission"].contains(&story)
+    }
+
+    /// At most what was served is recorded, and marked where that is less.
+    pub(crate) fn assert_at_most(&self, project: &TestProject, server: &ModelServer) {
+        assert_at_most(&self.rates, project, server);
+    }
+
+    pub(crate) fn assert_true(&self, project: &TestProject, server: &ModelServer) {
+        assert_true_at(&self.rates, project, server);
+    }
+}
+
+/// The settings of each agent, in the home of the project.
+fn settings(server: &ModelServer) -> [(&'static str, String); 3] {
+    let url = server.url();
+    let codex = format!(
+        "model_provider = \"scripted\"\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n\
+         [model_providers.scripted]\nname = \"scripted\"\nbase_url = \"{url}/v1\"\nwire_api = \"responses\"\n\
+         env_key = \"SCRIPTED_KEY\"\nrequest_max_retries = 2\nstream_max_retries = 2\nsupports_websockets = false\n"
+    );
+    let model = json!({"id": "scripted-model", "name": "scripted", "contextWindow": 200_000, "maxTokens": 8_000,
+        "cost": {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}});
+    let pi = json!({"providers": {"scripted": {"baseUrl": url, "api": "anthropic-messages",
+        "apiKey": "!printf %s \"$SCRIPTED_KEY\"", "models": [model]}}});
+    let retries = json!({"retry": {"enabled": true, "maxRetries": 2, "baseDelayMs": 10}});
+    [
+        (".codex/config.toml", codex),
+        (".pi/agent/models.json", pi.to_string()),
+        (".pi/agent/settings.json", retries.to_string()),
+    ]
+}
+
+#[track_caller]
+fn run(project: &TestProject) -> Finished {
+    let finished = project.run(["run", "--headless"]);
+    assert_eq!(project.left_behind(), []);
+    finished
+}
+
+fn only_run(project: &TestProject) -> Value {
+    project.state(&project.directory())["runs"][0].clone()
+}
+
+/// An answer that has a file written.
+fn work() -> Value {
+    json!({"text": "I write the note.", "usage": {"input": 1000, "output": 50, "cache_read": 2000},
+        "tools": [{"op": "bash", "command": "printf hello > note.txt", "description": "Write"}]})
+}
+
+// covers: AGENT-16, AGENT-17, AGENT-20, AGENT-21
+#[test]
+fn a_session_goes_on_and_a_wrong_key_fails() {
+    for agent in RealAgent::all() {
+        let done = json!({"text": "Done.", "usage": {"input": 1200, "output": 70, "cache_read": 2000}});
+        let next = json!({"text": "Five bytes.", "usage": {"input": 1700, "output": 37, "cache_read": 3000}});
+        let (project, server) = agent.stage(json!({"require_key": GOOD_KEY, "lanes": [
+            {"name": "next", "when": {"user": "SECOND-TASK"}, "turns": [next]},
+            {"name": "work", "when": {"user": "FIRST-TASK"}, "turns": [work(), done]}]}));
+        let mut first = agent.codon("first", "fresh", "FIRST-TASK: write the note.");
+        first["appendSystemPromptText"] = json!("RULE-OF-THE-HOUSE");
+        let second = agent.codon("second", "continue-previous", "SECOND-TASK");
+        let mut refused = agent.codon("refused", "fresh", "THIRD-TASK");
+        refused["env"]["SCRIPTED_KEY"] = json!("sk-wrong");
+        project.write_hank(&json!({"hank": [first, second, refused]}));
+
+        run(&project).expect_code(1);
+
+        let note = std::fs::read_to_string(project.directory().join("note.txt")).unwrap();
+        assert_eq!(note, "hello");
+        assert!(format!("{:?}", server.requests()).contains("RULE-OF-THE-HOUSE"));
+        agent.assert_true(&project, &server);
+        let run = only_run(&project);
+        let [first, second, refused] = ["first", "second", "refused"].map(|id| codon(&run, id));
+        assert_eq!(
+            second["finalTokens"]["inputTokens"], 1700,
+            "what came before is not counted again"
+        );
+        assert_eq!(second["claudeSessionId"], first["claudeSessionId"]);
+        for record in [first, second] {
+            assert_eq!(record["status"], "completed", "{record:#}");
+            assert_eq!(record["costIsLowerBound"], Value::Null, "{record:#}");
+        }
+        assert_eq!(refused["status"], "failed");
+        assert_eq!(refused["failureReason"]["retriable"], false, "{refused:#}");
+        assert_usd(&refused["partialCost"], 0.0);
+    }
+}
+
+// covers: AGENT-17
+#[test]
+fn what_a_failed_run_used_is_counted() {
+    for agent in RealAgent::all() {
+        let fails =
+            json!({"error": {"status": 500, "type": "server_error", "message": "no"}, "repeat": "forever"});
+        let (project, server) = agent.stage(json!({"turns": [work(), fails]}));
+        project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
+
+        run(&project).expect_code(1);
+
+        agent.assert_true(&project, &server);
+        let run = only_run(&project);
+        let failed = codon(&run, "work");
+        assert_eq!(failed["failureReason"]["retriable"], true, "{failed:#}");
+        assert_eq!(failed["partialTokens"]["outputTokens"], 50);
+    }
+}
+
+// covers: HANK-37, AGENT-17
+#[test]
+fn a_budget_stops_an_agent_at_most_one_answer_late() {
+    for agent in RealAgent::all() {
+        let turn = json!({"text": "I wait.", "usage": {"input": 8000, "output": 300}, "repeat": "forever",
+            "tools": [{"op": "bash", "command": "sleep 0.2", "description": "Wait"}]});
+        for budget in [json!({"maxDollars": 0.05}), json!({"maxOutputTokens": 500})] {
+            let (project, server) = agent.stage(json!({"turns": [turn]}));
+            let mut only = agent.codon("work", "fresh", "TASK");
+            only["budget"] = budget.clone();
+            project.write_hank(&json!({"hank": [only]}));
+
+            run(&project).expect_code(0);
+
+            agent.assert_true(&project, &server);
+            let run = only_run(&project);
+            let used = codon(&run, "work")["finalTokens"]["outputTokens"]
+                .as_u64()
+                .unwrap();
+            // The limit in tokens is reached with the second answer, that in dollars with the second one of pi and with the fourth or fifth of codex.
+            assert!(
+                (600..=1_500).contains(&used),
+                "{budget}: {used} tokens were written"
+            );
+        }
+    }
+}
+
+// covers: AGENT-8, AGENT-17
+#[test]
+fn a_killed_agent_costs_what_it_had_used() {
+    for agent in RealAgent::all() {
+        for signal in [Signal::TERM, Signal::KILL] {
+            let (project, server) = agent.stage(json!({"turns": [work(), cut_off()]}));
+            project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
+            let running = project.start(["run", "--headless"]);
+            begun(&server, 2);
+            let pid = codon(&only_run(&project), "work")["claudePid"].as_i64().unwrap();
+            kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+            running.finish_within(DEADLINE).expect_code(1);
+            assert_eq!(project.left_behind(), []);
+            agent.assert_true(&project, &server);
+        }
+    }
+}
+
+// covers: AGENT-16
+#[test]
+fn a_run_that_is_stopped_or_killed_goes_on_and_costs_what_was_served() {
+    for agent in RealAgent::all() {
+        for signal in [Signal::TERM, Signal::KILL] {
+            let (project, server) = agent.stage(json!({"turns": [work(), cut_off(), work(), end()]}));
+            project.write_hank(&json!({"hank": [agent.codon("work", "fresh", "TASK")]}));
+            let running = project.start(["run", "--headless"]);
+            begun(&server, 2);
+            running.signal(signal);
+            running.finish_within(DEADLINE);
+            run(&project).expect_code(0);
+            agent.assert_true(&project, &server);
+        }
+    }
+}
