@@ -166,6 +166,20 @@ fn the_last_message_decides_because_the_program_exits_with_0() {
     }
 }
 
+// covers: AGENT-21
+#[test]
+fn a_model_without_a_price_costs_at_least_nothing() {
+    let mut decoder = PiDecoder::new();
+    let line = r#"{"type":"message_end","message":{"role":"assistant","model":"nobody-1","stopReason":"stop",
+        "usage":{"input":10,"output":2,"cost":{"total":0}}}}"#;
+    decoder.hear(AgentLine::Text(line), &mut Vec::new());
+    let usage = decoder.usage();
+    assert_eq!(
+        (usage.tokens.total(), usage.cost, usage.lower_bound),
+        (12, Usd::ZERO, true)
+    );
+}
+
 // covers: AGENT-20
 #[test]
 fn an_end_that_is_too_long_to_be_read_is_not_needed() {

@@ -15,7 +15,7 @@ use super::lenient::{List, Object};
 use super::outcome::{EndedBy, ExitOutcome, Verdict};
 use super::records::Records;
 use crate::cost::pricing::Prices;
-use crate::cost::{ModelUsage, UsageTotals, Usd};
+use crate::cost::{ModelUsage, TokenUsage, UsageTotals, Usd};
 use crate::id::SessionId;
 
 use line::{Block, Message, StreamLine, Usage};
@@ -174,7 +174,7 @@ impl PiDecoder {
         });
     }
 
-    /// What a message has used beyond what was told of it. With an id it has ended.
+    /// What a message has used beyond what was told of it (AGENT-21). With an id it has ended.
     fn used(&mut self, message: &Message<'_>, id: Option<String>) -> Option<AgentEvent> {
         let usage = message.usage.0.as_ref()?;
         if let Some(model) = message.model.as_deref() {
@@ -182,6 +182,8 @@ impl PiDecoder {
         }
         let model = self.model.clone().unwrap_or_else(|| OWN_MODEL.to_owned());
         let (tokens, cost) = (usage.billed().tokens, self.cost(usage, &model));
+        self.untold |= cost.is_none() && tokens != TokenUsage::ZERO;
+        let cost = cost.unwrap_or(Usd::ZERO);
         let whole = ModelUsage {
             tokens: tokens.at_least(self.told.tokens),
             cost: cost.max(self.told.cost),
@@ -207,12 +209,10 @@ impl PiDecoder {
         }))
     }
 
-    /// What pi counts itself; it counts nothing for a model without a price in its own list.
-    fn cost(&self, usage: &Usage, model: &str) -> Usd {
+    /// What pi counts itself, which is nothing for a model without a price in its own list.
+    fn cost(&self, usage: &Usage, model: &str) -> Option<Usd> {
         let stated = usage.cost().filter(|cost| *cost > Usd::ZERO);
-        stated
-            .or_else(|| usage.billed().price(model, &self.prices))
-            .unwrap_or(Usd::ZERO)
+        stated.or_else(|| usage.billed().price(model, &self.prices))
     }
 
     fn is_lower_bound(&self) -> bool {
