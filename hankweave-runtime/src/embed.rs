@@ -343,7 +343,9 @@ mod tests {
 
     use futures_util::FutureExt;
     use futures_util::future::{BoxFuture, ready};
-    use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, Launch, ProcessExit, Verdict};
+    use hankweave_core::agent::{
+        AgentEvent, Capabilities, CostReport, ExitOutcome, FailureKind, Launch, ProcessExit, Verdict,
+    };
     use hankweave_core::id::SessionId;
     use hankweave_core::wire::Event;
     use tempfile::TempDir;
@@ -364,6 +366,16 @@ mod tests {
     impl AgentDriver for Talker {
         fn name(&self) -> &str {
             "talker"
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities {
+                resume: true,
+                cost: CostReport::Exact,
+                model_choice: true,
+                system_prompt: true,
+                ..Capabilities::NONE
+            }
         }
 
         fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {
@@ -390,6 +402,16 @@ mod tests {
     impl AgentDriver for Mute {
         fn name(&self) -> &str {
             "talker"
+        }
+
+        fn capabilities(&self) -> Capabilities {
+            Capabilities {
+                resume: true,
+                cost: CostReport::Exact,
+                model_choice: true,
+                system_prompt: true,
+                ..Capabilities::NONE
+            }
         }
 
         fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {

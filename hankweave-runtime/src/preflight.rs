@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use hankweave_core::hank::{
-    AgentChoice, CodonConfig, Hank, Level, Problem, uncounted_money, unknown_names, unsupported,
+    AgentChoice, CodonConfig, Hank, Level, Problem, beyond_agents, uncounted_money, unknown_names,
+    unsupported,
 };
 
 use crate::driver::{DriverSet, StartError};
@@ -91,7 +92,9 @@ pub fn refused(hank: &Hank, options: &RunOptions, drivers: &DriverSet) -> Vec<Pr
     }
     let ceiling = options.ceiling.over(hank);
     let mut problems = unknown_names(hank, &names, &options.prices);
-    problems.extend(uncounted_money(hank, &options.prices, ceiling.max_dollars));
+    let can = |agent: &str| Some(drivers.get(agent)?.capabilities());
+    problems.extend(beyond_agents(hank, can));
+    problems.extend(uncounted_money(hank, &options.prices, ceiling.max_dollars, can));
     problems
 }
 

@@ -119,11 +119,12 @@ const CLIENT: &[(&str, &str)] = &[
 ];
 
 /// The modules of the core: each line may use those above it and nothing else.
-const CORE: [&[&str]; 10] = [
+const CORE: [&[&str]; 11] = [
     &["attempt", "shape"],
     &["id", "time"],
     &["cost", "lock", "run", "task"],
-    &["agent", "hank"],
+    &["agent"],
+    &["hank"],
     &["codon"],
     &["discovery", "document", "samples", "sentinel"],
     &["event", "thread"],

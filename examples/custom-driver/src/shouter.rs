@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use hankweave_core::agent::{AgentEvent, ExitOutcome, Launch, ProcessExit, Verdict};
+use hankweave_core::agent::{
+    AgentEvent, Capabilities, CostReport, ExitOutcome, Launch, ProcessExit, Verdict,
+};
 use hankweave_core::id::SessionId;
 use hankweave_runtime::driver::{AgentControl, AgentDriver, RunningAgent, StartError};
 
@@ -14,6 +16,14 @@ pub(crate) struct Shouter;
 impl AgentDriver for Shouter {
     fn name(&self) -> &str {
         "shouter"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            cost: CostReport::Exact,
+            model_choice: true,
+            ..Capabilities::NONE
+        }
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {

@@ -3,6 +3,7 @@
 //! A driver of the runtime starts a program and translates what it prints into [`AgentEvent`]s; everything that such a
 //! translation has to decide is here and pure. Not here: processes, pipes and files.
 
+mod capabilities;
 pub mod classify;
 pub mod claude;
 pub mod codex;
@@ -17,6 +18,7 @@ pub mod pi;
 mod records;
 mod resets;
 
+pub use capabilities::{Capabilities, CostReport};
 pub use claude::{ClaudeDecoder, Transcript};
 pub use codex::{CodexDecoder, Rollout};
 pub use decoder::{AgentDecoder, AgentLine, ProcessEnd};

@@ -2,9 +2,10 @@
 //! in part (HANK-6).
 
 use super::agent::{AgentChoice, agent_for_model};
-use super::document::{CodonConfig, Hank, HankItem};
+use super::document::{CodonConfig, ContinuationMode, Hank, HankItem, PromptSource};
 use super::keys::{did_you_mean, nearest};
 use super::problem::{Level, Problem, quoted};
+use crate::agent::{Capabilities, CostReport};
 use crate::cost::Usd;
 use crate::cost::pricing::{ALIASES, Prices};
 
@@ -31,7 +32,10 @@ pub fn unknown_names(hank: &Hank, agents: &[&str], prices: &Prices) -> Vec<Probl
             let place = format!("{path}.agent.stream");
             problems.push(Problem::error(&hank.places, place, message).with_hint(hint));
         } else if KNOWS_PRICES.contains(&codon.agent_name())
-            && let Some(model) = codon.model.as_deref().filter(|model| !prices.is_known(model))
+            && let Some(model) = codon.model.as_deref()
+            && !prices.is_known(model)
+            // Its own name stands for what it chooses itself.
+            && model != codon.agent_name()
         {
             let message = format!("nobody here knows the model {}", quoted(model));
             let agent = codon.agent_name();
@@ -103,10 +107,68 @@ pub fn nearest_models<'p>(model: &str, prices: &'p Prices) -> Vec<&'p str> {
     nearest(model, &names, 3)
 }
 
-/// Limits in dollars that cannot be enforced because the dollars are unknown, as errors, and money that is
-/// counted late or not at all, as warnings. `ceiling` is the limit of the run, wherever it comes from.
+/// What codons want of agents that cannot do it, as errors, and what their agents pass over, as warnings (AGENT-22). `can` tells what the agent of a
+/// name can do; nothing is known of one that does not exist.
 #[must_use]
-pub fn uncounted_money(hank: &Hank, prices: &Prices, ceiling: Option<Usd>) -> Vec<Problem> {
+pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (path, codon) in hank.located_codons() {
+        let Some(can) = can(codon.agent_name()) else {
+            continue;
+        };
+        let agent = quoted(codon.agent_name());
+        let mut refuse = |key: &str, cannot: &str, hint: &str| {
+            let problem = Problem::error(
+                &hank.places,
+                format!("{path}.{key}"),
+                format!("agent {agent} {cannot}"),
+            );
+            problems.push(problem.with_hint(hint));
+        };
+        let no_session = "cannot go on with a session";
+        if !can.resume && codon.continuation_mode == ContinuationMode::ContinuePrevious {
+            refuse("continuationMode", no_session, "write \"fresh\"");
+        }
+        if !can.resume && codon.exhaust_with_prompt.is_some() {
+            refuse("exhaustWithPrompt", no_session, "leave it out");
+        }
+        if let Some(text) = codon.append_system_prompt.as_ref().filter(|_| !can.system_prompt) {
+            let key = match text {
+                PromptSource::Files(_) => "appendSystemPromptFile",
+                PromptSource::Text(_) => "appendSystemPromptText",
+            };
+            refuse(
+                key,
+                "takes no text for its system prompt",
+                "write it into the prompt",
+            );
+        }
+        let tokens = codon.budget.and_then(|budget| budget.max_output_tokens);
+        if can.cost == CostReport::Unknown && tokens.is_some() {
+            let cannot = "does not tell what it uses, so this limit cannot be held";
+            refuse(
+                "budget.maxOutputTokens",
+                cannot,
+                "limit its time with maxTimeSeconds",
+            );
+        }
+        if !can.model_choice && codon.model.is_some() {
+            let message = format!("agent {agent} works with the model of its own settings");
+            problems.push(Problem::warning(&hank.places, format!("{path}.model"), message));
+        }
+    }
+    problems
+}
+
+/// Limits in dollars that cannot be enforced because the dollars are unknown, as errors, and money that is
+/// counted late or not at all, as warnings. `ceiling` is the limit of the run, wherever it comes from; `can` tells what an agent can do.
+#[must_use]
+pub fn uncounted_money(
+    hank: &Hank,
+    prices: &Prices,
+    ceiling: Option<Usd>,
+    can: impl Fn(&str) -> Option<Capabilities>,
+) -> Vec<Problem> {
     let of_hank = hank.budget().and_then(|budget| budget.max_dollars);
     let of_hank = of_hank.map(|_| "overrides.budget.maxDollars".to_owned());
     let mut problems = Vec::new();
@@ -123,7 +185,8 @@ pub fn uncounted_money(hank: &Hank, prices: &Prices, ceiling: Option<Usd>) -> Ve
                 (None, Some(_)) => Some("the limit of the run in dollars"),
                 (None, None) => None,
             };
-            let Some((level, message, hint)) = uncounted(codon, limit, prices) else {
+            let Some((level, message, hint)) = uncounted(codon, limit, prices, can(codon.agent_name()))
+            else {
                 continue;
             };
             let place = place.unwrap_or_else(|| match codon.model {
@@ -138,8 +201,22 @@ pub fn uncounted_money(hank: &Hank, prices: &Prices, ceiling: Option<Usd>) -> Ve
 }
 
 /// What is wrong when the dollars of `codon` are limited by what `limit` names, if they are.
-fn uncounted(codon: &CodonConfig, limit: Option<&str>, prices: &Prices) -> Option<(Level, String, String)> {
+fn uncounted(
+    codon: &CodonConfig,
+    limit: Option<&str>,
+    prices: &Prices,
+    can: Option<Capabilities>,
+) -> Option<(Level, String, String)> {
     let id = codon.id.as_str();
+    let cost = can.map(|can| can.cost);
+    if let (Some(limit), Some(CostReport::Unknown)) = (limit, cost) {
+        let agent = quoted(codon.agent_name());
+        return Some((
+            Level::Error,
+            format!("{limit} cannot be held: agent {agent} does not tell what it uses"),
+            "limit its time with maxTimeSeconds".to_owned(),
+        ));
+    }
     let Some(model) = codon.model.as_deref() else {
         // The program can be anything, and so can its output.
         return match (&codon.agent, limit) {
@@ -153,8 +230,7 @@ fn uncounted(codon: &CodonConfig, limit: Option<&str>, prices: &Prices) -> Optio
             _ => None,
         };
     };
-    // Whatever codex chooses itself has a price or is counted as a lower bound.
-    if prices.is_known(model) || (limit.is_none() && codon.agent_name() == "codex" && model == "codex") {
+    if prices.is_known(model) {
         return None;
     }
     let (name, example) = (quoted(model), example(model));
@@ -174,11 +250,11 @@ fn uncounted(codon: &CodonConfig, limit: Option<&str>, prices: &Prices) -> Optio
             ),
             hint,
         )),
-        // It reports tokens only.
-        (_, Some(limit)) if codon.agent_name() == "codex" => Some((
+        (_, Some(limit)) if cost == Some(CostReport::TokensOnly) => Some((
             Level::Error,
             format!(
-                "{limit} cannot be held: nobody here knows the price of {name}, and codex tells no money"
+                "{limit} cannot be held: nobody here knows the price of {name}, and {} tells no money",
+                codon.agent_name()
             ),
             hint,
         )),
@@ -223,6 +299,55 @@ mod tests {
         parsed
             .hank
             .unwrap_or_else(|| panic!("{}", parsed.problems.display_in("hank.json")))
+    }
+
+    /// As the built-in agents.
+    fn can(agent: &str) -> Option<Capabilities> {
+        let cost = match agent {
+            "claude" => CostReport::Cumulative,
+            "codex" => CostReport::TokensOnly,
+            "mute" => return Some(Capabilities::NONE),
+            _ => CostReport::Exact,
+        };
+        let resume = true;
+        Some(Capabilities {
+            resume,
+            cost,
+            per_message_usage: true,
+            interrupt: false,
+            system_prompt: true,
+            model_choice: true,
+            permissions: false,
+        })
+    }
+
+    // covers: AGENT-22
+    #[test]
+    fn what_an_agent_cannot_do_is_refused_where_it_is_written() {
+        let mute = r#""agent": "mute", "model": "sonnet", "appendSystemPromptText": "t", "exhaustWithPrompt": "on",
+            "budget": {"maxDollars": 1, "maxOutputTokens": 9}"#;
+        let first = codon("a", r#""agent": "mute", "model": "sonnet""#);
+        let codons = [first, codon("b", mute).replace("fresh", "continue-previous")];
+        let problems = |agent: &str| {
+            let hank = hank("{}", &codons.clone().map(|codon| codon.replace("mute", agent)));
+            let money = uncounted_money(&hank, &Prices::default(), None, can);
+            let all = beyond_agents(&hank, can).into_iter().chain(money);
+            all.map(|problem| (problem.level, problem.path))
+                .collect::<Vec<_>>()
+        };
+        let [error, warning] = [Level::Error, Level::Warning];
+        let expected = [
+            (warning, "[0].model"),
+            (error, "[1].continuationMode"),
+            (error, "[1].exhaustWithPrompt"),
+            (error, "[1].appendSystemPromptText"),
+            (error, "[1].budget.maxOutputTokens"),
+            (warning, "[1].model"),
+            (error, "[1].budget.maxDollars"),
+        ];
+        let expected = expected.map(|(level, place)| (level, format!("hank{place}")));
+        assert_eq!(problems("mute"), expected);
+        assert_eq!(problems("claude"), []);
     }
 
     fn told(problems: &[Problem]) -> Vec<String> {
@@ -314,7 +439,7 @@ mod tests {
                 "a",
                 &format!(r#""agent": "codex", "model": "{model}", "budget": {{"maxDollars": 1}}"#),
             );
-            let problems = uncounted_money(&hank("{}", &[codon]), &Prices::default(), None);
+            let problems = uncounted_money(&hank("{}", &[codon]), &Prices::default(), None, can);
             problems.iter().map(|problem| problem.level).collect::<Vec<_>>()
         };
         assert_eq!(told("gpt-9"), [Level::Error]);
@@ -331,7 +456,7 @@ mod tests {
         let prices = Prices::default();
         let level = |overrides: &str, codon: &String, ceiling: Option<Usd>, prices: &Prices| {
             let hank = hank(overrides, std::slice::from_ref(codon));
-            let problems = uncounted_money(&hank, prices, ceiling);
+            let problems = uncounted_money(&hank, prices, ceiling, can);
             problems
                 .first()
                 .map(|problem| (problem.level, problem.path.clone()))

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use hankweave_core::agent::Launch;
+use hankweave_core::agent::{Capabilities, Launch};
 
 use super::events::EventReceiver;
 
@@ -14,6 +14,9 @@ use super::events::EventReceiver;
 pub trait AgentDriver: Send + Sync + 'static {
     /// Name used in hank.json (`"agent": "my-agent"`).
     fn name(&self) -> &str;
+
+    /// What its agents can do. A run refuses a hank that wants more of them.
+    fn capabilities(&self) -> Capabilities;
 
     /// Finds out whether an agent could be started, without starting anything; asked before a run writes its
     /// first byte.

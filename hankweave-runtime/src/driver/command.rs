@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::{ClaudeDecoder, Launch};
+use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReport, Launch};
 
 use super::process::{Invocation, ProcessHost};
 use super::{AgentDriver, RunningAgent, StartError};
@@ -62,6 +62,18 @@ impl CommandDriver {
 impl AgentDriver for CommandDriver {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            resume: true,
+            cost: CostReport::Cumulative,
+            per_message_usage: true,
+            interrupt: false,
+            system_prompt: true,
+            model_choice: true,
+            permissions: false,
+        }
     }
 
     fn check(&self, command: &[String]) -> Result<(), StartError> {

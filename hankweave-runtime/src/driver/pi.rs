@@ -7,7 +7,7 @@ use std::path::Path;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::pi::OWN_MODEL;
-use hankweave_core::agent::{Launch, PiDecoder};
+use hankweave_core::agent::{Capabilities, CostReport, Launch, PiDecoder};
 use hankweave_core::cost::UsageTotals;
 
 use super::process::{CutOff, Invocation, ProcessHost};
@@ -67,6 +67,18 @@ impl PiDriver {
 impl AgentDriver for PiDriver {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            resume: true,
+            cost: CostReport::Exact,
+            per_message_usage: true,
+            interrupt: false,
+            system_prompt: true,
+            model_choice: true,
+            permissions: false,
+        }
     }
 
     fn check(&self, _: &[String]) -> Result<(), StartError> {

@@ -4,7 +4,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::{AgentEvent, ExitOutcome, Launch, ProcessExit, Verdict};
+use hankweave_core::agent::{
+    AgentEvent, Capabilities, CostReport, ExitOutcome, Launch, ProcessExit, Verdict,
+};
 use hankweave_core::id::SessionId;
 use hankweave_core::wire::Event;
 use hankweave_runtime::driver::{
@@ -126,6 +128,16 @@ struct Talker(Mutex<Option<EventReceiver>>);
 impl AgentDriver for Talker {
     fn name(&self) -> &str {
         "talker"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            resume: true,
+            cost: CostReport::Exact,
+            model_choice: true,
+            system_prompt: true,
+            ..Capabilities::NONE
+        }
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {

@@ -4,10 +4,12 @@ mod budgets;
 mod tree;
 mod view;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use hankweave_core::agent::Capabilities;
 use hankweave_core::hank::{Hank, Level, Problem, copy_targets, unsupported};
 use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
@@ -31,7 +33,7 @@ use crate::screen::tell;
 /// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
     let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
-    plan(&mut loaded, args)?;
+    let drivers = plan(&mut loaded, args)?;
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
     if let Some(hank) = &loaded.hank {
         loaded.problems.extend(replaced(hank, &work));
@@ -48,7 +50,7 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
         .unwrap_or_default();
     let valid = !loaded.problems.has_errors() && later.is_empty();
     if global.json() {
-        output::print_json(&as_json(&loaded, &later))?;
+        output::print_json(&as_json(&loaded, &later, &drivers))?;
     } else {
         output::print(as_text(&loaded, &later))?;
     }
@@ -60,7 +62,7 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
 }
 
 /// Lays the settings over the hank as a run does, and adds what that run would refuse, or warn about.
-fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(), Failure> {
+fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<DriverSet, Failure> {
     let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
     let options = RunOptions {
         agent: args.agent.clone(),
@@ -71,16 +73,16 @@ fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(), Failure> {
     for warning in &configuration.warnings {
         tell(format!("{warning}\n"));
     }
-    let Some(hank) = &mut loaded.hank else {
-        return Ok(());
-    };
     let world = config::world(&configuration);
     let drivers = DriverSet::built_in(&ProcessHost::new(&world));
+    let Some(hank) = &mut loaded.hank else {
+        return Ok(drivers);
+    };
     configuration.write_into(hank);
     *hank = planned(hank, &options);
     loaded.problems.extend(refused(hank, &options, &drivers));
     loaded.problems.extend(missing_agents(hank, &drivers));
-    Ok(())
+    Ok(drivers)
 }
 
 /// What a run that works there would replace (HANK-13).
@@ -116,7 +118,15 @@ fn missing(hank: &Hank) -> Vec<Problem> {
         .collect()
 }
 
-fn as_json(loaded: &LoadedHank, later: &[Problem]) -> Value {
+/// What the agents of the hank can do, by their names.
+fn agents(hank: &Hank, drivers: &DriverSet) -> BTreeMap<String, Capabilities> {
+    let names = hank.codons().map(|codon| codon.agent_name());
+    names
+        .filter_map(|name| Some((name.to_owned(), drivers.get(name)?.capabilities())))
+        .collect()
+}
+
+fn as_json(loaded: &LoadedHank, later: &[Problem], drivers: &DriverSet) -> Value {
     let list = |level: Level| -> Vec<Value> {
         loaded
             .problems
@@ -131,6 +141,7 @@ fn as_json(loaded: &LoadedHank, later: &[Problem]) -> Value {
         "errors": list(Level::Error),
         "warnings": list(Level::Warning),
         "notSupportedYet": later.iter().map(problem_json).collect::<Vec<_>>(),
+        "agents": loaded.hank.as_ref().map(|hank| agents(hank, drivers)),
         "budget": loaded.hank.as_ref().and_then(budgets::of_hank),
         "loops": loaded.hank.iter().flat_map(budgets::loops).collect::<Vec<_>>(),
         "codons": loaded.hank.iter().flat_map(|hank| CodonView::all(loaded, hank)).collect::<Vec<_>>(),

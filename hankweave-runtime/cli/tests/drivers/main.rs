@@ -495,6 +495,38 @@ async fn a_missing_program_is_a_start_error() {
     assert!(matches!(error, StartError::Spawn { .. }), "{error}");
 }
 
+// covers: AGENT-22
+#[test]
+fn every_driver_states_what_its_agents_can_do() {
+    let page = include_str!("../../../../docs/agents.md");
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .skip_while(|line| !line.contains("`resume`"))
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            line.trim_matches('|')
+                .split('|')
+                .map(|cell| cell.trim().trim_matches('`'))
+                .collect()
+        })
+        .collect();
+    let (keys, rows) = (&rows[0][1..], &rows[2..]);
+    let drivers = DriverSet::built_in(&HOST);
+    let names: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(drivers.names().collect::<Vec<_>>(), names);
+    for row in rows {
+        let stated = serde_json::to_value(drivers.get(row[0]).unwrap().capabilities()).unwrap();
+        for (key, cell) in keys.iter().zip(&row[1..]) {
+            let told = match *cell {
+                "yes" => true.into(),
+                "no" => false.into(),
+                word => Value::from(word),
+            };
+            assert_eq!(stated[key], told, "{key} of {}", row[0]);
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_built_in_drivers_are_found_by_name() {
     let drivers = DriverSet::built_in(&HOST);

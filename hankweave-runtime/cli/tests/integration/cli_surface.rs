@@ -160,6 +160,11 @@ fn validate_shows_what_would_be_started_and_starts_nothing() {
         json!(["sh -c \"touch started\"", "my-agent --json"])
     );
     assert_eq!(
+        document["agents"]["command"],
+        json!({"resume": true, "cost": "cumulative", "perMessageUsage": true, "interrupt": false, "systemPrompt": true,
+            "modelChoice": true, "permissions": false})
+    );
+    assert_eq!(
         (
             &document["codons"][1]["loopId"],
             &document["codons"][1]["onFailure"]

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::{ClaudeDecoder, Launch};
+use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReport, Launch};
 use hankweave_core::cost::UsageTotals;
 
 use self::transcripts::Transcripts;
@@ -79,6 +79,18 @@ impl ClaudeDriver {
 impl AgentDriver for ClaudeDriver {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            resume: true,
+            cost: CostReport::Cumulative,
+            per_message_usage: true,
+            interrupt: true,
+            system_prompt: true,
+            model_choice: true,
+            permissions: false,
+        }
     }
 
     fn check(&self, _: &[String]) -> Result<(), StartError> {

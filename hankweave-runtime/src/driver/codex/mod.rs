@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use hankweave_core::agent::codex::OWN_MODEL;
-use hankweave_core::agent::{CodexDecoder, Launch};
+use hankweave_core::agent::{Capabilities, CodexDecoder, CostReport, Launch};
 use hankweave_core::cost::UsageTotals;
 
 use self::rollouts::Rollouts;
@@ -97,6 +97,18 @@ impl CodexDriver {
 impl AgentDriver for CodexDriver {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            resume: true,
+            cost: CostReport::TokensOnly,
+            per_message_usage: true,
+            interrupt: false,
+            system_prompt: true,
+            model_choice: true,
+            permissions: false,
+        }
     }
 
     fn check(&self, _: &[String]) -> Result<(), StartError> {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use hankweave_core::agent::{ClaudeDecoder, Launch};
+use hankweave_core::agent::{Capabilities, ClaudeDecoder, CostReport, Launch};
 
 use crate::driver::process::{Invocation, ProcessHost};
 use crate::driver::program::check_model;
@@ -66,6 +66,18 @@ impl ScriptedDriver {
 impl AgentDriver for ScriptedDriver {
     fn name(&self) -> &str {
         "scripted"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            resume: true,
+            cost: CostReport::Exact,
+            per_message_usage: true,
+            interrupt: false,
+            system_prompt: true,
+            model_choice: true,
+            permissions: false,
+        }
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {

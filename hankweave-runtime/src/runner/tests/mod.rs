@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureReason, Launch, ProcessExit, Verdict};
+use hankweave_core::agent::{
+    AgentEvent, Capabilities, CostReport, ExitOutcome, FailureReason, Launch, ProcessExit, Verdict,
+};
 use hankweave_core::id::SessionId;
 use hankweave_core::time::Timestamp;
 use serde_json::{Value, json};
@@ -105,6 +107,16 @@ struct Actor;
 impl AgentDriver for Actor {
     fn name(&self) -> &str {
         "actor"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            resume: true,
+            cost: CostReport::Exact,
+            model_choice: true,
+            system_prompt: true,
+            ..Capabilities::NONE
+        }
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {

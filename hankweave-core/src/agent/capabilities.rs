@@ -1,0 +1,50 @@
+//! What an agent can do, as its driver states it.
+
+use serde::Serialize;
+
+/// What an agent can do. A run refuses what its agents cannot do, and `validate` shows it before (AGENT-22).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Capabilities {
+    /// It goes on with a session of an earlier process.
+    pub resume: bool,
+    /// How it tells what it cost.
+    pub cost: CostReport,
+    /// It tells what it has used with each message, so a limit ends it while it works.
+    pub per_message_usage: bool,
+    /// Interrupted, it still says what it has used.
+    pub interrupt: bool,
+    /// It takes text for its system prompt.
+    pub system_prompt: bool,
+    /// It works with the model that a codon names.
+    pub model_choice: bool,
+    /// It asks before it acts, and somebody has to answer.
+    pub permissions: bool,
+}
+
+impl Capabilities {
+    /// Of an agent of which nothing is known.
+    pub const NONE: Self = Self {
+        resume: false,
+        cost: CostReport::Unknown,
+        per_message_usage: false,
+        interrupt: false,
+        system_prompt: false,
+        model_choice: false,
+        permissions: false,
+    };
+}
+
+/// How an agent tells what it cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CostReport {
+    /// In money, for what it does itself.
+    Exact,
+    /// In money, as the sum of its session, earlier processes included.
+    Cumulative,
+    /// In tokens; the money follows from prices.
+    TokensOnly,
+    /// Not at all.
+    Unknown,
+}
