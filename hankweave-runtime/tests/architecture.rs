@@ -71,7 +71,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("question", "screen"),
     ("report", "screen"),
     ("show", "report"),
-    ("stopping", "report"),
+    ("stopping", "screen"),
     ("logging", "args screen server_log"),
     ("output", "exit screen"),
     ("typed", "args screen"),
@@ -105,7 +105,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("commands", "rollback screen typed"),
     (
         "run",
-        "args browser commands config exit failures keyboard logging prices question report server_log settings show signals stopping typed",
+        "args browser commands config exit failures keyboard logging prices question report screen server_log settings show signals stopping typed",
     ),
 ];
 

@@ -52,6 +52,12 @@ impl CeilingUse {
         }
     }
 
+    /// What counts against it, in US dollars.
+    #[must_use]
+    pub fn spent(&self) -> Usd {
+        self.spent
+    }
+
     /// A ceiling with which work can continue, for what is used up of this one: the same amount on top of
     /// what was used, in whole cents and seconds.
     #[must_use]

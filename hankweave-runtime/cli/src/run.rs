@@ -26,7 +26,8 @@ use crate::keyboard::SilentSignals;
 use crate::logging;
 use crate::prices;
 use crate::question::{self, Answer};
-use crate::report::{Ending, Report};
+use crate::report::{Ending, Known, Report};
+use crate::screen::{come_back, is_drawable};
 use crate::server_log::ServerLog;
 use crate::settings::Configuration;
 use crate::show::Show;
@@ -46,6 +47,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
     let world = config::world(&configuration)
         .adopting_orphans()
         .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let known = Known::of(configuration.ceiling(), loaded.hank.as_ref());
     let builder = Hankweave::builder_in(world.clone(), loaded);
     let builder = match &args.execution {
         Some(dir) => builder.execution_dir(dir),
@@ -85,7 +87,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
         .enable_all()
         .build()
         .map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
-    let ended = runtime.block_on(serve(global, args, &configuration, &world, builder, &log));
+    let ended = runtime.block_on(serve(global, args, &configuration, &world, builder, &log, known));
     // A thread that waits for a disk that hangs must not keep the process.
     runtime.shutdown_background();
     ended
@@ -117,9 +119,10 @@ async fn serve(
     world: &World,
     builder: Builder,
     log: &ServerLog,
+    known: Known,
 ) -> Result<ExitCode, Failure> {
     let waits = !configuration.flag(Setting::Autostart);
-    let mut report = choose_report(global, args, waits);
+    let report = choose_report(global, args, waits, known);
     let typed = Typed::by(&args.invocation);
     for warning in &configuration.warnings {
         report.notice(warning);
@@ -202,8 +205,9 @@ async fn serve(
     }
     let execution = hankweave.directory().root().to_owned();
     let events = hankweave.subscribe();
+    report.begin(&hankweave.state_reader()());
     let stopping = stopping::answer(
-        report.aside(),
+        report.is_quiet(),
         &shutdown,
         hankweave.state_reader(),
         hankweave.grace(),
@@ -218,6 +222,7 @@ async fn serve(
         never = obey => match never {},
         never = note_opened(browser.as_mut()) => match never {},
         never = stopping => match never {},
+        never = come_back() => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
     let shown = show.end(async {
@@ -228,7 +233,7 @@ async fn serve(
     });
     let report = shown.await;
     let outcome = outcome.map_err(|error| run_failure(&error, &typed))?;
-    if let Some(mut report) = report {
+    if let Some(report) = report {
         report.close(
             &outcome,
             &Ending {
@@ -243,6 +248,7 @@ async fn serve(
                 },
                 over: typed.run_with(&[Change::Flag("new")]),
                 back: typed.command("thread"),
+                logs: typed.command("logs"),
             },
         );
     }
@@ -275,17 +281,16 @@ async fn note_opened(browser: Option<&mut Browser>) -> std::convert::Infallible 
 }
 
 /// Nothing is drawn anew where commands are typed: what is typed would stand in the middle of it.
-fn choose_report(global: &Global, args: &RunArgs, waits: bool) -> Report {
-    let is_terminal = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+fn choose_report(global: &Global, args: &RunArgs, waits: bool, known: Known) -> Report {
     let is_typed_on = waits && std::io::stdin().is_terminal();
     if global.json() {
         Report::json()
     } else if global.quiet {
         Report::Quiet
-    } else if args.headless || !is_terminal || is_typed_on {
+    } else if args.headless || is_typed_on || !is_drawable() {
         Report::plain()
     } else {
-        Report::live()
+        Report::live(known)
     }
 }
 

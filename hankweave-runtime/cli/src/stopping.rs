@@ -9,24 +9,27 @@ use hankweave_core::document::HankweaveState;
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::{Shutdown, StopCause};
 
-use crate::report::Aside;
+use crate::screen::tell;
 
 /// Answers every request to stop on the screen, for as long as the run lives.
 pub(crate) async fn answer(
-    aside: Aside,
+    is_quiet: bool,
     shutdown: &Shutdown,
     state: impl Fn() -> Arc<HankweaveState>,
     grace: Duration,
 ) -> Infallible {
     shutdown.requested().await;
-    let (first, first_notice) = (message(shutdown.cause(), &state(), grace), aside.clone());
-    // A reader who does not read it must not hold anything up.
-    Blocking::Threads.run(move || first_notice.say(&first)).await;
+    say(is_quiet, message(shutdown.cause(), &state(), grace)).await;
     shutdown.force_token().cancelled().await;
-    Blocking::Threads
-        .run(move || aside.say("stopping: what still runs is ended now"))
-        .await;
+    say(is_quiet, "stopping: what still runs is ended now".to_owned()).await;
     std::future::pending().await
+}
+
+/// A reader who does not read it holds nothing up.
+async fn say(is_quiet: bool, text: String) {
+    if !is_quiet {
+        Blocking::Threads.run(move || tell(format!("{text}\n"))).await;
+    }
 }
 
 fn message(cause: Option<StopCause>, state: &HankweaveState, grace: Duration) -> String {

@@ -11,13 +11,13 @@ use tokio::sync::watch;
 
 use super::keys::{self, Keys, Pressed};
 use super::words::{self, Input};
-use super::{command_failure, connect_failure, ended_failure, is_interactive, runtime};
+use super::{command_failure, connect_failure, ended_failure, runtime};
 use crate::args::{AttachArgs, Global};
 use crate::checkpoints;
 use crate::exit::{Failure, FailureKind};
 use crate::keyboard::{self, Keyboard};
-use crate::report::Report;
-use crate::screen::tell;
+use crate::report::{Known, Report};
+use crate::screen::{come_back, is_drawable, tell};
 use crate::typed::Typed as About;
 
 /// How long the list of checkpoints may take after the command for it was answered.
@@ -65,13 +65,14 @@ async fn follow(
     let (found, places) = watch::channel(Vec::new());
     let shown = tokio::select! {
         shown = show(&mut client, &mut report, &found, typed) => shown,
+        never = come_back() => match never {},
         () = press(&commands, places, typed), if keyboard.is_some() => Ok(()),
         () = obey(&commands, typed), if control && keyboard.is_none() => Ok(()),
         // Without a handler nobody would give the terminal back as it was.
         _ = tokio::signal::ctrl_c(), if keyboard.is_some() => Ok(()),
     };
     drop(keyboard);
-    report.clear();
+    drop(report);
     client.close().await;
     shown.map(|()| ExitCode::SUCCESS)
 }
@@ -81,8 +82,8 @@ fn choose_report(global: &Global) -> Report {
         Report::json()
     } else if global.quiet {
         Report::Quiet
-    } else if is_interactive() {
-        Report::live()
+    } else if is_drawable() {
+        Report::live(Known::default())
     } else {
         Report::plain()
     }

@@ -5,7 +5,6 @@ mod keys;
 mod page;
 mod words;
 
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -164,9 +163,4 @@ fn became(typed: Option<&Typed>) -> String {
         Some(typed) => format!("`{}` shows what became of the run", typed.command("status")),
         None => "the status of its directory shows what became of the run".to_owned(),
     }
-}
-
-/// Whether a person sees what is printed and can answer.
-fn is_interactive() -> bool {
-    std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
 }

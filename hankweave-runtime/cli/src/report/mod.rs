@@ -9,12 +9,15 @@ mod words;
 
 use std::time::Duration;
 
+use hankweave_core::document::HankweaveState;
 use hankweave_core::wire::JournalEntry;
 use hankweave_runtime::RunOutcome;
 use hankweave_runtime::state_manager::Events;
 
+use self::live::LiveView;
 use self::plain::Plain;
-use crate::screen::{Area, JsonLines, tell};
+use crate::screen::{JsonLines, tell};
+pub(crate) use live::Known;
 pub(crate) use summary::Ending;
 pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, say, standing, subject};
 
@@ -22,7 +25,7 @@ pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, say
 #[derive(Debug)]
 pub(crate) enum Report {
     /// A view that is redrawn, for terminals.
-    Live(live::LiveView),
+    Live(LiveView),
     /// One line for each thing that happens, for logs and pipes.
     Plain(Plain),
     /// Every event as one line of JSON.
@@ -32,8 +35,8 @@ pub(crate) enum Report {
 }
 
 impl Report {
-    pub(crate) fn live() -> Self {
-        Self::Live(live::LiveView::new())
+    pub(crate) fn live(known: Known) -> Self {
+        Self::Live(LiveView::show(known))
     }
 
     pub(crate) fn plain() -> Self {
@@ -44,13 +47,9 @@ impl Report {
         Self::Json(JsonLines::default())
     }
 
-    /// Prints beside the report what must be seen at once.
-    pub(crate) fn aside(&self) -> Aside {
-        match self {
-            Self::Live(view) => Aside::Live(view.area()),
-            Self::Plain(_) | Self::Json(_) => Aside::Plain,
-            Self::Quiet => Aside::Quiet,
-        }
+    /// Whether nothing is to be said.
+    pub(crate) fn is_quiet(&self) -> bool {
+        matches!(self, Self::Quiet)
     }
 
     /// Shows events, or keeps them for the next [`flush`](Self::flush). `Err` means that the reader of standard output has gone away.
@@ -64,7 +63,10 @@ impl Report {
     /// The same for one event.
     pub(crate) fn event(&mut self, entry: &JournalEntry) -> std::io::Result<()> {
         match self {
-            Self::Live(view) => view.event(entry),
+            Self::Live(view) => {
+                view.event(entry);
+                Ok(())
+            }
             Self::Plain(lines) => lines.say(entry),
             Self::Json(lines) => lines.print(entry),
             Self::Quiet => Ok(()),
@@ -90,61 +92,42 @@ impl Report {
 
     /// Says something that is no event, before the run begins.
     pub(crate) fn notice(&self, text: &str) {
-        if !matches!(self, Self::Quiet) {
+        if !self.is_quiet() {
             tell(format!("note: {text}\n"));
         }
     }
 
     /// Says where the run can be watched, and the command that prints the address with its token: what is printed here is kept in logs.
     pub(crate) fn page(&self, address: &str, whole: &str) {
-        if !matches!(self, Self::Quiet) {
+        if !self.is_quiet() {
             tell(format!(
                 "page: {address} (`{whole}` prints the address that opens it)\n"
             ));
         }
     }
 
+    /// Shows where the run begins.
+    pub(crate) fn begin(&self, state: &HankweaveState) {
+        if let Self::Live(view) = self {
+            view.begin(state);
+        }
+    }
+
     /// Counts down to the end of a limit that an earlier run has met.
-    pub(crate) fn limit_ends_in(&mut self, left: Duration) {
+    pub(crate) fn limit_ends_in(&self, left: Duration) {
         if let Self::Live(view) = self {
             view.count_down(left);
         }
     }
 
-    /// Takes the view off the terminal.
-    pub(crate) fn clear(&mut self) {
-        if let Self::Live(view) = self {
-            view.clear();
-        }
-    }
-
-    /// Closes the view and sums up.
-    pub(crate) fn close(&mut self, outcome: &RunOutcome, ending: &Ending<'_>) {
-        self.clear();
-        if matches!(self, Self::Live(_) | Self::Plain(_)) {
-            tell(ending.text(outcome));
-        }
-    }
-}
-
-/// Prints what does not wait for its turn among the events. Blocks as long as it is not read.
-#[derive(Debug, Clone)]
-pub(crate) enum Aside {
-    /// Above the moving lines of a live view.
-    Live(Area),
-    /// On standard error.
-    Plain,
-    /// Nowhere.
-    Quiet,
-}
-
-impl Aside {
-    pub(crate) fn say(&self, text: &str) {
-        match self {
-            // That nobody can read it is no reason to fail.
-            Self::Live(area) => drop(area.say(format!("  {text}"))),
-            Self::Plain => tell(format!("{text}\n")),
-            Self::Quiet => {}
-        }
+    /// Closes the view and sums up. What a live view said of each codon stays on the terminal and is not said again.
+    pub(crate) fn close(self, outcome: &RunOutcome, ending: &Ending<'_>) {
+        let with_codons = match &self {
+            Self::Live(_) => false,
+            Self::Plain(_) => true,
+            Self::Json(_) | Self::Quiet => return,
+        };
+        drop(self);
+        tell(ending.text(outcome, with_codons));
     }
 }

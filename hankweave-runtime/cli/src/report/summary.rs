@@ -25,46 +25,28 @@ pub(crate) struct Ending<'a> {
     pub(crate) over: String,
     /// The command that lists where one can go back to.
     pub(crate) back: String,
+    /// The command that, with the id of a codon behind it, prints what was said in it.
+    pub(crate) logs: String,
 }
 
 impl Ending<'_> {
-    pub(super) fn text(&self, outcome: &RunOutcome) -> Text {
+    /// The whole of it, or without the lines of the codons.
+    pub(super) fn text(&self, outcome: &RunOutcome, with_codons: bool) -> Text {
         let mut text = Text::default();
         // Writing to a text cannot fail.
-        let _ = self.write(outcome, &mut text);
+        let _ = self.write(outcome, with_codons, &mut text);
         text
     }
 
-    fn write(&self, outcome: &RunOutcome, text: &mut Text) -> std::fmt::Result {
+    fn write(&self, outcome: &RunOutcome, with_codons: bool, text: &mut Text) -> std::fmt::Result {
         writeln!(text)?;
         text.styled(Style::new().bold(), headline(outcome))?;
         writeln!(text)?;
-        for codon in &outcome.codons {
-            let color = match codon.status {
-                CodonStatus::Completed => AnsiColor::Green,
-                CodonStatus::Failed if codon.interrupted_by.is_none() => AnsiColor::Red,
-                _ => AnsiColor::Yellow,
-            };
-            let style = Style::new().fg_color(Some(color.into()));
-            let line = codon_line(
-                standing(codon.status, codon.interrupted_by),
-                Some(codon.duration),
-                codon.tokens.total(),
-                &codon.told_cost(),
-            );
-            let checkpoint = codon.checkpoint.as_ref().map_or("", |sha| sha.short());
-            write!(text, "  ")?;
-            text.styled(style, format_args!("{:<24}", codon.codon_id.as_str()))?;
-            writeln!(text, " {line}   {checkpoint}")?;
-            if let Some(message) = codon
-                .failure
-                .as_ref()
-                .and_then(|failure| failure.message.as_deref())
-            {
-                writeln!(text, "    {}", message)?;
-            } else if let Some(exceeded) = codon.budget_exceeded {
-                writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
-            }
+        if with_codons {
+            outcome
+                .codons
+                .iter()
+                .try_for_each(|codon| write_codon(codon, text))?;
         }
         if outcome.run_id.is_some() {
             let time: Duration = outcome.codons.iter().map(|codon| codon.duration).sum();
@@ -79,6 +61,9 @@ impl Ending<'_> {
         let execution = self.execution.display();
         writeln!(text, "  files        {execution}")?;
         writeln!(text, "  checkpoints  {}", self.checkpoints)?;
+        if let RunResult::Failed(id) = &outcome.result {
+            writeln!(text, "  its log      {} {id}", self.logs)?;
+        }
         if matches!(outcome.result, RunResult::NothingToDo) {
             writeln!(text, "  start over   {}", self.over)?;
             writeln!(text, "  look back    {}", self.back)?;
@@ -95,6 +80,36 @@ impl Ending<'_> {
         }
         Ok(())
     }
+}
+
+/// What became of a codon, and why.
+fn write_codon(codon: &CodonSummary, text: &mut Text) -> std::fmt::Result {
+    let color = match codon.status {
+        CodonStatus::Completed => AnsiColor::Green,
+        CodonStatus::Failed if codon.interrupted_by.is_none() => AnsiColor::Red,
+        _ => AnsiColor::Yellow,
+    };
+    let style = Style::new().fg_color(Some(color.into()));
+    let line = codon_line(
+        standing(codon.status, codon.interrupted_by),
+        Some(codon.duration),
+        codon.tokens.total(),
+        &codon.told_cost(),
+    );
+    let checkpoint = codon.checkpoint.as_ref().map_or("", |sha| sha.short());
+    write!(text, "  ")?;
+    text.styled(style, format_args!("{:<24}", codon.codon_id.as_str()))?;
+    writeln!(text, " {line}   {checkpoint}")?;
+    if let Some(message) = codon
+        .failure
+        .as_ref()
+        .and_then(|failure| failure.message.as_deref())
+    {
+        writeln!(text, "    {}", message)?;
+    } else if let Some(exceeded) = codon.budget_exceeded {
+        writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
+    }
+    Ok(())
 }
 
 fn headline(outcome: &RunOutcome) -> String {

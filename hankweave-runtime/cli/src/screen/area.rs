@@ -1,86 +1,115 @@
-//! Lines at the foot of a terminal that are drawn anew.
+//! Lines at the foot of the terminal that are drawn anew.
+//!
+//! A process has one terminal, so there is one such place. Whatever else goes to the terminal is written above it ([`above`]), so that nothing tears it.
 
+use std::convert::Infallible;
 use std::fmt;
-use std::io;
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
+use console::{Term, strip_ansi_codes, truncate_str};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::Text;
-use super::harmless::printable;
 
-/// The moving lines, with what was said above them; every clone is the same area.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Area(MultiProgress);
+/// How often the lines are drawn anew.
+const TICK: Duration = Duration::from_millis(120);
 
-/// One moving line.
+static FOOT: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// How many feet are shown. While there is none, writers do not wait for one another: each may have a reader of its own.
+static SHOWN: AtomicUsize = AtomicUsize::new(0);
+
+/// Writes above the lines that are drawn anew.
+pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
+    match SHOWN.load(Relaxed) {
+        0 => write(),
+        _ => FOOT.suspend(write),
+    }
+}
+
+/// Each time that the program goes on after Ctrl+Z, draws below what the shell has written meanwhile.
+pub(crate) async fn come_back() -> Infallible {
+    let Ok(mut continued) = signal(SignalKind::from_raw(Signal::CONT.as_raw())) else {
+        return std::future::pending().await;
+    };
+    while continued.recv().await.is_some() {
+        FOOT.set_draw_target(ProgressDrawTarget::stderr());
+    }
+    std::future::pending().await
+}
+
+/// How much room there is, in characters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    pub(crate) lines: usize,
+    pub(crate) columns: usize,
+}
+
+impl Room {
+    fn of_terminal() -> Self {
+        let (lines, columns) = Term::stderr().size();
+        // A line that is full to the edge, and one in the last row, would scroll on some terminals.
+        Self {
+            lines: usize::from(lines).saturating_sub(1).max(1),
+            columns: usize::from(columns).saturating_sub(1).max(1),
+        }
+    }
+}
+
+/// Lines that are drawn anew several times a second until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Bar(ProgressBar);
+pub(crate) struct Foot(ProgressBar);
 
-impl Area {
-    /// Says a line above the moving ones.
-    pub(crate) fn say(&self, line: impl Into<Text>) -> io::Result<()> {
-        self.0.println(line.into().as_str())
-    }
-
-    /// One more line below all others.
-    pub(crate) fn add(&self, template: &str) -> Bar {
-        Bar(self.0.add(ProgressBar::new_spinner().with_style(style(template))))
-    }
-
-    /// One more line above another.
-    pub(crate) fn insert_before(&self, below: &Bar, template: &str) -> Bar {
-        let bar = ProgressBar::new_spinner().with_style(style(template));
-        Bar(self.0.insert_before(&below.0, bar))
-    }
-}
-
-impl Bar {
-    /// Shows it as the template says from now on.
-    pub(crate) fn set_template(&self, template: &str) {
-        self.0.set_style(style(template));
-    }
-
-    /// What stands at `{msg}`; one line.
-    pub(crate) fn set_message(&self, message: impl Into<Text>) {
-        self.0
-            .set_message(message.into().as_str().replace(['\n', '\t'], " "));
-    }
-
-    /// What stands at `{prefix}`.
-    pub(crate) fn set_prefix(&self, prefix: &'static str) {
-        self.0.set_prefix(prefix);
-    }
-
-    /// Shows it as the template says, with how much is left of a time that begins now at `{left}`, in these words.
-    pub(crate) fn count_down(&self, template: &str, total: Duration, words: fn(Duration) -> String) {
-        let left = move |state: &ProgressState, out: &mut dyn fmt::Write| {
-            // A line that cannot be drawn is drawn anew soon.
-            let _ = out.write_str(&words(total.saturating_sub(state.elapsed())));
+impl Foot {
+    /// Shows what `draw` gives for the room that there is. It is called with the place locked, so it must not write.
+    pub(crate) fn show(draw: impl Fn(Room) -> Text + Clone + Send + Sync + 'static) -> Self {
+        let lines = move |_: &ProgressState, out: &mut dyn fmt::Write| {
+            let room = Room::of_terminal();
+            // What cannot be drawn is drawn anew soon.
+            let _ = out.write_str(&fit(draw(room).as_str(), room));
         };
-        self.0.set_style(style(template).with_key("left", left));
-        self.0.reset_elapsed();
-    }
-
-    pub(crate) fn stop_ticking(&self) {
-        self.0.disable_steady_tick();
-    }
-
-    pub(crate) fn tick_every(&self, interval: Duration) {
-        self.0.enable_steady_tick(interval);
-    }
-
-    /// Leaves the line as it is now.
-    pub(crate) fn leave(&self) {
-        self.0.abandon();
-    }
-
-    pub(crate) fn clear(&self) {
-        self.0.finish_and_clear();
+        let style =
+            ProgressStyle::with_template("{lines}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+        let bar = FOOT.add(ProgressBar::new_spinner().with_style(style.with_key("lines", lines)));
+        bar.enable_steady_tick(TICK);
+        SHOWN.fetch_add(1, Relaxed);
+        Self(bar)
     }
 }
 
-/// Templates are made of constants and of ids, which are letters, digits, `.`, `_`, `-` and `#`, so none can break one.
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(&printable(template)).unwrap_or_else(|_| ProgressStyle::default_spinner())
+impl Drop for Foot {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+        SHOWN.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Cuts lines to the room, and takes colours away where nobody wants them.
+fn fit(text: &str, room: Room) -> String {
+    let cut = text
+        .lines()
+        .take(room.lines)
+        .map(|line| truncate_str(line, room.columns, "…"));
+    let text = cut.collect::<Vec<_>>().join("\n");
+    match console::colors_enabled_stderr() {
+        true => text,
+        false => strip_ansi_codes(&text).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_to_the_room() {
+        let room = Room { lines: 2, columns: 4 };
+        assert_eq!(strip_ansi_codes(&fit("漢字漢字\nab\nc", room)), "漢…\nab");
+    }
 }

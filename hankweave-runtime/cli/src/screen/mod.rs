@@ -8,18 +8,31 @@ mod harmless;
 mod json;
 mod text;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
-pub(crate) use area::{Area, Bar};
+use self::area::above;
+use hankweave_runtime::world::environment::Environment;
+
+pub(crate) use area::{Foot, Room, come_back};
 pub(crate) use harmless::one_line;
 pub(crate) use json::{JsonLines, print_json};
 pub(crate) use text::Text;
 
+/// Whether a person looks at a terminal on which lines can be drawn anew.
+pub(crate) fn is_drawable() -> bool {
+    let environment = Environment::of_process();
+    let is_dumb = environment.get("TERM").is_none_or(|kind| kind == "dumb");
+    !is_dumb && io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Prints a result to standard output (CLI-5).
 pub(crate) fn print(text: impl Into<Text>) -> io::Result<()> {
-    let mut out = anstream::stdout().lock();
-    out.write_all(text.into().as_str().as_bytes())?;
-    out.flush()
+    let text = text.into();
+    above(|| {
+        let mut out = anstream::stdout().lock();
+        out.write_all(text.as_str().as_bytes())?;
+        out.flush()
+    })
 }
 
 /// Writes to standard error, for people. That nobody can read it, because it goes to a full disk for example, is no reason to fail.
@@ -30,9 +43,12 @@ pub(crate) fn tell(text: impl Into<Text>) {
 
 /// The same for a question, to which nobody can answer who does not see it.
 pub(crate) fn ask(text: impl Into<Text>) -> io::Result<()> {
-    let mut out = anstream::stderr().lock();
-    out.write_all(text.into().as_str().as_bytes())?;
-    out.flush()
+    let text = text.into();
+    above(|| {
+        let mut out = anstream::stderr().lock();
+        out.write_all(text.as_str().as_bytes())?;
+        out.flush()
+    })
 }
 
 /// A message of our own log, always on one line.
@@ -47,7 +63,7 @@ pub(crate) struct LogLines;
 
 impl Write for LogLines {
     fn write(&mut self, message: &[u8]) -> io::Result<usize> {
-        io::stderr().write_all(log_line(message).as_bytes())?;
+        above(|| io::stderr().write_all(log_line(message).as_bytes()))?;
         Ok(message.len())
     }
 

@@ -46,6 +46,7 @@ mod remote;
 mod results;
 mod resume;
 mod rollback;
+mod run_screen;
 mod sentinels;
 mod socket;
 mod state_commands;

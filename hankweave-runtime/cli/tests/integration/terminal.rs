@@ -20,6 +20,8 @@ pub(crate) struct Terminal {
     seen: String,
     /// All that was sent to it until now.
     sent: String,
+    /// How many lines and columns it has.
+    size: (u16, u16),
 }
 
 impl Terminal {
@@ -31,8 +33,17 @@ impl Terminal {
         )
     }
 
+    /// The same on a terminal of this size.
+    pub(crate) fn sized(project: &TestProject, lines: u16, columns: u16, arguments: &str) -> Option<Self> {
+        let program = env!("CARGO_BIN_EXE_hankweave");
+        let line = format!("stty rows {lines} columns {columns}; exec '{program}' {arguments}");
+        let mut terminal = Self::of(project, &line)?;
+        terminal.size = (lines, columns);
+        Some(terminal)
+    }
+
     /// The same for a line of a shell.
-    fn of(project: &TestProject, line: &str) -> Option<Self> {
+    pub(crate) fn of(project: &TestProject, line: &str) -> Option<Self> {
         if Command::new("script").arg("--version").output().is_err() {
             println!("skipped: there is no `script`, which makes terminals");
             return None;
@@ -54,6 +65,7 @@ impl Terminal {
             screen: String::new(),
             seen: String::new(),
             sent: String::new(),
+            size: (24, 80),
         })
     }
 
@@ -69,6 +81,45 @@ impl Terminal {
         }
         let (seen, rest) = self.screen.split_once(wanted).unwrap();
         (self.seen, self.screen) = (seen.to_owned(), rest.to_owned());
+    }
+
+    /// Waits until what stands on the screen is as wanted.
+    #[track_caller]
+    pub(crate) fn until_standing(&mut self, wanted: impl Fn(&str) -> bool) {
+        while !wanted(&self.standing()) {
+            assert!(self.read(), "the terminal ended: {}", self.standing());
+        }
+    }
+
+    /// The lines that stand on the screen now.
+    pub(crate) fn standing(&self) -> String {
+        rows(self.parsed().screen()).join("\n")
+    }
+
+    /// All lines that stand on the screen or have left it at the top.
+    pub(crate) fn history(&self) -> String {
+        let mut parsed = self.parsed();
+        let screen = parsed.screen_mut();
+        screen.set_scrollback(usize::MAX);
+        let mut lines = Vec::new();
+        for above in (1..=screen.scrollback()).rev() {
+            screen.set_scrollback(above);
+            lines.extend(rows(screen).into_iter().next());
+        }
+        screen.set_scrollback(0);
+        lines.extend(rows(screen));
+        lines.join("\n")
+    }
+
+    /// All that was sent until now.
+    pub(crate) fn sent(&self) -> &str {
+        &self.sent
+    }
+
+    fn parsed(&self) -> vt100::Parser {
+        let mut parser = vt100::Parser::new(self.size.0, self.size.1, 100_000);
+        parser.process(self.sent.as_bytes());
+        parser
     }
 
     /// Takes what was sent next; `false` at the end.
@@ -90,6 +141,11 @@ impl Terminal {
         drop(self.keys);
         self.child.wait().unwrap().code()
     }
+}
+
+fn rows(screen: &vt100::Screen) -> Vec<String> {
+    let rows = screen.rows(0, screen.size().1);
+    rows.map(|row| row.trim_end().to_owned()).collect()
 }
 
 const CTRL_C: &str = "\u{3}";

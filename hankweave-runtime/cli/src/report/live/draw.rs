@@ -1,0 +1,111 @@
+//! The moving part of the screen: what runs, what comes, and one line about all of it.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use hankweave_core::time::Timestamp;
+
+use super::progress::{Current, Progress};
+use crate::report::words::{duration, standing, tokens};
+use crate::screen::{Room, Text};
+
+/// The most lines of what an agent said and did.
+const LINES: usize = 6;
+
+/// The most codons that come.
+const COMING: usize = 3;
+
+/// Turns as long as something runs.
+const TURNING: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '⠛'];
+
+/// How long each of them stands, in milliseconds.
+const TURN: u128 = 120;
+
+/// What stands at the foot of the screen at `now`, at most as many lines as there is room for. Longer lines are for the caller to cut.
+pub(super) fn draw(progress: &Progress, room: Room, now: Timestamp) -> Text {
+    let mut text = Text::default();
+    // Writing to a text cannot fail.
+    let _ = write_all(progress, room, now, &mut text);
+    text
+}
+
+fn write_all(progress: &Progress, room: Room, now: Timestamp, text: &mut Text) -> fmt::Result {
+    let coming = progress.coming();
+    // The last line is that about all of it, the one before it what runs.
+    let left = room.lines.saturating_sub(2);
+    let next = coming.len().min(COMING).min(left / 2);
+    let more = usize::from(coming.len() > next && next > 0);
+    if let Some(current) = progress.current.as_ref().filter(|_| room.lines > 1) {
+        write_current(current, room, now, text)?;
+        let lines = LINES.min(left.saturating_sub(next + more));
+        for line in current
+            .lines
+            .iter()
+            .skip(current.lines.len().saturating_sub(lines))
+        {
+            write_dim(text, format_args!("  │ {line}"))?;
+        }
+    } else if let Some(until) = progress.limited_until.filter(|_| room.lines > 1) {
+        let left = duration(until.since(now));
+        write_dim(text, format_args!("  the usage limit ends in {left}"))?;
+    }
+    for planned in &coming[..next] {
+        write_dim(text, format_args!("  · {}", planned.title))?;
+    }
+    if more > 0 {
+        write_dim(text, format_args!("  · and {} more", coming.len() - next))?;
+    }
+    match progress.plan.is_empty() {
+        true => Ok(()),
+        false => write_foot(progress, now, text),
+    }
+}
+
+fn write_dim(text: &mut Text, line: fmt::Arguments<'_>) -> fmt::Result {
+    text.styled(Style::new().dimmed(), line.to_string().replace(['\n', '\t'], " "))?;
+    writeln!(text)
+}
+
+fn write_current(current: &Current, room: Room, now: Timestamp, text: &mut Text) -> fmt::Result {
+    let lived = now.since(current.began);
+    let turn = TURNING[(lived.as_millis() / TURN) as usize % TURNING.len()];
+    let title = room.columns.saturating_sub(30).clamp(8, 24);
+    text.styled(AnsiColor::Cyan.on_default(), turn)?;
+    writeln!(
+        text,
+        " {:<title$} {} {}  {}  {} tokens",
+        current.title,
+        standing(current.status, None),
+        duration(lived),
+        current.cost.told(current.is_lower_bound),
+        tokens(current.usage.total()),
+    )
+}
+
+/// `4 of 9 · 12:31 · $1.24 of $5.00 · next: review`
+fn write_foot(progress: &Progress, now: Timestamp, text: &mut Text) -> fmt::Result {
+    let mut parts = vec![format!("{} of {}", progress.done, progress.plan.len())];
+    if let Some(began) = progress.began {
+        parts.push(clock(now.since(began)));
+    }
+    let spent = progress.counted().told(progress.is_lower_bound);
+    parts.push(match progress.known.ceiling {
+        Some(ceiling) => format!("{spent} of {ceiling}"),
+        None => spent,
+    });
+    if let Some(next) = progress.coming().first() {
+        parts.push(format!("next: {}", next.title));
+    }
+    text.styled(Style::new().bold(), parts.join(" · "))
+}
+
+/// `0:07`, `12:31`, `1:02:03`
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}

@@ -1,0 +1,92 @@
+//! The run on a terminal: what has ended as lines that stay, and below them what runs, what comes and what it has cost, drawn anew.
+
+mod draw;
+mod progress;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hankweave_core::budget::Ceiling;
+use hankweave_core::cost::Usd;
+use hankweave_core::document::HankweaveState;
+use hankweave_core::hank::{Hank, HankItem, LoopConfig, TerminateOn};
+use hankweave_core::id::LoopId;
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::JournalEntry;
+use hankweave_runtime::world::clock::{Clock, SystemClock};
+
+use self::draw::draw;
+use self::progress::Progress;
+use crate::screen::{Foot, Text, tell};
+
+/// What the events of a run do not tell.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// What all of it may cost.
+    pub(crate) ceiling: Option<Usd>,
+    /// How often each loop goes round at most.
+    pub(crate) loops: HashMap<LoopId, u32>,
+}
+
+impl Known {
+    pub(crate) fn of(ceiling: Ceiling, hank: Option<&Hank>) -> Self {
+        let items = hank.map_or(&[][..], |hank| &hank.items);
+        let limited = |found: &LoopConfig| match found.terminate_on {
+            TerminateOn::IterationLimit { limit } => Some((found.id.clone(), limit)),
+            TerminateOn::ContextExceeded => None,
+        };
+        Self {
+            ceiling: ceiling.max_dollars,
+            loops: items
+                .iter()
+                .filter_map(HankItem::as_loop)
+                .filter_map(limited)
+                .collect(),
+        }
+    }
+}
+
+/// Takes the moving part off the terminal when it is dropped.
+#[derive(Debug)]
+pub(crate) struct LiveView {
+    progress: Arc<Mutex<Progress>>,
+    _foot: Foot,
+}
+
+impl LiveView {
+    pub(super) fn show(known: Known) -> Self {
+        let progress = Arc::new(Mutex::new(Progress::new(known)));
+        let shown = Arc::clone(&progress);
+        let foot = Foot::show(move |room| draw(&lock(&shown), room, now()));
+        Self {
+            progress,
+            _foot: foot,
+        }
+    }
+
+    pub(super) fn begin(&self, state: &HankweaveState) {
+        lock(&self.progress).begin(state);
+    }
+
+    pub(super) fn event(&self, entry: &JournalEntry) {
+        // The progress must be free again when something is written, since that draws.
+        let said = lock(&self.progress).event(entry);
+        if said != Text::default() {
+            tell(said);
+        }
+    }
+
+    /// Shows how much is left of a usage limit, until the next codon starts.
+    pub(super) fn count_down(&self, left: Duration) {
+        lock(&self.progress).limited_until = Some(now().after(left));
+    }
+}
+
+fn lock(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn now() -> Timestamp {
+    SystemClock.now()
+}

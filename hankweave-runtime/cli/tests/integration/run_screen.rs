@@ -1,0 +1,127 @@
+//! What stands on the terminal while a run goes on, as a terminal shows it.
+
+use hankweave_testing::TestProject;
+use serde_json::{Value, json};
+
+use crate::support::{project, shell_agent};
+use crate::terminal::Terminal;
+
+/// A codon whose agent says `working` and ends, or waits for a file `go` if the prompt says so.
+fn codon(project: &TestProject, id: &str, prompt: &str) -> Value {
+    let agent = shell_agent(project);
+    json!({"id": id, "name": format!("Name of {id}"), "agent": agent, "model": "claude-sonnet-4-5",
+        "continuationMode": "fresh", "promptText": prompt})
+}
+
+/// The digits of times change from run to run.
+fn without_times(line: &str) -> String {
+    let words = line.split_whitespace().map(|word| match word.parse::<f64>() {
+        Ok(_) if word.contains('.') => "T",
+        _ => word,
+    });
+    let line = words.collect::<Vec<_>>().join(" ");
+    line.replace("0:01 ", "0:00 ").replace("0:02 ", "0:00 ")
+}
+
+#[test]
+fn what_has_ended_stays_and_below_it_stands_what_runs_what_comes_and_what_it_costs() {
+    let project = project();
+    let looped = json!({"type": "loop", "id": "rounds", "name": "Rounds", "terminateOn": {"type": "iterationLimit", "limit": 2},
+        "codons": [codon(&project, "two", "two, wait for go")]});
+    let many = ["three", "four", "five", "six"].map(|id| codon(&project, id, id));
+    let mut items = vec![codon(&project, "one", "one"), looped];
+    items.extend(many);
+    project.write_hank(&json!({"hank": items}));
+    let Some(mut terminal) = Terminal::sized(&project, 14, 100, "run --max-cost 5") else {
+        return;
+    };
+    terminal.until_standing(|screen| {
+        screen.contains("│ working") && screen.contains(" running ") && screen.contains("next: ")
+    });
+    let screen = terminal.standing();
+    let lines: Vec<String> = screen.trim_end().lines().skip(1).map(without_times).collect();
+    let ended = &lines[0];
+    assert!(
+        ended.starts_with("✓ Name of one T s $0.2500 15 tokens "),
+        "{screen}"
+    );
+    assert!(
+        lines[1].contains(" Name of two, 1 of at most 2 running T s "),
+        "{screen}"
+    );
+    assert_eq!(
+        lines[2..],
+        [
+            "│ the agent works",
+            "│ working",
+            "· Name of three",
+            "· Name of four",
+            "· Name of five",
+            "· and 1 more",
+            "1 of 6 · 0:00 · $0.2500 of $5.0000 · next: Name of three"
+        ],
+        "{screen}"
+    );
+    project.write("go", "");
+    terminal.press("\u{3}");
+    terminal.until("go on with");
+    let screen = terminal.standing();
+    assert!(!screen.contains("next: "), "the moving part is left: {screen}");
+    assert_eq!(terminal.close(), Some(130));
+}
+
+#[test]
+fn a_run_longer_than_the_terminal_goes_on_and_its_log_tears_nothing() {
+    let project = project();
+    let codons: Vec<Value> = (10..40)
+        .map(|number| codon(&project, &format!("c{number}"), "go"))
+        .collect();
+    project.write_hank(&json!({"hank": codons}));
+    let Some(mut terminal) = Terminal::sized(&project, 8, 40, "-v run") else {
+        return;
+    };
+    terminal.until("Finished: 30 of 30 codons completed.");
+    let history = terminal.history();
+    for number in 10..40 {
+        let ended = format!("✓ Name of c{number} ");
+        assert_eq!(history.matches(&ended).count(), 1, "{ended} in {history}");
+    }
+    let torn = |line: &&str| line.contains("next: ") || line.contains("│ ");
+    assert_eq!(history.lines().find(torn), None, "{history}");
+    assert_eq!(terminal.close(), Some(0));
+}
+
+#[test]
+fn a_failure_shows_why_what_was_said_last_and_where_all_of_it_is() {
+    let project = project();
+    let mut failing = codon(&project, "one", "one");
+    failing["rigSetup"] = json!([{"type": "command", "command": {"run": "seq 1 50; exit 7"}}]);
+    project.write_hank(&json!({"hank": [failing]}));
+    let Some(mut terminal) = Terminal::sized(&project, 20, 100, "run") else {
+        return;
+    };
+    terminal.until("go on with");
+    let history = terminal.history();
+    for shown in ["✗ Name of one", "│ | 50", "│ | 40", "hankweave logs one", "7"] {
+        assert!(history.contains(shown), "no {shown} in {history}");
+    }
+    assert!(!history.contains("│ | 30\n"), "{history}");
+    assert_eq!(terminal.close(), Some(1));
+}
+
+#[test]
+fn a_terminal_that_cannot_move_up_gets_plain_lines() {
+    let project = project();
+    project.write_hank(&json!({"hank": [codon(&project, "one", "one")]}));
+    let line = format!(
+        "TERM=dumb; export TERM; exec '{}' run",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.until("one: the agent works");
+    terminal.until("Finished: 1 of 1 codon completed.");
+    assert!(!terminal.sent().contains("\u{1b}["), "{:?}", terminal.sent());
+    assert_eq!(terminal.close(), Some(0));
+}
