@@ -457,7 +457,7 @@ mod tests {
         };
         let begun = tokio::time::Instant::now();
         let items = [command("any", WorkingDirectory::Project, false)];
-        stage.rig.run(&items, |event| report(event)).await.unwrap();
+        stage.rig.run(&items, &report).await.unwrap();
         assert_eq!(*lines.lock().unwrap(), ["1", "2", "3"]);
         assert!(begun.elapsed() < Duration::from_secs(4));
         drop(held);
