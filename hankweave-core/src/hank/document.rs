@@ -263,6 +263,9 @@ pub struct CodonConfig {
     #[cfg_attr(feature = "schema", schemars(extend("default" = 100)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_extensions: Option<u64>,
+    /// A command that has to pass before the codon is complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
     /// Whether the agent may compact its context; false when absent.
     #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -327,6 +330,19 @@ pub enum OnFailure {
     Retry,
     /// The failure is recorded and the next codon starts.
     Ignore,
+}
+
+/// A command that has to pass before a codon is complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Check {
+    /// Text for the shell, not empty; it passes with the exit code 0.
+    pub run: String,
+    /// How often the agent goes on, in its session and with what the command printed, when it does not pass; 0 to 100.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 3)))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u64>,
 }
 
 /// How a failed codon is tried again; absent fields mean 3 attempts, 1,000 ms and 60,000 ms.

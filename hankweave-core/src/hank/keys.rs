@@ -94,7 +94,7 @@ pub(super) static CODON: Keys = Keys {
     kind: "a codon",
     valid: "type id name description agent model continuationMode promptFile promptText \
             appendSystemPromptFile appendSystemPromptText rigSetup checkpointedFiles env outputFiles \
-            sentinels archiveOnSuccess onFailure retryConfig exhaustWithPrompt maxExtensions \
+            sentinels archiveOnSuccess onFailure retryConfig exhaustWithPrompt maxExtensions check \
             autoCompact shimIdleTimeout settleSeconds budget",
     known_mistakes: &[
         ("appendSystemPromptFile", "systemPromptFile*"),
@@ -121,6 +121,7 @@ pub(super) static AGENT_COMMAND: Keys = Keys::new("an agent command", "command s
 pub(super) static AGENT_SCRIPT: Keys = Keys::new("an agent script", "script");
 pub(super) static ITERATION_LIMIT: Keys = Keys::new("`terminateOn`", "type limit");
 pub(super) static CONTEXT_EXCEEDED: Keys = Keys::new("`terminateOn`", "type");
+pub(super) static CHECK: Keys = Keys::new("`check`", "run retries");
 pub(super) static RETRY: Keys = Keys::new("`retryConfig`", "maxAttempts delayMs maxDelayMs");
 pub(super) static COPY_ITEM: Keys = Keys::new("a copy item", "type copy replace allowFailure");
 pub(super) static COPY: Keys = Keys {

@@ -35,7 +35,7 @@ pub use agent::{AgentChoice, AgentCommand, agent_for_model};
 pub use budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
 pub use check::repeated_sentinels;
 pub use document::{
-    CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, LoopConfig, Meta, OnFailure, OutputItem,
+    Check, CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, LoopConfig, Meta, OnFailure, OutputItem,
     Overrides, PromptSource, Requirements, RetryConfig, RigAction, RigCommand, RigItem, SentinelEntry,
     SentinelSource, TerminateOn, WorkingDirectory,
 };

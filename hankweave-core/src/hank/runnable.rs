@@ -132,6 +132,9 @@ pub fn beyond_agents(hank: &Hank, can: impl Fn(&str) -> Option<Capabilities>) ->
         if !can.resume && codon.exhaust_with_prompt.is_some() {
             refuse("exhaustWithPrompt", no_session, "leave it out");
         }
+        if !can.resume && codon.check.as_ref().is_some_and(|check| check.retries != Some(0)) {
+            refuse("check", no_session, "write \"retries\": 0");
+        }
         if let Some(text) = codon.append_system_prompt.as_ref().filter(|_| !can.system_prompt) {
             let key = match text {
                 PromptSource::Files(_) => "appendSystemPromptFile",
@@ -324,7 +327,7 @@ mod tests {
     // covers: AGENT-22
     #[test]
     fn what_an_agent_cannot_do_is_refused_where_it_is_written() {
-        let mute = r#""agent": "mute", "model": "sonnet", "appendSystemPromptText": "t", "exhaustWithPrompt": "on",
+        let mute = r#""agent": "mute", "model": "sonnet", "appendSystemPromptText": "t", "exhaustWithPrompt": "on", "check": {"run": "true"},
             "budget": {"maxDollars": 1, "maxOutputTokens": 9}"#;
         let first = codon("a", r#""agent": "mute", "model": "sonnet""#);
         let codons = [first, codon("b", mute).replace("fresh", "continue-previous")];
@@ -340,6 +343,7 @@ mod tests {
             (warning, "[0].model"),
             (error, "[1].continuationMode"),
             (error, "[1].exhaustWithPrompt"),
+            (error, "[1].check"),
             (error, "[1].appendSystemPromptText"),
             (error, "[1].budget.maxOutputTokens"),
             (warning, "[1].model"),

@@ -29,22 +29,31 @@ pub(super) async fn extend(
         }
         settle_costs(codon, &mut running, &exit).await;
         tell(codon, &running, number, prompt).await;
-        let mut agent = match start::resume(codon, &running, prompt, work.dollars_left()).await {
-            Ok(agent) => agent,
-            Err(failure) => return Err(failure.end(codon, running).await),
-        };
-        match wait_for_session(codon, &mut agent).await {
-            Opening::Session(_) => {}
-            Opening::Ended(reason, code) => return Err(codon.fail(running, code, reason).await),
-            Opening::OutOfTime(exceeded, _) => {
-                work.reach(exceeded);
-                break;
-            }
-            Opening::Interrupted(why, code) => return Err(codon.end_early(running, code, why).await),
-        }
-        (running, work) = run::run(codon, running, agent, work.so_far()).await?;
+        (running, work) = go_on(codon, running, work, start::rendered(codon, prompt)).await?;
     }
     Ok((running, work))
+}
+
+/// Lets the agent go on with this prompt in its session.
+pub(super) async fn go_on(
+    codon: &CodonRun<'_>,
+    running: Codon<Running>,
+    mut work: Work,
+    prompt: String,
+) -> Stage<(Codon<Running>, Work)> {
+    let mut agent = match start::resume(codon, &running, prompt, work.dollars_left()).await {
+        Ok(agent) => agent,
+        Err(failure) => return Err(failure.end(codon, running).await),
+    };
+    match wait_for_session(codon, &mut agent).await {
+        Opening::Session(_) => run::run(codon, running, agent, work.so_far()).await,
+        Opening::Ended(reason, code) => Err(codon.fail(running, code, reason).await),
+        Opening::OutOfTime(exceeded, _) => {
+            work.reach(exceeded);
+            Ok((running, work))
+        }
+        Opening::Interrupted(why, code) => Err(codon.end_early(running, code, why).await),
+    }
 }
 
 async fn tell(codon: &CodonRun<'_>, running: &Codon<Running>, extension_number: u64, prompt: &str) {

@@ -127,10 +127,8 @@ where
         return budget::end(codon, running, exit, exceeded).await;
     }
     let code = i64::from(exit.exit.code());
-    let waits_for_context =
-        codon.entry.may_exceed_context(&codon.run.hank) || codon.config.exhaust_with_prompt.is_some();
     let full = |context_exceeded| Notes {
-        context_exceeded: context_exceeded && waits_for_context,
+        context_exceeded: context_exceeded && codon.waits_for_context(),
         ..Notes::default()
     };
     match exit.verdict.clone() {
@@ -138,7 +136,7 @@ where
         Verdict::Failure {
             context_exceeded: true,
             ..
-        } if waits_for_context => complete(codon, running, exit, full(true)).await,
+        } if codon.waits_for_context() => complete(codon, running, exit, full(true)).await,
         Verdict::Failure { reason, .. } => {
             let reason = codon.with_limit(reason).await;
             Err(codon.fail(running, code, reason).await)
@@ -211,6 +209,11 @@ where
 }
 
 impl CodonRun<'_> {
+    /// Whether a full context is no failure.
+    pub(super) fn waits_for_context(&self) -> bool {
+        self.entry.may_exceed_context(&self.run.hank) || self.config.exhaust_with_prompt.is_some()
+    }
+
     /// How long it has taken until now, when it ends.
     fn measured(&self) -> Measured {
         let now = Instant::now();

@@ -1,13 +1,14 @@
 //! One codon, from its first record to its last, with one file for each state of the typed machine.
 //!
 //! ```text
-//! open ─► budget ─► prepare ─► load ─► start ─► initialize ─► run ─► extend ─► drain ─► finish
+//! open ─► budget ─► prepare ─► load ─► start ─► initialize ─► run ─► extend ─► check ─► drain ─► finish
 //! ```
 //!
 //! Each stage takes the typed codon of its state and gives back that of the next one, or an [`Ended`]. The
 //! codon moves only through [`CodonRun::step`], which sends the event that the step implies.
 
 mod budget;
+mod check;
 mod context;
 mod extend;
 mod finish;
@@ -56,5 +57,6 @@ async fn run_stages(codon: &CodonRun<'_>) -> Stage<CodonEnd> {
     let (running, agent) = initialize::initialize(codon, initializing, agent).await?;
     let (running, work) = run::run(codon, running, agent, SoFar::nothing(codon)).await?;
     let (running, work) = extend::extend(codon, running, work).await?;
+    let (running, work) = check::check(codon, running, work).await?;
     finish::finish(codon, running, work).await
 }

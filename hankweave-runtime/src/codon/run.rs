@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason};
+use hankweave_core::agent::{AgentEvent, ExitOutcome, FailureKind, FailureReason, Verdict};
 use hankweave_core::budget::Meter;
 use hankweave_core::codon::{BudgetExceeded, Codon, Running};
 use hankweave_core::cost::{UsageTotals, Usd};
+use hankweave_core::hank::OnExceeded;
 use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
@@ -80,6 +81,25 @@ impl Work {
             Some(_) => None,
             None => Some(exit),
         }
+    }
+
+    /// The end of the agent when its work is to be checked, which is when the codon would be complete by it, and whether the agent can go on.
+    pub(super) fn checkable(&mut self, codon: &CodonRun<'_>) -> Option<(ExitOutcome, bool)> {
+        if let Some(exit) = self.success() {
+            return Some((exit, true));
+        }
+        let Outcome::Ended(exit) = &self.outcome else {
+            return None;
+        };
+        let exit = exit.clone();
+        let completes = match (self.exceeded(&exit.usage), &exit.verdict) {
+            (_, Verdict::Success) => true,
+            (Some(exceeded), _) => codon.limits.consequence(&exceeded) == OnExceeded::Complete,
+            (None, Verdict::Failure { context_exceeded, .. }) => {
+                *context_exceeded && codon.waits_for_context()
+            }
+        };
+        completes.then_some((exit, false))
     }
 
     /// The totals that another process of the codon adds to.

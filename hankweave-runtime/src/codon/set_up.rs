@@ -7,10 +7,10 @@ use super::context::CodonRun;
 use crate::rig::{Rig, RigError, RigEvent, RigFailure};
 use crate::world::process::environment;
 
-/// Runs every item of the rig.
-pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason> {
+/// What runs commands for the codon, in its workspace and with its variables.
+pub(super) fn rig(codon: &CodonRun<'_>) -> Rig {
     let run = codon.run;
-    let rig = Rig {
+    Rig {
         world: run.world.clone(),
         hank: run.loaded.root.clone(),
         workspace: run.dir.root().to_owned(),
@@ -21,7 +21,12 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
         ignore_failures: run.options.ignore_rig_failures,
         cancel: codon.orders.token().child_token(),
         force: codon.orders.force_token().clone(),
-    };
+    }
+}
+
+/// Runs every item of the rig.
+pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason> {
+    let (run, rig) = (codon.run, rig(codon));
     let report = |event| run.publish(translate(codon, event));
     let work = rig.run(&codon.config.rig_setup, report);
     tokio::pin!(work);
@@ -40,7 +45,7 @@ pub(super) async fn run_items(codon: &CodonRun<'_>) -> Result<(), FailureReason>
     Err(error.reason())
 }
 
-fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {
+pub(super) fn translate(codon: &CodonRun<'_>, event: RigEvent) -> Event {
     match event {
         RigEvent::Output { index, stream, line } => Event::RigOutput {
             codon_id: codon.entry.codon_id.clone(),

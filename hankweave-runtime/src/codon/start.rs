@@ -48,12 +48,12 @@ pub(super) async fn start(
 pub(super) async fn resume(
     codon: &CodonRun<'_>,
     running: &Codon<Running>,
-    prompt: &str,
+    prompt: String,
     max_dollars: Option<Usd>,
 ) -> Result<RunningAgent, SpawnFailure> {
     let session = &running.claude_session_id;
     let launch = launch(codon).map(|launch| Launch {
-        prompt: prompt::render(prompt, Places::of(codon).variables()),
+        prompt,
         resume: Some(session.clone()),
         carried: Some(carried(codon, session) + running.current_cost),
         max_dollars,
@@ -62,6 +62,11 @@ pub(super) async fn resume(
         ..launch
     });
     spawn(codon, launch).await
+}
+
+/// A prompt of the hank with its variables filled in.
+pub(super) fn rendered(codon: &CodonRun<'_>, prompt: &str) -> String {
+    prompt::render(prompt, Places::of(codon).variables())
 }
 
 async fn spawn(

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::hank::agent::{AgentChoice, AgentCommand};
 use crate::hank::budget::CodonBudget;
-use crate::hank::document::{CodonConfig, ContinuationMode, OnFailure, PromptSource, RetryConfig};
+use crate::hank::document::{Check, CodonConfig, ContinuationMode, OnFailure, PromptSource, RetryConfig};
 use crate::hank::keys;
 use crate::hank::problem::quoted;
 use crate::hank::reader::{Fields, Node, Reader, checked, choice, integer, non_empty_list, parsed};
@@ -51,6 +51,7 @@ pub(super) fn codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonCon
         on_failure,
         exhaust_with_prompt: fields.optional(reader, "exhaustWithPrompt", Reader::non_empty),
         max_extensions: fields.optional(reader, "maxExtensions", at_least_one),
+        check: fields.optional(reader, "check", check),
         auto_compact: fields.optional(reader, "autoCompact", Reader::boolean),
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
@@ -150,6 +151,13 @@ fn retry_config(
         delay_ms: fields.optional(reader, "delayMs", integer(0..=60_000)),
         max_delay_ms: fields.optional(reader, "maxDelayMs", integer(0..=600_000)),
     })
+}
+
+fn check(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Check> {
+    let fields = reader.fields(node, &keys::CHECK)?;
+    let retries = fields.optional(reader, "retries", integer(0..=100));
+    let run = fields.required(reader, "run", Reader::non_empty)?;
+    Some(Check { run, retries })
 }
 
 /// Variables for the agent. Their values may be secrets and never become part of a message.

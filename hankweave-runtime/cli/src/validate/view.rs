@@ -137,5 +137,6 @@ fn spawns(codon: &CodonConfig) -> Vec<String> {
         .iter()
         .flat_map(|item| &item.before_copy)
         .map(shell);
-    rig.chain([agent]).chain(output).collect()
+    let check = codon.check.iter().map(|check| format!("sh -c {:?}", check.run));
+    rig.chain([agent]).chain(check).chain(output).collect()
 }

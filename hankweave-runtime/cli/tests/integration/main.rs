@@ -14,6 +14,7 @@ mod bad_input;
 mod browser;
 mod budget;
 mod checkpoints;
+mod checks;
 mod cli_surface;
 mod config;
 mod damage;

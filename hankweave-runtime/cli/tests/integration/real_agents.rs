@@ -263,3 +263,27 @@ fn a_run_that_is_stopped_or_killed_goes_on_and_costs_what_was_served() {
         }
     }
 }
+
+// covers: HANK-61
+#[test]
+fn an_agent_is_told_that_its_work_does_not_pass_and_mends_it() {
+    for agent in RealAgent::all() {
+        let mends = json!({"text": "I mend it.", "usage": {"input": 1100, "output": 40},
+            "tools": [{"op": "bash", "command": "printf world >> note.txt", "description": "Mend"}]});
+        let lanes = json!([
+            {"name": "told", "when": {"user": "note.txt lacks the world"}, "turns": [mends, end()]},
+            {"name": "first", "turns": [work(), end()]}]);
+        let (project, server) = agent.stage(json!({"lanes": lanes}));
+        let mut only = agent.codon("work", "fresh", "TASK");
+        only["check"] =
+            json!({"run": "grep -q world note.txt || { echo note.txt lacks the world; exit 1; }"});
+        project.write_hank(&json!({"hank": [only]}));
+
+        run(&project).expect_code(0);
+
+        let note = std::fs::read_to_string(project.directory().join("note.txt")).unwrap();
+        assert_eq!(note, "helloworld");
+        assert_eq!(server.served().len(), 4);
+        agent.assert_true(&project, &server);
+    }
+}

@@ -1,0 +1,197 @@
+//! Checks: a codon is complete only when the command of its check passes (HANK-61).
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use hankweave_core::agent::{ExitOutcome, FailureReason};
+use hankweave_core::codon::{Codon, Running};
+use hankweave_core::hank::{Check, RigAction, RigCommand, RigItem, WorkingDirectory};
+use hankweave_core::wire::Event;
+
+use super::context::{CodonRun, Stage};
+use super::extend::go_on;
+use super::finish::settle_costs;
+use super::orders::Interruption;
+use super::run::{Outcome, Work};
+use super::set_up;
+use crate::rig::{Rig, RigError, RigEvent};
+
+/// How often the agent goes on when its work does not pass, unless the hank says otherwise.
+const RETRIES: u64 = 3;
+
+/// How much of what a command printed its agent is told.
+const MOST_BYTES: usize = 16 << 10;
+
+/// Runs the check of the codon, and lets its agent go on as long as its work does not pass and tries are left.
+pub(super) async fn check(
+    codon: &CodonRun<'_>,
+    mut running: Codon<Running>,
+    mut work: Work,
+) -> Stage<(Codon<Running>, Work)> {
+    let Some(check) = &codon.config.check else {
+        return Ok((running, work));
+    };
+    let retries = check.retries.unwrap_or(RETRIES);
+    for retry in 1.. {
+        let Some((exit, may_go_on)) = work.checkable(codon) else {
+            break;
+        };
+        let missed = match examine(codon, check, may_go_on).await {
+            Ok(()) => break,
+            Err(missed) => missed,
+        };
+        if let Some(why) = codon.interruption() {
+            work.outcome = Outcome::Stopped(why, exit);
+            break;
+        }
+        if retry > retries || !may_go_on || missed.is_over {
+            tell(codon, format!("{}; no try is left", missed.why)).await;
+            work.outcome = failed(missed, exit);
+            break;
+        }
+        tell(
+            codon,
+            format!("{}; the agent goes on (try {retry} of {retries})", missed.why),
+        )
+        .await;
+        settle_costs(codon, &mut running, &exit).await;
+        (running, work) = go_on(codon, running, work, missed.prompt()).await?;
+    }
+    Ok((running, work))
+}
+
+fn failed(missed: Missed, exit: ExitOutcome) -> Outcome {
+    Outcome::Stopped(
+        Interruption::Failure(FailureReason::unknown(true, missed.why)),
+        exit,
+    )
+}
+
+async fn tell(codon: &CodonRun<'_>, what: String) {
+    let message = format!("{}: {what}", codon.entry.codon_id);
+    codon.run.publish(Event::Info { message }).await;
+}
+
+/// A check that was not passed.
+struct Missed {
+    why: String,
+    printed: Tail,
+    /// The time of the codon is over.
+    is_over: bool,
+}
+
+impl Missed {
+    fn prompt(&self) -> String {
+        let (why, printed) = (&self.why, self.printed.text());
+        format!(
+            "Your work was checked, and {why}. It printed:\n\n{printed}\n\nMend what is wrong. The check is done again when you have finished."
+        )
+    }
+}
+
+/// Runs the command once; the time of the codon ends it, where that is still to come.
+async fn examine(codon: &CodonRun<'_>, check: &Check, in_time: bool) -> Result<(), Missed> {
+    let rig = Rig {
+        ignore_failures: false,
+        ..set_up::rig(codon)
+    };
+    let command = RigCommand {
+        run: check.run.clone(),
+        working_directory: WorkingDirectory::Project,
+    };
+    let items = [RigItem {
+        action: RigAction::Command { command },
+        allow_failure: false,
+    }];
+    let printed = Mutex::new(Tail::default());
+    let index = codon.config.rig_setup.len();
+    let report = |event| {
+        let event = match event {
+            RigEvent::Output { stream, line, .. } => {
+                printed.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
+                RigEvent::Output { index, stream, line }
+            }
+            other => other,
+        };
+        codon.run.publish(set_up::translate(codon, event))
+    };
+    let work = rig.run(&items, report);
+    tokio::pin!(work);
+    let (result, is_over) = tokio::select! {
+        biased;
+        result = &mut work => (result, false),
+        _ = codon.time_is_over(), if in_time => {
+            rig.cancel.cancel();
+            (work.await, true)
+        }
+    };
+    let Err(error) = result else {
+        tell(codon, format!("the check `{}` has passed", check.run)).await;
+        return Ok(());
+    };
+    let why = match &error {
+        _ if is_over => "the command was stopped: the time of the codon is over".to_owned(),
+        RigError::Step { failure, .. } => failure.to_string(),
+        RigError::Cancelled { .. } => "the command was stopped".to_owned(),
+    };
+    Err(Missed {
+        why: format!("the check `{}` has not passed: {why}", check.run),
+        printed: std::mem::take(&mut printed.lock().unwrap_or_else(PoisonError::into_inner)),
+        is_over,
+    })
+}
+
+/// The last lines of an output, at most [`MOST_BYTES`] of them.
+#[derive(Debug, Default)]
+struct Tail {
+    lines: VecDeque<String>,
+    bytes: usize,
+    left_out: u64,
+}
+
+impl Tail {
+    fn push(&mut self, line: &str) {
+        let mut ends = line.len().saturating_sub(MOST_BYTES)..=line.len();
+        let line = ends.find_map(|start| line.get(start..)).unwrap_or_default();
+        self.bytes += line.len() + 1;
+        self.lines.push_back(line.to_owned());
+        while self.bytes > MOST_BYTES + 1 {
+            let Some(first) = self.lines.pop_front() else {
+                break;
+            };
+            self.bytes -= first.len() + 1;
+            self.left_out += 1;
+        }
+    }
+
+    fn text(&self) -> String {
+        let lines = self.lines.iter().map(String::as_str);
+        let text = lines.collect::<Vec<_>>().join("\n");
+        match self.left_out {
+            0 if text.is_empty() => "(nothing)".to_owned(),
+            0 => text,
+            left_out => format!("({left_out} lines before this are left out)\n{text}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: HANK-61
+    #[test]
+    fn only_the_last_lines_of_an_output_are_told() {
+        let mut tail = Tail::default();
+        assert_eq!(tail.text(), "(nothing)");
+        for number in 0..100_000 {
+            tail.push(&format!("line {number}"));
+        }
+        let text = tail.text();
+        assert!(text.ends_with("\nline 99999") && text.contains("lines before this are left out"));
+        assert!(text.len() < MOST_BYTES + 100 && tail.bytes <= MOST_BYTES + 1);
+        tail.push(&"ä".repeat(MOST_BYTES));
+        assert_eq!(tail.lines.len(), 1);
+        assert_eq!(tail.lines[0].len(), MOST_BYTES);
+    }
+}
