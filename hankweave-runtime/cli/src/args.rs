@@ -210,6 +210,10 @@ pub(crate) enum Command {
     Skip(Execution),
     /// Stop a live run; the next run goes on from there
     Stop(StopArgs),
+    /// Show what changed in the files, by codon or between checkpoints
+    ///
+    /// For example: hankweave diff draft, or hankweave diff 1f3a9c..77b0e2 --stat
+    Diff(DiffArgs),
     /// Print what agents and rigs said and did, by codon
     ///
     /// With -v also what agents thought, and what tools answered.
@@ -526,6 +530,18 @@ pub(crate) struct LogsArgs {
     /// The log of hankweave itself instead.
     #[arg(long, conflicts_with_all = ["codon", "follow"])]
     pub(crate) server: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// What a codon changed, or a checkpoint, or everything between two of them (FROM..TO) [default: the newest codon].
+    #[arg(value_name = "CODON|CHECKPOINT[..CHECKPOINT]")]
+    pub(crate) what: Option<String>,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// How much changed in each file instead.
+    #[arg(long)]
+    pub(crate) stat: bool,
 }
 
 #[derive(Debug, Args)]

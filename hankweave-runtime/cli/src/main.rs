@@ -130,6 +130,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Next(execution) => remote::next(&global, &execution),
         Command::Skip(execution) => remote::skip(&global, &execution),
         Command::Stop(args) => remote::stop(&global, &args),
+        Command::Diff(args) => checkpoints::diff(&global, &args),
         Command::Logs(args) => logs::logs(&global, &args),
         Command::Journal(args) => journal::journal(&global, &args),
         Command::State(command) => state::state(&global, &command),

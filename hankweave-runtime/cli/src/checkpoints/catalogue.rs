@@ -103,7 +103,36 @@ impl Catalogue {
         }
     }
 
-    fn lists(&self) -> String {
+    /// The newest checkpoint of a codon, or of any.
+    pub(super) fn newest_of(&self, codon: Option<&str>) -> Option<&Row> {
+        let is_meant = |row: &&Row| match codon {
+            Some(codon) => row.codon_id.as_deref() == Some(codon),
+            None => row.codon_id.is_some(),
+        };
+        self.rows.iter().find(is_meant)
+    }
+
+    /// The newest checkpoint from before the codon of `row` began in that run; `row` itself when there is none.
+    pub(super) fn before<'r>(&'r self, row: &'r Row) -> &'r Row {
+        let parent = |row: &Row| {
+            self.rows
+                .iter()
+                .find(|other| Some(&other.sha) == row.parent.as_ref())
+        };
+        let is_of_it = |other: &Row| {
+            row.codon_id.is_some() && (&other.codon_id, &other.run_id) == (&row.codon_id, &row.run_id)
+        };
+        let mut found = row;
+        while let Some(older) = parent(found) {
+            found = older;
+            if !is_of_it(older) {
+                break;
+            }
+        }
+        found
+    }
+
+    pub(super) fn lists(&self) -> String {
         format!("`{}` lists all of them", self.typed.command("checkpoints"))
     }
 

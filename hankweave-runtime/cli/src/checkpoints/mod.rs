@@ -1,6 +1,7 @@
-//! `hankweave checkpoints`: looks at the checkpoint repository and changes nothing; needs no lock.
+//! `hankweave checkpoints` and `hankweave diff`: look at the checkpoint repository and change nothing; they need no lock.
 
 mod catalogue;
+mod contents;
 mod list;
 mod show;
 mod verify;
@@ -14,6 +15,8 @@ use hankweave_runtime::checkpoint::HistoryError;
 use self::catalogue::Catalogue;
 use crate::args::{CheckpointsArgs, CheckpointsCommand, Global};
 use crate::exit::{Failure, FailureKind};
+
+pub(super) use contents::diff;
 
 pub(super) fn checkpoints(global: &Global, args: &CheckpointsArgs) -> Result<ExitCode, Failure> {
     let catalogue = Catalogue::of(&args.execution)?;

@@ -225,6 +225,48 @@ fn a_checkpoint_is_shown_and_compared_by_the_beginning_of_its_name() {
     assert_eq!(text, "D file\n");
 }
 
+// covers: CLI-23
+#[test]
+fn what_a_codon_changed_is_shown_with_its_contents() {
+    let project = project();
+    let state = a_failed_run(&project);
+    let completed = |id: &str| {
+        codon(&state["runs"][0], id)["completionCheckpoint"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let (one, two) = (completed("one"), completed("two"));
+    let mark = project.home().join("ran");
+    let external = format!("[diff]\n\texternal = touch {}\n", mark.display());
+    fs::write(project.home().join(".gitconfig"), external).unwrap();
+    let second = "--- a/file\n+++ b/file\n@@ -1 +1 @@\n-one\n\\ No newline at end of file\n+two\n\\ No newline at end of file\n";
+    for what in ["two", &two[..8], &format!("one..{}", &two[..8])] {
+        assert!(printed(&project, 0, &["diff", what]).ends_with(second), "{what}");
+    }
+    let newest = printed(&project, 0, &["diff"]);
+    assert!(
+        newest.contains("-two\n") && newest.contains("+three\n"),
+        "{newest}"
+    );
+    let stat = printed(&project, 0, &["diff", "one..three", "--stat"]);
+    assert!(stat.contains("file | 2 +-"), "{stat}");
+    let told = project.run(["diff", "two", "--json"]).json_document();
+    assert_eq!(
+        told,
+        json!({"from": one, "to": two, "changes": [{"path": "file", "kind": "modified"}]})
+    );
+    let refused = project.run(["diff", "four"]);
+    refused.expect_code(65);
+    assert!(
+        refused
+            .stderr
+            .contains("`hankweave checkpoints` lists all of them"),
+        "{refused}"
+    );
+    assert!(!mark.exists(), "the configuration of the user ran a program");
+}
+
 // covers: G10
 #[test]
 fn every_damaged_part_of_a_checkpoint_is_named() {

@@ -170,6 +170,7 @@ fn every_printed_field_is_harmless() {
         &["config", "--json"],
         &["journal"],
         &["journal", "-e", EVIL],
+        &["diff"],
         &["logs", "-v"],
         &["logs", "--server"],
         &["thread", "--run", EVIL],
