@@ -145,6 +145,29 @@ fn a_run_is_told_in_the_order_in_which_it_happened() {
 
 // covers: AGENT-17
 #[test]
+fn an_answer_that_was_cut_off_may_have_been_paid_for_without_another_try() {
+    let lower_bound = |why: &str| {
+        let mut decoder = CodexDecoder::new(false);
+        let mut events = Vec::new();
+        let failed = format!(r#"{{"type":"turn.failed","error":{{"message":"{why}"}}}}"#);
+        for line in [
+            r#"{"type":"thread.started","thread_id":"t-1"}"#,
+            r#"{"type":"turn.started"}"#,
+            &failed,
+        ] {
+            decoder.hear(AgentLine::Text(line), &mut events);
+        }
+        decoder.recall(Records::Whole, Some(Rollout::new(None).take()), &mut events);
+        decoder.usage().lower_bound
+    };
+    assert!(lower_bound(
+        "stream disconnected before completion: idle timeout waiting for SSE"
+    ));
+    assert!(!lower_bound("unexpected status 401 Unauthorized: no"));
+}
+
+// covers: AGENT-17
+#[test]
 fn a_resumed_session_counts_only_what_is_new() {
     // 1,700 in, 37 out and 3,000 read from the cache at 1.25, 10 and 0.125 dollars per million.
     let resumed = used(

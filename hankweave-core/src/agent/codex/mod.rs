@@ -160,8 +160,7 @@ impl CodexDecoder {
             return None;
         };
         let status = status(why);
-        // Who answers with an error serves nothing.
-        self.given_up |= why.contains("disconnected");
+        self.given_up |= was_cut_off(why);
         Some(AgentEvent::Retrying {
             attempt,
             max_retries,
@@ -173,6 +172,7 @@ impl CodexDecoder {
 
     fn end_turn(&mut self, text: String, success: bool, events: &mut Vec<AgentEvent>) {
         self.in_turn = false;
+        self.given_up |= !success && was_cut_off(&text);
         let context_exceeded = !success && is_context_exceeded(&text);
         let result = AgentResult {
             success,
@@ -414,6 +414,11 @@ fn answer(item: Item<'_>) -> String {
 /// What codex says on standard error in every run.
 fn is_chatter(line: &str) -> bool {
     line.starts_with("WARNING: proceeding") || line.starts_with("Reading ") && line.ends_with("stdin...")
+}
+
+/// Whether half an answer may have been paid for. Who answers with an error serves nothing.
+fn was_cut_off(words: &str) -> bool {
+    words.contains("disconnected")
 }
 
 /// `Reconnecting... 1/5 (why)`
