@@ -1,4 +1,4 @@
-//! Lines at the foot of the terminal that are drawn anew.
+//! Lines at the foot of the terminal that are drawn anew (CLI-24).
 //!
 //! A process has one terminal, so there is one such place. Whatever else goes to the terminal is written above it ([`above`]), so that nothing tears it.
 

@@ -27,6 +27,7 @@ fn without_times(line: &str) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
+// covers: CLI-24
 #[test]
 fn what_has_ended_stays_and_below_it_stands_what_runs_what_comes_and_what_it_costs() {
     let project = project();
@@ -75,6 +76,7 @@ fn what_has_ended_stays_and_below_it_stands_what_runs_what_comes_and_what_it_cos
     assert_eq!(terminal.close(), Some(130));
 }
 
+// covers: CLI-24
 #[test]
 fn a_run_longer_than_the_terminal_goes_on_and_its_log_tears_nothing() {
     let project = project();
@@ -114,6 +116,7 @@ fn a_failure_shows_why_what_was_said_last_and_where_all_of_it_is() {
     assert_eq!(terminal.close(), Some(1));
 }
 
+// covers: CLI-24
 #[test]
 fn a_terminal_that_cannot_move_up_gets_plain_lines() {
     let project = project();

@@ -280,6 +280,7 @@ fn two_codons(project: &TestProject) {
 }
 
 /// A line that is drawn anew would go over what is being typed.
+// covers: CLI-24
 #[test]
 fn nothing_is_drawn_anew_where_commands_are_typed() {
     let project = project();

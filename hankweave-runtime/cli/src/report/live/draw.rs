@@ -1,4 +1,4 @@
-//! The moving part of the screen: what runs, what comes, and one line about all of it.
+//! The moving part of the screen: what runs, what comes, and one line about all of it (CLI-24).
 
 use std::fmt::{self, Write};
 use std::time::Duration;
