@@ -236,6 +236,14 @@ pub(crate) enum Command {
         /// The shell.
         shell: Shell,
     },
+    /// Write the manual pages, one for each command
+    ///
+    /// For example: hankweave man ~/.local/share/man/man1
+    Man {
+        /// The folder that they go to.
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
     /// The program that a scripted agent runs as; not for people.
     #[command(hide = true, disable_help_flag = true)]
     ScriptedAgent {

@@ -17,6 +17,10 @@ mod args;
 mod browser;
 mod checkpoints;
 mod commands;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "manual pages are the user's own files, written with the user's permissions, and have nothing to do with a run"
+)]
 mod completions;
 mod config;
 mod diagram;
@@ -139,6 +143,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Diagram(args) => diagram::diagram(&args),
         Command::Schema(args) => schema::schema(&args),
         Command::Completions { shell } => completions::completions(shell),
+        Command::Man { folder } => completions::man(&folder),
         Command::ScriptedAgent { arguments } => Ok(hankweave_runtime::driver::play(arguments)),
     }
 }

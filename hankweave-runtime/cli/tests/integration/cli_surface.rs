@@ -27,6 +27,7 @@ fn every_subcommand_has_a_help_page() {
         "state",
         "diagram",
         "completions",
+        "man",
     ] {
         assert!(names.contains(&expected), "no {expected} in\n{help}");
     }
@@ -75,6 +76,28 @@ fn completions_are_printed_for_the_usual_shells() {
         let finished = project().run(["completions", shell]);
         assert!(finished.expect_code(0).stdout.contains("validate"), "{shell}");
     }
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let project = project();
+    project.run(["man", "pages"]).expect_code(0);
+    let page = |name: &str| std::fs::read_to_string(project.directory().join("pages").join(name)).unwrap();
+    assert!(
+        page("hankweave.1").contains("hankweave\\-validate(1)"),
+        "{}",
+        page("hankweave.1")
+    );
+    let run = page("hankweave-run.1");
+    for part in [".TH", "\\-\\-max\\-cost", "Exit codes:", "stopped by SIGTERM"] {
+        assert!(run.contains(part), "no {part} in {run}");
+    }
+    assert!(
+        !project
+            .directory()
+            .join("pages/hankweave-scripted-agent.1")
+            .exists()
+    );
 }
 
 // covers: STATE-61
