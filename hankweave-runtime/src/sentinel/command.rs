@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
 use super::{Around, sentinel_marker};
+use crate::state_manager::TransitionError;
 use crate::world::environment::find_program;
 use crate::world::process::{CommandSpec, GroupSignal, Stdin, environment};
 
@@ -35,6 +36,8 @@ pub(super) enum CallError {
     NotUtf8,
     #[error(transparent)]
     Answer(#[from] AnswerError),
+    #[error("nothing was asked, because that could not be recorded: {0}")]
+    NotRecorded(#[from] TransitionError),
 }
 
 impl CallError {

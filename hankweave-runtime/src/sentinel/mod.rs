@@ -20,6 +20,7 @@ use hankweave_core::sentinel::{Ask, SentinelConfig, SentinelSettings};
 use hankweave_core::wire::SentinelOrigin;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
+use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -114,7 +115,8 @@ enum Ending {
 /// The sentinels of a codon, at work. Dropping it cuts them short.
 pub(crate) struct Watchers {
     ending: watch::Sender<Ending>,
-    task: AbortOnDropHandle<Records>,
+    figures: watch::Receiver<Records>,
+    task: AbortOnDropHandle<()>,
 }
 
 /// The last figures of all sentinels of a codon.
@@ -132,11 +134,20 @@ impl Watchers {
             .iter()
             .flat_map(|loadable| loadable.outputs.in_workspace())
             .collect();
-        let mut work = Work::new(around, sentinels, events, own_files);
-        let records = work.load().await;
+        let (sent, figures) = watch::channel(Records::default());
+        let mut work = Work::new(around, sentinels, events, own_files, sent);
+        work.load().await;
+        let records = figures.borrow().clone();
         let (ending, asked) = watch::channel(Ending::None);
         let task = AbortOnDropHandle::new(tokio::spawn(work.run(asked)));
-        (Self { ending, task }, records)
+        (
+            Self {
+                ending,
+                figures,
+                task,
+            },
+            records,
+        )
     }
 
     /// Lets them see everything up to event number `until` and work off what waits until `deadline`, or until `cut` is done.
@@ -147,22 +158,30 @@ impl Watchers {
         cut: impl Future<Output = ()>,
     ) -> Records {
         self.ending.send_replace(Ending::Drain { until, deadline });
-        tokio::select! {
+        let ended = tokio::select! {
             biased;
-            records = &mut self.task => return records.unwrap_or_default(),
-            () = cut => {}
+            ended = &mut self.task => Some(ended),
+            () = cut => None,
+        };
+        match ended {
+            Some(ended) => self.last(ended),
+            None => self.cut().await,
         }
-        self.cut().await
     }
 
     /// Cuts short what they do.
-    pub(crate) async fn cut(self) -> Records {
+    pub(crate) async fn cut(mut self) -> Records {
         self.ending.send_replace(Ending::Now);
-        // A panic of the task is one of ours; the codon does not end differently because of it.
-        self.task.await.unwrap_or_else(|error| {
+        let ended = (&mut self.task).await;
+        self.last(ended)
+    }
+
+    /// A panic of the task is one of ours: the codon does not end differently because of it, and what was paid stays paid.
+    fn last(&self, ended: Result<(), JoinError>) -> Records {
+        if let Err(error) = ended {
             tracing::error!(%error, "the sentinels of a codon have crashed; please report this bug");
-            Records::default()
-        })
+        }
+        self.figures.borrow().clone()
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::command::{self, CallError};
 use super::{Around, Demand, Ending, Loadable, Records};
-use crate::state_manager::{Delivery, Events, Subscription};
+use crate::state_manager::{Delivery, Events, Subscription, Ticket};
 
 /// One sentinel at work.
 struct One {
@@ -52,6 +52,8 @@ pub(super) struct Work {
     own_files: BTreeSet<String>,
     begun: Instant,
     waits: FuturesUnordered<BoxFuture<'static, (Turn, Done)>>,
+    /// The figures as they were last sent to the state document; they outlive a panic of this task.
+    figures: watch::Sender<Records>,
     ending: Ending,
     /// The number of the last event that was seen.
     seen: u64,
@@ -65,6 +67,7 @@ impl Work {
         sentinels: Vec<Loadable>,
         events: Subscription,
         own_files: BTreeSet<String>,
+        figures: watch::Sender<Records>,
     ) -> Self {
         let now = around.world.clock.now();
         let one = |loadable: Loadable| One {
@@ -85,6 +88,7 @@ impl Work {
             own_files,
             begun: Instant::now(),
             waits: FuturesUnordered::new(),
+            figures,
             ending: Ending::None,
             seen: 0,
             deaf: false,
@@ -92,8 +96,8 @@ impl Work {
     }
 
     /// Records and publishes that the sentinels watch.
-    pub(super) async fn load(&mut self) -> Records {
-        let records = self.around.record(self.records()).await;
+    pub(super) async fn load(&mut self) {
+        drop(self.record().await);
         for one in &self.sentinels {
             if !one.reports.lifecycle.unwrap_or(true) {
                 continue;
@@ -111,11 +115,10 @@ impl Work {
             };
             self.around.publish(event).await;
         }
-        records
     }
 
-    /// Works until it is told to end, and returns the last figures.
-    pub(super) async fn run(mut self, mut asked: watch::Receiver<Ending>) -> Records {
+    /// Works until it is told to end.
+    pub(super) async fn run(mut self, mut asked: watch::Receiver<Ending>) {
         loop {
             self.begin_turns().await;
             if self.is_drained() {
@@ -150,7 +153,7 @@ impl Work {
                 }
             }
         }
-        self.end().await
+        self.end().await;
     }
 
     /// The sentinels that are idle act, each once.
@@ -173,9 +176,9 @@ impl Work {
                 event_count: firing.events.len(),
             };
             // A call that a crash cuts short has been made all the same.
-            self.around.record(self.records()).await;
+            let recorded = self.record().await;
             self.tell_trigger(turn).await;
-            self.call(turn, firing);
+            self.call(turn, firing, recorded);
         }
     }
 
@@ -194,13 +197,18 @@ impl Work {
         }
     }
 
-    fn call(&self, turn: Turn, firing: Firing) {
+    fn call(&self, turn: Turn, firing: Firing, recorded: Ticket) {
         let (around, config) = (
             self.around.clone(),
             self.sentinels[turn.index].loadable.config.clone(),
         );
-        let call = async move { (turn, Done::Answered(command::call(around, config, firing).await)) };
-        self.waits.push(Box::pin(call));
+        self.waits.push(Box::pin(async move {
+            let answer = match recorded.await {
+                Ok(_) => command::call(around, config, firing).await,
+                Err(error) => Err(error.into()),
+            };
+            (turn, Done::Answered(answer))
+        }));
     }
 
     async fn end_turn(&mut self, turn: Turn, done: Done) {
@@ -220,12 +228,12 @@ impl Work {
         }
     }
 
-    /// Its costs are recorded before anything else is done with an answer.
+    /// Its costs are durable before an answer is kept.
     async fn answered(&mut self, turn: Turn, answer: Answer) {
         let one = &mut self.sentinels[turn.index];
         one.tracked.tally.cost += answer.cost;
         one.failures.succeeded();
-        self.around.record(self.records()).await;
+        let recorded = self.record().await;
         let one = &self.sentinels[turn.index];
         if let Some((ask, reason)) = answer.ask.clone() {
             Self::ask(&self.around, &one.loadable, ask, reason).await;
@@ -241,6 +249,9 @@ impl Work {
         let (world, dir) = (self.around.world.clone(), self.around.dir.clone());
         let outputs = self.sentinels[turn.index].loadable.outputs.clone();
         self.waits.push(Box::pin(async move {
+            if let Err(error) = recorded.await {
+                return (turn, Done::Written(answer, Err(io::Error::other(error))));
+            }
             let (disk, at, kept) = (Arc::clone(&world.disk), world.clock.now(), answer.clone());
             let written = world
                 .blocking
@@ -319,7 +330,7 @@ impl Work {
                     (self.around.demand)(Demand::Failed(format!("sentinel {id} failed: {message}")));
                 }
             }
-            None => drop(self.around.record(self.records()).await),
+            None => drop(self.record().await),
         }
     }
 
@@ -340,7 +351,7 @@ impl Work {
             llm_call_count: tally.calls,
         };
         let told = one.reports.lifecycle.unwrap_or(true);
-        self.around.record(self.records()).await;
+        drop(self.record().await);
         if told {
             self.around.publish(event).await;
         }
@@ -406,7 +417,7 @@ impl Work {
     }
 
     /// Takes all out of service; what is not finished is cut short.
-    async fn end(mut self) -> Records {
+    async fn end(mut self) {
         self.waits.clear();
         for one in &self.sentinels {
             let (left, dropped) = (one.engine.waiting() + usize::from(one.busy), one.engine.dropped());
@@ -418,30 +429,26 @@ impl Work {
         for index in 0..self.sentinels.len() {
             self.unload(index, UnloadReason::CodonComplete, None).await;
         }
-        self.records()
     }
 
-    fn records(&self) -> Records {
-        Records {
+    /// Sends the figures of all sentinels to the state document.
+    async fn record(&mut self) -> Ticket {
+        let records = Records {
             states: self.sentinels.iter().map(|one| one.tracked.record()).collect(),
             cost: self.sentinels.iter().map(|one| one.tracked.tally.cost).sum(),
-        }
+        };
+        self.figures.send_replace(records.clone());
+        let event = StateEvent::SentinelStatesUpdated {
+            run_id: self.around.run.clone(),
+            codon_id: self.around.codon.clone(),
+            sentinel_states: records.states,
+            total_cost: records.cost,
+        };
+        self.around.manager.transition(event).await
     }
 }
 
 impl Around {
-    /// Sends the figures of all sentinels to the state document.
-    async fn record(&self, records: Records) -> Records {
-        let event = StateEvent::SentinelStatesUpdated {
-            run_id: self.run.clone(),
-            codon_id: self.codon.clone(),
-            sentinel_states: records.states.clone(),
-            total_cost: records.cost,
-        };
-        drop(self.manager.transition(event).await);
-        records
-    }
-
     async fn publish(&self, event: Event) {
         drop(self.manager.record(event).await);
     }

@@ -3,6 +3,7 @@
 mod clock;
 mod commands;
 mod rollback;
+mod sentinels;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::world::blocking::Blocking;
 use crate::world::clock::{Clock, SystemClock};
 use crate::world::disk::RealDisk;
 use crate::world::environment::Environment;
+use crate::world::process::{ChildSpawner, Spawner};
 
 /// A folder with a hank and a workspace, and the checkpoints that outlive a run.
 pub(crate) struct Stage {
@@ -36,6 +38,7 @@ pub(crate) struct Stage {
     checkpoints: Arc<dyn CheckpointStore>,
     pub(crate) options: RunOptions,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) spawner: Arc<dyn Spawner>,
 }
 
 impl Stage {
@@ -49,6 +52,7 @@ impl Stage {
             checkpoints: Arc::new(MemoryCheckpoints::new(&work)),
             options: RunOptions::default(),
             clock: Arc::new(SystemClock),
+            spawner: Arc::new(ChildSpawner::new()),
         };
         stage.write(prompts, &json!({}));
         stage
@@ -81,6 +85,7 @@ impl Stage {
         let world = World {
             blocking: Blocking::Inline,
             clock: Arc::clone(&self.clock),
+            spawner: Arc::clone(&self.spawner),
             ..World::with_environment(Environment::default())
         };
         let hank = load_from(&RealDisk, &self.folder.path().join("hank")).unwrap();
