@@ -209,7 +209,7 @@ pub(crate) const WITHOUT_EFFECT: [(&str, &str); 9] = [
     ("executionBaseDir", "name the execution directory with -e DIR"),
     ("logParsingInterval", "what agents print is read as it comes"),
     ("idleTimeout", "clients are not closed for their silence"),
-    ("sentinel", "sentinels are not run yet"),
+    ("sentinel", "settings of all sentinels are not supported yet"),
     ("telemetry", "nothing is sent anywhere"),
     ("dietOnFinalize", "the journal has a limit of its own"),
     ("journalDietThresholdBytes", "the journal has a limit of its own"),
