@@ -1,6 +1,7 @@
 //! Sentinels beside real agents.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use hankweave_testing::{Finished, TestProject};
 use serde_json::{Value, json};
@@ -212,4 +213,66 @@ fn a_server_killed_while_sentinels_drain_loses_no_figure_and_leaves_no_command()
     assert_eq!(crashed["failedDuring"], "completing-sentinels");
     assert_eq!(crashed["sentinels"]["executed"][0]["llmCallCount"], 1);
     assert_eq!(project.left_behind(), []);
+}
+
+/// Runs the example of this name, which `validate` has nothing against, and returns the execution directory.
+fn run_example(project: &TestProject, name: &str, code: i32) -> PathBuf {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples/sentinels")
+        .join(name);
+    let checked = project.run([Path::new("validate"), &example]);
+    assert!(
+        checked.expect_code(0).stdout.contains("valid (0 warnings)"),
+        "{checked}"
+    );
+    let execution = project.directory();
+    let arguments = [Path::new("run"), &example, Path::new("-e"), &execution];
+    project.run(arguments).expect_code(code);
+    execution
+}
+
+// covers: SENT-9, SENT-11
+#[test]
+fn the_narrator_of_the_examples_keeps_a_log_in_plain_words() {
+    let project = project();
+    let execution = run_example(&project, "narrator", 0);
+    let log = fs::read_to_string(execution.join(".hankweave/outputs/narrator/narrator-write.md")).unwrap();
+    for line in [
+        "- it said: I will write the page.",
+        "- it used Write",
+        "- it said: The page is written.",
+    ] {
+        assert!(log.lines().any(|said| said == line), "{line} in {log}");
+    }
+}
+
+// covers: SENT-8, SENT-13
+#[test]
+fn the_guard_of_the_examples_stops_what_touches_secrets() {
+    let project = project();
+    let execution = run_example(&project, "guard", 1);
+    let state = project.state(&execution);
+    assert_eq!(
+        codon(&state["runs"][0], "configure")["failureReason"]["message"],
+        "stopped by sentinel guard: it touches secrets"
+    );
+}
+
+// covers: SENT-8, SENT-11, SENT-13
+#[test]
+fn the_cost_watcher_of_the_examples_tells_costs_and_pauses_the_run() {
+    let execution_of = |most: Option<&str>, code| {
+        let mut project = project();
+        if let Some(most) = most {
+            project.set("MOST_DOLLARS", most);
+        }
+        let execution = run_example(&project, "cost-watcher", code);
+        (project, execution)
+    };
+    let (_project, execution) = execution_of(None, 0);
+    assert_eq!(
+        fs::read_to_string(execution.join("spent.txt")).unwrap(),
+        "$0.0140 of $0.50"
+    );
+    execution_of(Some("0.001"), 3);
 }
