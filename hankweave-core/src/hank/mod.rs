@@ -30,6 +30,7 @@ mod runnable;
 mod schema;
 mod setting;
 mod support;
+mod template;
 
 pub use agent::{AgentChoice, AgentCommand, agent_for_model};
 pub use budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
@@ -52,3 +53,4 @@ pub use setting::{
     LONGEST_SILENCE_SECONDS, MAX_WAIT_SECONDS, RuntimeFile, SETTLE_SECONDS, Setting, SettingValue,
 };
 pub use support::unsupported;
+pub use template::{PromptContext, PromptError, check_prompt, render_prompt};

@@ -158,7 +158,7 @@ impl<'t> Reader<'t> {
         None
     }
 
-    fn report_at(&mut self, level: Level, node: &Node<'_>, message: String, hint: Option<String>) {
+    pub(super) fn report_at(&mut self, level: Level, node: &Node<'_>, message: String, hint: Option<String>) {
         self.report(level, node.path.clone(), node.value.start(), message, hint);
     }
 

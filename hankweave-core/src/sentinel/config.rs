@@ -105,6 +105,35 @@ impl SentinelConfig {
         Self::from_checked(config).map_err(|error| error.to_string())
     }
 
+    /// The files of its prompt, as the hank would name them.
+    #[must_use]
+    pub fn user_prompt_files(&self, entry: &SentinelEntry) -> Vec<String> {
+        Self::named_by(entry, self.user_prompt_file.as_ref())
+    }
+
+    /// The files of its system prompt, as the hank would name them.
+    #[must_use]
+    pub fn system_prompt_files(&self, entry: &SentinelEntry) -> Vec<String> {
+        Self::named_by(entry, self.system_prompt_file.as_ref())
+    }
+
+    /// A sentinel in a file of its own names files from the folder of that file on.
+    fn named_by(entry: &SentinelEntry, files: Option<&Texts>) -> Vec<String> {
+        let folder = match &entry.sentinel_config {
+            SentinelSource::File(path) => path.rsplit_once('/').map(|(folder, _)| folder),
+            SentinelSource::Inline(_) => None,
+        };
+        let from_hank = |file: &String| match folder {
+            Some(folder) => format!("{folder}/{file}"),
+            None => file.clone(),
+        };
+        match files {
+            None => Vec::new(),
+            Some(Texts::One(file)) => vec![from_hank(file)],
+            Some(Texts::Several(files)) => files.iter().map(from_hank).collect(),
+        }
+    }
+
     /// What triggers it and when it then acts, in words.
     #[must_use]
     pub fn in_words(&self) -> String {

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::prompt::{PromptMetadata, join, split_front_matter};
 use hankweave_core::hank::{
-    CodonConfig, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind, check_sentinel,
-    parse_bytes, paths, references, repeated_sentinels,
+    CodonConfig, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind, check_prompt,
+    check_sentinel, parse_bytes, paths, references, repeated_sentinels,
 };
+use hankweave_core::sentinel::SentinelConfig;
 
 use serde_json::{Map, Value};
 
@@ -126,6 +127,14 @@ pub fn load_from(disk: &dyn Disk, path: &Path) -> Result<LoadedHank, LoadHankErr
             })?);
         }
         problems.extend(repeated_sentinels(hank, &sentinel_ids));
+        problems.extend(
+            prompts_of_sentinels(disk, &root, hank, &sentinels).map_err(|(path, source)| {
+                LoadHankError::Unreadable {
+                    path: root.join(path),
+                    source,
+                }
+            })?,
+        );
     }
     Ok(LoadedHank {
         hank,
@@ -267,6 +276,43 @@ fn check(
         Ok(text) if text.len() > LONG_PROMPT_BYTES => vec![warning("the file is larger than 1 MiB")],
         Ok(_) => Vec::new(),
     })
+}
+
+/// Looks at the prompt files of all sentinels. An error is one of the system's, with the file.
+fn prompts_of_sentinels(
+    disk: &dyn Disk,
+    root: &Path,
+    hank: &Hank,
+    files: &BTreeMap<String, SentinelText>,
+) -> Result<Vec<Problem>, (String, RefError)> {
+    let mut problems = Vec::new();
+    for (at, codon) in hank.located_codons() {
+        for (index, entry) in codon.sentinels.iter().enumerate() {
+            let Ok(config) = SentinelConfig::of(entry, files) else {
+                continue;
+            };
+            let place = format!("{at}.sentinels[{index}].sentinelConfig");
+            let error = |message| Problem::error(&hank.places, place.clone(), message);
+            for file in config.user_prompt_files(entry) {
+                match read_text(disk, root, &file) {
+                    Ok(text) => problems.extend(check_prompt(&text).err().map(|wrong| Problem {
+                        hint: wrong.hint,
+                        ..error(format!("`{}` {}", shown(&file), wrong.message))
+                    })),
+                    Err(source) if source.is_of_the_system() => return Err((file, source)),
+                    Err(source) => problems.push(error(described(&shown(&file), &source))),
+                }
+            }
+            for file in config.system_prompt_files(entry) {
+                match read_text(disk, root, &file) {
+                    Ok(_) => {}
+                    Err(source) if source.is_of_the_system() => return Err((file, source)),
+                    Err(source) => problems.push(error(described(&shown(&file), &source))),
+                }
+            }
+        }
+    }
+    Ok(problems)
 }
 
 /// The names along a reference that has been found, and so is well spelled.

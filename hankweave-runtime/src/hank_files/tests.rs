@@ -180,6 +180,19 @@ fn a_sentinel_in_a_file_of_its_own_is_read_too() {
     let file = folder.path().join("sentinels/s.json");
     fs::create_dir(folder.path().join("sentinels")).unwrap();
     fs::write(&file, sentinel(r#""userPromptFile": "../prompts/look.md""#)).unwrap();
+    let at = "hank[0].sentinels[0].sentinelConfig:";
+    let prompts = folder.path().join("prompts");
+    let _ = fs::remove_dir_all(&prompts);
+    let missing = "`sentinels/../prompts/look.md` does not exist";
+    check(folder.path(), &[&format!("{at} {missing}")]);
+    fs::create_dir(&prompts).unwrap();
+    fs::write(prompts.join("look.md"), "{{ event.path }}").unwrap();
+    let unknown = "speaks of `event`; there are sentinelId, runId, codonId, trigger, events";
+    check(
+        folder.path(),
+        &[&format!("{at} `sentinels/../prompts/look.md` {unknown}")],
+    );
+    fs::write(prompts.join("look.md"), "{{ events[0].data.path }}").unwrap();
     check(folder.path(), &[]);
     fs::write(&file, sentinel(r#""userPromptFile": "../../look.md", "when": 1"#)).unwrap();
     let place = "hank[0].sentinels[0].sentinelConfig: sentinels/s.json";

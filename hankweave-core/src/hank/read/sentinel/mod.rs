@@ -12,8 +12,9 @@ use super::reference;
 use crate::hank::document::{SentinelEntry, SentinelSource};
 use crate::hank::keys::{self as hank_keys, Keys};
 use crate::hank::paths;
-use crate::hank::problem::quoted;
+use crate::hank::problem::{Level, quoted};
 use crate::hank::reader::{Fields, Node, Reader, checked, choice, non_empty_list, one_or_more};
+use crate::hank::template::check_prompt;
 
 /// The file that a sentinel is in; its references are relative to the folder of that file.
 #[derive(Clone, Copy)]
@@ -170,9 +171,8 @@ fn prompts(reader: &mut Reader<'_>, fields: &Fields<'_>, file: SentinelFile<'_>)
     fields.optional(reader, "systemPromptText", Reader::string);
     fields.optional(reader, "userPromptText", |reader, node| {
         let text = reader.string(node)?;
-        if text.contains("{{") {
-            let message = "holds `{{…}}`, an older kind of placeholder that stays as it is; write `<%= … %>`";
-            reader.warning(node, message);
+        if let Err(wrong) = check_prompt(&text) {
+            reader.report_at(Level::Error, node, wrong.message, wrong.hint);
         }
         Some(text)
     });
