@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Ids of this form are `STATE-12`.
-const LONG: [&str; 7] = ["STATE", "HANK", "RUN", "AGENT", "WIRE", "CLI", "SENT"];
+const LONG: [&str; 8] = ["STATE", "HANK", "RUN", "AGENT", "WIRE", "CLI", "SENT", "TASK"];
 
 /// Ids of this form are `P1`.
 const SHORT: [char; 7] = ['P', 'D', 'L', 'S', 'G', 'X', 'F'];

@@ -1,0 +1,52 @@
+//! How often something is tried, and how long is waited in between (TASK-7).
+
+use std::time::Duration;
+
+use crate::error::TaskError;
+
+/// The number of tries, at least one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tries(u32);
+
+impl Default for Tries {
+    fn default() -> Self {
+        Self(3)
+    }
+}
+
+impl Tries {
+    /// So many tries.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::InvalidArgument`] for none.
+    pub fn new(number: u32) -> Result<Self, TaskError> {
+        match number {
+            0 => Err(TaskError::InvalidArgument("there must be at least one try")),
+            _ => Ok(Self(number)),
+        }
+    }
+
+    /// How long to wait after so many tries in vain; `None` when no other follows.
+    #[must_use]
+    pub fn wait_after(self, made: u32) -> Option<Duration> {
+        let doublings = made.saturating_sub(1).min(4);
+        (made < self.0).then(|| Duration::from_millis((100 << doublings).min(1000)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: TASK-7
+    #[test]
+    fn waits_double_up_to_a_second_and_none_follows_the_last_try() {
+        let tries = Tries::new(7).unwrap();
+        let waits: Vec<_> = (1..=7).map(|made| tries.wait_after(made)).collect();
+        let expected = [100, 200, 400, 800, 1000, 1000].map(|millis| Some(Duration::from_millis(millis)));
+        assert_eq!((&waits[..6], waits[6]), (&expected[..], None));
+        assert_eq!(Tries::default(), Tries::new(3).unwrap());
+        assert_eq!(Tries::new(0).unwrap_err().code(), "INVALID_ARGUMENT");
+    }
+}

@@ -1,0 +1,166 @@
+//! Canonical JSON (RFC 8785) and the checksum of a state file (TASK-8).
+
+use std::fmt::Write;
+
+use serde_json::{Map, Number, Value};
+use sha2::{Digest, Sha256};
+
+use crate::error::TaskError;
+
+/// The greatest integer that every reader of JSON keeps exactly.
+const GREATEST: u64 = (1 << 53) - 1;
+
+/// The one text of this value: sorted keys, no white space, numbers as JavaScript writes them.
+///
+/// # Errors
+///
+/// Returns [`TaskError::StateSaveFailed`] for an integer that other readers would round.
+pub fn canonical(value: &Value) -> Result<String, TaskError> {
+    let mut text = String::new();
+    write_value(&mut text, value)?;
+    Ok(text)
+}
+
+/// Puts the checksum of everything else into the object.
+///
+/// # Errors
+///
+/// As [`canonical`].
+pub fn seal(state: &mut Map<String, Value>) -> Result<(), TaskError> {
+    let sum = checksum(state)?;
+    state.insert("checksum".to_owned(), Value::String(sum));
+    Ok(())
+}
+
+/// Compares the checksum in the object with everything else; repairs nothing.
+///
+/// # Errors
+///
+/// Returns [`TaskError::StateValidationFailed`] when it is absent or another.
+pub fn verify(state: &Map<String, Value>) -> Result<(), TaskError> {
+    let Some(given) = state.get("checksum").and_then(Value::as_str) else {
+        return Err(TaskError::StateValidationFailed("there is no checksum"));
+    };
+    match checksum(state) {
+        Ok(sum) if sum == given => Ok(()),
+        _ => Err(TaskError::StateValidationFailed("the checksum is another")),
+    }
+}
+
+fn checksum(state: &Map<String, Value>) -> Result<String, TaskError> {
+    let covered = state.iter().filter(|(name, _)| *name != "checksum");
+    let mut text = String::new();
+    write_object(&mut text, covered)?;
+    let bytes = Sha256::digest(text.as_bytes());
+    Ok(bytes.iter().fold(String::new(), |mut sum, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(sum, "{byte:02x}");
+        sum
+    }))
+}
+
+fn write_value(text: &mut String, value: &Value) -> Result<(), TaskError> {
+    match value {
+        Value::Object(object) => write_object(text, object.iter())?,
+        Value::Array(items) => {
+            text.push('[');
+            for (place, item) in items.iter().enumerate() {
+                text.push_str(if place > 0 { "," } else { "" });
+                write_value(text, item)?;
+            }
+            text.push(']');
+        }
+        Value::Number(number) => text.push_str(&written(number)?),
+        // serde_json escapes exactly what RFC 8785 escapes.
+        other => text.push_str(&other.to_string()),
+    }
+    Ok(())
+}
+
+fn write_object<'a>(
+    text: &mut String,
+    members: impl Iterator<Item = (&'a String, &'a Value)>,
+) -> Result<(), TaskError> {
+    let mut members: Vec<_> = members.collect();
+    members.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+    text.push('{');
+    for (place, (name, value)) in members.into_iter().enumerate() {
+        text.push_str(if place > 0 { "," } else { "" });
+        text.push_str(&Value::from(name.as_str()).to_string());
+        text.push(':');
+        write_value(text, value)?;
+    }
+    text.push('}');
+    Ok(())
+}
+
+fn written(number: &Number) -> Result<String, TaskError> {
+    let integer = number.as_u64().or(number.as_i64().map(i64::unsigned_abs));
+    match (integer, number.as_f64()) {
+        (Some(size), _) if size > GREATEST => Err(TaskError::StateSaveFailed(
+            "an integer is beyond 2^53 - 1, which other readers round",
+        )),
+        (Some(_), _) => Ok(number.to_string()),
+        (None, Some(float)) => Ok(written_float(float)),
+        (None, None) => Err(TaskError::StateSaveFailed("a number cannot be written")),
+    }
+}
+
+/// The shortest digits, in the form that JavaScript chooses.
+fn written_float(float: f64) -> String {
+    match float.abs() {
+        0.0 => "0".to_owned(),
+        1e-6..1e21 => float.to_string(),
+        size if size < 1.0 => format!("{float:e}"),
+        _ => format!("{float:e}").replace('e', "e+"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // covers: TASK-8
+    #[test]
+    fn the_checksum_covers_the_canonical_text_without_itself() {
+        let mut state = json!({
+            "taskId": "report-7", "status": "completed", "data": {"title": "Q1 – Übersicht", "pages": 3},
+            "lastUpdated": "2026-02-03T09:15:00.250Z",
+        });
+        let text = r#"{"data":{"pages":3,"title":"Q1 – Übersicht"},"lastUpdated":"2026-02-03T09:15:00.250Z","status":"completed","taskId":"report-7"}"#;
+        assert_eq!(canonical(&state).unwrap(), text);
+        let state = state.as_object_mut().unwrap();
+        assert_eq!(verify(state).unwrap_err().code(), "STATE_VALIDATION_FAILED");
+        seal(state).unwrap();
+        assert_eq!(
+            state["checksum"],
+            "832643dc3e8aa21976c602553dd237155807559b75936065a5d68081eb0a94ed"
+        );
+        verify(state).unwrap();
+        state["data"]["pages"] = json!(4);
+        assert_eq!(verify(state).unwrap_err().code(), "STATE_VALIDATION_FAILED");
+    }
+
+    // covers: TASK-8
+    #[test]
+    fn numbers_are_written_as_javascript_does_and_none_is_rounded() {
+        let numbers = json!([
+            1e21,
+            1e20,
+            1.5e-7,
+            0.000001,
+            -0.0,
+            100.0,
+            4.5,
+            -7,
+            9007199254740991u64
+        ]);
+        let text = "[1e+21,100000000000000000000,1.5e-7,0.000001,0,100,4.5,-7,9007199254740991]";
+        assert_eq!(canonical(&numbers).unwrap(), text);
+        for beyond in [json!(9007199254740992u64), json!(-9007199254740992i64)] {
+            assert_eq!(canonical(&beyond).unwrap_err().code(), "STATE_SAVE_FAILED");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The decisions of agents as a page for people that reads back exactly what was written (TASK-11).
+
+use hankweave_core::time::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::error::TaskError;
+
+const AGENT: &str = "**Agent**:";
+const DECISION: &str = "**Decision**:";
+const METADATA: &str = "**Metadata**:";
+
+/// One decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// When it was made.
+    pub timestamp: Timestamp,
+    /// Who made it, in one line.
+    pub agent: String,
+    /// What was decided, in one line.
+    pub decision: String,
+    /// Why, in any number of lines.
+    pub reasoning: String,
+    /// Whatever belongs to it.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+impl Decision {
+    /// The section that is appended.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::InvalidArgument`] when the agent or the decision has several lines.
+    pub fn section(&self) -> Result<String, TaskError> {
+        if [&self.agent, &self.decision]
+            .iter()
+            .any(|text| text.contains('\n'))
+        {
+            return Err(TaskError::InvalidArgument("agent and decision are one line each"));
+        }
+        let reasoning: Vec<_> = self.reasoning.split('\n').map(escaped).collect();
+        let metadata = self.metadata.clone().map(Value::Object);
+        let metadata = metadata.map_or(String::new(), |data| format!("{METADATA} {data}\n\n"));
+        Ok(format!(
+            "## {}\n\n{AGENT} {}\n{DECISION} {}\n\n{}\n\n{metadata}",
+            self.timestamp,
+            self.agent,
+            self.decision,
+            reasoning.join("\n"),
+        ))
+    }
+
+    fn read(timestamp: Timestamp, body: &str) -> Option<Self> {
+        // Some writers leave no line empty after the heading.
+        let body = body.strip_prefix('\n').unwrap_or(body);
+        let (agent, rest) = body.strip_prefix(AGENT)?.split_once('\n')?;
+        let (decision, rest) = rest.strip_prefix(DECISION)?.split_once('\n')?;
+        let rest = rest.strip_prefix('\n').unwrap_or(rest);
+        let (reasoning, metadata) = match line_start(rest, METADATA) {
+            None => (rest, None),
+            Some(at) => {
+                let data = rest[at + METADATA.len()..].trim().trim_matches('`');
+                (&rest[..at], Some(serde_json::from_str(data).ok()?))
+            }
+        };
+        let reasoning = reasoning.strip_suffix('\n').unwrap_or(reasoning);
+        let reasoning = reasoning.strip_suffix('\n').unwrap_or(reasoning);
+        let reasoning: Vec<_> = reasoning.split('\n').map(unescaped).collect();
+        let value = |text: &str| text.strip_prefix(' ').unwrap_or(text).to_owned();
+        Some(Self {
+            timestamp,
+            agent: value(agent),
+            decision: value(decision),
+            reasoning: reasoning.join("\n"),
+            metadata,
+        })
+    }
+}
+
+/// What a page of decisions says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Decisions {
+    /// The decisions in their order.
+    pub entries: Vec<Decision>,
+    /// How many sections could not be read.
+    pub broken: usize,
+}
+
+impl Decisions {
+    /// Reads a page; a broken section costs no other one.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        let mut sections: Vec<(Timestamp, String)> = Vec::new();
+        for line in text.split_inclusive('\n') {
+            let time = line
+                .strip_prefix("## ")
+                .map(|time| Timestamp::parse(time.trim_end()));
+            match (time, sections.last_mut()) {
+                (Some(Ok(time)), _) => sections.push((time, String::new())),
+                (_, Some((_, body))) => body.push_str(line),
+                (_, None) => {}
+            }
+        }
+        let mut page = Self::default();
+        for (time, body) in sections {
+            match Decision::read(time, &body) {
+                Some(decision) => page.entries.push(decision),
+                None => page.broken += 1,
+            }
+        }
+        page
+    }
+}
+
+/// Whether a line looks like one of ours, with backslashes before it or without.
+fn is_marked(line: &str) -> bool {
+    let line = line.trim_start_matches('\\');
+    ["## ", AGENT, DECISION, METADATA]
+        .iter()
+        .any(|mark| line.starts_with(mark))
+}
+
+fn escaped(line: &str) -> String {
+    format!("{}{line}", if is_marked(line) { "\\" } else { "" })
+}
+
+fn unescaped(line: &str) -> &str {
+    let rest = line.strip_prefix('\\').filter(|_| is_marked(line));
+    rest.unwrap_or(line)
+}
+
+/// Where a line begins with `mark`.
+fn line_start(text: &str, mark: &str) -> Option<usize> {
+    let mut at = 0;
+    text.split_inclusive('\n').find_map(|line| {
+        let start = at;
+        at += line.len();
+        line.starts_with(mark).then_some(start)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn decision(reasoning: &str, metadata: Option<Value>) -> Decision {
+        Decision {
+            timestamp: Timestamp::from_millis(1_770_110_100_250),
+            agent: "agent-1".into(),
+            decision: " Use caching ".into(),
+            reasoning: reasoning.into(),
+            metadata: metadata.and_then(|data| data.as_object().cloned()),
+        }
+    }
+
+    // covers: TASK-11
+    #[test]
+    fn whatever_was_written_comes_back() {
+        let lines = [
+            "",
+            "a",
+            "\\",
+            "## 2026-01-31T12:00:00.000Z",
+            "## no time",
+            "\\## b",
+            "\\\\**Agent**: x",
+            "**Decision**: y",
+            "**Metadata**: {",
+            "**Metadata**:",
+            "\r",
+        ];
+        let mut written = Vec::new();
+        for first in lines {
+            for second in lines {
+                for third in ["", "\n", "\n\nend"] {
+                    let reasoning = format!("{first}\n{second}{third}");
+                    written.push(decision(&reasoning, None));
+                    written.push(decision(&reasoning, Some(json!({"a": "`b`\n", "n": 1}))));
+                }
+            }
+        }
+        written.push(decision("", None));
+        let page: Result<String, _> = written.iter().map(Decision::section).collect();
+        let read = Decisions::read(&page.unwrap());
+        assert_eq!((read.broken, read.entries.len()), (0, written.len()));
+        assert_eq!(read.entries, written);
+    }
+
+    // covers: TASK-11
+    #[test]
+    fn other_layouts_are_read_and_a_broken_section_costs_no_other() {
+        let page = "# Decisions\n\n## 2026-01-31T12:00:00Z\n**Agent**: a\n**Decision**: d\n\nwhy\n\n**Metadata**: `{\"a\":1}`\n\n\
+            ## 2026-01-31T12:00:01Z\n\nnothing of ours\n";
+        let read = Decisions::read(page);
+        assert_eq!((read.entries.len(), read.broken), (1, 1));
+        assert_eq!(read.entries[0].reasoning, "why");
+        assert_eq!(read.entries[0].metadata.as_ref().unwrap()["a"], 1);
+        let mut two_lines = decision("", None);
+        two_lines.agent = "a\nb".into();
+        assert_eq!(two_lines.section().unwrap_err().code(), "INVALID_ARGUMENT");
+    }
+}

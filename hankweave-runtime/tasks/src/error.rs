@@ -1,0 +1,68 @@
+//! What can go wrong, each with a code that never changes.
+
+/// Why something was refused; nothing has changed then.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    /// Another holder lives whose mode excludes this one.
+    #[error("`{resource}` is held by {existing_owner}")]
+    ResourceLocked {
+        /// What was asked for.
+        resource: String,
+        /// Who has it.
+        existing_owner: String,
+    },
+    /// Only others hold it.
+    #[error("`{resource}` is held by others only")]
+    LockNotHeld {
+        /// What was to be released.
+        resource: String,
+    },
+    /// The lock is over, so its holder must stop writing.
+    #[error("the lock on `{resource}` is over")]
+    LockTimeout {
+        /// What it was on.
+        resource: String,
+    },
+    /// The token belongs to no living holder, or a later one has written.
+    #[error("token {token} for `{resource}` is stale")]
+    StaleToken {
+        /// What was to be written.
+        resource: String,
+        /// What was shown.
+        token: u64,
+    },
+    /// Somebody else has committed in between; read again.
+    #[error("`{resource}` is at version {version}")]
+    VersionConflict {
+        /// What was to be written.
+        resource: String,
+        /// Its version now.
+        version: u64,
+    },
+    /// An argument that makes no sense.
+    #[error("{0}")]
+    InvalidArgument(&'static str),
+    /// The state cannot be written as canonical JSON.
+    #[error("the state cannot be saved: {0}")]
+    StateSaveFailed(&'static str),
+    /// The state is not what was saved.
+    #[error("the state is not what was saved: {0}")]
+    StateValidationFailed(&'static str),
+}
+
+impl TaskError {
+    /// The code that scripts may rely on (TASK-12).
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::ResourceLocked { .. } => "RESOURCE_LOCKED",
+            Self::LockNotHeld { .. } => "LOCK_NOT_HELD",
+            Self::LockTimeout { .. } => "LOCK_TIMEOUT",
+            Self::StaleToken { .. } => "STALE_TOKEN",
+            Self::VersionConflict { .. } => "VERSION_CONFLICT",
+            Self::InvalidArgument(_) => "INVALID_ARGUMENT",
+            Self::StateSaveFailed(_) => "STATE_SAVE_FAILED",
+            Self::StateValidationFailed(_) => "STATE_VALIDATION_FAILED",
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What decides when many workers share tasks: who holds a lock and may write, and what the files of a task look like (TASK-1 to TASK-12).
+//!
+//! Nothing here reads a clock or touches a disk: points in time are given, texts go in and come out.
+
+mod backoff;
+mod checksum;
+mod decisions;
+mod error;
+mod locks;
+mod logs;
+
+pub use backoff::Tries;
+pub use checksum::{canonical, seal, verify};
+pub use decisions::{Decision, Decisions};
+pub use error::TaskError;
+pub use locks::{Held, Holder, LockTable};
+pub use logs::{Level, LogEntry, LogQuery, Logs, lines};

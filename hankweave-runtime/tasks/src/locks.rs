@@ -1,0 +1,369 @@
+//! Who holds what: the table behind every kind of registry (TASK-1 to TASK-6).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use hankweave_core::lock::LockMode;
+use hankweave_core::time::Timestamp;
+
+use crate::error::TaskError;
+
+/// Who asks: two scopes of one owner are two holders (TASK-2).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Holder {
+    /// On whose behalf, such as `lifecycle:{agent}`.
+    pub owner: String,
+    /// The scope, unlike every other.
+    pub scope: String,
+}
+
+/// One lock that somebody has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Who has it.
+    pub holder: Holder,
+    /// Whether others may hold the resource as well.
+    pub mode: LockMode,
+    /// Greater than that of every earlier grant; whoever writes shows it.
+    pub token: u64,
+    /// How often the holder took it and has not given it back.
+    pub count: u32,
+    /// When it was granted.
+    pub acquired_at: Timestamp,
+    /// The last moment at which it is held; `None` when it never expires.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Held {
+    fn lives(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|end| now <= end)
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+struct Resource {
+    held: Vec<Held>,
+    version: u64,
+    /// The highest token that has written.
+    written: u64,
+}
+
+/// All locks of a registry. Every method is one atomic step.
+#[derive(Debug, Clone, Default)]
+pub struct LockTable {
+    resources: BTreeMap<String, Resource>,
+    last_token: u64,
+}
+
+impl LockTable {
+    /// Grants the lock, or says who is in the way (TASK-1, TASK-3). With `lease` it ends by itself.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::ResourceLocked`].
+    pub fn acquire(
+        &mut self,
+        resource: &str,
+        holder: &Holder,
+        mode: LockMode,
+        lease: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<Held, TaskError> {
+        let entry = self.resources.entry(resource.to_owned()).or_default();
+        entry.held.retain(|held| held.lives(now));
+        let expires_at = lease.map(|lease| now.after(lease));
+        let own = |held: &Held| held.holder == *holder && held.mode == mode;
+        let excludes = |held: &Held| mode == LockMode::Exclusive || held.mode == LockMode::Exclusive;
+        let is_in_the_way = |held: &&Held| !own(held) && (held.holder == *holder || excludes(held));
+        if let Some(other) = entry.held.iter().find(is_in_the_way) {
+            return Err(TaskError::ResourceLocked {
+                resource: resource.to_owned(),
+                existing_owner: other.holder.owner.clone(),
+            });
+        }
+        if let Some(held) = entry.held.iter_mut().find(|held| own(held)) {
+            held.count += 1;
+            held.expires_at = expires_at;
+            return Ok(held.clone());
+        }
+        self.last_token += 1;
+        let held = Held {
+            holder: holder.clone(),
+            mode,
+            token: self.last_token,
+            count: 1,
+            acquired_at: now,
+            expires_at,
+        };
+        entry.held.push(held.clone());
+        Ok(held)
+    }
+
+    /// Takes all of them in the order of their bytes, each once, or none (TASK-6).
+    ///
+    /// # Errors
+    ///
+    /// Returns the refusal, which names the resource.
+    pub fn acquire_all(
+        &mut self,
+        resources: &[&str],
+        holder: &Holder,
+        mode: LockMode,
+        lease: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<Vec<(String, Held)>, TaskError> {
+        let mut taken = Vec::new();
+        let ordered: BTreeSet<&str> = resources.iter().copied().collect();
+        for resource in ordered {
+            match self.acquire(resource, holder, mode, lease, now) {
+                Ok(held) => taken.push((resource.to_owned(), held)),
+                Err(refused) => {
+                    for (resource, _) in taken.iter().rev() {
+                        // It was granted a moment ago, so it is ours.
+                        let _ = self.release(resource, holder, now);
+                    }
+                    return Err(refused);
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Gives one grant back, and says whether there was one; the last one frees the resource (TASK-3).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::LockNotHeld`] when only others hold it.
+    pub fn release(&mut self, resource: &str, holder: &Holder, now: Timestamp) -> Result<bool, TaskError> {
+        let Some(entry) = self.resources.get_mut(resource) else {
+            return Ok(false);
+        };
+        entry.held.retain(|held| held.lives(now));
+        let is_free = entry.held.is_empty();
+        match entry.held.iter_mut().find(|held| held.holder == *holder) {
+            Some(held) => held.count -= 1,
+            None if is_free => return Ok(false),
+            None => {
+                return Err(TaskError::LockNotHeld {
+                    resource: resource.to_owned(),
+                });
+            }
+        }
+        entry.held.retain(|held| held.count > 0);
+        Ok(true)
+    }
+
+    /// Moves the end of a lock (TASK-4).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::LockTimeout`] when it is over; then the holder must stop writing.
+    pub fn renew(
+        &mut self,
+        resource: &str,
+        token: u64,
+        lease: Duration,
+        now: Timestamp,
+    ) -> Result<Timestamp, TaskError> {
+        let over = || TaskError::LockTimeout {
+            resource: resource.to_owned(),
+        };
+        let entry = self.resources.get_mut(resource).ok_or_else(over)?;
+        let mut living = entry.held.iter_mut().filter(|held| held.lives(now));
+        let held = living.find(|held| held.token == token).ok_or_else(over)?;
+        let end = now.after(lease);
+        held.expires_at = Some(end);
+        Ok(end)
+    }
+
+    /// Lets one write through: by a living holder, after which no earlier token writes, at the version that it has read (TASK-5). Returns the new version.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::StaleToken`] or [`TaskError::VersionConflict`].
+    pub fn commit(
+        &mut self,
+        resource: &str,
+        token: u64,
+        expected_version: u64,
+        now: Timestamp,
+    ) -> Result<u64, TaskError> {
+        let stale = || TaskError::StaleToken {
+            resource: resource.to_owned(),
+            token,
+        };
+        let entry = self.resources.get_mut(resource).ok_or_else(stale)?;
+        let is_held = entry
+            .held
+            .iter()
+            .any(|held| held.token == token && held.lives(now));
+        if !is_held || token < entry.written {
+            return Err(stale());
+        }
+        if entry.version != expected_version {
+            return Err(TaskError::VersionConflict {
+                resource: resource.to_owned(),
+                version: entry.version,
+            });
+        }
+        entry.written = token;
+        entry.version += 1;
+        Ok(entry.version)
+    }
+
+    /// Removes what has expired, and says how many (TASK-4).
+    pub fn clean_up(&mut self, now: Timestamp) -> usize {
+        self.remove(|held| !held.lives(now))
+    }
+
+    /// Removes every lock of an owner, whatever its scope, and says how many.
+    pub fn emergency_clean_up(&mut self, owner: &str) -> usize {
+        self.remove(|held| held.holder.owner == owner)
+    }
+
+    /// Versions and tokens stay: whoever wakes up later must still be told that it is late.
+    fn remove(&mut self, is_removed: impl Fn(&Held) -> bool) -> usize {
+        let number = |table: &Self| -> usize { table.resources.values().map(|entry| entry.held.len()).sum() };
+        let before = number(self);
+        for entry in self.resources.values_mut() {
+            entry.held.retain(|held| !is_removed(held));
+        }
+        before - number(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use LockMode::{Collaborative, Exclusive};
+
+    use super::*;
+
+    const LEASE: Option<Duration> = Some(Duration::from_secs(30));
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    fn holder(owner: &str, scope: &str) -> Holder {
+        let (owner, scope) = (owner.to_owned(), scope.to_owned());
+        Holder { owner, scope }
+    }
+
+    fn code<T: std::fmt::Debug>(result: Result<T, TaskError>) -> &'static str {
+        result.unwrap_err().code()
+    }
+
+    // covers: TASK-1, TASK-4, TASK-12
+    #[test]
+    fn one_writer_at_a_time_until_it_gives_back_or_its_time_is_over() {
+        let mut table = LockTable::default();
+        let (coder, tester) = (holder("lifecycle:coder", "1"), holder("lifecycle:tester", "2"));
+        let first = table.acquire("task:fix-3", &coder, Exclusive, LEASE, at(0));
+        assert_eq!(first.map(|held| (held.token, held.count)), Ok((1, 1)));
+        let refused = table.acquire("task:fix-3", &tester, Exclusive, LEASE, at(10));
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "`task:fix-3` is held by lifecycle:coder"
+        );
+        assert_eq!(
+            code(table.release("task:fix-3", &tester, at(15))),
+            "LOCK_NOT_HELD"
+        );
+        assert_eq!(table.release("task:fix-3", &coder, at(20)), Ok(true));
+        assert_eq!(table.release("task:fix-3", &coder, at(20)), Ok(false));
+        let second = table.acquire("task:fix-3", &tester, Exclusive, LEASE, at(30));
+        assert_eq!(second.map(|held| held.token), Ok(2));
+        assert_eq!((table.clean_up(at(30_030)), table.clean_up(at(30_031))), (0, 1));
+    }
+
+    // covers: TASK-1
+    #[test]
+    fn collaborators_share_and_neither_mode_is_granted_over_the_other() {
+        let mut table = LockTable::default();
+        for scope in ["1", "2"] {
+            table
+                .acquire("r", &holder("a", scope), Collaborative, None, at(0))
+                .unwrap();
+        }
+        let exclusive = table.acquire("r", &holder("b", "3"), Exclusive, None, at(0));
+        assert_eq!(code(exclusive), "RESOURCE_LOCKED");
+        assert_eq!(table.emergency_clean_up("a"), 2);
+        table
+            .acquire("r", &holder("b", "3"), Exclusive, None, at(0))
+            .unwrap();
+        let shared = table.acquire("r", &holder("a", "1"), Collaborative, None, at(0));
+        assert_eq!(code(shared), "RESOURCE_LOCKED");
+    }
+
+    // covers: TASK-2, TASK-3
+    #[test]
+    fn the_same_holder_may_take_it_again_and_the_last_release_frees_it() {
+        let mut table = LockTable::default();
+        let (own, twin) = (holder("a", "1"), holder("a", "2"));
+        table.acquire("r", &own, Exclusive, LEASE, at(0)).unwrap();
+        let again = table.acquire("r", &own, Exclusive, LEASE, at(5)).unwrap();
+        assert_eq!(
+            (again.token, again.count, again.expires_at),
+            (1, 2, Some(at(30_005)))
+        );
+        let other_mode = table.acquire("r", &own, Collaborative, LEASE, at(6));
+        assert_eq!(code(other_mode), "RESOURCE_LOCKED");
+        assert_eq!(table.release("r", &own, at(7)), Ok(true));
+        assert_eq!(
+            code(table.acquire("r", &twin, Exclusive, LEASE, at(8))),
+            "RESOURCE_LOCKED"
+        );
+        assert_eq!(table.release("r", &own, at(9)), Ok(true));
+        assert_eq!(
+            table.acquire("r", &twin, Exclusive, LEASE, at(10)).unwrap().token,
+            2
+        );
+    }
+
+    // covers: TASK-4
+    #[test]
+    fn a_renewal_moves_the_end_and_comes_too_late_after_it() {
+        let (mut table, own, lease) = (LockTable::default(), holder("a", "1"), Duration::from_millis(10));
+        table.acquire("r", &own, Exclusive, Some(lease), at(0)).unwrap();
+        assert_eq!(table.renew("r", 1, lease, at(10)), Ok(at(20)));
+        assert_eq!(code(table.renew("r", 1, lease, at(21))), "LOCK_TIMEOUT");
+    }
+
+    // covers: TASK-5
+    #[test]
+    fn a_holder_that_slept_beyond_its_lease_writes_nothing() {
+        let mut table = LockTable::default();
+        let (slow, quick) = (holder("a", "1"), holder("b", "2"));
+        let old = table.acquire("r", &slow, Exclusive, LEASE, at(0)).unwrap().token;
+        assert_eq!(table.commit("r", old, 0, at(1)), Ok(1));
+        let new = table
+            .acquire("r", &quick, Exclusive, LEASE, at(30_001))
+            .unwrap()
+            .token;
+        assert_eq!(code(table.commit("r", old, 1, at(30_002))), "STALE_TOKEN");
+        assert_eq!(code(table.commit("r", new, 0, at(30_002))), "VERSION_CONFLICT");
+        assert_eq!(table.commit("r", new, 1, at(30_003)), Ok(2));
+        // Nor after everybody has gone.
+        table.release("r", &quick, at(30_004)).unwrap();
+        assert_eq!(code(table.commit("r", old, 2, at(30_005))), "STALE_TOKEN");
+    }
+
+    // covers: TASK-6
+    #[test]
+    fn several_are_taken_in_order_or_none() {
+        let mut table = LockTable::default();
+        let (deployer, linter) = (holder("deployer", "1"), holder("linter", "2"));
+        let names = ["repo:web", "repo:api", "repo:web"];
+        let taken = table
+            .acquire_all(&names, &deployer, Exclusive, LEASE, at(0))
+            .unwrap();
+        let taken: Vec<_> = taken.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(taken, ["repo:api", "repo:web"]);
+        table.release("repo:api", &deployer, at(9)).unwrap();
+        let refused = table.acquire_all(&names, &linter, Exclusive, LEASE, at(10));
+        assert_eq!(refused.unwrap_err().to_string(), "`repo:web` is held by deployer");
+        // What was taken before the refusal is free again.
+        let free = table.acquire("repo:api", &deployer, Exclusive, LEASE, at(11));
+        assert_eq!(free.map(|held| held.count), Ok(1));
+    }
+}

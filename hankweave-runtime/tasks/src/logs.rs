@@ -1,0 +1,147 @@
+//! The log of a task, one JSON object a line (TASK-9, TASK-10).
+
+use hankweave_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How much a line matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// What happens.
+    Info,
+    /// What should be looked at.
+    Warning,
+    /// What went wrong.
+    Error,
+    /// For those who look for a mistake.
+    Debug,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// When it happened.
+    pub timestamp: Timestamp,
+    /// How much it matters.
+    pub level: Level,
+    /// What happened.
+    pub message: String,
+    /// What belongs to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// Its number in the registry, for a line that tells of a change there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+}
+
+/// Which lines are wanted; both ends of the time belong to it.
+#[derive(Debug, Clone, Default)]
+pub struct LogQuery {
+    /// Only this level.
+    pub level: Option<Level>,
+    /// Not before.
+    pub start: Option<Timestamp>,
+    /// Not after.
+    pub end: Option<Timestamp>,
+    /// So many of those are left out.
+    pub offset: usize,
+    /// At most so many after that.
+    pub limit: Option<usize>,
+}
+
+impl LogQuery {
+    fn wants(&self, entry: &LogEntry) -> bool {
+        self.level.is_none_or(|level| entry.level == level)
+            && self.start.is_none_or(|start| entry.timestamp >= start)
+            && self.end.is_none_or(|end| entry.timestamp <= end)
+    }
+}
+
+/// What a log says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Logs {
+    /// The lines that were wanted.
+    pub entries: Vec<LogEntry>,
+    /// How many lines could not be read.
+    pub broken: usize,
+}
+
+impl Logs {
+    /// Reads a log; a line that is torn or no entry costs no other line (TASK-10).
+    #[must_use]
+    pub fn read(text: &str, query: &LogQuery) -> Self {
+        let (mut entries, mut broken) = (Vec::new(), 0);
+        for line in text.split('\n').filter(|line| !line.trim().is_empty()) {
+            match serde_json::from_str(line) {
+                Ok(entry) if query.wants(&entry) => entries.push(entry),
+                Ok(_) => {}
+                Err(_) => broken += 1,
+            }
+        }
+        let wanted = entries.into_iter().skip(query.offset);
+        Self {
+            entries: wanted.take(query.limit.unwrap_or(usize::MAX)).collect(),
+            broken,
+        }
+    }
+}
+
+/// What one write appends for these entries (TASK-9). A file that is `torn`, without a newline at its end, gets one first.
+///
+/// # Errors
+///
+/// Returns the error of serde for data that is no JSON.
+pub fn lines(entries: &[LogEntry], torn: bool) -> serde_json::Result<String> {
+    let mut text = String::new();
+    for entry in entries {
+        text.push_str(if torn && text.is_empty() { "\n" } else { "" });
+        text.push_str(&serde_json::to_string(entry)?);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(millis: i64, level: Level) -> LogEntry {
+        LogEntry {
+            timestamp: Timestamp::from_millis(millis),
+            level,
+            message: format!("two\nlines at {millis}"),
+            data: None,
+            seq: None,
+        }
+    }
+
+    // covers: TASK-9, TASK-10
+    #[test]
+    fn a_torn_line_costs_only_itself() {
+        let (first, second) = (entry(1, Level::Info), entry(2, Level::Error));
+        let mut file = lines(std::slice::from_ref(&first), false).unwrap();
+        file.push_str("{\"timestamp\":\"20");
+        file.push_str(&lines(std::slice::from_ref(&second), true).unwrap());
+        let read = Logs::read(&file, &LogQuery::default());
+        assert_eq!((read.entries, read.broken), (vec![first, second], 1));
+        assert_eq!(lines(&[], true).unwrap(), "");
+    }
+
+    // covers: TASK-10
+    #[test]
+    fn filters_come_first_then_offset_then_limit_and_a_limit_of_none_is_none() {
+        let entries: Vec<_> = (0..6).map(|millis| entry(millis, Level::Info)).collect();
+        let file = lines(&entries, false).unwrap();
+        let mut query = LogQuery {
+            start: Some(Timestamp::from_millis(1)),
+            end: Some(Timestamp::from_millis(4)),
+            offset: 1,
+            limit: Some(2),
+            level: Some(Level::Info),
+        };
+        assert_eq!(Logs::read(&file, &query).entries, entries[2..4]);
+        query.limit = Some(0);
+        assert_eq!(Logs::read(&file, &query).entries, []);
+    }
+}
