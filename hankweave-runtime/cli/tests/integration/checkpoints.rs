@@ -1,11 +1,13 @@
 //! Checkpoints as a user meets them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
 use crate::support::{codon, project};
+use crate::terminal::Terminal;
 
 /// Runs three codons that write `one`, `two` and `three` to `file`; the last one fails until its script is mended.
 fn a_failed_run(project: &TestProject) -> Value {
@@ -265,6 +267,25 @@ fn what_a_codon_changed_is_shown_with_its_contents() {
         "{refused}"
     );
     assert!(!mark.exists(), "the configuration of the user ran a program");
+}
+
+// covers: CLI-23
+#[test]
+fn on_a_terminal_what_changed_goes_through_a_pager() {
+    let project = project();
+    a_failed_run(&project);
+    let pager = project.write("bin/less", "#!/bin/sh\necho \"paged with $*\"; head -n 6; exit");
+    fs::set_permissions(&pager, fs::Permissions::from_mode(0o755)).unwrap();
+    let line = format!(
+        "PATH=\"$PWD/bin:$PATH\" exec '{}' diff two",
+        env!("CARGO_BIN_EXE_hankweave")
+    );
+    let Some(mut terminal) = Terminal::of(&project, &line) else {
+        return;
+    };
+    terminal.until("paged with -FRX");
+    terminal.until("\u{1b}[31m-one");
+    assert_eq!(terminal.close(), Some(0), "a pager may be left early");
 }
 
 // covers: G10

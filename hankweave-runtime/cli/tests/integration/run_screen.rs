@@ -1,6 +1,7 @@
 //! What stands on the terminal while a run goes on, as a terminal shows it.
 
 use hankweave_testing::TestProject;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::{project, shell_agent};
@@ -132,4 +133,29 @@ fn a_terminal_that_cannot_move_up_gets_plain_lines() {
     terminal.until("Finished: 1 of 1 codon completed.");
     assert!(!terminal.sent().contains("\u{1b}["), "{:?}", terminal.sent());
     assert_eq!(terminal.close(), Some(0));
+}
+
+/// A shell has written on the terminal before a program goes on, so what was drawn is not where it was.
+// covers: CLI-24
+#[test]
+fn a_program_that_goes_on_draws_anew() {
+    let project = project();
+    project.write_hank(
+        &json!({"hank": [codon(&project, "one", "one, wait for go"), codon(&project, "two", "two")]}),
+    );
+    let Some(mut terminal) = Terminal::sized(&project, 24, 80, "run") else {
+        return;
+    };
+    let feet = |screen: &str| screen.matches("next: Name of two").count();
+    terminal.until_standing(|screen| feet(screen) == 1 && screen.contains("│ working"));
+    let lock = std::fs::read(project.directory().join(".hankweave/server.lock")).unwrap();
+    let lock: Value = serde_json::from_slice(&lock).unwrap();
+    let pid = lock["pid"]
+        .as_i64()
+        .and_then(|pid| Pid::from_raw(pid as i32))
+        .unwrap();
+    kill_process(pid, Signal::CONT).unwrap();
+    terminal.until_standing(|screen| feet(screen) == 2);
+    terminal.press("\u{3}");
+    assert_eq!(terminal.close(), Some(130));
 }
