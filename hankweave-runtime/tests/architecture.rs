@@ -96,7 +96,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "remote",
-        "args checkpoints exit keyboard logging output report screen typed",
+        "args checkpoints exit keyboard logging output report screen state typed",
     ),
     (
         "rollback",

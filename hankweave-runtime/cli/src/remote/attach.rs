@@ -52,6 +52,7 @@ async fn follow(
     control: bool,
     typed: Option<&About>,
 ) -> Result<ExitCode, Failure> {
+    let from_now_on = options.after.is_none();
     let client = Client::connect(target, options).await;
     let mut client = client.map_err(|error| connect_failure(&error, typed))?;
     let mut report = choose_report(global);
@@ -61,6 +62,10 @@ async fn follow(
         (true, None) => "attached; `help` lists the commands, `detach` leaves the run to itself".to_owned(),
         (false, _) => "attached, for reading; Ctrl-C leaves the run to itself".to_owned(),
     });
+    if let Some(about) = typed.filter(|_| from_now_on) {
+        // What is read after the connection was made misses nothing.
+        report.begin(&crate::state::read_execution(about.execution())?);
+    }
     let commands = client.commands();
     let (found, places) = watch::channel(Vec::new());
     let shown = tokio::select! {

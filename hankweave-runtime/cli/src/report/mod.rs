@@ -106,7 +106,7 @@ impl Report {
         }
     }
 
-    /// Shows where the run begins.
+    /// Shows where the run begins, or stands.
     pub(crate) fn begin(&self, state: &HankweaveState) {
         if let Self::Live(view) = self {
             view.begin(state);

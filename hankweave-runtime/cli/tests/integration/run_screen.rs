@@ -1,9 +1,12 @@
 //! What stands on the terminal while a run goes on, as a terminal shows it.
 
+use std::time::Duration;
+
 use hankweave_testing::TestProject;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::guest::Guest;
 use crate::support::{project, shell_agent};
 use crate::terminal::Terminal;
 
@@ -132,6 +135,30 @@ fn a_terminal_that_cannot_move_up_gets_plain_lines() {
     terminal.until("one: the agent works");
     terminal.until("Finished: 1 of 1 codon completed.");
     assert!(!terminal.sent().contains("\u{1b}["), "{:?}", terminal.sent());
+    assert_eq!(terminal.close(), Some(0));
+}
+
+// covers: CLI-24
+#[test]
+fn who_comes_later_sees_the_plan_and_what_was_gone_back_behind_counts_no_more() {
+    let project = project();
+    project.write_hank(&json!({"hank": [codon(&project, "one", "one"), codon(&project, "two", "two")]}));
+    let running = project.start(["run", "--headless", "--no-autostart"]);
+    let mut guest = Guest::enter(&project.directory(), "readandwrite");
+    guest.command("1", "codon.next");
+    guest.idle("codon-completed");
+    let Some(mut terminal) = Terminal::sized(&project, 24, 80, "attach") else {
+        return;
+    };
+    terminal.until_standing(|screen| screen.contains("1 of 2 ") && screen.contains("next: Name of two"));
+    guest.command("2", "codon.next");
+    guest.idle("all-codons-completed");
+    terminal.until_standing(|screen| screen.contains("✓ Name of two") && screen.contains("2 of 2 "));
+    project.run(["rollback", "--codon", "one"]).expect_code(0);
+    terminal
+        .until_standing(|screen| screen.contains("↩ Name of two: taken back") && screen.contains("1 of 2 "));
+    project.run(["stop"]).expect_code(0);
+    running.finish_within(Duration::from_secs(60)).expect_code(3);
     assert_eq!(terminal.close(), Some(0));
 }
 

@@ -12,8 +12,10 @@ use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::{HankweaveState, PlanEntry, StartingConditions};
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::thread::{self, ThreadCodon};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{AgentAction, Event, FileAction, JournalEntry};
+use hankweave_runtime::CodonSummary;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -38,6 +40,8 @@ pub(super) struct Progress {
     uncounted: Usd,
     /// Something has cost more than is known.
     pub(super) is_lower_bound: bool,
+    /// The codons that a rollback is about to take back, newest first.
+    leaving: Vec<CodonId>,
     /// The end of a usage limit that the run waits for.
     pub(super) limited_until: Option<Timestamp>,
 }
@@ -92,7 +96,7 @@ impl Progress {
         }
     }
 
-    /// Where the run begins.
+    /// Where the run begins, or where it stands when somebody comes to look.
     pub(super) fn begin(&mut self, state: &HankweaveState) {
         self.spent = state.total_spend();
         self.uncounted = self
@@ -103,6 +107,37 @@ impl Progress {
             .iter()
             .map(|entry| self.planned(entry))
             .collect();
+        let thread = thread::build(state, None, None);
+        if let Some(newest) = thread.codons.first() {
+            self.go_on_from(newest);
+        }
+    }
+
+    fn go_on_from(&mut self, newest: &ThreadCodon) {
+        let found = CodonSummary::of(&newest.codon);
+        if found.status.is_terminal() {
+            self.stand_behind(&found.codon_id, found.status != CodonStatus::Failed);
+            return;
+        }
+        self.began = Some(newest.run_start_time);
+        self.start(&found.codon_id, *newest.codon.start_time());
+        if let Some(current) = &mut self.current {
+            (current.status, current.cost, current.usage) = (found.status, found.cost, found.tokens);
+        }
+    }
+
+    fn stand_behind(&mut self, id: &CodonId, is_done: bool) {
+        self.done = self.place(id).map_or(0, |place| place + usize::from(is_done));
+    }
+
+    fn place(&self, id: &CodonId) -> Option<usize> {
+        self.plan.iter().position(|planned| planned.id == *id)
+    }
+
+    /// What people call a codon.
+    fn title<'a>(&'a self, id: &'a CodonId) -> &'a str {
+        self.place(id)
+            .map_or(id.as_str(), |place| &self.plan[place].title)
     }
 
     /// What counts against the ceiling.
@@ -154,8 +189,21 @@ impl Progress {
             Event::RollbackStarted {
                 codons_to_process, ..
             } => {
-                let left = |codon| writeln!(said, "↩ {codon}: taken back");
-                codons_to_process.iter().rev().try_for_each(left)
+                self.leaving.clone_from(codons_to_process);
+                Ok(())
+            }
+            Event::RollbackCompleted {
+                codon_id,
+                checkpoint_type,
+                ..
+            } => {
+                let is_done = *checkpoint_type == Some(CheckpointType::Completed);
+                match codon_id {
+                    Some(kept) => self.stand_behind(kept, is_done),
+                    None => self.done = 0,
+                }
+                let mut left = std::mem::take(&mut self.leaving).into_iter().rev();
+                left.try_for_each(|codon| writeln!(said, "↩ {}: taken back", self.title(&codon)))
             }
             Event::BudgetSummary { ceiling, totals, .. } => writeln!(said, "{}", budget(ceiling, totals)),
             Event::Info { message } => writeln!(said, "{message}"),
@@ -214,9 +262,8 @@ impl Progress {
     }
 
     fn start(&mut self, id: &CodonId, at: Timestamp) {
-        let place = self.plan.iter().position(|planned| planned.id == *id);
-        self.done = place.unwrap_or(self.done);
-        let title = place.map_or_else(|| id.to_string(), |place| self.plan[place].title.clone());
+        self.done = self.place(id).unwrap_or(self.done);
+        let title = self.title(id).to_owned();
         self.limited_until = None;
         self.current = Some(Current {
             id: id.clone(),
