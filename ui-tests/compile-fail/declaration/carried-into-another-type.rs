@@ -1,4 +1,9 @@
 use hankweave_core::machine;
+use serde::{Deserialize, Serialize};
+
+/// A type of our own, so that what rustc says depends on no other crate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Times(u8);
 
 #[machine(Door)]
 pub enum DoorRecord {
@@ -8,7 +13,7 @@ pub enum DoorRecord {
     #[terminal]
     Locked {
         #[carry(opened)]
-        times: String,
+        times: Times,
     },
 }
 
