@@ -1,5 +1,6 @@
 //! Sentinels beside real agents.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -204,7 +205,12 @@ fn a_server_killed_while_sentinels_drain_loses_no_figure_and_leaves_no_command()
         json!([{"sentinelConfig": sentinel("slow", waits, json!({}))}]),
     );
     let mut running = project.start(["run", "--headless", "--json"]);
-    running.wait_for_line(|line| line.contains(r#""to":"completing-sentinels""#));
+    let (drains, called) = (Cell::new(false), Cell::new(false));
+    running.wait_for_line(|line| {
+        drains.set(drains.get() || line.contains(r#""to":"completing-sentinels""#));
+        called.set(called.get() || line.contains(r#""llmCallCount":1"#));
+        drains.get() && called.get()
+    });
     assert_eq!(running.kill().signal, Some(9));
     project.write("go", "");
     project.run(["run", "--headless"]).expect_code(0);
