@@ -74,8 +74,9 @@ impl Reader<'_> {
             FileKind::Directory => 0,
             _ => found.length,
         };
+        let (seconds, nanoseconds) = found.modified;
         self.hash
-            .update(format!("\0{kind} {length} {}\n", found.modified));
+            .update(format!("\0{kind} {length} {seconds}.{nanoseconds:09}\n"));
     }
 
     fn has_time(&mut self) -> bool {
@@ -140,6 +141,7 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::UNIX_EPOCH;
 
     use super::*;
     use crate::world::disk::RealDisk;
@@ -149,6 +151,7 @@ mod tests {
     }
 
     const LONG: Duration = Duration::from_secs(60);
+    const MILLISECOND: Duration = Duration::from_millis(1);
 
     // covers: RUN-8
     #[test]
@@ -166,7 +169,19 @@ mod tests {
         }
         assert!(!first.differs_from(&of(folder.path(), LONG)));
         fs::write(path("a/one"), "12").unwrap();
-        assert!(first.differs_from(&of(folder.path(), LONG)));
+        let longer = of(folder.path(), LONG);
+        assert!(first.differs_from(&longer));
+        // Of the same length, and within the same second.
+        let one = fs::File::options().write(true).open(path("a/one")).unwrap();
+        let time = one.metadata().unwrap().modified().unwrap();
+        let within = time.duration_since(UNIX_EPOCH).unwrap().subsec_millis();
+        let other = if within == 0 {
+            time + MILLISECOND
+        } else {
+            time - MILLISECOND
+        };
+        one.set_modified(other).unwrap();
+        assert!(longer.differs_from(&of(folder.path(), LONG)));
         assert_ne!(of(&path("a/one"), LONG), of(&path(".hidden"), LONG));
     }
 

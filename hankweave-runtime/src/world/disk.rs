@@ -285,8 +285,8 @@ pub struct Metadata {
     pub owner: u32,
     /// Permission bits, such as `0o600`.
     pub mode: u32,
-    /// When its content last changed, in seconds since 1970 by the clock of the file system.
-    pub modified: i64,
+    /// When its content last changed: seconds since 1970 by the clock of the file system, and nanoseconds.
+    pub modified: (i64, u32),
 }
 
 impl fmt::Display for FileKind {

@@ -125,7 +125,7 @@ impl Files {
             owner: USER,
             mode: inode.mode,
             // Nothing in a simulated run asks for the times of files.
-            modified: 0,
+            modified: (0, 0),
         }
     }
 
