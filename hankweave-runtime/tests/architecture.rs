@@ -84,6 +84,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("recorded", "directory exit screen"),
     ("journal", "args exit recorded report screen"),
     ("logs", "args directory exit recorded report screen"),
+    ("sentinel", "args exit journal recorded report screen"),
     ("state", "args directory exit output report screen typed"),
     ("status", "args directory exit output report state typed"),
     ("thread", "args directory exit output report screen state"),

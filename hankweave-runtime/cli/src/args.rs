@@ -1,4 +1,4 @@
-//! The command line (CLI-1 to CLI-21).
+//! The command line (CLI-1 to CLI-25).
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,7 +10,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use hankweave_core::cost::Usd;
-use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::id::{CodonId, RunId, SentinelId};
 use hankweave_core::time::Timestamp;
 use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::{GivenOption, Invocation};
@@ -214,7 +214,7 @@ pub(crate) enum Command {
     ///
     /// For example: hankweave diff draft, or hankweave diff 1f3a9c..77b0e2 --stat
     Diff(DiffArgs),
-    /// Print what agents and rigs said and did, by codon
+    /// Print what agents, rigs and sentinels said and did, by codon
     ///
     /// With -v also what agents thought, and what tools answered.
     Logs(LogsArgs),
@@ -225,6 +225,9 @@ pub(crate) enum Command {
     State(StateCommand),
     /// List, show, compare and verify checkpoints; changes nothing
     Checkpoints(CheckpointsArgs),
+    /// Try a sentinel without a model and without a run
+    #[command(subcommand)]
+    Sentinel(SentinelCommand),
     /// Draw a state machine from the code
     Diagram(DiagramArgs),
     /// Print the JSON Schema of a document, from the code
@@ -535,9 +538,34 @@ pub(crate) struct LogsArgs {
     /// Only what commands of rigs printed.
     #[arg(long)]
     pub(crate) rig: bool,
+    /// Only what sentinels said, or only this one (--sentinel=ID).
+    #[arg(long, value_name = "ID", num_args = 0..=1, require_equals = true, conflicts_with_all = ["agent", "rig"])]
+    pub(crate) sentinel: Option<Option<SentinelId>>,
     /// The log of hankweave itself instead.
-    #[arg(long, conflicts_with_all = ["codon", "follow"])]
+    #[arg(long, conflicts_with_all = ["codon", "follow", "sentinel"])]
     pub(crate) server: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SentinelCommand {
+    /// Show what a sentinel would have been asked in a recorded run, and when; asks nobody
+    ///
+    /// It sees each codon from the start of its agent to its end, by the recorded times, and never waits for an answer. With --json each
+    /// line is what it would have been given. For example: hankweave sentinel test sentinels/guard.json --journal .
+    Test(SentinelTestArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SentinelTestArgs {
+    /// The sentinel, in a file of its own.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// The execution directory whose journal is read; it holds .hankweave.
+    #[arg(long, short = 'e', visible_alias = "execution", env = "HANKWEAVE_EXECUTION", value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) journal: PathBuf,
+    /// Only this codon; a codon of a loop with all its iterations, unless one is named (draft#1) [default: all].
+    #[arg(long, value_name = "ID")]
+    pub(crate) codon: Option<CodonId>,
 }
 
 #[derive(Debug, Args)]

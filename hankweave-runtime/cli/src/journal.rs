@@ -67,7 +67,7 @@ impl Lines for Journal<'_> {
 }
 
 /// `   12  2026-11-23T23:50:42.876Z  outline: the agent works`. What only programs need is told by its type.
-fn sentence(line: TailLine<'_>) -> String {
+pub(crate) fn sentence(line: TailLine<'_>) -> String {
     let entry = JournalEntry::from_json(line.bytes).ok();
     let time = entry.as_ref().map(|entry| entry.timestamp.to_string());
     let words = entry.and_then(|entry| match &entry.event {

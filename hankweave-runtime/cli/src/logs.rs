@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use hankweave_core::event::StateEvent;
-use hankweave_core::id::CodonId;
+use hankweave_core::id::{CodonId, SentinelId};
 use hankweave_core::wire::{AgentAction, Event, JournalEntry};
 use hankweave_runtime::ExecutionDir;
 use hankweave_runtime::journal::TailLine;
@@ -77,37 +77,49 @@ fn server(args: &LogsArgs) -> Result<ExitCode, Failure> {
 
 /// Whose words are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Want {
+enum Want<'a> {
     Everybody,
     Agent,
     Rig,
+    /// All of them, or one.
+    Sentinel(Option<&'a SentinelId>),
 }
 
-impl Want {
-    fn of(args: &LogsArgs) -> Self {
-        match (args.agent, args.rig) {
-            (true, _) => Self::Agent,
-            (_, true) => Self::Rig,
+impl<'a> Want<'a> {
+    fn of(args: &'a LogsArgs) -> Self {
+        match (args.agent, args.rig, &args.sentinel) {
+            (true, ..) => Self::Agent,
+            (_, true, _) => Self::Rig,
+            (.., Some(sentinel)) => Self::Sentinel(sentinel.as_ref()),
             _ => Self::Everybody,
         }
     }
 
     fn has(self, event: &Event) -> bool {
-        match event {
+        let speaker: Want<'_> = match event {
             Event::AssistantAction { .. }
             | Event::ToolResult { .. }
             | Event::OutputTruncated { .. }
-            | Event::OutputUnparsed { .. } => self != Self::Rig,
-            Event::RigOutput { .. } | Event::RigSetupFailed { .. } => self != Self::Agent,
-            _ => self == Self::Everybody,
-        }
+            | Event::OutputUnparsed { .. } => Want::Agent,
+            Event::RigOutput { .. } | Event::RigSetupFailed { .. } => Want::Rig,
+            Event::SentinelLoaded { sentinel_id, .. }
+            | Event::SentinelTriggered { sentinel_id, .. }
+            | Event::SentinelOutput { sentinel_id, .. }
+            | Event::SentinelError { sentinel_id, .. }
+            | Event::SentinelUnloaded { sentinel_id, .. } => match self {
+                Want::Sentinel(None) => self,
+                _ => Want::Sentinel(Some(sentinel_id)),
+            },
+            _ => Want::Everybody,
+        };
+        self == Self::Everybody || speaker == self
     }
 }
 
 struct Logs<'a> {
     /// All where there is none; a codon of a loop stands for all its iterations.
     codon: Option<&'a CodonId>,
-    want: Want,
+    want: Want<'a>,
     /// Thoughts and the answers of tools as well.
     all: bool,
     out: Out,
@@ -225,6 +237,18 @@ impl Said {
                 ..
             } => ("! ", red, result.clone()),
             Event::ToolResult { result, .. } if all => ("  ", Style::new().dimmed(), result.clone()),
+            Event::SentinelOutput {
+                sentinel_id, content, ..
+            } => {
+                let said = content
+                    .as_str()
+                    .map_or_else(|| content.to_string(), str::to_owned);
+                let magenta = Style::new().fg_color(Some(AnsiColor::Magenta.into()));
+                ("◇ ", magenta, format!("{sentinel_id}: {said}"))
+            }
+            Event::SentinelError {
+                sentinel_id, message, ..
+            } => ("! ", red, format!("{sentinel_id}: {message}")),
             Event::RigOutput { line, .. } => ("| ", Style::new().dimmed(), line.clone()),
             other => {
                 let words = say(other)?;

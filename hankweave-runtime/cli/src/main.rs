@@ -47,6 +47,7 @@ mod rollback;
 mod run;
 mod schema;
 mod screen;
+mod sentinel;
 mod server_log;
 mod settings;
 mod show;
@@ -140,6 +141,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::State(command) => state::state(&global, &command),
         Command::Thread(args) => thread::thread(&global, &args),
         Command::Checkpoints(args) => checkpoints::checkpoints(&global, &args),
+        Command::Sentinel(command) => sentinel::sentinel(&global, &command),
         Command::Diagram(args) => diagram::diagram(&args),
         Command::Schema(args) => schema::schema(&args),
         Command::Completions { shell } => completions::completions(shell),

@@ -103,6 +103,8 @@ pub(super) async fn finish(codon: &CodonRun<'_>, mut running: Codon<Running>, wo
     if !codon.is_watched() {
         return end(codon, running, work, &exit).await;
     }
+    // What the agent has written last is theirs to see as well.
+    codon.run.watch.survey(codon).await;
     let (mut completing, recorded) = codon.step(running, CompleteSentinels {}).await;
     codon.drain(&mut completing, recorded).await;
     match codon.interruption() {

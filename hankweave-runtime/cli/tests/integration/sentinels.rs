@@ -25,7 +25,7 @@ fn write_hank(project: &TestProject, prompt: &str, sentinels: Value) {
     let agent = shell_agent(project);
     project.write_hank(
         &json!({"hank": [{"id": "a", "name": "A", "agent": agent, "model": "shell",
-        "continuationMode": "fresh", "promptText": prompt, "sentinels": sentinels}]}),
+        "continuationMode": "fresh", "promptText": prompt, "checkpointedFiles": ["done.txt"], "sentinels": sentinels}]}),
     );
 }
 
@@ -281,4 +281,133 @@ fn the_cost_watcher_of_the_examples_tells_costs_and_pauses_the_run() {
         "$0.0140 of $0.50"
     );
     execution_of(Some("0.001"), 3);
+}
+
+/// It keeps what it was given.
+const NARRATE: &str = "cat > given.json; echo first; echo second";
+
+/// A project that has run under a narrator, and under a sentinel that always fails.
+fn narrated() -> TestProject {
+    let project = project();
+    let narrator = sentinel("narrator", NARRATE, json!({}));
+    let broken = sentinel("broken", "cat > /dev/null; echo no >&2; exit 3", json!({}));
+    write_hank(
+        &project,
+        "go",
+        json!([{"sentinelConfig": narrator}, {"sentinelConfig": broken}]),
+    );
+    run(&project, 0);
+    project
+}
+
+// covers: CLI-22
+#[test]
+fn the_log_of_sentinels_is_whole_and_by_sentinel() {
+    let project = narrated();
+    let logs = |arguments: &[&str]| {
+        let finished = project.run([&["logs"], arguments].concat());
+        finished.expect_code(0).stdout.clone()
+    };
+    let narrator = "  ◇ narrator: first\n  ◇ second\n";
+    let broken = "  ! broken: the command exited with code 3: no\n";
+    for (arguments, has) in [
+        (&[][..], [true, true, true]),
+        (&["--sentinel"], [true, true, false]),
+        (&["a", "--sentinel=narrator"], [true, false, false]),
+        (&["--sentinel=broken"], [false, true, false]),
+        (&["--agent"], [false, false, true]),
+    ] {
+        let text = logs(arguments);
+        let found = [narrator, broken, "  working\n"].map(|part| text.contains(part));
+        assert_eq!(found, has, "{arguments:?}\n{text}");
+    }
+    let both = project.run(["logs", "--sentinel", "--rig"]);
+    both.expect_code(2);
+}
+
+// covers: CLI-25, SENT-12
+#[test]
+fn a_sentinel_is_tried_over_a_recorded_journal_and_nobody_is_asked() {
+    let project = narrated();
+    let state = || {
+        let files = project.files().into_iter();
+        files
+            .filter(|path| path.iter().any(|name| name == ".hankweave"))
+            .collect::<Vec<_>>()
+    };
+    let before = state();
+    let test = |file: &str, code: i32| {
+        let tried = project.run(["sentinel", "test", file, "--journal", ".", "--json"]);
+        tried.expect_code(code);
+        tried
+    };
+
+    // What it would be given is what it was given.
+    let given = fs::read_to_string(project.directory().join("given.json")).unwrap();
+    let given: Value = serde_json::from_str(&given).unwrap();
+    project.write(
+        "narrator.json",
+        sentinel("narrator", NARRATE, json!({})).to_string(),
+    );
+    let mut tried = test("narrator.json", 0).json_lines();
+    assert!(tried[0].as_object_mut().unwrap().remove("at").is_some());
+    assert_eq!(tried, [given]);
+
+    // A model is shown what it would read; what is collected is acted on at the end, the last file with it.
+    project.write("asks/rules.md", "Rules of {{ codonId }}.");
+    let asks = json!({"id": "asks", "name": "Asks", "model": "anthropic/claude-haiku-4-5",
+        "userPromptFile": "rules.md", "userPromptText": "{% for event in events %}{{ event.type }} {% endfor %}",
+        "trigger": {"type": "event", "on": ["assistant.action", "file.updated"]},
+        "execution": {"strategy": "count", "threshold": 900}});
+    project.write("asks/asks.json", asks.to_string());
+    let tried = test("asks/asks.json", 0).json_lines();
+    assert_eq!(
+        tried.iter().map(|line| &line["prompt"]).collect::<Vec<_>>(),
+        ["Rules of a.\n\nassistant.action file.updated "]
+    );
+    let human = project.run(["sentinel", "test", "asks/asks.json"]);
+    let human = human.expect_code(0);
+    assert!(human.stdout.contains("\n  Rules of a.\n"), "{human}");
+    assert_eq!(human.stderr, "asks would have acted 1 time in 1 codon\n");
+
+    // One that nothing makes act says what there was.
+    let idle = sentinel(
+        "idle",
+        "true",
+        json!({"trigger": {"type": "event", "on": ["codon.completed"]}}),
+    );
+    project.write("idle.json", idle.to_string());
+    let idle = test("idle.json", 0);
+    assert_eq!(idle.stdout, "");
+    assert!(
+        idle.stderr.contains("never") && idle.stderr.contains("assistant.action"),
+        "{idle}"
+    );
+
+    project.write("asks/rules.md", "{{ nobody }}");
+    assert!(
+        test("asks/asks.json", 65)
+            .stderr
+            .contains("`rules.md` speaks of `nobody`")
+    );
+    project.write("bad.json", r#"{"id": "Bad", "trigger": {}}"#);
+    let bad = test("bad.json", 65).stderr.clone();
+    for wrong in [
+        "bad.json:1:1: error: name",
+        "execution",
+        "hankweave schema sentinel",
+    ] {
+        assert!(bad.contains(wrong), "{wrong}\n{bad}");
+    }
+    test("missing.json", 65);
+    let nobody = project.run(["sentinel", "test", "narrator.json", "--codon", "nobody"]);
+    assert!(
+        nobody
+            .expect_code(65)
+            .stderr
+            .contains("there is something of: a\n"),
+        "{nobody}"
+    );
+
+    assert_eq!(state(), before);
 }

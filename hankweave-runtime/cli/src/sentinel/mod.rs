@@ -1,0 +1,118 @@
+//! `hankweave sentinel`
+
+mod asked;
+mod rehearsal;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use hankweave_core::hank::{
+    MAX_HANK_BYTES, SentinelEntry, SentinelSource, check_prompt, check_sentinel, prompt::join,
+};
+use hankweave_core::sentinel::SentinelConfig;
+use hankweave_runtime::world::disk::{Disk as _, IoError, RealDisk, parent};
+
+use self::asked::Asked;
+use self::rehearsal::Rehearsal;
+use crate::args::{Global, SentinelCommand, SentinelTestArgs};
+use crate::exit::{Failure, FailureKind};
+use crate::recorded::{self, Part};
+use crate::screen::tell;
+
+pub(crate) fn sentinel(global: &Global, command: &SentinelCommand) -> Result<ExitCode, Failure> {
+    match command {
+        SentinelCommand::Test(args) => test(global, args),
+    }
+}
+
+/// A sentinel of a file of its own.
+struct Sentinel {
+    config: SentinelConfig,
+    /// What the model is asked; `None` for a command.
+    prompt: Option<String>,
+}
+
+/// Shows what a sentinel would have been asked, and when; nobody is asked (CLI-25).
+fn test(global: &Global, args: &SentinelTestArgs) -> Result<ExitCode, Failure> {
+    let sentinel = read(&args.file)?;
+    let mut rehearsal = Rehearsal::new(
+        &sentinel.config,
+        args.codon.as_ref(),
+        Asked::new(global, &sentinel),
+    );
+    let part = Part {
+        after: 0,
+        follow: false,
+        quiet: global.quiet,
+    };
+    let code = recorded::read(&args.journal, part, &mut rehearsal)?;
+    if let Some(codon) = args.codon.as_ref().filter(|_| rehearsal.is_empty()) {
+        return Err(rehearsal.nothing_of(codon));
+    }
+    if !global.quiet {
+        tell(format!("{}\n", rehearsal.summary()));
+    }
+    Ok(code)
+}
+
+/// Reads the file and the prompts that it names, and tells everything that is wrong with them.
+fn read(path: &Path) -> Result<Sentinel, Failure> {
+    let folder = parent(path);
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let wrong = |problems: String| {
+        Failure::new(
+            FailureKind::Input,
+            format!("`{}` is no sentinel\n{}", path.display(), problems.trim_end()),
+        )
+        .hint("`hankweave schema sentinel` prints what one can say")
+    };
+    let checked = check_sentinel(&read_text(path)?, &name);
+    let problems = checked.problems.display_in(&name);
+    let config = match checked.config {
+        Some(config) if !checked.problems.has_errors() => config,
+        _ => return Err(wrong(problems)),
+    };
+    if !checked.problems.is_empty() {
+        tell(problems);
+    }
+    let files = BTreeMap::from([(name.clone(), config)]);
+    let entry = SentinelEntry {
+        sentinel_config: SentinelSource::File(name),
+        settings: None,
+    };
+    let config = SentinelConfig::of(&entry, &files).map_err(&wrong)?;
+    let mut texts = Vec::new();
+    for file in config.user_prompt_files(&entry) {
+        let text = read_text(&folder.join(&file))?;
+        check_prompt(&text).map_err(|error| {
+            let hint = error.hint.unwrap_or_default();
+            wrong(format!("`{file}` {}\n{hint}", error.message))
+        })?;
+        texts.push(text);
+    }
+    texts.extend(config.user_prompt_text.clone());
+    let prompt = (!texts.is_empty()).then(|| join(texts.iter().map(String::as_str)));
+    Ok(Sentinel { config, prompt })
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    let bytes = RealDisk.read(path, MAX_HANK_BYTES as u64).map_err(|error| {
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied => {
+                FailureKind::Input
+            }
+            _ => FailureKind::Io,
+        };
+        Failure::from_error(kind, &IoError::at("read", path)(error))
+    })?;
+    String::from_utf8(bytes).map_err(|_| {
+        let message = format!("`{}` is not UTF-8 text", path.display());
+        Failure::new(FailureKind::Input, message)
+    })
+}

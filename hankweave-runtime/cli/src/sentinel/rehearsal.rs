@@ -1,0 +1,235 @@
+//! A sentinel over a recorded journal: loaded for each codon and drained at its end, as in a run, by the times that are recorded (SENT-12).
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use hankweave_core::codon::CodonStatus;
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::{CodonId, RunId};
+use hankweave_core::sentinel::{Engine, Seen, SentinelConfig};
+use hankweave_core::time::Timestamp;
+use hankweave_core::wire::{Event, JournalEntry};
+use hankweave_runtime::journal::TailLine;
+use serde::Deserialize;
+
+use super::asked::Asked;
+use crate::exit::{Failure, FailureKind};
+use crate::recorded::Lines;
+use crate::report::counted;
+
+pub(super) struct Rehearsal<'a> {
+    config: &'a SentinelConfig,
+    /// All where there is none; a codon of a loop stands for all its iterations.
+    wanted: Option<&'a CodonId>,
+    asked: Asked<'a>,
+    watched: Option<Watched>,
+    codons: usize,
+    times: usize,
+    /// Types of the events that it was shown, for whoever has mistyped one.
+    kinds: BTreeSet<String>,
+    /// Codons that are not wanted, for the same.
+    others: BTreeSet<String>,
+}
+
+/// The codon that the sentinel is loaded for.
+pub(super) struct Watched {
+    pub(super) run: RunId,
+    pub(super) codon: CodonId,
+    engine: Engine,
+    since: Timestamp,
+}
+
+/// What a line of the journal does to the codon that is watched.
+enum Turn {
+    Begins(RunId, CodonId),
+    /// Its agent has ended well: what was collected is acted on.
+    Drains,
+    Ends,
+    Nothing,
+}
+
+impl<'a> Rehearsal<'a> {
+    pub(super) fn new(config: &'a SentinelConfig, wanted: Option<&'a CodonId>, asked: Asked<'a>) -> Self {
+        Self {
+            config,
+            wanted,
+            asked,
+            watched: None,
+            codons: 0,
+            times: 0,
+            kinds: BTreeSet::new(),
+            others: BTreeSet::new(),
+        }
+    }
+
+    /// Whether no codon was watched.
+    pub(super) fn is_empty(&self) -> bool {
+        self.codons == 0
+    }
+
+    pub(super) fn nothing_of(self, codon: &CodonId) -> Failure {
+        let others: Vec<String> = self.others.into_iter().collect();
+        let hint = match others.is_empty() {
+            true => "no agent has begun here yet".to_owned(),
+            false => format!("there is something of: {}", others.join(", ")),
+        };
+        let message = format!("no agent of a codon `{codon}` has begun in this journal");
+        Failure::new(FailureKind::Input, message).hint(hint)
+    }
+
+    /// What came of it, in one line.
+    pub(super) fn summary(&self) -> String {
+        let (id, codons) = (&self.config.id, counted(self.codons, "codon"));
+        if self.times > 0 {
+            return format!(
+                "{id} would have acted {} in {codons}",
+                counted(self.times, "time")
+            );
+        }
+        let kinds: Vec<&str> = self.kinds.iter().map(String::as_str).collect();
+        match kinds.is_empty() {
+            true => format!("{id} would have been shown nothing: no agent has begun in this journal"),
+            false => format!(
+                "{id} would never have acted in {codons}; the types of the events there are {}",
+                kinds.join(", ")
+            ),
+        }
+    }
+
+    fn is_wanted(&self, codon: &CodonId) -> bool {
+        self.wanted
+            .is_none_or(|wanted| wanted == codon || wanted.as_str() == codon.configured())
+    }
+
+    fn turn(&mut self, line: TailLine<'_>) -> Turn {
+        let entry = (line.kind == "state.transition").then(|| JournalEntry::from_json(line.bytes).ok());
+        let Some(Event::StateTransition { transition, .. }) = entry.flatten().map(|entry| entry.event) else {
+            return Turn::Nothing;
+        };
+        let StateEvent::CodonTransitioned {
+            run_id,
+            codon_id,
+            from,
+            to,
+            ..
+        } = *transition
+        else {
+            return Turn::Nothing;
+        };
+        if to == CodonStatus::Starting {
+            if self.is_wanted(&codon_id) {
+                return Turn::Begins(run_id, codon_id);
+            }
+            self.others.insert(codon_id.configured().to_owned());
+        }
+        let is_watched = |watched: &Watched| watched.run == run_id && watched.codon == codon_id;
+        if !self.watched.as_ref().is_some_and(is_watched) {
+            return Turn::Nothing;
+        }
+        match (from, to) {
+            (_, CodonStatus::Failed | CodonStatus::Skipped) => Turn::Ends,
+            (CodonStatus::Running, _) => Turn::Drains,
+            _ => Turn::Nothing,
+        }
+    }
+
+    /// Acts on what became due before `now`, at the time at which it did.
+    fn wait(&mut self, now: Timestamp) -> io::Result<()> {
+        while let Some(watched) = &mut self.watched {
+            let due = watched.engine.due().map(|due| (due, watched.since.after(due)));
+            let Some((due, at)) = due.filter(|(_, at)| *at <= now) else {
+                break;
+            };
+            watched.engine.tick(due);
+            self.act(at)?;
+        }
+        Ok(())
+    }
+
+    fn see(&mut self, line: TailLine<'_>, now: Timestamp) -> io::Result<()> {
+        let Some(watched) = &mut self.watched else {
+            return Ok(());
+        };
+        let seen = std::str::from_utf8(line.bytes).ok().and_then(Seen::from_line);
+        let Some(seen) = seen.filter(|seen| !is_own_file(self.config, seen)) else {
+            return Ok(());
+        };
+        self.kinds.insert(seen.kind.clone());
+        if watched.engine.is_interested(&seen.kind) {
+            watched.engine.see(&Arc::new(seen), now.since(watched.since));
+        }
+        self.act(now)
+    }
+
+    fn act(&mut self, at: Timestamp) -> io::Result<()> {
+        let Some(watched) = &mut self.watched else {
+            return Ok(());
+        };
+        while let Some(firing) = watched.engine.next_firing() {
+            self.times += 1;
+            self.asked.tell(&watched.run, &watched.codon, &firing, at)?;
+        }
+        Ok(())
+    }
+}
+
+impl Lines for Rehearsal<'_> {
+    fn line(&mut self, line: TailLine<'_>) -> io::Result<()> {
+        let Some(now) = time(line) else {
+            return Ok(());
+        };
+        self.wait(now)?;
+        match self.turn(line) {
+            Turn::Begins(run, codon) => {
+                self.codons += 1;
+                self.watched = Some(Watched {
+                    run,
+                    codon,
+                    engine: Engine::new(self.config),
+                    since: now,
+                });
+                Ok(())
+            }
+            Turn::Nothing => self.see(line, now),
+            Turn::Drains => {
+                self.see(line, now)?;
+                if let Some(watched) = &mut self.watched {
+                    watched.engine.flush();
+                }
+                let acted = self.act(now);
+                self.watched = None;
+                acted
+            }
+            Turn::Ends => {
+                self.watched = None;
+                Ok(())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.asked.flush()
+    }
+}
+
+fn time(line: TailLine<'_>) -> Option<Timestamp> {
+    #[derive(Deserialize)]
+    struct Stamped {
+        timestamp: Timestamp,
+    }
+    serde_json::from_slice::<Stamped>(line.bytes)
+        .ok()
+        .map(|stamped| stamped.timestamp)
+}
+
+/// A run does not show a sentinel the files that it writes itself.
+fn is_own_file(config: &SentinelConfig, seen: &Seen) -> bool {
+    let path = seen.data.get("path").and_then(|path| path.as_str());
+    let Some(output) = config.output.as_ref().filter(|_| seen.kind == "file.updated") else {
+        return false;
+    };
+    let own = output.file.iter().chain(&output.last_value_file);
+    let mut own = own.filter(|path| path.contains('/'));
+    own.any(|own| Some(own.trim_start_matches("./")) == path)
+}
