@@ -92,6 +92,10 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("config", "args exit failures output screen settings"),
     ("prices", "args config exit output settings"),
     (
+        "doctor",
+        "args config directory exit failures output prices report screen settings",
+    ),
+    (
         "validate",
         "args config exit failures output prices report screen",
     ),

@@ -1,4 +1,4 @@
-//! The command line (CLI-1 to CLI-25).
+//! The command line (CLI-1 to CLI-26).
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
@@ -186,6 +186,10 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Check a hank and show what it would do; runs nothing, writes nothing
     Validate(Box<ValidateArgs>),
+    /// Look whether a run can work here: agents, keys, git, disk, limits, prices
+    ///
+    /// Starts no agent and writes nothing. Ends with 1 when something would keep a run from starting.
+    Doctor(DoctorArgs),
     /// Show every setting with its value and where it came from
     Config(Box<ConfigArgs>),
     /// Show what models cost, and who says so
@@ -343,6 +347,16 @@ pub(crate) struct SettingArgs {
     /// Prices of models, laid over the list prices; `hankweave prices` shows both.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) prices: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// The hank whose agents and requirements are looked for [default: that of this folder, if it has one].
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub(crate) hank: Option<PathBuf>,
+    /// The directory in which agents would work [default: the folder of the hank].
+    #[arg(short, long, env = "HANKWEAVE_EXECUTION", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) execution: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -50,7 +50,7 @@ pub(crate) fn open_failure(error: &OpenError, typed: &Typed) -> Failure {
         }
         OpenError::Preflight(PreflightError::Agent { .. }) => {
             Failure::from_error(FailureKind::Failed, error).hint(format!(
-                "nothing was written; `{}` makes a dry run without any agent program, in a directory of its own",
+                "nothing was written; hankweave doctor tells what is here, and `{}` makes a dry run without any agent program, in a directory of its own",
                 typed.dry_run()
             ))
         }

@@ -25,6 +25,11 @@ mod completions;
 mod config;
 mod diagram;
 mod directory;
+#[expect(
+    clippy::disallowed_methods,
+    reason = "looks at the directory that the user names; nothing runs"
+)]
+mod doctor;
 mod exit;
 mod failures;
 #[expect(
@@ -126,6 +131,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Run(args) => run::run(&global, &args),
         Command::Init(args) => init::init(&global, &args),
         Command::Validate(args) => validate::validate(&global, &args),
+        Command::Doctor(args) => doctor::doctor(&global, &args),
         Command::Config(args) => config::config(&global, &args),
         Command::Prices(args) => prices::prices(&global, &args),
         Command::Status(args) => status::status(&global, &args),

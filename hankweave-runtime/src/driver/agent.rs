@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use hankweave_core::agent::{Capabilities, Launch};
 
 use super::events::EventReceiver;
+use super::program::AgentProgram;
 
 /// Runs one kind of agent.
 pub trait AgentDriver: Send + Sync + 'static {
@@ -29,6 +30,11 @@ pub trait AgentDriver: Send + Sync + 'static {
     fn check(&self, command: &[String]) -> Result<(), StartError> {
         let _ = command;
         Ok(())
+    }
+
+    /// The program that it starts; `None` for a driver without one of its own.
+    fn program(&self) -> Option<AgentProgram> {
+        None
     }
 
     /// Starts one agent. Returns as soon as it is started; everything else comes as its events.

@@ -16,6 +16,7 @@ mod process;
 mod program;
 mod scripted;
 mod set;
+mod version;
 
 pub use agent::{AgentControl, AgentDriver, RunningAgent, StartError};
 pub use claude::ClaudeDriver;
@@ -25,8 +26,10 @@ pub use events::{EventReceiver, EventSender, NotSent, event_channel};
 pub use pi::PiDriver;
 pub(crate) use process::CutOff;
 pub use process::{ProcessHost, ProcessLimits};
+pub use program::AgentProgram;
 pub use scripted::{ScriptedDriver, play};
 pub use set::DriverSet;
+pub use version::version_of;
 
 /// What the agent of this name had used that nobody heard to its end. Blocks.
 ///

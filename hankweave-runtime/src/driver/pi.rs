@@ -11,7 +11,7 @@ use hankweave_core::agent::{Capabilities, CostReport, Launch, PiDecoder};
 use hankweave_core::cost::UsageTotals;
 
 use super::process::{CutOff, Invocation, ProcessHost};
-use super::program::{Program, check_argument, check_model, system_prompt_file};
+use super::program::{AgentProgram, Program, check_argument, check_model, system_prompt_file};
 use super::{AgentDriver, RunningAgent, StartError};
 
 pub(super) const NAME: &str = "pi";
@@ -20,6 +20,13 @@ const PROGRAM: Program = Program {
     name: NAME,
     hint: "npm install -g @earendil-works/pi-coding-agent",
     variable: "HANKWEAVE_PI_PATH",
+    tested_with: &["0.73.1", "0.87.0"],
+    keys: &[
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "OPENROUTER_API_KEY",
+    ],
 };
 
 /// Runs pi.
@@ -83,6 +90,10 @@ impl AgentDriver for PiDriver {
 
     fn check(&self, _: &[String]) -> Result<(), StartError> {
         PROGRAM.find(&self.host, None).map(drop)
+    }
+
+    fn program(&self) -> Option<AgentProgram> {
+        Some(PROGRAM.described(&self.host))
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {

@@ -16,6 +16,21 @@ pub(super) struct Program {
     pub(super) hint: &'static str,
     /// Overrides the search for it.
     pub(super) variable: &'static str,
+    /// The versions with which our tests run it, oldest first.
+    pub(super) tested_with: &'static [&'static str],
+    /// Variables with keys that it takes.
+    pub(super) keys: &'static [&'static str],
+}
+
+/// The program of an agent as it is on this machine.
+#[derive(Debug)]
+pub struct AgentProgram {
+    /// Where it is, or why it cannot be started.
+    pub path: Result<PathBuf, StartError>,
+    /// The versions with which our tests run it, oldest first.
+    pub tested_with: &'static [&'static str],
+    /// Variables with keys that it takes; it may be signed in without any.
+    pub keys: &'static [&'static str],
 }
 
 impl Program {
@@ -40,6 +55,14 @@ impl Program {
             .unwrap_or_default();
         host.find_program(self.name, path)
             .ok_or_else(|| self.not_found(&format!("PATH ({})", path.to_string_lossy())))
+    }
+
+    pub(super) fn described(&self, host: &ProcessHost) -> AgentProgram {
+        AgentProgram {
+            path: self.find(host, None),
+            tested_with: self.tested_with,
+            keys: self.keys,
+        }
     }
 
     fn not_found(&self, searched: &str) -> StartError {

@@ -18,6 +18,7 @@ mod checks;
 mod cli_surface;
 mod config;
 mod damage;
+mod doctor;
 mod embedded;
 mod events;
 mod extensions;

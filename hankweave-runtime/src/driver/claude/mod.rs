@@ -16,7 +16,7 @@ use hankweave_core::cost::UsageTotals;
 
 use self::transcripts::Transcripts;
 use super::process::{CutOff, Invocation, ProcessHost, RecordSource};
-use super::program::{Program, check_argument, check_model, system_prompt_file};
+use super::program::{AgentProgram, Program, check_argument, check_model, system_prompt_file};
 use super::{AgentDriver, RunningAgent, StartError};
 
 const NAME: &str = "claude";
@@ -25,6 +25,12 @@ const PROGRAM: Program = Program {
     name: NAME,
     hint: "npm install -g @anthropic-ai/claude-code",
     variable: "HANKWEAVE_CLAUDE_PATH",
+    tested_with: &["2.1.329", "2.1.330"],
+    keys: &[
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+    ],
 };
 
 /// Runs claude.
@@ -95,6 +101,10 @@ impl AgentDriver for ClaudeDriver {
 
     fn check(&self, _: &[String]) -> Result<(), StartError> {
         PROGRAM.find(&self.host, None).map(drop)
+    }
+
+    fn program(&self) -> Option<AgentProgram> {
+        Some(PROGRAM.described(&self.host))
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {

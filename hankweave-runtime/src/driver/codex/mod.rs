@@ -18,7 +18,7 @@ use hankweave_core::cost::UsageTotals;
 
 use self::rollouts::Rollouts;
 use super::process::{CutOff, Invocation, ProcessHost, RecordSource};
-use super::program::{Program, check_argument, check_model};
+use super::program::{AgentProgram, Program, check_argument, check_model};
 use super::{AgentDriver, RunningAgent, StartError};
 
 pub(super) const NAME: &str = "codex";
@@ -27,6 +27,8 @@ const PROGRAM: Program = Program {
     name: NAME,
     hint: "npm install -g @openai/codex",
     variable: "HANKWEAVE_CODEX_PATH",
+    tested_with: &["0.169.0"],
+    keys: &["OPENAI_API_KEY", "CODEX_API_KEY"],
 };
 
 /// Runs codex.
@@ -113,6 +115,10 @@ impl AgentDriver for CodexDriver {
 
     fn check(&self, _: &[String]) -> Result<(), StartError> {
         PROGRAM.find(&self.host, None).map(drop)
+    }
+
+    fn program(&self) -> Option<AgentProgram> {
+        Some(PROGRAM.described(&self.host))
     }
 
     fn start<'a>(&'a self, launch: Launch) -> BoxFuture<'a, Result<RunningAgent, StartError>> {

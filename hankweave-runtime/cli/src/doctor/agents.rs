@@ -1,0 +1,138 @@
+//! The programs of agents, and the keys that they take.
+
+use hankweave_runtime::driver::{AgentProgram, DriverSet, StartError, version_of};
+use hankweave_runtime::error::chain;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::world::environment::find_program;
+
+use super::{Finding, Level};
+
+/// Asks each program for its version, and nothing else.
+pub(super) async fn look(world: &World, drivers: &DriverSet) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let programs = drivers
+        .names()
+        .filter_map(|name| Some((name, drivers.get(name)?.program()?)));
+    for (name, program) in programs {
+        findings.push(found(world, name, &program).await);
+        if program.path.is_ok() {
+            findings.push(keys(world, name, &program));
+        }
+    }
+    findings.push(Finding::new("agents", "scripted", Level::Ok, "built in"));
+    findings.push(git(world).await);
+    findings
+}
+
+async fn found(world: &World, name: &str, program: &AgentProgram) -> Finding {
+    let finding = |level, found: String| Finding::new("agents", name, level, found);
+    let path = match &program.path {
+        Ok(path) => path,
+        Err(StartError::ProgramNotFound {
+            searched,
+            hint,
+            variable,
+            ..
+        }) => {
+            let place = match searched.starts_with("PATH") {
+                true => "on PATH",
+                false => searched,
+            };
+            return finding(Level::Note, format!("not found {place}"))
+                .hint(format!("install it ({hint}) or set {variable} to its path"));
+        }
+        Err(error) => return finding(Level::Warning, chain(error)),
+    };
+    let (tested, place) = (program.tested_with.join(", "), path.display());
+    let Some(version) = version_of(world, path).await else {
+        let hint = format!("`{place} --version` should print a version; tested are {tested}");
+        return finding(Level::Warning, format!("{place} does not say its version")).hint(hint);
+    };
+    let found = format!("{version} at {place}");
+    match standing(&version, program.tested_with) {
+        Standing::Tested => finding(Level::Ok, found),
+        Standing::Newer => finding(
+            Level::Note,
+            format!("{found}, newer than what was tested ({tested})"),
+        ),
+        Standing::Older => finding(
+            Level::Warning,
+            format!("{found}, older than what was tested ({tested})"),
+        )
+        .hint("a newer one may tell costs and errors that this one does not"),
+    }
+}
+
+/// A key is never shown; that one is set says nothing about whether it is good.
+fn keys(world: &World, name: &str, program: &AgentProgram) -> Finding {
+    let is_set = |key: &&&str| world.environment.get(key).is_some_and(|value| !value.is_empty());
+    let set: Vec<&str> = program.keys.iter().filter(is_set).copied().collect();
+    let finding = |level, found: String| Finding::new("agents", format!("{name} keys"), level, found);
+    match set.is_empty() {
+        false => finding(Level::Ok, format!("{} set", set.join(", "))),
+        true => finding(
+            Level::Note,
+            format!(
+                "none of {} is set; {name} may be signed in without",
+                program.keys.join(", ")
+            ),
+        ),
+    }
+}
+
+/// Checkpoints need no program; people who look into them do.
+async fn git(world: &World) -> Finding {
+    let path = world.environment.get("PATH").unwrap_or_default();
+    match find_program(&RealDisk, "git", path) {
+        Some(git) => {
+            let version = version_of(world, &git).await.unwrap_or_default();
+            Finding::new(
+                "programs",
+                "git",
+                Level::Ok,
+                format!("{version} at {}", git.display()),
+            )
+        }
+        None => Finding::new("programs", "git", Level::Warning, "not found on PATH")
+            .hint("runs do without it; `hankweave diff` and looking into checkpoints do not"),
+    }
+}
+
+/// A version beside those that were tested.
+#[derive(Debug, PartialEq, Eq)]
+enum Standing {
+    Tested,
+    Newer,
+    Older,
+}
+
+fn standing(version: &str, tested: &[&str]) -> Standing {
+    let numbers =
+        |version: &str| -> Vec<u64> { version.split('.').map(|part| part.parse().unwrap_or(0)).collect() };
+    let (version, tested) = (numbers(version), tested.iter().map(|tested| numbers(tested)));
+    match (tested.clone().min(), tested.max()) {
+        (Some(oldest), _) if version < oldest => Standing::Older,
+        (_, Some(newest)) if version > newest => Standing::Newer,
+        _ => Standing::Tested,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        let tested = &["0.73.1", "0.87.0"];
+        for (version, expected) in [
+            ("0.73.1", Standing::Tested),
+            ("0.80.0", Standing::Tested),
+            ("0.9.0", Standing::Older),
+            ("0.100.0", Standing::Newer),
+            ("1.0", Standing::Newer),
+        ] {
+            assert_eq!(standing(version, tested), expected, "{version}");
+        }
+    }
+}

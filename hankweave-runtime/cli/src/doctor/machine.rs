@@ -1,0 +1,94 @@
+//! The directory in which agents would work, and what the system allows.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::world::clock::{Clock as _, SystemClock};
+use hankweave_runtime::world::disk::{DirLock, Disk as _, RealDisk};
+use rustix::fs::{Access, access, statvfs};
+use rustix::process::{Resource, getrlimit};
+
+use super::{Finding, Level};
+use crate::directory::is_served;
+
+/// With less, an agent that builds something fills the disk.
+const LITTLE_SPACE: u64 = 1 << 30;
+
+/// Files that a run with clients and many checkpoints may hold open.
+const FEW_FILES: u64 = 1024;
+
+/// Processes of an agent with its tools.
+const FEW_PROCESSES: u64 = 256;
+
+const GIBIBYTE: f64 = (1_u64 << 30) as f64;
+
+pub(super) fn directory(execution: &Path) -> Vec<Finding> {
+    let finding = |name: &str, level, found: String| Finding::new("directory", name, level, found);
+    let place = nearest(execution);
+    let shown = place.display();
+    let mut findings = vec![match access(&place, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => finding("writable", Level::Ok, shown.to_string()),
+        Err(error) => finding(
+            "writable",
+            Level::Error,
+            format!("{shown}: {}", io::Error::from(error)),
+        )
+        .hint("name another one with -e DIR"),
+    }];
+    findings.push(match RealDisk.lock_dir(&place) {
+        Ok(DirLock::Unsupported) => finding("locks", Level::Error, "the file system cannot lock".to_owned())
+            .hint("use a local disk; with --allow-no-lock you vouch that nobody else works there"),
+        Ok(_) => finding("locks", Level::Ok, "the file system locks".to_owned()),
+        Err(error) => finding("locks", Level::Error, format!("{shown}: {error}")),
+    });
+    if is_served(execution) {
+        findings.push(finding("in use", Level::Note, "a run is live there".to_owned()));
+    }
+    findings.extend(space(&place));
+    findings
+}
+
+fn space(place: &Path) -> Option<Finding> {
+    let disk = statvfs(place).ok()?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let found = format!("{:.1} GiB free", free as f64 / GIBIBYTE);
+    Some(match free < LITTLE_SPACE {
+        false => Finding::new("directory", "space", Level::Ok, found),
+        true => Finding::new("directory", "space", Level::Warning, found)
+            .hint("a run stops with exit code 74 when the disk is full, and goes on when there is room"),
+    })
+}
+
+/// The folder itself, or the one in which it would be made.
+fn nearest(folder: &Path) -> PathBuf {
+    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let there = whole
+        .ancestors()
+        .find(|place| RealDisk.metadata_followed(place).is_ok());
+    there.unwrap_or(Path::new("/")).to_owned()
+}
+
+pub(super) fn limits() -> Vec<Finding> {
+    let limit = |name: &str, resource, few: u64, flag: &str| {
+        let Some(most) = getrlimit(resource).current else {
+            return Finding::new("limits", name, Level::Ok, "none");
+        };
+        match most < few {
+            false => Finding::new("limits", name, Level::Ok, most.to_string()),
+            true => Finding::new("limits", name, Level::Warning, format!("{most}, less than {few}")).hint(
+                format!("`ulimit {flag} {few}` raises it where the system lets you"),
+            ),
+        }
+    };
+    vec![
+        limit("open files", Resource::Nofile, FEW_FILES, "-n"),
+        limit("processes", Resource::Nproc, FEW_PROCESSES, "-u"),
+    ]
+}
+
+/// Whole days from the beginning of this day, such as `2026-11-01`, until now.
+pub(super) fn days_since(day: &str) -> Option<u64> {
+    let begin = Timestamp::parse(&format!("{day}T00:00:00Z")).ok()?;
+    Some(SystemClock.now().since(begin).as_secs() / 86_400)
+}

@@ -1,0 +1,202 @@
+//! `hankweave doctor`
+
+mod agents;
+mod machine;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use hankweave_core::hank::Hank;
+use hankweave_runtime::driver::{DriverSet, ProcessHost};
+use hankweave_runtime::hank_files::{self, missing_requirements};
+use hankweave_runtime::preflight::missing_agents;
+use hankweave_runtime::world::disk::{Disk as _, RealDisk};
+use hankweave_runtime::world::environment::Environment;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::{DoctorArgs, Global};
+use crate::config;
+use crate::exit::{Failure, FailureKind};
+use crate::failures::hank_failure;
+use crate::output;
+use crate::report::counted;
+use crate::screen::Text;
+use crate::settings::{Configuration, Flags};
+
+/// Looks at everything around a hank that a run needs; starts no agent and writes nothing (CLI-26).
+pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let hank = hank(args)?;
+    let configuration = config::resolve(hank.as_ref().map(|(hank, _)| hank), &Flags::new())?;
+    let world = config::world(&configuration);
+    let drivers = DriverSet::built_in(&ProcessHost::new(&world));
+    let execution = match (&args.execution, &hank) {
+        (Some(execution), _) => execution.clone(),
+        (None, Some((_, root))) => root.clone(),
+        (None, None) => ".".into(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    let mut findings = runtime.block_on(agents::look(&world, &drivers));
+    findings.extend(machine::directory(&execution));
+    findings.extend(machine::limits());
+    findings.push(prices(&configuration)?);
+    if let Some((hank, _)) = &hank {
+        findings.extend(needs(hank, &drivers));
+    }
+    let ready = !findings.iter().any(|finding| finding.level == Level::Error);
+    match global.json() {
+        true => output::print_json(&json!({"ready": ready, "findings": findings})).map(drop)?,
+        false => output::print(as_text(&findings))?,
+    }
+    Ok(ExitCode::from(u8::from(!ready)))
+}
+
+/// The hank that was named, or the one of this folder, with its folder.
+fn hank(args: &DoctorArgs) -> Result<Option<(Hank, std::path::PathBuf)>, Failure> {
+    let here = Path::new("hank.json");
+    let path = match &args.hank {
+        Some(path) => path,
+        None if RealDisk.metadata_followed(here).is_ok() => here,
+        None => return Ok(None),
+    };
+    let loaded = hank_files::load(path).map_err(|error| hank_failure(&error))?;
+    match loaded.hank {
+        Some(hank) if !loaded.problems.has_errors() => Ok(Some((hank, loaded.root))),
+        _ => {
+            let problems = loaded.problems.display_in(&loaded.file.display().to_string());
+            Err(Failure::new(FailureKind::Input, problems.trim_end().to_owned()))
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    area: &'static str,
+    name: String,
+    level: Level,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// How it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Ok,
+    /// Nothing is wrong with it.
+    Note,
+    /// It may get in the way of a run.
+    Warning,
+    /// A run would not start, or not here.
+    Error,
+}
+
+impl Level {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+
+    fn style(self) -> Style {
+        let colour = match self {
+            Self::Ok => AnsiColor::Green,
+            Self::Note => AnsiColor::Cyan,
+            Self::Warning => AnsiColor::Yellow,
+            Self::Error => AnsiColor::Red,
+        };
+        Style::new().fg_color(Some(colour.into()))
+    }
+}
+
+impl Finding {
+    fn new(area: &'static str, name: impl Into<String>, level: Level, found: impl Into<String>) -> Self {
+        Self {
+            area,
+            name: name.into(),
+            level,
+            found: found.into(),
+            hint: None,
+        }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Prices after which a model may well cost something else, in days.
+const OLD_PRICES: u64 = 90;
+
+fn prices(configuration: &Configuration) -> Result<Finding, Failure> {
+    let prices = crate::prices::known(configuration)?;
+    let finding = |level, found: String| Finding::new("prices", "list", level, found);
+    let Some(days) = machine::days_since(prices.as_of()) else {
+        return Ok(finding(Level::Ok, prices.as_of().to_owned()));
+    };
+    let found = format!("of {}, {} old", prices.as_of(), counted(days as usize, "day"));
+    Ok(match days > OLD_PRICES {
+        false => finding(Level::Ok, found),
+        true => finding(Level::Warning, found)
+            .hint("compare `hankweave prices` with the providers' lists; --prices FILE lays others over it"),
+    })
+}
+
+/// What this hank needs and is not here.
+fn needs(hank: &Hank, drivers: &DriverSet) -> Vec<Finding> {
+    let error = |found: String| Finding::new("hank", "needs", Level::Error, found);
+    let agents = missing_agents(hank, drivers)
+        .into_iter()
+        .map(|problem| problem.message);
+    let requirements = missing_requirements(hank, &Environment::of_process(), &RealDisk);
+    let requirements = requirements
+        .into_iter()
+        .map(|missing| format!("{} is missing", missing.what));
+    let found: Vec<Finding> = agents.chain(requirements).map(error).collect();
+    match found.is_empty() {
+        true => vec![Finding::new("hank", "needs", Level::Ok, "everything is here")],
+        false => found,
+    }
+}
+
+fn as_text(findings: &[Finding]) -> Text {
+    let mut text = Text::default();
+    let width = findings
+        .iter()
+        .map(|finding| finding.name.chars().count())
+        .max()
+        .unwrap_or(0);
+    let mut area = "";
+    // Writing to a text cannot fail.
+    for finding in findings {
+        if finding.area != area {
+            area = finding.area;
+            let _ = text.styled(Style::new().bold(), area);
+            let _ = writeln!(text);
+        }
+        let _ = write!(text, "  ");
+        let _ = text.styled(finding.level.style(), format_args!("{:<7}", finding.level.word()));
+        let _ = writeln!(text, "  {:<width$}  {}", finding.name, finding.found);
+        if let Some(hint) = &finding.hint {
+            let _ = writeln!(text, "{:width$}           hint: {hint}", "");
+        }
+    }
+    let count = |level| findings.iter().filter(|finding| finding.level == level).count();
+    let (errors, warnings) = (count(Level::Error), count(Level::Warning));
+    let _ = writeln!(
+        text,
+        "{}, {}",
+        counted(errors, "error"),
+        counted(warnings, "warning")
+    );
+    text
+}
