@@ -187,3 +187,39 @@ fn a_browser_says_what_is_not_known_of_a_cost() {
     shows(&browser, &address, &[cost, ">at least $0.3000</"]);
     running.kill();
 }
+
+#[test]
+fn a_browser_shows_what_sentinels_said_last_and_what_they_cost() {
+    let browser = match clients::chromium() {
+        Ok(browser) => browser,
+        Err(skip) => return println!("{skip}"),
+    };
+    let project = project();
+    let agent = shell_agent(&project);
+    let watching = |id: &str, script: &str| {
+        json!({"sentinelConfig": {"id": id, "name": id, "answer": "json", "command": ["sh", "-c", script],
+            "trigger": {"type": "event", "on": ["assistant.action"]}, "execution": {"strategy": "immediate"}}})
+    };
+    let dear = r#"cat > /dev/null; echo '{"text": "it <works>", "costDollars": 0.125}'"#;
+    let sentinels = json!([
+        watching("dear", dear),
+        watching("broken", "cat > /dev/null; exit 3")
+    ]);
+    let codon = |id: &str| json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": "go", "sentinels": sentinels});
+    project.write_hank(&json!({"hank": [codon("a"), codon("b")]}));
+    let mut running = project.start(["run", "--headless", "--no-autostart"]);
+    let directory = project.directory();
+    let address = format!(
+        "http://127.0.0.1:{}/#token={}",
+        port(&directory),
+        token(&directory, "token-readonly")
+    );
+    for codon in ["a", "b"] {
+        project.run(["next"]).expect_code(0);
+        running.wait_for_line(|line| line.contains(&format!("{codon}: completed")));
+    }
+    let said = "<td>dear</td><td>b</td><td>it &lt;works&gt;</td><td>$0.2500</td>";
+    let failed = "<td>broken</td><td>b</td><td>failed: the command exited with code 3</td><td>$0.0000</td>";
+    shows(&browser, &address, &[said, failed]);
+    running.kill();
+}

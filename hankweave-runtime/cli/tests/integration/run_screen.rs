@@ -186,3 +186,38 @@ fn a_program_that_goes_on_draws_anew() {
     terminal.press("\u{3}");
     assert_eq!(terminal.close(), Some(130));
 }
+
+// covers: CLI-24
+#[test]
+fn sentinels_stand_below_what_they_watch_with_what_they_said_last() {
+    let project = project();
+    let watching = |id: &str, script: &str| {
+        json!({"sentinelConfig": {"id": id, "name": id, "command": ["sh", "-c", script],
+            "trigger": {"type": "event", "on": ["assistant.action"]}, "execution": {"strategy": "immediate"}}})
+    };
+    let mut watched = codon(&project, "one", "one, wait for go");
+    watched["sentinels"] = json!([
+        watching("silent", "cat > /dev/null"),
+        watching("narrator", "cat > /dev/null; echo it works"),
+    ]);
+    project.write_hank(&json!({"hank": [watched]}));
+    let Some(mut terminal) = Terminal::sized(&project, 14, 100, "run") else {
+        return;
+    };
+    terminal.until_standing(|screen| screen.contains("◇ narrator: it works"));
+    let screen = terminal.standing();
+    let lines: Vec<&str> = screen.trim_end().lines().skip(2).map(str::trim).collect();
+    assert_eq!(
+        lines[..4],
+        [
+            "│ the agent works",
+            "│ working",
+            "◇ silent: watches",
+            "◇ narrator: it works"
+        ],
+        "{screen}"
+    );
+    terminal.press("\u{3}");
+    terminal.until("go on with");
+    assert_eq!(terminal.close(), Some(130));
+}

@@ -6,6 +6,7 @@ const SHOWN_EVENTS = 500;
 const element = (id) => document.getElementById(id);
 const token = new URLSearchParams(location.hash.slice(1)).get("token");
 const codons = new Map();
+const sentinels = new Map();
 // Codons that cost more than is known, and those of which more will be known when their answer has ended.
 const uncertain = new Set();
 const writing = new Set();
@@ -85,7 +86,42 @@ function wentBack(snapshot) {
   }
 }
 
+// One row a sentinel, whatever codon it watches; its cost is that of all of them.
+function sentinel(data) {
+  const id = data.sentinelId;
+  if (!sentinels.has(id)) {
+    const line = element("sentinels").insertRow();
+    for (const text of [id, "", "", dollars(0)]) line.insertCell().textContent = text;
+    sentinels.set(id, { line, before: 0, now: 0 });
+    element("watch").hidden = false;
+  }
+  return sentinels.get(id);
+}
+
+function saidBy(data, words) {
+  const { line, before, now } = sentinel(data);
+  const [, codon, said, cost] = line.cells;
+  codon.textContent = data.codonId;
+  if (words) said.textContent = String(words).slice(0, 300);
+  cost.textContent = dollars(before + now);
+}
+
 const SHOW = {
+  "sentinel.loaded": (data) => {
+    const watching = sentinel(data);
+    watching.before += watching.now;
+    watching.now = 0;
+    saidBy(data, "watches");
+  },
+  "sentinel.output": (data) => {
+    sentinel(data).now += data.cost;
+    saidBy(data, typeof data.content === "string" ? data.content : JSON.stringify(data.content));
+  },
+  "sentinel.error": (data) => saidBy(data, "failed: " + data.message),
+  "sentinel.unloaded": (data) => {
+    sentinel(data).now = data.finalCost;
+    saidBy(data);
+  },
   "state.transition": transition,
   "rollback.completed": () => { isBack = true; },
   "state.snapshot": (data) => {

@@ -13,6 +13,9 @@ use crate::screen::{Room, Text};
 /// The most lines of what an agent said and did.
 const LINES: usize = 6;
 
+/// The most sentinels.
+const SENTINELS: usize = 3;
+
 /// The most codons that come.
 const COMING: usize = 3;
 
@@ -38,13 +41,14 @@ fn write_all(progress: &Progress, room: Room, now: Timestamp, text: &mut Text) -
     let more = usize::from(coming.len() > next && next > 0);
     if let Some(current) = progress.current.as_ref().filter(|_| room.lines > 1) {
         write_current(current, room, now, text)?;
-        let lines = LINES.min(left.saturating_sub(next + more));
-        for line in current
-            .lines
-            .iter()
-            .skip(current.lines.len().saturating_sub(lines))
-        {
+        let room = left.saturating_sub(next + more);
+        let sentinels = current.sentinels.len().min(SENTINELS).min(room / 2);
+        let lines = current.lines.len().min(LINES).min(room - sentinels);
+        for line in current.lines.iter().skip(current.lines.len() - lines) {
             write_dim(text, format_args!("  │ {line}"))?;
+        }
+        for (sentinel, words) in &current.sentinels[current.sentinels.len() - sentinels..] {
+            write_dim(text, format_args!("  ◇ {sentinel}: {words}"))?;
         }
     } else if let Some(until) = progress.limited_until.filter(|_| room.lines > 1) {
         let left = duration(until.since(now));

@@ -11,7 +11,7 @@ use hankweave_core::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopCon
 use hankweave_core::cost::{TokenUsage, Usd};
 use hankweave_core::document::{HankweaveState, PlanEntry, StartingConditions};
 use hankweave_core::event::StateEvent;
-use hankweave_core::id::{CheckpointSha, CodonId};
+use hankweave_core::id::{CheckpointSha, CodonId, SentinelId};
 use hankweave_core::thread::{self, ThreadCodon};
 use hankweave_core::time::Timestamp;
 use hankweave_core::wire::{AgentAction, Event, FileAction, JournalEntry};
@@ -67,6 +67,8 @@ pub(super) struct Current {
     checkpoint: Option<CheckpointSha>,
     /// What it said and did last, newest last.
     pub(super) lines: VecDeque<String>,
+    /// What each of its sentinels said last, the one that spoke last at the end.
+    pub(super) sentinels: Vec<(SentinelId, String)>,
 }
 
 /// What the metadata of an end may tell.
@@ -275,6 +277,7 @@ impl Progress {
             usage: TokenUsage::ZERO,
             checkpoint: None,
             lines: VecDeque::new(),
+            sentinels: Vec::new(),
         });
     }
 
@@ -292,9 +295,11 @@ impl Progress {
 
     /// Keeps what the codon that runs said or did.
     fn keep(&mut self, event: &Event) {
-        if let Some(current) = &mut self.current
-            && let Some(line) = line_of(event)
-        {
+        let Some(current) = &mut self.current else { return };
+        if let Some((sentinel, words)) = words_of_sentinel(event) {
+            current.sentinels.retain(|(known, _)| known != sentinel);
+            current.sentinels.push((sentinel.clone(), words));
+        } else if let Some(line) = line_of(event) {
             let own = format!("{}: ", current.id);
             current
                 .lines
@@ -361,6 +366,25 @@ impl Current {
         }
         Ok(())
     }
+}
+
+/// What stands beside a sentinel, which is there from the moment it watches.
+fn words_of_sentinel(event: &Event) -> Option<(&SentinelId, String)> {
+    Some(match event {
+        Event::SentinelLoaded { sentinel_id, .. } => (sentinel_id, "watches".to_owned()),
+        Event::SentinelOutput {
+            sentinel_id, content, ..
+        } => {
+            let said = content
+                .as_str()
+                .map_or_else(|| content.to_string(), str::to_owned);
+            (sentinel_id, excerpt(&said))
+        }
+        Event::SentinelError {
+            sentinel_id, message, ..
+        } => (sentinel_id, format!("failed: {}", excerpt(message))),
+        _ => return None,
+    })
 }
 
 /// What stands on the screen while a codon runs.
