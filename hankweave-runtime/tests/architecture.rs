@@ -73,6 +73,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("show", "report"),
     ("stopping", "screen"),
     ("logging", "args screen server_log"),
+    ("notify", "screen"),
     ("output", "exit screen"),
     ("typed", "args screen"),
     ("directory", "exit typed"),
@@ -110,7 +111,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("commands", "rollback screen typed"),
     (
         "run",
-        "args browser commands config exit failures keyboard logging prices question report screen server_log settings show signals stopping typed",
+        "args browser commands config exit failures keyboard logging notify prices question report screen server_log settings show signals stopping typed",
     ),
 ];
 

@@ -54,6 +54,8 @@ pub enum Setting {
     MaxWaitSeconds,
     /// Whether a run continues when an item of a rig fails.
     IgnoreRigFailures,
+    /// How somebody is told that a run waits or has ended: `bell`, `desktop` or a command.
+    Notify,
     /// Prices of single models, which win over the list.
     Prices,
     /// What a run and the runs that it continues may spend.
@@ -170,6 +172,7 @@ impl Setting {
             Self::Model => model(reader, node).map(SettingValue::Text),
             Self::AnthropicBaseUrl => checked(check_url)(reader, node).map(SettingValue::Text),
             Self::OutputDirectory => checked(check_path)(reader, node).map(SettingValue::Text),
+            Self::Notify => reader.non_empty(node).map(SettingValue::Text),
             Self::DataHashTimeLimit => at_least_one(reader, node).map(SettingValue::Number),
             Self::ShimIdleTimeout => seconds_of_silence(reader, node).map(SettingValue::Number),
             Self::SettleSeconds => seconds_to_settle(reader, node).map(SettingValue::Number),
@@ -188,7 +191,7 @@ static RUNTIME_FILE: Keys = Keys {
     kind: "hankweave.json",
     valid: "$schema port autostart showCosts withoutProxy model anthropicBaseUrl outputDirectory \
             executionBaseDir logParsingInterval dataHashTimeLimit idleTimeout shimIdleTimeout \
-            settleSeconds maxWaitSeconds ignoreRigFailures prices sentinel telemetry budget \
+            settleSeconds maxWaitSeconds ignoreRigFailures notify prices sentinel telemetry budget \
             dietOnFinalize journalDietThresholdBytes",
     known_mistakes: &[
         ("outputDirectory", "output outputDir"),
@@ -376,7 +379,7 @@ mod tests {
             .iter()
             .filter_map(|setting| setting.variable())
             .collect();
-        assert_eq!(names.len(), 11);
+        assert_eq!(names.len(), 12);
         assert!(names.contains(&"HANKWEAVE_RUNTIME_ANTHROPIC_BASE_URL".to_owned()));
         let flag = |text| Setting::Autostart.from_variable(text);
         assert_eq!(flag("1"), Ok(SettingValue::Flag(true)));

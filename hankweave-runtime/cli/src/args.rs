@@ -1,4 +1,4 @@
-//! The command line (CLI-1 to CLI-26).
+//! The command line (CLI-1 to CLI-27).
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
@@ -344,6 +344,10 @@ pub(crate) struct SettingArgs {
     /// Go on when an item of a rig fails.
     #[arg(long)]
     pub(crate) ignore_rig_failures: bool,
+    /// Tell somebody when the run waits for a command, pauses, fails or has finished: `bell`, `desktop`, or a command, which gets it as JSON on
+    /// its standard input and in $HANKWEAVE_EVENT, $HANKWEAVE_REASON and $HANKWEAVE_NEXT.
+    #[arg(long, value_name = "HOW", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) notify: Option<String>,
     /// Prices of models, laid over the list prices; `hankweave prices` shows both.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) prices: Option<PathBuf>,

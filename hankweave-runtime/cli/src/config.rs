@@ -94,6 +94,7 @@ pub(crate) fn flags(args: &SettingArgs) -> Result<Flags, Failure> {
             Setting::MaxWaitSeconds,
             args.max_wait.map(|wait| SettingValue::Number(wait.as_secs())),
         ),
+        (Setting::Notify, args.notify.clone().map(SettingValue::Text)),
         (Setting::MaxDollars, args.max_cost.map(SettingValue::Dollars)),
         (Setting::MaxTimeSeconds, args.max_time.map(SettingValue::Seconds)),
     ];

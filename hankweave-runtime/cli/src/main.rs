@@ -42,6 +42,7 @@ mod journal;
 mod keyboard;
 mod logging;
 mod logs;
+mod notify;
 mod output;
 mod prices;
 mod question;

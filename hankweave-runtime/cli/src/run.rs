@@ -24,9 +24,10 @@ use crate::exit::{Failure, FailureKind};
 use crate::failures::{hank_failure, open_failure, run_failure, serve_failure};
 use crate::keyboard::SilentSignals;
 use crate::logging;
+use crate::notify::{News, Notifier};
 use crate::prices;
 use crate::question::{self, Answer};
-use crate::report::{Ending, Known, Report};
+use crate::report::{Ending, Known, Report, headline};
 use crate::screen::{come_back, is_drawable};
 use crate::server_log::ServerLog;
 use crate::settings::Configuration;
@@ -204,6 +205,11 @@ async fn serve(
         report.limit_ends_in(left);
     }
     let execution = hankweave.directory().root().to_owned();
+    let notifier = configuration.text(Setting::Notify);
+    let notifier = notifier.map(|how| Notifier::new(how, world, &execution));
+    if let Some(obstacle) = notifier.as_ref().and_then(Notifier::obstacle) {
+        report.notice(&obstacle);
+    }
     let events = hankweave.subscribe();
     report.begin(&hankweave.state_reader()());
     let stopping = stopping::answer(
@@ -215,6 +221,7 @@ async fn serve(
     let is_live = matches!(report, Report::Live(_));
     let _terminal = is_live.then(SilentSignals::of_stdin);
     let show = Show::begin(events, report);
+    let waiting = watch_for(notifier.as_ref().filter(|_| waits), &hankweave, &typed);
     let obey = commands::obey(commander, shutdown.clone(), &typed);
     let outcome = tokio::select! {
         outcome = hankweave.run(shutdown.clone()) => outcome,
@@ -222,6 +229,7 @@ async fn serve(
         never = obey => match never {},
         never = note_opened(browser.as_mut()) => match never {},
         never = stopping => match never {},
+        never = waiting => match never {},
         never = come_back() => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
@@ -233,6 +241,11 @@ async fn serve(
     });
     let report = shown.await;
     let outcome = outcome.map_err(|error| run_failure(&error, &typed))?;
+    let resume = match &outcome.result {
+        RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience),
+        _ => typed.run(),
+    };
+    let news = News::of(&outcome, headline(&outcome), &resume);
     if let Some(report) = report {
         report.close(
             &outcome,
@@ -242,17 +255,36 @@ async fn serve(
                     "git --git-dir={} log --all --oneline",
                     path_word(&execution.join(STATE_DIR).join("checkpoints"))
                 ),
-                resume: match &outcome.result {
-                    RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience),
-                    _ => typed.run(),
-                },
+                resume,
                 over: typed.run_with(&[Change::Flag("new")]),
                 back: typed.command("thread"),
                 logs: typed.command("logs"),
             },
         );
     }
+    if let (Some(notifier), Some(news)) = (&notifier, &news) {
+        tokio::select! {
+            () = notifier.tell(news) => {}
+            // Nobody has to wait for it.
+            _ = tokio::signal::ctrl_c() => {}
+        }
+    }
     Ok(ExitCode::from(exit_code(&outcome)))
+}
+
+/// Tells somebody when the run waits for a command.
+fn watch_for<'n>(
+    notifier: Option<&'n Notifier>,
+    hankweave: &Hankweave,
+    typed: &Typed,
+) -> impl Future<Output = std::convert::Infallible> + use<'n> {
+    let watched = notifier.map(|notifier| (notifier, hankweave.subscribe(), typed.command("next")));
+    async move {
+        match watched {
+            Some((notifier, events, next)) => notifier.watch(events, &next).await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// Gives the directory back without a run.

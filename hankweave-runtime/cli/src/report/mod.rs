@@ -18,7 +18,7 @@ use self::live::LiveView;
 use self::plain::Plain;
 use crate::screen::{JsonLines, tell};
 pub(crate) use live::Known;
-pub(crate) use summary::Ending;
+pub(crate) use summary::{Ending, headline};
 pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, say, standing, subject};
 
 /// Shows the events of a run as they come.

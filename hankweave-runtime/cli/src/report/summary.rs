@@ -112,7 +112,8 @@ fn write_codon(codon: &CodonSummary, text: &mut Text) -> std::fmt::Result {
     Ok(())
 }
 
-fn headline(outcome: &RunOutcome) -> String {
+/// What became of a run, in one sentence.
+pub(crate) fn headline(outcome: &RunOutcome) -> String {
     // A codon that was tried again has several records.
     let ids = |codons: &mut dyn Iterator<Item = &CodonSummary>| {
         codons.map(|codon| &codon.codon_id).collect::<HashSet<_>>().len()

@@ -51,6 +51,17 @@ pub(crate) fn ask(text: impl Into<Text>) -> io::Result<()> {
     })
 }
 
+/// Rings the bell of the terminal, if there is one.
+pub(crate) fn ring() {
+    above(|| {
+        let mut err = io::stderr().lock();
+        if err.is_terminal() {
+            // Nobody hears it then.
+            let _ = err.write_all(b"\x07").and_then(|()| err.flush());
+        }
+    });
+}
+
 /// A message of our own log, always on one line.
 pub(crate) fn log_line(message: &[u8]) -> String {
     let text = String::from_utf8_lossy(message);

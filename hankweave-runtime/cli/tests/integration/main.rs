@@ -32,6 +32,7 @@ mod inputs;
 mod journal;
 mod logs;
 mod loops;
+mod notify;
 mod policy;
 mod prices;
 mod private;

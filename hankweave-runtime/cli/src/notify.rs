@@ -1,0 +1,177 @@
+//! Tells somebody who does not look that a run waits for a command, or has ended (CLI-27).
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hankweave_core::wire::{Event, IdleReason};
+use hankweave_runtime::state_manager::{Delivery, Subscription};
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::environment::find_program;
+use hankweave_runtime::world::process::{CommandSpec, GroupSignal, Stdin, environment};
+use hankweave_runtime::{RunOutcome, RunResult};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use crate::screen::ring;
+
+/// How long a command may take: the program waits for it before it ends.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Shows a message on the desktop.
+const DESKTOP: &str = "notify-send";
+
+/// What there is to tell.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct News {
+    /// `waiting`, `paused`, `failed` or `finished`.
+    pub(crate) event: &'static str,
+    /// One sentence.
+    pub(crate) reason: String,
+    /// The command that goes on; empty when there is nothing to go on with.
+    pub(crate) next: String,
+}
+
+impl News {
+    /// Of the end of a run; `None` of one that somebody has stopped, who knows.
+    pub(crate) fn of(outcome: &RunOutcome, reason: String, next: &str) -> Option<Self> {
+        let (event, next) = match &outcome.result {
+            RunResult::Completed | RunResult::NothingToDo => ("finished", ""),
+            RunResult::Failed(_) | RunResult::OutputFailed(..) | RunResult::Unsaved(_) => ("failed", next),
+            RunResult::Paused(_) => ("paused", next),
+            RunResult::Stopped(_) => return None,
+        };
+        Some(Self {
+            event,
+            reason,
+            next: next.to_owned(),
+        })
+    }
+}
+
+/// How it is told.
+#[derive(Debug)]
+enum Way {
+    Bell,
+    /// The program and the arguments in front of the title and the text; `None` when it is not here.
+    Desktop(Option<PathBuf>),
+    /// A line for the shell.
+    Command(String),
+}
+
+#[derive(Debug)]
+pub(crate) struct Notifier {
+    way: Way,
+    world: World,
+    execution: PathBuf,
+}
+
+impl Notifier {
+    /// `how` is `bell`, `desktop` or a command.
+    pub(crate) fn new(how: &str, world: &World, execution: &Path) -> Self {
+        let desktop = || {
+            let path = world.environment.get("PATH").unwrap_or_default();
+            find_program(&*world.disk, DESKTOP, path)
+        };
+        Self {
+            way: match how {
+                "bell" => Way::Bell,
+                "desktop" => Way::Desktop(desktop()),
+                command => Way::Command(command.to_owned()),
+            },
+            world: world.clone(),
+            execution: execution.to_owned(),
+        }
+    }
+
+    /// Why nothing will be told.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        let is_missing = matches!(self.way, Way::Desktop(None));
+        is_missing.then(|| format!("nobody is notified: there is no {DESKTOP} on PATH"))
+    }
+
+    /// Tells each time that a run waits for a command which nobody has just given.
+    pub(crate) async fn watch(&self, mut events: Subscription, next: &str) -> Infallible {
+        while let Ok(Some(delivery)) = events.next().await {
+            let Delivery::Events(events) = delivery else {
+                continue;
+            };
+            let idle = events.entries().filter_map(|entry| match entry.event {
+                Event::ServerIdle {
+                    reason: IdleReason::CodonCompleted,
+                    message,
+                } => Some(message),
+                _ => None,
+            });
+            if let Some(reason) = idle.last() {
+                let next = next.to_owned();
+                let event = "waiting";
+                self.tell(&News { event, reason, next }).await;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Tells it. That nobody could be told is no reason to fail.
+    pub(crate) async fn tell(&self, news: &News) {
+        let title = format!("hankweave: {}", news.event);
+        match &self.way {
+            Way::Bell => ring(),
+            Way::Desktop(None) => {}
+            Way::Desktop(Some(program)) => {
+                let body = format!("{} {}", news.reason, news.next);
+                let args = ["--app-name=hankweave", "--", &title, body.trim_end()].map(OsString::from);
+                self.run(program, args.into(), news).await;
+            }
+            Way::Command(command) => {
+                let args = ["-c", command].map(OsString::from);
+                self.run(Path::new("/bin/sh"), args.into(), news).await;
+            }
+        }
+    }
+
+    /// A command gets the news as JSON on its standard input, and in variables.
+    async fn run(&self, program: &Path, args: Vec<OsString>, news: &News) {
+        let mut env = environment(&self.world.environment, &BTreeMap::new());
+        for (name, value) in [
+            ("HANKWEAVE_EVENT", &*news.event),
+            ("HANKWEAVE_REASON", &news.reason),
+            ("HANKWEAVE_NEXT", &news.next),
+        ] {
+            env.insert(name.into(), value.into());
+        }
+        let spec = CommandSpec {
+            program: program.to_owned(),
+            args,
+            env,
+            work_dir: self.execution.clone(),
+            stdin: Stdin::Bytes(serde_json::to_vec(news).unwrap_or_default()),
+            marker: format!("notify/{}", self.execution.display()),
+        };
+        let mut process = match self.world.spawner.spawn(spec) {
+            Ok(process) => process,
+            Err(error) => return tracing::warn!(%error, "nobody could be notified"),
+        };
+        let (mut nowhere, mut nobody) = (tokio::io::sink(), tokio::io::sink());
+        let ended = async {
+            // What it prints is read by nobody, and must not keep it.
+            let _ = tokio::join!(
+                tokio::io::copy(&mut process.stdout, &mut nowhere),
+                tokio::io::copy(&mut process.stderr, &mut nobody)
+            );
+            process.control.wait().await
+        };
+        let ended = timeout(PATIENCE, ended).await;
+        // Whatever it has left running would outlive the run.
+        let _ = process.control.signal_group(GroupSignal::Kill);
+        process.control.sweep().await;
+        match ended {
+            Ok(Ok(exit)) if exit.is_success() => {}
+            Ok(Ok(exit)) => tracing::warn!(%exit, "the command that notifies has failed"),
+            Ok(Err(error)) => tracing::warn!(%error, "the command that notifies has failed"),
+            Err(_) => tracing::warn!("the command that notifies was ended after 10 s"),
+        }
+    }
+}
