@@ -136,7 +136,7 @@ impl Notifier {
     async fn run(&self, program: &Path, args: Vec<OsString>, news: &News) {
         let mut env = environment(&self.world.environment, &BTreeMap::new());
         for (name, value) in [
-            ("HANKWEAVE_EVENT", &*news.event),
+            ("HANKWEAVE_EVENT", news.event),
             ("HANKWEAVE_REASON", &news.reason),
             ("HANKWEAVE_NEXT", &news.next),
         ] {
