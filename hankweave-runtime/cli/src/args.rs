@@ -1,4 +1,4 @@
-//! The command line (CLI-1 to CLI-27).
+//! The command line (CLI-1 to CLI-28).
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
@@ -236,7 +236,7 @@ pub(crate) enum Command {
     Diagram(DiagramArgs),
     /// Print the JSON Schema of a document, from the code
     Schema(SchemaArgs),
-    /// Print a completion script for a shell
+    /// Print the script that completes commands in a shell, with the ids of codons and runs
     ///
     /// For example: hankweave completions bash > ~/.local/share/bash-completion/completions/hankweave
     Completions {

@@ -1,21 +1,139 @@
-//! `hankweave completions` and `hankweave man`
+//! `hankweave completions`, what a shell asks for then, and `hankweave man`
 
+use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Shells};
+use hankweave_core::cost::pricing::Prices;
+use hankweave_core::document::HankweaveState;
+use hankweave_core::hank::Hank;
+use hankweave_runtime::driver::{DriverSet, ProcessHost};
+use hankweave_runtime::hank_files;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::environment::Environment;
 
 use crate::args::Cli;
 use crate::exit::{Failure, FailureKind};
 use crate::output;
+use crate::state::read_execution;
 
+/// A shell sets it when it asks what could come next.
+const VARIABLE: &str = "HANKWEAVE_COMPLETE";
+
+/// Answers a shell that asks what could come next, and ends the program then (CLI-28).
+pub(crate) fn answer() {
+    CompleteEnv::with_factory(command).var(VARIABLE).complete();
+}
+
+/// The script that lets a shell ask.
 pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
+    let name = shell.to_string();
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "hankweave", &mut script);
+    if let Some(shell) = Shells::builtins().completer(&name) {
+        let program = "hankweave";
+        let written = shell.write_registration(VARIABLE, program, program, program, &mut script);
+        written.map_err(|error| Failure::from_error(FailureKind::Io, &error))?;
+    }
     output::print(&*String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What can be written where: the command, as a path, its argument, and what is offered.
+type Offer = (
+    &'static [&'static str],
+    &'static str,
+    fn() -> Vec<CompletionCandidate>,
+);
+
+const OFFERS: [Offer; 11] = [
+    (&["run"], "agent", agents),
+    (&["run"], "model", models),
+    (&["validate"], "agent", agents),
+    (&["validate"], "model", models),
+    (&["prices"], "model", models),
+    (&["thread"], "run", runs),
+    (&["state", "cost"], "since", runs),
+    (&["rollback"], "codon", codons),
+    (&["logs"], "codon", codons),
+    (&["diff"], "what", codons),
+    (&["sentinel", "test"], "codon", codons),
+];
+
+fn command() -> Command {
+    let with = |command: Command, (path, argument, offer): &Offer| add(command, path, argument, *offer);
+    OFFERS.iter().fold(Cli::command(), with)
+}
+
+fn add(
+    command: Command,
+    path: &[&'static str],
+    argument: &'static str,
+    offer: fn() -> Vec<CompletionCandidate>,
+) -> Command {
+    match path.split_first() {
+        Some((name, rest)) => command.mut_subcommand(name, |inner| add(inner, rest, argument, offer)),
+        None => command.mut_arg(argument, |known| known.add(ArgValueCandidates::new(offer))),
+    }
+}
+
+/// The record of the execution directory that commands look at when none is named. Whoever types is told nothing of what cannot be read.
+fn state() -> Option<HankweaveState> {
+    let environment = Environment::of_process();
+    let execution = environment.get("HANKWEAVE_EXECUTION");
+    read_execution(&execution.map_or_else(|| PathBuf::from("."), PathBuf::from)).ok()
+}
+
+fn hank() -> Option<Hank> {
+    hank_files::load(Path::new(".")).ok()?.hank
+}
+
+/// What was planned, and what the hank of this folder has.
+fn codons() -> Vec<CompletionCandidate> {
+    let (state, hank) = (state(), hank());
+    let planned = state.iter().flat_map(|state| state.execution_plan.iter());
+    let planned = planned.map(|entry| entry.codon_id.to_string());
+    let written = hank
+        .iter()
+        .flat_map(Hank::codons)
+        .map(|codon| codon.id.to_string());
+    candidates(planned.chain(written).collect())
+}
+
+fn runs() -> Vec<CompletionCandidate> {
+    let state = state();
+    let runs = state.iter().flat_map(|state| state.runs.iter());
+    candidates(runs.map(|run| run.run_id.to_string()).collect())
+}
+
+fn agents() -> Vec<CompletionCandidate> {
+    let world = World::with_environment(Environment::of_process());
+    let drivers = DriverSet::built_in(&ProcessHost::new(&world));
+    // A command is written into the hank.
+    candidates(
+        drivers
+            .names()
+            .filter(|name| *name != "command")
+            .map(str::to_owned)
+            .collect(),
+    )
+}
+
+fn models() -> Vec<CompletionCandidate> {
+    candidates(
+        Prices::listed()
+            .iter()
+            .map(|(model, _)| model.to_owned())
+            .collect(),
+    )
+}
+
+fn candidates(names: BTreeSet<String>) -> Vec<CompletionCandidate> {
+    names.into_iter().map(CompletionCandidate::new).collect()
 }
 
 /// Writes a page for each command, `hankweave.1`, `hankweave-run.1` and so on, into a folder that is made if it is not there.

@@ -78,6 +78,7 @@ use self::args::{Cli, Color, Command};
 use self::exit::Failure;
 
 fn main() -> ExitCode {
+    completions::answer();
     let cli = Cli::read();
     match cli.global.color {
         Color::Auto => {}

@@ -1,5 +1,8 @@
 //! The command line as people and scripts see it.
 
+use std::path::Path;
+
+use hankweave_testing::TestProject;
 use serde_json::{Value, json};
 
 use crate::support::{project, shell_agent};
@@ -72,10 +75,72 @@ fn wrong_usage_ends_with_two_and_touches_nothing() {
 
 #[test]
 fn completions_are_printed_for_the_usual_shells() {
-    for shell in ["bash", "zsh", "fish"] {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let finished = project().run(["completions", shell]);
-        assert!(finished.expect_code(0).stdout.contains("validate"), "{shell}");
+        assert!(
+            finished.expect_code(0).stdout.contains("HANKWEAVE_COMPLETE"),
+            "{shell}"
+        );
     }
+}
+
+// covers: CLI-28
+#[test]
+fn bash_completes_commands_codons_runs_agents_and_models() {
+    let bash = Path::new("/bin/bash");
+    if !bash.exists() {
+        return println!("skipped: there is no {}", bash.display());
+    }
+    let recorded = project();
+    let codon = |id: &str| json!({"id": id, "name": id, "continuationMode": "fresh", "promptText": "go", "agent": "scripted"});
+    recorded.write_hank(&json!({"hank": [codon("draft"), codon("review")]}));
+    recorded.run(["run", "--headless"]).expect_code(0);
+    let run = recorded.state(&recorded.directory())["runs"][0]["runId"].clone();
+    let recorded = recorded.directory();
+
+    let mut project = TestProject::new(bash);
+    let program = Path::new(env!("CARGO_BIN_EXE_hankweave"));
+    let path = std::env::var_os("PATH").unwrap();
+    let folders = std::iter::once(program.parent().unwrap().to_owned()).chain(std::env::split_paths(&path));
+    project.set("PATH", std::env::join_paths(folders).unwrap());
+    let complete = |line: &str, at: &Path| {
+        let script = r#"source <(hankweave completions bash); cd "$1"; shift
+            COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
+            _clap_complete_hankweave hankweave "${COMP_WORDS[COMP_CWORD]}"; printf '%s\n' "${COMPREPLY[@]}""#;
+        let words = line.split(' ').map(str::to_owned);
+        let arguments = ["-c", script, "bash"].map(str::to_owned).into_iter();
+        let place = at.to_str().unwrap().to_owned();
+        let done = project.run(arguments.chain([place]).chain(words));
+        let offered = done
+            .expect_code(0)
+            .stdout
+            .lines()
+            .map(|line| line.trim_end().to_owned());
+        offered.collect::<Vec<_>>()
+    };
+    for (line, offered) in [
+        ("hankweave doc", vec!["doctor"]),
+        ("hankweave logs d", vec!["draft"]),
+        ("hankweave diff r", vec!["review"]),
+        ("hankweave rollback --codon ", vec!["draft", "review"]),
+        ("hankweave sentinel test x --codon ", vec!["draft", "review"]),
+        ("hankweave thread --run ", vec![run.as_str().unwrap()]),
+        ("hankweave state cost --since ", vec![run.as_str().unwrap()]),
+        (
+            "hankweave run --agent ",
+            vec!["claude", "codex", "pi", "scripted"],
+        ),
+        (
+            "hankweave validate --model claude-opus-4-8",
+            vec!["claude-opus-4-8"],
+        ),
+    ] {
+        assert_eq!(complete(line, &recorded), offered, "{line}");
+    }
+    // Where nothing has run, and where nothing can be read.
+    let empty = tempfile::tempdir().unwrap();
+    std::fs::write(empty.path().join("hank.json"), "{").unwrap();
+    assert_eq!(complete("hankweave rollback --codon ", empty.path()), [""]);
 }
 
 #[test]
