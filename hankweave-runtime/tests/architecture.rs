@@ -98,7 +98,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ),
     (
         "validate",
-        "args config exit failures output prices report screen",
+        "args config exit failures output prices report screen state status",
     ),
     (
         "remote",
@@ -111,7 +111,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("commands", "rollback screen typed"),
     (
         "run",
-        "args browser commands config exit failures keyboard logging notify prices question report screen server_log settings show signals stopping typed",
+        "args browser commands config exit failures keyboard logging notify prices question report screen server_log settings show signals stopping typed validate",
     ),
 ];
 

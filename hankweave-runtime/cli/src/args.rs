@@ -1,4 +1,4 @@
-//! The command line (CLI-1 to CLI-28).
+//! The command line (CLI-1 to CLI-29).
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
@@ -89,7 +89,15 @@ pub(crate) fn counts_for_validate(name: &str) -> bool {
 }
 
 /// Options of `run` that count for one start only, and what an [`Invocation`] holds apart.
-const NOT_REPEATED: [&str; 6] = ["hank", "execution", "new", "recover", "open", "headless"];
+const NOT_REPEATED: [&str; 7] = [
+    "hank",
+    "execution",
+    "new",
+    "recover",
+    "open",
+    "dry_run",
+    "headless",
+];
 
 /// The options that were typed and that another run in the same place repeats: whatever `run` has now or gets later, but those above and the
 /// ones of every subcommand, which say how results are printed.
@@ -296,6 +304,9 @@ pub(crate) struct RunArgs {
     /// Tell clients what stands in files that change, as far as it is text of at most 64 KiB; the journal keeps it.
     #[arg(long)]
     pub(crate) file_contents: bool,
+    /// Only show what the run would do, from where, and within which limits; starts nothing and writes nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// No live view and no questions, even on a terminal.
     #[arg(long)]
     pub(crate) headless: bool,
@@ -316,7 +327,7 @@ pub(crate) struct RunArgs {
 }
 
 /// Settings that can also come from the environment, the hank or hankweave.json; here they win.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Settings, also of hankweave.json; `hankweave config` shows them")]
 pub(crate) struct SettingArgs {
     /// Run every codon with this model.

@@ -35,8 +35,12 @@ use crate::show::Show;
 use crate::signals::{self, stopped};
 use crate::stopping;
 use crate::typed::{Change, Typed, path_word};
+use crate::validate::dry_run;
 
 pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
+    if args.dry_run {
+        return dry_run(global, args);
+    }
     let log = logging::install(global);
     make_new_files_private();
     let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;

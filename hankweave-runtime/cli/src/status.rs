@@ -1,6 +1,7 @@
 //! `hankweave status`
 
 use std::fmt::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -31,17 +32,9 @@ use crate::typed::{Change, Typed};
 pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
     let state = crate::state::read_execution(&execution.execution)?;
     let thread = thread::build(&state, None, None);
-    let holder = holder(&execution.execution);
     let view = StatusView {
-        state: &state,
-        thread: &thread,
-        typed: Typed::about(&execution.execution),
-        live: holder.is_some(),
-        activity: holder.and_then(|holder| holder.activity),
-        decision: decision(execution, &state, &thread),
-        now: SystemClock.now(),
-        unfinished: unfinished(execution, &thread),
         budget: crate::state::budget_summary(&execution.execution)?,
+        ..StatusView::of(&execution.execution, &state, &thread)
     };
     if global.json() {
         let document = json!({
@@ -87,6 +80,13 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
+/// What is next in an execution directory, or what blocks it; `None` before its first run.
+pub(crate) fn outlook(execution: &Path, state: &HankweaveState) -> Option<String> {
+    let thread = thread::build(state, None, None);
+    let view = StatusView::of(execution, state, &thread);
+    Some(view.outlook(state.runs.front()?))
+}
+
 /// What the command shows (CLI-14).
 struct StatusView<'a> {
     state: &'a HankweaveState,
@@ -105,7 +105,22 @@ struct StatusView<'a> {
     budget: Option<Event>,
 }
 
-impl StatusView<'_> {
+impl<'a> StatusView<'a> {
+    fn of(execution: &Path, state: &'a HankweaveState, thread: &'a ExecutionThread) -> Self {
+        let holder = holder(execution);
+        Self {
+            state,
+            thread,
+            typed: Typed::about(execution),
+            live: holder.is_some(),
+            activity: holder.and_then(|holder| holder.activity),
+            decision: decision(execution, state, thread),
+            now: SystemClock.now(),
+            unfinished: unfinished(execution, thread),
+            budget: None,
+        }
+    }
+
     fn write(&self, text: &mut String) -> std::fmt::Result {
         let Self { state, thread, .. } = self;
         let Some(run) = state.runs.front() else {
@@ -424,15 +439,15 @@ impl StatusView<'_> {
 }
 
 /// What the run does next, asked of the hank that ran here last.
-fn decision(execution: &Execution, state: &HankweaveState, thread: &ExecutionThread) -> Option<Decision> {
-    let dir = ExecutionDir::new(execution.execution.clone());
+fn decision(execution: &Path, state: &HankweaveState, thread: &ExecutionThread) -> Option<Decision> {
+    let dir = ExecutionDir::new(execution.to_owned());
     let hank = inspect::last_hank(&RealDisk, &dir).ok()??.hank?;
     Some(decide(state, thread, &hank))
 }
 
 /// The newest codon, when a note says that something of it is still to be done.
-fn unfinished(execution: &Execution, thread: &ExecutionThread) -> Option<CodonId> {
-    let dir = ExecutionDir::new(execution.execution.clone());
+fn unfinished(execution: &Path, thread: &ExecutionThread) -> Option<CodonId> {
+    let dir = ExecutionDir::new(execution.to_owned());
     let newest = thread.codons.first().filter(|_| !thread.has_running_codon)?;
     inspect::has_unfinished_results(&RealDisk, &dir, newest).then(|| newest.codon.codon_id().clone())
 }

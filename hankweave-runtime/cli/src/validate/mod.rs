@@ -1,6 +1,7 @@
 //! `hankweave validate`
 
 mod budgets;
+mod dry_run;
 mod tree;
 mod view;
 
@@ -10,6 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use hankweave_core::agent::Capabilities;
+use hankweave_core::budget::Ceiling;
 use hankweave_core::hank::{Hank, Level, Problem, copy_targets, unsupported};
 use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
@@ -20,6 +22,7 @@ use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
 
+pub(crate) use self::dry_run::dry_run;
 use self::view::CodonView;
 use crate::args::{Global, ValidateArgs};
 use crate::config;
@@ -32,8 +35,37 @@ use crate::screen::tell;
 
 /// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
+    let looked = look(args)?;
+    if global.json() {
+        output::print_json(&looked.as_json())?;
+    } else {
+        output::print(as_text(&looked.loaded, &looked.later))?;
+    }
+    Ok(ExitCode::from(u8::from(!looked.is_valid())))
+}
+
+/// A hank with everything around it that a run would meet.
+struct Looked {
+    loaded: LoadedHank,
+    /// What the program cannot do yet.
+    later: Vec<Problem>,
+    drivers: DriverSet,
+    ceiling: Ceiling,
+}
+
+impl Looked {
+    fn is_valid(&self) -> bool {
+        !self.loaded.problems.has_errors() && self.later.is_empty()
+    }
+
+    fn as_json(&self) -> Value {
+        as_json(&self.loaded, &self.later, &self.drivers)
+    }
+}
+
+fn look(args: &ValidateArgs) -> Result<Looked, Failure> {
     let mut loaded = hank_files::load(&args.hank).map_err(|error| hank_failure(&error))?;
-    let drivers = plan(&mut loaded, args)?;
+    let (drivers, ceiling) = plan(&mut loaded, args)?;
     let work = args.execution.clone().unwrap_or_else(|| loaded.root.clone());
     if let Some(hank) = &loaded.hank {
         loaded.problems.extend(replaced(hank, &work));
@@ -48,21 +80,16 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     let later = later
         .map(|hank| unsupported(hank, &loaded.sentinels))
         .unwrap_or_default();
-    let valid = !loaded.problems.has_errors() && later.is_empty();
-    if global.json() {
-        output::print_json(&as_json(&loaded, &later, &drivers))?;
-    } else {
-        output::print(as_text(&loaded, &later))?;
-    }
-    Ok(if valid {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
+    Ok(Looked {
+        loaded,
+        later,
+        drivers,
+        ceiling,
     })
 }
 
 /// Lays the settings over the hank as a run does, and adds what that run would refuse, or warn about.
-fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<DriverSet, Failure> {
+fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(DriverSet, Ceiling), Failure> {
     let configuration = config::resolve(loaded.hank.as_ref(), &config::flags(&args.settings)?)?;
     let options = RunOptions {
         agent: args.agent.clone(),
@@ -76,13 +103,14 @@ fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<DriverSet, Failu
     let world = config::world(&configuration);
     let drivers = DriverSet::built_in(&ProcessHost::new(&world));
     let Some(hank) = &mut loaded.hank else {
-        return Ok(drivers);
+        return Ok((drivers, options.ceiling));
     };
     configuration.write_into(hank);
     *hank = planned(hank, &options);
     loaded.problems.extend(refused(hank, &options, &drivers));
     loaded.problems.extend(missing_agents(hank, &drivers));
-    Ok(drivers)
+    let ceiling = options.ceiling.over(hank);
+    Ok((drivers, ceiling))
 }
 
 /// What a run that works there would replace (HANK-13).

@@ -486,3 +486,63 @@ fn what_stands_in_for_an_execution_directory_wins_over_that_of_the_environment()
     let attached = project.run(["attach", "--url", "http://127.0.0.1:1/#token=abc"]);
     attached.expect_code(74);
 }
+
+// covers: CLI-29
+#[test]
+fn a_dry_run_says_what_is_next_and_what_it_may_cost_and_does_nothing() {
+    let mut project = project();
+    let agent = shell_agent(&project);
+    let codon = |id: &str, agent: &Value| json!({"id": id, "name": id, "agent": agent, "model": "claude-sonnet-4-5", "continuationMode": "fresh", "promptText": "go"});
+    let failing = json!({"command": ["false"], "stream": "claude"});
+    project.write_hank(&json!({"overrides": {"budget": {"maxDollars": 5}}, "hank": [codon("a", &agent), codon("b", &failing)]}));
+    let before = project.files();
+    let dry = |project: &TestProject, more: &[&str], code: i32| {
+        let done = project.run([&["run", "--dry-run"], more].concat());
+        let text = done.expect_code(code).stdout.clone();
+        let last = text
+            .lines()
+            .rev()
+            .skip(1)
+            .take(2)
+            .map(str::to_owned)
+            .collect::<Vec<_>>();
+        (last[1].clone(), last[0].clone())
+    };
+    let said = |next: &str, limits: &str| (next.to_owned(), format!("limits: {limits}"));
+    assert_eq!(
+        dry(&project, &["--max-time", "900"], 0),
+        said("next: a", "$5.0000, and 15 min 0 s")
+    );
+    assert_eq!(project.files(), before);
+
+    project.run(["run", "--headless"]).expect_code(1);
+    let before = project.files();
+    assert_eq!(
+        dry(&project, &["--max-cost", "2"], 0),
+        said(
+            "blocked: b failed; a run goes back to the last success, or asks on a terminal (--recover says which)",
+            "$2.0000, of which $0.2500 is used"
+        )
+    );
+    assert_eq!(dry(&project, &["--new"], 0), said("next: a", "$5.0000"));
+    let json = project
+        .run(["run", "--dry-run", "--json", "--new"])
+        .expect_code(0)
+        .json_document();
+    assert_eq!(
+        (&json["next"], &json["limits"]["maxDollars"]),
+        (&json!("next: a"), &json!(5))
+    );
+    assert_eq!(json["codons"].as_array().unwrap().len(), 2);
+    assert_eq!(project.files(), before);
+
+    // It ends as the run would that does not start.
+    project.set("HANKWEAVE_CLAUDE_PATH", "/nowhere");
+    dry(&project, &["--agent", "claude"], 1);
+    project
+        .run(["run", "--headless", "--agent", "claude"])
+        .expect_code(1);
+    project.write("hank.json", r#"{"hank": []}"#);
+    let refused = project.run(["run", "--dry-run"]);
+    refused.expect_code(65);
+}

@@ -1,0 +1,107 @@
+//! `hankweave run --dry-run`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hankweave_core::budget::{Ceiling, CeilingUse};
+use hankweave_core::cost::Usd;
+use hankweave_core::document::HankweaveState;
+use hankweave_core::thread;
+use hankweave_runtime::hank_files::missing_requirements;
+use hankweave_runtime::preflight::missing_agents;
+use hankweave_runtime::world::disk::RealDisk;
+use hankweave_runtime::world::environment::Environment;
+use serde_json::json;
+
+use super::{Looked, as_text, look};
+use crate::args::{Global, RunArgs, ValidateArgs};
+use crate::exit::{Failure, FailureKind};
+use crate::output;
+use crate::report::duration;
+use crate::state::read_execution;
+use crate::status::outlook;
+
+/// Shows what the run would do, from where, and within which limits; ends as the run would end that does not start (CLI-29).
+pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> {
+    let looked = look(&ValidateArgs {
+        hank: args.hank.clone(),
+        execution: args.execution.clone(),
+        data: args.data.clone(),
+        agent: args.agent.clone(),
+        settings: args.settings.clone(),
+    })?;
+    let execution = args.execution.as_ref().unwrap_or(&looked.loaded.root);
+    let state = read_execution(execution).ok().filter(|_| !args.new);
+    let recorded = state
+        .as_ref()
+        .and_then(|state| Some(recorded(state, outlook(execution, state)?)));
+    let next = recorded.unwrap_or_else(|| first(&looked));
+    let spent = state.map_or(Usd::ZERO, |state| {
+        CeilingUse::of(Duration::ZERO, looked.ceiling, &state).spent()
+    });
+    if global.json() {
+        let mut document = looked.as_json();
+        document["next"] = json!(next);
+        document["limits"] = json!({
+            "maxDollars": looked.ceiling.max_dollars,
+            "maxTimeSeconds": looked.ceiling.max_time.map(|time| time.as_secs_f64()),
+            "spentDollars": spent,
+        });
+        output::print_json(&document)?;
+    } else {
+        let text = as_text(&looked.loaded, &looked.later);
+        let limits = limits(looked.ceiling, spent);
+        output::print(format!(
+            "{text}{next}\nlimits: {limits}\nnothing was started, and nothing written\n"
+        ))?;
+    }
+    Ok(ending(&looked))
+}
+
+/// What is next, and how a run gets over what failed or was cut off.
+fn recorded(state: &HankweaveState, outlook: String) -> String {
+    let thread = thread::build(state, None, None);
+    let is_smooth = thread.next_codon_id.is_some() || !(thread.failed || thread.has_running_codon);
+    match is_smooth {
+        true => outlook,
+        false => {
+            format!(
+                "{outlook}; a run goes back to the last success, or asks on a terminal (--recover says which)"
+            )
+        }
+    }
+}
+
+/// Where nothing is recorded that counts.
+fn first(looked: &Looked) -> String {
+    let codon = looked.loaded.hank.as_ref().and_then(|hank| hank.codons().next());
+    codon.map_or_else(String::new, |codon| format!("next: {}", codon.id))
+}
+
+/// `$5.0000, of which $1.2400 is used, and 15 min 0 s`
+fn limits(ceiling: Ceiling, spent: Usd) -> String {
+    let dollars = ceiling.max_dollars.map(|most| match spent == Usd::ZERO {
+        true => most.to_string(),
+        false => format!("{most}, of which {spent} is used"),
+    });
+    let parts: Vec<String> = dollars
+        .into_iter()
+        .chain(ceiling.max_time.map(duration))
+        .collect();
+    match parts.is_empty() {
+        true => "none for all of it; --max-cost and --max-time set them".to_owned(),
+        false => parts.join(", and "),
+    }
+}
+
+/// As a run that is refused.
+fn ending(looked: &Looked) -> ExitCode {
+    let Some(hank) = looked.loaded.hank.as_ref().filter(|_| looked.is_valid()) else {
+        return ExitCode::from(FailureKind::Input.code());
+    };
+    let requirements = missing_requirements(hank, &Environment::of_process(), &RealDisk);
+    match requirements.is_empty() && missing_agents(hank, &looked.drivers).is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(FailureKind::Failed.code()),
+    }
+}
