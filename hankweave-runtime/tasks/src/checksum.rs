@@ -1,7 +1,8 @@
 //! Canonical JSON (RFC 8785) and the checksum of a state file (TASK-8).
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
 
@@ -9,6 +10,111 @@ use crate::error::TaskError;
 
 /// The greatest integer that every reader of JSON keeps exactly.
 const GREATEST: u64 = (1 << 53) - 1;
+
+/// Reads an object as whoever wrote it meant it, or not at all (TASK-15). What is to be sealed comes in through here: a [`Value`] no
+/// longer tells an integer that was rounded from a number that was written with an exponent.
+///
+/// # Errors
+///
+/// Returns [`TaskError::StateLoadFailed`] for what is no object, has a name twice in one, or an integer that other readers would round.
+pub fn read_object(text: &str) -> Result<Map<String, Value>, TaskError> {
+    let Strict(value) =
+        serde_json::from_str(text).map_err(|error| TaskError::StateLoadFailed(error.to_string()))?;
+    match (value, rounded_integer(text)) {
+        (Value::Object(object), None) => Ok(object),
+        (Value::Object(_), Some(number)) => Err(TaskError::StateLoadFailed(format!(
+            "the integer {number} is beyond 2^53 - 1, which other readers round"
+        ))),
+        _ => Err(TaskError::StateLoadFailed("it is no object".to_owned())),
+    }
+}
+
+/// The first integer of this JSON that not every reader keeps.
+fn rounded_integer(text: &str) -> Option<&str> {
+    let mut in_string = false;
+    let mut escaped = false;
+    let outside = text.split(|character: char| {
+        let was_in_string = in_string;
+        match character {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' => in_string = !in_string,
+            _ => {}
+        }
+        was_in_string || !(character.is_ascii_alphanumeric() || "+-.".contains(character))
+    });
+    let is_integer = |word: &&str| {
+        let digits = word.strip_prefix('-').unwrap_or(word);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let is_rounded = |word: &&str| {
+        let digits = word.strip_prefix('-').unwrap_or(word);
+        !digits.parse::<u64>().is_ok_and(|size| size <= GREATEST)
+    };
+    outside.filter(is_integer).find(is_rounded)
+}
+
+/// A value without a name twice in one object, of which serde_json would keep the last.
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(Self)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Strict(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(list.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some((name, Strict(value))) = members.next_entry::<String, Strict>()? {
+            if object.contains_key(&name) {
+                return Err(A::Error::custom(format!("`{name}` is there twice")));
+            }
+            object.insert(name, value);
+        }
+        Ok(object.into())
+    }
+}
 
 /// The one text of this value: sorted keys, no white space, numbers as JavaScript writes them.
 ///
@@ -161,6 +267,31 @@ mod tests {
         assert_eq!(canonical(&numbers).unwrap(), text);
         for beyond in [json!(9007199254740992u64), json!(-9007199254740992i64)] {
             assert_eq!(canonical(&beyond).unwrap_err().code(), "STATE_SAVE_FAILED");
+        }
+    }
+
+    // covers: TASK-15
+    #[test]
+    fn an_object_is_read_as_it_was_meant_or_not_at_all() {
+        let text = r#"{"s":"\\\"18446744073709551616","a":[1e21,-9007199254740991,0.5,18446744073709551616.0],"n":null,"t":true,"i":-7}"#;
+        let read = read_object(text).unwrap();
+        assert_eq!(Value::Object(read), serde_json::from_str::<Value>(text).unwrap());
+        for (text, why) in [
+            (
+                r#"{"a":[18446744073709551616]}"#,
+                "the integer 18446744073709551616 is",
+            ),
+            (
+                r#"{"\"":1,"a":-9007199254740992}"#,
+                "the integer -9007199254740992 is",
+            ),
+            (r#"{"a":{"b":1,"b":2}}"#, "`b` is there twice"),
+            ("[]", "no object"),
+            (r#"{"a":1"#, "EOF"),
+        ] {
+            let refused = read_object(text).unwrap_err();
+            assert_eq!(refused.code(), "STATE_LOAD_FAILED");
+            assert!(refused.to_string().contains(why), "{refused}");
         }
     }
 }

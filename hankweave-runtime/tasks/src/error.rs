@@ -45,6 +45,9 @@ pub enum TaskError {
     /// The state cannot be written as canonical JSON.
     #[error("the state cannot be saved: {0}")]
     StateSaveFailed(&'static str),
+    /// The state cannot be read.
+    #[error("the state cannot be loaded: {0}")]
+    StateLoadFailed(String),
     /// The state is not what was saved.
     #[error("the state is not what was saved: {0}")]
     StateValidationFailed(&'static str),
@@ -62,6 +65,7 @@ impl TaskError {
             Self::VersionConflict { .. } => "VERSION_CONFLICT",
             Self::InvalidArgument(_) => "INVALID_ARGUMENT",
             Self::StateSaveFailed(_) => "STATE_SAVE_FAILED",
+            Self::StateLoadFailed(_) => "STATE_LOAD_FAILED",
             Self::StateValidationFailed(_) => "STATE_VALIDATION_FAILED",
         }
     }

@@ -1,4 +1,4 @@
-//! What decides when many workers share tasks: who holds a lock and may write, and what the files of a task look like (TASK-1 to TASK-12).
+//! What decides when many workers share tasks: who holds a lock and may write, and what the files of a task look like (TASK-1 to TASK-15).
 //!
 //! Nothing here reads a clock or touches a disk: points in time are given, texts go in and come out.
 
@@ -10,7 +10,7 @@ mod locks;
 mod logs;
 
 pub use backoff::Tries;
-pub use checksum::{canonical, seal, verify};
+pub use checksum::{canonical, read_object, seal, verify};
 pub use decisions::{Decision, Decisions};
 pub use error::TaskError;
 pub use locks::{Held, Holder, LockTable};

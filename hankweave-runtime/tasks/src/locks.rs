@@ -51,8 +51,11 @@ struct Resource {
 /// All locks of a registry. Every method is one atomic step.
 #[derive(Debug, Clone, Default)]
 pub struct LockTable {
+    /// Those that somebody holds, or held when they were last looked at.
     resources: BTreeMap<String, Resource>,
     last_token: u64,
+    /// The highest version of all resources that were forgotten; every other one begins there, so that no version comes twice (TASK-14).
+    forgotten: u64,
 }
 
 impl LockTable {
@@ -69,7 +72,12 @@ impl LockTable {
         lease: Option<Duration>,
         now: Timestamp,
     ) -> Result<Held, TaskError> {
-        let entry = self.resources.entry(resource.to_owned()).or_default();
+        let version = self.forgotten;
+        let entry = self.resources.entry(resource.to_owned());
+        let entry = entry.or_insert_with(|| Resource {
+            version,
+            ..Resource::default()
+        });
         entry.held.retain(|held| held.lives(now));
         let expires_at = lease.map(|lease| now.after(lease));
         let own = |held: &Held| held.holder == *holder && held.mode == mode;
@@ -82,7 +90,8 @@ impl LockTable {
             });
         }
         if let Some(held) = entry.held.iter_mut().find(|held| own(held)) {
-            held.count += 1;
+            let taken_too_often = TaskError::InvalidArgument("the lock was taken too often");
+            held.count = held.count.checked_add(1).ok_or(taken_too_often)?;
             held.expires_at = expires_at;
             return Ok(held.clone());
         }
@@ -142,7 +151,10 @@ impl LockTable {
         let is_free = entry.held.is_empty();
         match entry.held.iter_mut().find(|held| held.holder == *holder) {
             Some(held) => held.count -= 1,
-            None if is_free => return Ok(false),
+            None if is_free => {
+                self.forget(resource);
+                return Ok(false);
+            }
             None => {
                 return Err(TaskError::LockNotHeld {
                     resource: resource.to_owned(),
@@ -150,6 +162,7 @@ impl LockTable {
             }
         }
         entry.held.retain(|held| held.count > 0);
+        self.forget(resource);
         Ok(true)
     }
 
@@ -176,7 +189,17 @@ impl LockTable {
         Ok(end)
     }
 
-    /// Lets one write through: by a living holder, after which no earlier token writes, at the version that it has read (TASK-5). Returns the new version.
+    /// The version to commit against (TASK-5).
+    #[must_use]
+    pub fn version(&self, resource: &str) -> u64 {
+        let entry = self.resources.get(resource);
+        entry.map_or(self.forgotten, |entry| entry.version)
+    }
+
+    /// Lets one write through: by a living holder, at the version that it has read (TASK-5). Returns the new version.
+    ///
+    /// Behind a write, an exclusive holder with an earlier token is fenced off. Collaborators are not: they write in any order, and what
+    /// keeps one from overwriting another unseen is the version.
     ///
     /// # Errors
     ///
@@ -193,11 +216,9 @@ impl LockTable {
             token,
         };
         let entry = self.resources.get_mut(resource).ok_or_else(stale)?;
-        let is_held = entry
-            .held
-            .iter()
-            .any(|held| held.token == token && held.lives(now));
-        if !is_held || token < entry.written {
+        let mut living = entry.held.iter().filter(|held| held.lives(now));
+        let held = living.find(|held| held.token == token).ok_or_else(stale)?;
+        if held.mode == LockMode::Exclusive && token < entry.written {
             return Err(stale());
         }
         if entry.version != expected_version {
@@ -206,7 +227,7 @@ impl LockTable {
                 version: entry.version,
             });
         }
-        entry.written = token;
+        entry.written = entry.written.max(token);
         entry.version += 1;
         Ok(entry.version)
     }
@@ -216,19 +237,34 @@ impl LockTable {
         self.remove(|held| !held.lives(now))
     }
 
-    /// Removes every lock of an owner, whatever its scope, and says how many.
+    /// Removes every lock of an owner, whatever its scope, and says how many (TASK-13).
     pub fn emergency_clean_up(&mut self, owner: &str) -> usize {
         self.remove(|held| held.holder.owner == owner)
     }
 
-    /// Versions and tokens stay: whoever wakes up later must still be told that it is late.
     fn remove(&mut self, is_removed: impl Fn(&Held) -> bool) -> usize {
-        let number = |table: &Self| -> usize { table.resources.values().map(|entry| entry.held.len()).sum() };
-        let before = number(self);
-        for entry in self.resources.values_mut() {
+        let mut removed = 0;
+        let forgotten = &mut self.forgotten;
+        self.resources.retain(|_, entry| {
+            let before = entry.held.len();
             entry.held.retain(|held| !is_removed(held));
+            removed += before - entry.held.len();
+            if entry.held.is_empty() {
+                *forgotten = entry.version.max(*forgotten);
+            }
+            !entry.held.is_empty()
+        });
+        removed
+    }
+
+    /// Drops what nobody holds. Only a living token writes and none is granted twice, so whoever wakes up later is still refused.
+    fn forget(&mut self, resource: &str) {
+        let is_free = |entry: &Resource| entry.held.is_empty();
+        if self.resources.get(resource).is_some_and(is_free) {
+            let entry = self.resources.remove(resource);
+            let version = entry.map_or(0, |entry| entry.version);
+            self.forgotten = version.max(self.forgotten);
         }
-        before - number(self)
     }
 }
 
@@ -276,7 +312,7 @@ mod tests {
         assert_eq!((table.clean_up(at(30_030)), table.clean_up(at(30_031))), (0, 1));
     }
 
-    // covers: TASK-1
+    // covers: TASK-1, TASK-13
     #[test]
     fn collaborators_share_and_neither_mode_is_granted_over_the_other() {
         let mut table = LockTable::default();
@@ -287,6 +323,7 @@ mod tests {
         }
         let exclusive = table.acquire("r", &holder("b", "3"), Exclusive, None, at(0));
         assert_eq!(code(exclusive), "RESOURCE_LOCKED");
+        assert_eq!(table.emergency_clean_up("nobody"), 0);
         assert_eq!(table.emergency_clean_up("a"), 2);
         table
             .acquire("r", &holder("b", "3"), Exclusive, None, at(0))
@@ -346,6 +383,49 @@ mod tests {
         // Nor after everybody has gone.
         table.release("r", &quick, at(30_004)).unwrap();
         assert_eq!(code(table.commit("r", old, 2, at(30_005))), "STALE_TOKEN");
+    }
+
+    // covers: TASK-5
+    #[test]
+    fn of_two_collaborators_the_later_commit_stands_whoever_was_granted_first() {
+        let (mut table, early, late) = (LockTable::default(), holder("a", "1"), holder("b", "2"));
+        let first = table.acquire("r", &early, Collaborative, LEASE, at(0)).unwrap();
+        let second = table.acquire("r", &late, Collaborative, LEASE, at(1)).unwrap();
+        assert_eq!(table.commit("r", second.token, 0, at(2)), Ok(1));
+        assert_eq!(code(table.commit("r", first.token, 0, at(3))), "VERSION_CONFLICT");
+        assert_eq!(table.commit("r", first.token, 1, at(4)), Ok(2));
+        assert_eq!(table.commit("r", second.token, 2, at(5)), Ok(3));
+    }
+
+    // covers: TASK-14
+    #[test]
+    fn what_nobody_holds_is_forgotten_and_no_version_comes_twice() {
+        let (mut table, own) = (LockTable::default(), holder("a", "1"));
+        let old = table.acquire("r", &own, Exclusive, LEASE, at(0)).unwrap().token;
+        assert_eq!(table.commit("r", old, 0, at(1)), Ok(1));
+        table.release("r", &own, at(2)).unwrap();
+        table.acquire("s", &own, Exclusive, LEASE, at(2)).unwrap();
+        assert_eq!((table.resources.len(), table.clean_up(at(60_000))), (1, 1));
+        assert_eq!((table.resources.len(), table.version("r")), (0, 1));
+        let new = table
+            .acquire("r", &own, Exclusive, LEASE, at(60_000))
+            .unwrap()
+            .token;
+        assert_eq!(code(table.commit("r", old, 1, at(60_001))), "STALE_TOKEN");
+        assert_eq!(code(table.commit("r", new, 0, at(60_001))), "VERSION_CONFLICT");
+        assert_eq!(table.commit("r", new, 1, at(60_001)), Ok(2));
+    }
+
+    // covers: TASK-3
+    #[test]
+    fn a_lock_that_was_taken_too_often_is_refused_and_stays_as_it_is() {
+        let (mut table, own) = (LockTable::default(), holder("a", "1"));
+        table.acquire("r", &own, Exclusive, LEASE, at(0)).unwrap();
+        let entry = table.resources.get_mut("r").unwrap();
+        entry.held[0].count = u32::MAX;
+        let refused = table.acquire("r", &own, Exclusive, LEASE, at(1));
+        assert_eq!(code(refused), "INVALID_ARGUMENT");
+        assert_eq!(table.resources["r"].held[0].expires_at, Some(at(30_000)));
     }
 
     // covers: TASK-6
