@@ -87,7 +87,7 @@ const COMMAND_LINE: &[(&str, &str)] = &[
     ("sentinel", "args exit journal recorded report screen"),
     ("state", "args directory exit output report screen typed"),
     ("completions", "args exit output state"),
-    ("status", "args directory exit output report state typed"),
+    ("status", "args directory exit output report screen state typed"),
     ("thread", "args directory exit output report screen state"),
     ("checkpoints", "args directory exit output screen state typed"),
     ("config", "args exit failures output screen settings"),

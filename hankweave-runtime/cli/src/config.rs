@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anstyle::Style;
 use hankweave_core::hank::{Hank, Position, PriceSource, Setting, SettingValue};
 use hankweave_runtime::hank_files::{self, LoadHankError};
 use hankweave_runtime::world::World;
@@ -15,7 +16,7 @@ use crate::args::{ConfigArgs, Global, SettingArgs};
 use crate::exit::{Failure, FailureKind};
 use crate::failures::hank_failure;
 use crate::output;
-use crate::screen::tell;
+use crate::screen::{Text, tell};
 use crate::settings::{Configuration, Flags, SettingsError, Source};
 
 /// Shows what `run` with the same flags would go by, and where each value came from; starts nothing and writes nothing.
@@ -147,11 +148,11 @@ fn as_json(configuration: &Configuration, hank: Option<&str>) -> Value {
     })
 }
 
-fn as_text(configuration: &Configuration, hank: &str) -> String {
-    let mut text = String::new();
+fn as_text(configuration: &Configuration, hank: &str) -> Text {
+    let mut text = Text::default();
     for (setting, value, source) in configuration.iter() {
         let value = value.map_or_else(|| "-".to_owned(), SettingValue::to_string);
-        let name = setting.name();
+        let (name, is_default) = (setting.name(), *source == Source::Default);
         let source = match source {
             Source::Flag => "command line".to_owned(),
             Source::Variable(name) => name.clone(),
@@ -159,8 +160,14 @@ fn as_text(configuration: &Configuration, hank: &str) -> String {
             Source::File(place) => at(configuration.file.unwrap_or_default(), *place),
             Source::Default => "default".to_owned(),
         };
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{name:<22}  {value:<24}  {source}");
+        // What somebody has set stands out.
+        let style = match is_default {
+            true => Style::new().dimmed(),
+            false => Style::new().bold(),
+        };
+        // Writing to a text cannot fail.
+        let _ = text.styled(style, format_args!("{name:<22}  {value:<24}"));
+        let _ = writeln!(text, "  {source}");
     }
     text
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anstyle::{AnsiColor, Style};
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::codon::{CodonExecution, CodonStatus};
@@ -26,7 +27,8 @@ use crate::args::{Execution, Global};
 use crate::directory::holder;
 use crate::exit::Failure;
 use crate::output;
-use crate::report::{self, at_its_budget, codon_line, standing};
+use crate::report::{self, at_its_budget, codon_line, standing, style_of};
+use crate::screen::Text;
 use crate::typed::{Change, Typed};
 
 pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
@@ -73,10 +75,10 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
         });
         return output::print_json(&document);
     }
-    let mut text = String::new();
+    let mut text = Text::default();
     // Writing to a String cannot fail.
     let _ = view.write(&mut text);
-    output::print(&text)?;
+    output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -121,7 +123,7 @@ impl<'a> StatusView<'a> {
         }
     }
 
-    fn write(&self, text: &mut String) -> std::fmt::Result {
+    fn write(&self, text: &mut Text) -> std::fmt::Result {
         let Self { state, thread, .. } = self;
         let Some(run) = state.runs.front() else {
             return writeln!(text, "no run has been recorded yet");
@@ -139,14 +141,23 @@ impl<'a> StatusView<'a> {
                 Some(known) => {
                     let codon = CodonSummary::of(&known.codon);
                     let line = self.line(&known.codon, &codon);
-                    writeln!(text, "  {:<24} {line}", id.as_str())?;
+                    write!(text, "  ")?;
+                    let style = style_of(codon.status, codon.interrupted_by);
+                    text.styled(style, format_args!("{:<24}", id.as_str()))?;
+                    writeln!(text, " {line}")?;
                     if let Some(message) = codon.failure.and_then(|failure| failure.message) {
                         writeln!(text, "    {message}")?;
                     } else if let Some(exceeded) = codon.budget_exceeded {
                         writeln!(text, "    {}", at_its_budget(codon.status, exceeded))?;
                     }
                 }
-                None => writeln!(text, "  {:<24} planned", id.as_str())?,
+                None => {
+                    text.styled(
+                        Style::new().dimmed(),
+                        format_args!("  {:<24} planned", id.as_str()),
+                    )?;
+                    writeln!(text)?;
+                }
             }
         }
         writeln!(
@@ -179,7 +190,8 @@ impl<'a> StatusView<'a> {
                 ),
             }?;
         }
-        writeln!(text, "{}", self.outlook(run))?;
+        text.styled(Style::new().bold(), self.outlook(run))?;
+        writeln!(text)?;
         if let Some((id, ends_at)) = self.limit() {
             writeln!(
                 text,
@@ -193,7 +205,9 @@ impl<'a> StatusView<'a> {
             )?;
         }
         for (command, purpose) in self.commands() {
-            writeln!(text, "  {command:<48} {purpose}")?;
+            write!(text, "  ")?;
+            text.styled(AnsiColor::Cyan.on_default(), format_args!("{command:<48}"))?;
+            writeln!(text, " {purpose}")?;
         }
         Ok(())
     }

@@ -14,8 +14,8 @@ use crate::args::{Global, ThreadArgs};
 use crate::directory::is_served;
 use crate::exit::Failure;
 use crate::output;
-use crate::report::{codon_line, standing};
-use crate::screen::tell;
+use crate::report::{codon_line, standing, style_of};
+use crate::screen::{Text, tell};
 use crate::state;
 
 pub(crate) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Failure> {
@@ -38,13 +38,13 @@ pub(crate) fn thread(global: &Global, args: &ThreadArgs) -> Result<ExitCode, Fai
             sessions,
         });
     }
-    let mut text = String::new();
+    let mut text = Text::default();
     // Writing to a String cannot fail.
     let pending = document.pending_rollback.as_ref().filter(|_| args.run.is_none());
     // A state file alone says nothing about processes.
     let live = args.document.state.is_some() || is_served(&args.document.execution.execution);
     let _ = write(&mut text, pending, &thread, live);
-    output::print(&text)?;
+    output::print(text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -57,7 +57,7 @@ struct ThreadReport<'a> {
 }
 
 fn write(
-    text: &mut String,
+    text: &mut Text,
     pending: Option<&PendingRollback>,
     thread: &ExecutionThread,
     live: bool,
@@ -84,7 +84,10 @@ fn write(
             codon.tokens.total(),
             &codon.told_cost(),
         );
-        write!(text, "  {:<24} {line}", codon.codon_id.as_str())?;
+        write!(text, "  ")?;
+        let style = style_of(codon.status, codon.interrupted_by);
+        text.styled(style, format_args!("{:<24}", codon.codon_id.as_str()))?;
+        write!(text, " {line}")?;
         for checkpoint in &entry.validated_checkpoints {
             write!(
                 text,

@@ -2,6 +2,7 @@
 //!
 //! Reports only listen: they get the published events and never ask for anything.
 
+mod colours;
 mod live;
 mod plain;
 mod summary;
@@ -17,6 +18,7 @@ use hankweave_runtime::state_manager::Events;
 use self::live::LiveView;
 use self::plain::Plain;
 use crate::screen::{JsonLines, tell};
+pub(crate) use colours::{style_of, write_problems};
 pub(crate) use live::Known;
 pub(crate) use summary::{Ending, headline};
 pub(crate) use words::{at_its_budget, budget, codon_line, counted, duration, say, standing, subject};

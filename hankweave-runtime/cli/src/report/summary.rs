@@ -5,10 +5,11 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use hankweave_core::codon::CodonStatus;
 use hankweave_runtime::{CodonSummary, RunOutcome, RunResult};
 
+use super::colours::style_of;
 use super::words::{at_its_budget, codon_line, counted, duration, standing};
 use crate::screen::Text;
 
@@ -84,12 +85,7 @@ impl Ending<'_> {
 
 /// What became of a codon, and why.
 fn write_codon(codon: &CodonSummary, text: &mut Text) -> std::fmt::Result {
-    let color = match codon.status {
-        CodonStatus::Completed => AnsiColor::Green,
-        CodonStatus::Failed if codon.interrupted_by.is_none() => AnsiColor::Red,
-        _ => AnsiColor::Yellow,
-    };
-    let style = Style::new().fg_color(Some(color.into()));
+    let style = style_of(codon.status, codon.interrupted_by);
     let line = codon_line(
         standing(codon.status, codon.interrupted_by),
         Some(codon.duration),

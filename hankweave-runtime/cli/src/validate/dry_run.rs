@@ -1,8 +1,10 @@
 //! `hankweave run --dry-run`
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anstyle::Style;
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
@@ -49,11 +51,15 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
         });
         output::print_json(&document)?;
     } else {
-        let text = as_text(&looked.loaded, &looked.later);
+        let mut text = as_text(&looked.loaded, &looked.later);
         let limits = limits(looked.ceiling, spent);
-        output::print(format!(
-            "{text}{next}\nlimits: {limits}\nnothing was started, and nothing written\n"
-        ))?;
+        // Writing to a text cannot fail.
+        let _ = text.styled(Style::new().bold(), next);
+        let _ = writeln!(
+            text,
+            "\nlimits: {limits}\nnothing was started, and nothing written"
+        );
+        output::print(text)?;
     }
     Ok(ending(&looked))
 }

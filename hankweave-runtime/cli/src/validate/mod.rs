@@ -10,6 +10,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anstyle::AnsiColor;
 use hankweave_core::agent::Capabilities;
 use hankweave_core::budget::Ceiling;
 use hankweave_core::hank::{Hank, Level, Problem, copy_targets, unsupported};
@@ -30,8 +31,8 @@ use crate::exit::Failure;
 use crate::failures::hank_failure;
 use crate::output;
 use crate::prices;
-use crate::report::counted;
-use crate::screen::tell;
+use crate::report::{counted, write_problems};
+use crate::screen::{Text, tell};
 
 /// Reads, checks and shows; starts nothing and writes nothing (X8, CLI-7).
 pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode, Failure> {
@@ -186,20 +187,27 @@ fn problem_json(problem: &Problem) -> Value {
     })
 }
 
-fn as_text(loaded: &LoadedHank, later: &[Problem]) -> String {
+fn as_text(loaded: &LoadedHank, later: &[Problem]) -> Text {
     let file = loaded.file.display().to_string();
-    let mut text = String::new();
+    let mut text = Text::default();
     if let Some(hank) = &loaded.hank {
-        // Writing to a String cannot fail.
+        // Writing to a text cannot fail.
         let _ = tree::write(&mut text, hank, &CodonView::all(loaded, hank));
     }
     if !loaded.problems.is_empty() {
-        let _ = writeln!(text, "{}", loaded.problems.display_in(&file));
+        let _ = write_problems(&mut text, &loaded.problems.display_in(&file));
+        let _ = writeln!(text);
     }
     for problem in later {
-        let _ = writeln!(text, "{}", problem.display_in(&file));
+        let _ = write_problems(&mut text, &problem.display_in(&file));
     }
-    let _ = writeln!(text, "{file}: {}", verdict(loaded, later));
+    let colour = match loaded.problems.has_errors() || !later.is_empty() {
+        true => AnsiColor::Red,
+        false => AnsiColor::Green,
+    };
+    let _ = write!(text, "{file}: ");
+    let _ = text.styled(colour.on_default(), verdict(loaded, later));
+    let _ = writeln!(text);
     text
 }
 

@@ -2,13 +2,15 @@
 
 use std::fmt::{Result, Write};
 
+use anstyle::Style;
 use hankweave_core::hank::{Hank, HankItem, OnFailure, TerminateOn};
 
 use super::budgets;
 use super::view::CodonView;
+use crate::screen::Text;
 
 /// Draws the hank; `codons` are its codons in the order in which they are written.
-pub(super) fn write(text: &mut String, hank: &Hank, codons: &[CodonView<'_>]) -> Result {
+pub(super) fn write(text: &mut Text, hank: &Hank, codons: &[CodonView<'_>]) -> Result {
     match &hank.meta {
         Some(meta) => writeln!(text, "{} {}", meta.name, meta.version)?,
         None => writeln!(text, "hank")?,
@@ -40,7 +42,7 @@ pub(super) fn write(text: &mut String, hank: &Hank, codons: &[CodonView<'_>]) ->
 
 /// Codons below one stem; `last` tells whether nothing follows them there.
 fn branch<'v, 'a: 'v>(
-    text: &mut String,
+    text: &mut Text,
     indent: &str,
     last: bool,
     codons: impl Iterator<Item = &'v CodonView<'a>>,
@@ -48,7 +50,9 @@ fn branch<'v, 'a: 'v>(
     let mut codons = codons.peekable();
     while let Some(codon) = codons.next() {
         let last = last && codons.peek().is_none();
-        writeln!(text, "{indent}{} {}", fork(last), headline(codon))?;
+        write!(text, "{indent}{} ", fork(last))?;
+        text.styled(Style::new().bold(), codon.codon_id)?;
+        writeln!(text, "  {}", headline(codon))?;
         for line in details(codon) {
             writeln!(text, "{indent}{}   {line}", stem(last))?;
         }
@@ -78,10 +82,7 @@ fn headline(codon: &CodonView<'_>) -> String {
         [] => "fresh".to_owned(),
         ids => format!("continues {}", ids.join(", then ")),
     };
-    format!(
-        "{}  {}{model}, {prompt}, {conversation}",
-        codon.codon_id, codon.agent
-    )
+    format!("{}{model}, {prompt}, {conversation}", codon.agent)
 }
 
 fn details(codon: &CodonView<'_>) -> Vec<String> {

@@ -288,6 +288,45 @@ fn nothing_is_coloured_where_nobody_sees_colours() {
     assert!(!never.stderr.contains('\u{1b}'), "{never}");
 }
 
+/// What stands in which colour is the same wherever it is printed.
+// covers: CLI-5
+#[test]
+fn colours_mean_the_same_in_every_command() {
+    let project = project();
+    let codon = |id: &str, agent: Value| json!({"id": id, "name": id, "agent": agent, "model": "shell", "continuationMode": "fresh", "promptText": "go"});
+    let failing = json!({"command": ["false"], "stream": "claude"});
+    project.write_hank(&json!({"hank": [codon("good", shell_agent(&project)), codon("bad", failing)]}));
+    project.run(["run", "--headless"]).expect_code(1);
+    let coloured = |command: &[&str]| {
+        let done = project.run([&["--color", "always"], command].concat());
+        format!("{}{}", done.stdout, done.stderr)
+    };
+    for command in [&["status"][..], &["thread"]] {
+        let text = coloured(command);
+        assert!(
+            text.contains("\u{1b}[32mgood ") && text.contains("\u{1b}[31mbad "),
+            "{text:?}"
+        );
+    }
+    let validated = coloured(&["validate"]);
+    assert!(validated.contains("\u{1b}[1mgood\u{1b}[0m"), "{validated:?}");
+    assert!(validated.contains("\u{1b}[32mvalid"), "{validated:?}");
+    project.write("hankweave.json", r#"{"port": 9}"#);
+    let config = coloured(&["config"]);
+    assert!(
+        config.contains("\u{1b}[1mport ") && config.contains("\u{1b}[2mautostart "),
+        "{config:?}"
+    );
+    project.write("hank.json", r#"{"hank": [{"id": "good"}]}"#);
+    let wrong = coloured(&["validate"]);
+    assert!(
+        wrong.contains("\u{1b}[31merror\u{1b}[0m: ") && wrong.contains("\u{1b}[31m"),
+        "{wrong:?}"
+    );
+    let plain = project.run(["validate"]);
+    assert!(!plain.stdout.contains('\u{1b}'), "{plain}");
+}
+
 // covers: CLI-5
 #[test]
 fn run_prints_one_json_event_a_line() {

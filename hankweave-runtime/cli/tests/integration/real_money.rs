@@ -169,7 +169,8 @@ fn a_budget_stops_the_real_agent_at_most_one_answer_late() {
         };
         project.write_hank(&hank(&server, &json!({"budget": budget})));
         run(&project).expect_code(0);
-        assert_true(&project, &server);
+        // An answer that ends while the agent is being stopped may be known whole to the server alone.
+        assert_true_at(&Rates::SONNET, &project, &server);
         let (used, _) = recorded(&project);
         assert!(
             (8_000..=12_000).contains(&used[1]),

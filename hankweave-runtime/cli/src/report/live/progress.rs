@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use hankweave_core::agent::{FailureReason, InterruptedBy};
 use hankweave_core::budget::{Ceiling, CeilingUse};
 use hankweave_core::codon::{BudgetExceeded, CheckpointType, CodonStatus, LoopContext};
@@ -20,6 +20,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Known;
+use crate::report::colours::style_of;
 use crate::report::words::{at_its_budget, budget, duration, excerpt, say, standing, tokens};
 use crate::screen::Text;
 
@@ -330,10 +331,10 @@ impl Current {
 
     fn say_end(&self, status: CodonStatus, end: &EndMetadata, at: Timestamp, said: &mut Text) -> fmt::Result {
         let interrupted = end.interrupted_by();
-        let (color, mark) = match status {
-            CodonStatus::Completed => (AnsiColor::Green, "✓"),
-            CodonStatus::Failed if interrupted.is_none() => (AnsiColor::Red, "✗"),
-            _ => (AnsiColor::Yellow, "■"),
+        let mark = match status {
+            CodonStatus::Completed => "✓",
+            CodonStatus::Failed if interrupted.is_none() => "✗",
+            _ => "■",
         };
         let outcome = match status {
             CodonStatus::Completed => String::new(),
@@ -342,7 +343,7 @@ impl Current {
         let time = format!("{outcome}{}", duration(at.since(self.began)));
         let (cost, used) = (self.cost.told(self.is_lower_bound), tokens(self.usage.total()));
         let checkpoint = self.checkpoint.as_ref().map_or("", |sha| sha.short());
-        said.styled(color.on_default(), mark)?;
+        said.styled(style_of(status, interrupted), mark)?;
         writeln!(
             said,
             " {:<24} {time:>11} {cost:>9} {used:>8} tokens  {checkpoint}",

@@ -1,0 +1,63 @@
+//! The colours of words that many commands print.
+
+use std::fmt::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::codon::CodonStatus;
+
+use crate::screen::Text;
+
+/// Of the name of a codon, by how it stands.
+pub(crate) fn style_of(status: CodonStatus, interrupted_by: Option<InterruptedBy>) -> Style {
+    let colour = match status {
+        CodonStatus::Completed => AnsiColor::Green,
+        CodonStatus::Failed if interrupted_by.is_none() => AnsiColor::Red,
+        status if status.is_terminal() => AnsiColor::Yellow,
+        _ => AnsiColor::Cyan,
+    };
+    colour.on_default()
+}
+
+/// Writes problems, as they show themselves, with the words in colours that tell what kind they are.
+pub(crate) fn write_problems(text: &mut Text, problems: &str) -> fmt::Result {
+    let kinds = [
+        (": error: ", AnsiColor::Red),
+        (": warning: ", AnsiColor::Yellow),
+        ("  hint: ", AnsiColor::Cyan),
+    ];
+    for line in problems.lines() {
+        let found = kinds
+            .iter()
+            .filter_map(|(word, colour)| Some((line.find(word)?, *word, *colour)))
+            .min_by_key(|(place, ..)| *place);
+        match found {
+            Some((place, word, colour)) => {
+                let (before, after) = (&line[..place], &line[place + word.len()..]);
+                let name = word.trim_matches([' ', ':']);
+                let (head, tail) = word.split_once(name).unwrap_or_default();
+                write!(text, "{before}{head}")?;
+                text.styled(colour.on_default(), name)?;
+                writeln!(text, "{tail}{after}")?;
+            }
+            None => writeln!(text, "{line}")?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_keep_their_words_and_only_their_kinds_are_coloured() {
+        let problems = "hank.json:1:2: error: id: says `: warning: `\n  hint: write x\na line";
+        let mut text = Text::default();
+        write_problems(&mut text, problems).unwrap();
+        assert_eq!(
+            text.as_str(),
+            "hank.json:1:2: \u{1b}[31merror\u{1b}[0m: id: says `: warning: `\n  \u{1b}[36mhint\u{1b}[0m: write x\na line\n"
+        );
+    }
+}
