@@ -19,6 +19,12 @@ use super::command::{self, CallError};
 use super::{Around, Demand, Ending, Loadable, Records};
 use crate::state_manager::{Delivery, Events, Subscription, Ticket};
 
+/// Tells of one file that has changed.
+const FILE_UPDATED: &str = "file.updated";
+
+/// Tells of all files, once after each look at them that found a change.
+const TREE_UPDATED: &str = "filetree.updated";
+
 /// One sentinel at work.
 struct One {
     loadable: Loadable,
@@ -36,6 +42,13 @@ enum Done {
     Written(Answer, io::Result<()>),
 }
 
+/// Whose files have changed.
+#[derive(Clone, Copy, Default)]
+struct Changed {
+    own: bool,
+    others: bool,
+}
+
 /// Which sentinel it was, how often it was triggered and on how many events it acts.
 #[derive(Clone, Copy)]
 struct Turn {
@@ -50,11 +63,15 @@ pub(super) struct Work {
     events: Subscription,
     /// Files of the workspace that the sentinels write themselves.
     own_files: BTreeSet<String>,
+    /// What has changed since the tree of files was last told.
+    changed: Changed,
     begun: Instant,
     waits: FuturesUnordered<BoxFuture<'static, (Turn, Done)>>,
     /// The figures as they were last sent to the state document; they outlive a panic of this task.
     figures: watch::Sender<Records>,
     ending: Ending,
+    /// The record that they are loaded.
+    loading: Option<Ticket>,
     /// The number of the last event that was seen.
     seen: u64,
     /// Nothing more is listened to.
@@ -86,10 +103,12 @@ impl Work {
             around,
             events,
             own_files,
+            changed: Changed::default(),
             begun: Instant::now(),
             waits: FuturesUnordered::new(),
             figures,
             ending: Ending::None,
+            loading: None,
             seen: 0,
             deaf: false,
         }
@@ -97,7 +116,7 @@ impl Work {
 
     /// Records and publishes that the sentinels watch.
     pub(super) async fn load(&mut self) {
-        drop(self.record().await);
+        self.loading = Some(self.record().await);
         for one in &self.sentinels {
             if !one.reports.lifecycle.unwrap_or(true) {
                 continue;
@@ -119,6 +138,12 @@ impl Work {
 
     /// Works until it is told to end.
     pub(super) async fn run(mut self, mut asked: watch::Receiver<Ending>) {
+        // What was on its way when they were loaded is not theirs to see.
+        if let Some(loading) = self.loading.take()
+            && let Ok(loaded) = loading.await
+        {
+            self.seen = loaded.seq;
+        }
         loop {
             self.begin_turns().await;
             if self.is_drained() {
@@ -361,12 +386,17 @@ impl Work {
     fn see(&mut self, events: &Events) {
         let now = self.begun.elapsed();
         for line in events.lines() {
-            self.seen = line.seq();
-            let interested = |one: &One| one.tracked.is_active() && one.engine.is_interested(line.kind());
-            if !self.sentinels.iter().any(interested) {
+            if line.seq() <= self.seen {
                 continue;
             }
-            let Some(event) = Seen::from_line(line.text()).filter(|event| !self.is_of_own_file(event)) else {
+            self.seen = line.seq();
+            let interested = |one: &One| one.tracked.is_active() && one.engine.is_interested(line.kind());
+            let tells_of_files = !self.own_files.is_empty() && line.kind() == FILE_UPDATED;
+            if !tells_of_files && !self.sentinels.iter().any(interested) {
+                continue;
+            }
+            let Some(event) = Seen::from_line(line.text()).filter(|event| !self.is_their_own_doing(event))
+            else {
                 continue;
             };
             let event = Arc::new(event);
@@ -377,9 +407,20 @@ impl Work {
         self.look_whether_all_is_seen();
     }
 
-    fn is_of_own_file(&self, event: &Seen) -> bool {
-        let path = event.data.get("path").and_then(|path| path.as_str());
-        event.kind == "file.updated" && path.is_some_and(|path| self.own_files.contains(path))
+    /// Whether it tells of what the sentinels have written: nobody is to act on what it has done itself.
+    fn is_their_own_doing(&mut self, event: &Seen) -> bool {
+        if event.kind == FILE_UPDATED {
+            let path = event.data.get("path").and_then(|path| path.as_str());
+            let is_own = path.is_some_and(|path| self.own_files.contains(path));
+            self.changed.own |= is_own;
+            self.changed.others |= !is_own;
+            return is_own;
+        }
+        if event.kind != TREE_UPDATED {
+            return false;
+        }
+        let Changed { own, others } = std::mem::take(&mut self.changed);
+        own && !others
     }
 
     fn look_whether_all_is_seen(&mut self) {

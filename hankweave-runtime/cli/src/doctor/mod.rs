@@ -187,7 +187,7 @@ fn as_text(findings: &[Finding]) -> Text {
         let _ = text.styled(finding.level.style(), format_args!("{:<7}", finding.level.word()));
         let _ = writeln!(text, "  {:<width$}  {}", finding.name, finding.found);
         if let Some(hint) = &finding.hint {
-            let _ = writeln!(text, "{:width$}           hint: {hint}", "");
+            let _ = writeln!(text, "{:width$}             hint: {hint}", "");
         }
     }
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();

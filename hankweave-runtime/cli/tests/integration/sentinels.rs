@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hankweave_testing::{Finished, TestProject};
 use serde_json::{Value, json};
@@ -410,4 +411,40 @@ fn a_sentinel_is_tried_over_a_recorded_journal_and_nobody_is_asked() {
     );
 
     assert_eq!(state(), before);
+}
+
+/// Writes a file, waits for another one, and ends.
+const WRITER: &str = r#"cat > /dev/null
+printf '{"type":"system","subtype":"init","session_id":"s-1","model":"shell","cwd":"/","tools":[]}\n'
+echo one > begun && mv begun one.txt
+while [ ! -e go ]; do sleep 0.05; done
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"done","num_turns":1,"total_cost_usd":0,"usage":{"input_tokens":1,"output_tokens":1}}\n'
+"#;
+
+// covers: SENT-9
+#[test]
+fn what_sentinels_write_themselves_makes_none_of_them_act() {
+    let project = project();
+    let files = json!({"trigger": {"type": "event", "on": ["file.updated", "filetree.updated"]}, "output": {"file": "notes/log.md"}});
+    let notes = sentinel("notes", "cat > /dev/null; echo noted", files);
+    let agent = json!({"command": ["sh", project.write("writer.sh", WRITER)], "stream": "claude"});
+    project.write_hank(
+        &json!({"hank": [{"id": "a", "name": "A", "agent": agent, "model": "shell", "continuationMode": "fresh",
+        "promptText": "go", "checkpointedFiles": ["one.txt", "notes/*"], "sentinels": [{"sentinelConfig": notes}]}]}),
+    );
+    let mut running = project.start(["run", "--headless", "--json"]);
+    // The tree that has its own file is told behind it.
+    running.wait_for_line(|line| line.contains("filetree.updated") && line.contains("log.md"));
+    project.write("go", "");
+    let finished = running.finish_within(Duration::from_secs(60));
+    finished.expect_code(0);
+    let lines = finished.json_lines();
+    let told: Vec<&str> = lines
+        .iter()
+        .filter(|line| line["type"] == "file.updated")
+        .map(|line| line["data"]["path"].as_str().unwrap())
+        .collect();
+    assert!(told.contains(&"notes/log.md"), "{told:?}");
+    // On the file of the agent and on the tree that came with it.
+    assert_eq!(of(&lines, "sentinel.output").len(), 2);
 }
