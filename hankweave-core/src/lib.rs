@@ -61,7 +61,7 @@
 //!
 //! # What may come next
 //!
-//! Codons, runs, tasks and locks are state machines, each written down once with [`machine`](macro@machine): in Rust an illegal step does
+//! Codons and runs are state machines, each written down once with [`machine`](macro@machine): in Rust an illegal step does
 //! not compile, and what comes from outside is checked against the same table. See the [`machine`](mod@machine) module for
 //! machines of your own, [`plan`] for what a hank does next, [`hank`] for reading hank.json, and [`cost`] for prices.
 
@@ -92,12 +92,10 @@ pub mod hank;
 #[cfg(feature = "domain")]
 pub mod id;
 #[cfg(feature = "domain")]
-pub mod lock;
-#[cfg(feature = "domain")]
 pub mod plan;
 #[cfg(feature = "domain")]
 pub mod run;
-#[cfg(all(test, feature = "domain"))]
+#[cfg(all(feature = "domain", any(test, feature = "testing")))]
 mod samples;
 #[cfg(all(feature = "domain", feature = "schema"))]
 pub mod schema;
@@ -107,8 +105,6 @@ pub mod sentinel;
 pub mod shape;
 #[cfg(feature = "domain")]
 pub mod state;
-#[cfg(feature = "domain")]
-pub mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "domain")]

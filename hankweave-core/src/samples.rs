@@ -1,14 +1,10 @@
 //! Made-up values of core's own types, for the tests that the machines generate.
 
-use serde_json::Value;
-
 use crate::agent::FailureReason;
 use crate::codon::{Loaded, LoopContext, Sentinels, UnloadReason};
 use crate::cost::{RecordedTokens, TokenUsage, Usd};
 use crate::id::{AgentId, CheckpointSha, CodonId, LoopId, Pid, RunId, SentinelId, SessionId, TaskId};
-use crate::lock::{LockFailure, LockMode};
 use crate::machine::Sample;
-use crate::task::TaskResult;
 use crate::time::Timestamp;
 
 macro_rules! ids {
@@ -87,40 +83,6 @@ impl Sample for Sentinels<Loaded> {
 impl Sample for FailureReason {
     fn sample(n: u32) -> Self {
         Self::unknown(bool::sample(n), format!("reason {n}"))
-    }
-}
-
-impl Sample for TaskResult {
-    fn sample(n: u32) -> Self {
-        Self {
-            success: bool::sample(n),
-            status: Sample::sample(n),
-            // An absent value and `null` are the same in JSON.
-            data: Option::<u32>::sample(n).map(Value::from),
-            error: Sample::sample(n.wrapping_add(1)),
-            message: Sample::sample(n.wrapping_add(2)),
-            extra: Default::default(),
-        }
-    }
-}
-
-impl Sample for LockMode {
-    fn sample(n: u32) -> Self {
-        match n % 2 {
-            0 => Self::Exclusive,
-            _ => Self::Collaborative,
-        }
-    }
-}
-
-impl Sample for LockFailure {
-    fn sample(n: u32) -> Self {
-        let text = String::sample(n);
-        match n % 3 {
-            0 => Self::ResourceLocked { existing_owner: text },
-            1 => Self::LockOrder { held: text },
-            _ => Self::LockBackendUnavailable { message: text },
-        }
     }
 }
 

@@ -130,15 +130,18 @@ const TASKS: &[(&str, &str)] = &[
     ("backoff", "error"),
     ("checksum", "error"),
     ("decisions", "error"),
-    ("locks", "error"),
+    ("lock", ""),
+    ("locks", "error lock"),
     ("logs", ""),
+    ("task", ""),
+    ("samples", "lock task"),
 ];
 
 /// The modules of the core: each line may use those above it and nothing else.
 const CORE: [&[&str]; 11] = [
     &["attempt", "shape"],
     &["id", "time"],
-    &["cost", "lock", "run", "task"],
+    &["cost", "run"],
     &["agent"],
     &["hank"],
     &["codon"],

@@ -14,24 +14,31 @@ use crate::generate;
 /// The arguments and the item of the one machine in a file.
 pub(super) fn parts(source: &str) -> (TokenStream, TokenStream) {
     let file = syn::parse_file(source).expect("the declaration is Rust");
-    let machine = |attr: &Attribute| attr.path().is_ident("machine");
     let (arguments, item) = file
         .items
         .into_iter()
         .find_map(|item| match item {
             Item::Enum(mut item) => {
-                let at = item.attrs.iter().position(machine)?;
-                let arguments = item
-                    .attrs
-                    .remove(at)
-                    .parse_args()
-                    .expect("the machine has a name");
+                let arguments = item.attrs.iter().find_map(arguments_of)?;
+                item.attrs.retain(|attribute| arguments_of(attribute).is_none());
                 Some((arguments, quote::quote!(#item)))
             }
             _ => None,
         })
         .expect("the file declares a machine");
     (arguments, item)
+}
+
+/// What the attribute says to the macro, also when it does so under a condition.
+fn arguments_of(attribute: &Attribute) -> Option<TokenStream> {
+    if attribute.path().is_ident("machine") {
+        return attribute.parse_args().ok();
+    }
+    let conditional = attribute.path().is_ident("cfg_attr");
+    let metas = syn::punctuated::Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated;
+    let metas = conditional.then(|| attribute.parse_args_with(metas).ok())??;
+    let machine = metas.iter().find(|meta| meta.path().is_ident("machine"))?;
+    Some(machine.require_list().ok()?.tokens.clone())
 }
 
 /// Runs the macro and returns its output as a file of Rust.

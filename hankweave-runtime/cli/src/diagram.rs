@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use hankweave_core::codon::CODON;
-use hankweave_core::lock::LOCK;
 use hankweave_core::run::RUN;
-use hankweave_core::task::TASK;
+use hankweave_tasks::lock::LOCK;
+use hankweave_tasks::task::TASK;
 
 use crate::args::{DiagramArgs, DiagramFormat, MachineName};
 use crate::exit::Failure;

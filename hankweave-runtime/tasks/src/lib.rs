@@ -6,8 +6,12 @@ mod backoff;
 mod checksum;
 mod decisions;
 mod error;
+pub mod lock;
 mod locks;
 mod logs;
+#[cfg(test)]
+mod samples;
+pub mod task;
 
 pub use backoff::Tries;
 pub use checksum::{canonical, read_object, seal, verify};

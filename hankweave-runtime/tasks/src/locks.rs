@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use hankweave_core::lock::LockMode;
 use hankweave_core::time::Timestamp;
 
 use crate::error::TaskError;
+use crate::lock::LockMode;
 
 /// Who asks: two scopes of one owner are two holders (TASK-2).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

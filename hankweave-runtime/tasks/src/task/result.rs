@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::machine::Extra;
+use hankweave_core::machine::Extra;
 
 /// The result of a completed task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

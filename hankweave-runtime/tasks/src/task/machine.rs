@@ -6,14 +6,15 @@
 use serde_json::{Map, Value};
 
 use super::TaskResult;
-use crate::attempt::{Attempt, SpentAttempt};
-use crate::id::{AgentId, TaskId};
-use crate::machine;
-use crate::machine::Extra;
-use crate::time::Timestamp;
+use hankweave_core::attempt::{Attempt, SpentAttempt};
+use hankweave_core::id::{AgentId, TaskId};
+use hankweave_core::machine;
+use hankweave_core::machine::Extra;
+use hankweave_core::time::Timestamp;
 
 /// One task, as a registry keeps it.
-#[machine(Task, tests, schema)]
+#[cfg_attr(feature = "schema", machine(Task, tests, schema))]
+#[cfg_attr(not(feature = "schema"), machine(Task, tests))]
 #[serde(tag = "status", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum TaskRecord {
     /// What every state knows.

@@ -1,12 +1,13 @@
 //! The lock machine: 6 states, 6 edges, with a loop for tries (STATE-61, STATE-63).
 
 use super::{LockFailure, LockMode};
-use crate::attempt::{Attempt, SpentAttempt};
-use crate::machine;
-use crate::time::Timestamp;
+use hankweave_core::attempt::{Attempt, SpentAttempt};
+use hankweave_core::machine;
+use hankweave_core::time::Timestamp;
 
 /// One acquisition of one lock by one holder.
-#[machine(Lock, tests, schema)]
+#[cfg_attr(feature = "schema", machine(Lock, tests, schema))]
+#[cfg_attr(not(feature = "schema"), machine(Lock, tests))]
 #[serde(tag = "state", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum LockRecord {
     /// What every state knows.

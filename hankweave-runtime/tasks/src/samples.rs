@@ -1,0 +1,41 @@
+//! Made-up values of our own types, for the tests that the machines generate.
+
+use hankweave_core::machine::Sample;
+use serde_json::Value;
+
+use crate::lock::{LockFailure, LockMode};
+use crate::task::TaskResult;
+
+impl Sample for TaskResult {
+    fn sample(n: u32) -> Self {
+        Self {
+            success: bool::sample(n),
+            status: Sample::sample(n),
+            // An absent value and `null` are the same in JSON.
+            data: Option::<u32>::sample(n).map(Value::from),
+            error: Sample::sample(n.wrapping_add(1)),
+            message: Sample::sample(n.wrapping_add(2)),
+            extra: Default::default(),
+        }
+    }
+}
+
+impl Sample for LockMode {
+    fn sample(n: u32) -> Self {
+        match n % 2 {
+            0 => Self::Exclusive,
+            _ => Self::Collaborative,
+        }
+    }
+}
+
+impl Sample for LockFailure {
+    fn sample(n: u32) -> Self {
+        let text = String::sample(n);
+        match n % 3 {
+            0 => Self::ResourceLocked { existing_owner: text },
+            1 => Self::LockOrder { held: text },
+            _ => Self::LockBackendUnavailable { message: text },
+        }
+    }
+}
