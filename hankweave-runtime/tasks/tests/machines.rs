@@ -1,5 +1,7 @@
 //! The machines of the task and the lock.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use hankweave_core::attempt::Attempt;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::time::Timestamp;
