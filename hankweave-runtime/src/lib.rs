@@ -39,6 +39,7 @@ mod server;
 mod shutdown;
 pub mod state_manager;
 pub mod store;
+mod structured;
 #[expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,

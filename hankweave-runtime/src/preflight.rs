@@ -1,16 +1,19 @@
 //! What can be found out before anything is written: is the hank sound, are its agents there?
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 
 use hankweave_core::hank::{
     AgentChoice, CodonConfig, Hank, Level, Problem, beyond_agents, uncounted_money, unknown_names,
     unsupported,
 };
+use hankweave_core::sentinel::model::unready_sentinels;
 
 use crate::driver::{DriverSet, StartError};
 use crate::hank_files::{LoadedHank, missing_requirements};
 use crate::options::RunOptions;
 use crate::world::World;
+use crate::world::process::environment;
 
 /// Why a hank cannot be run here; nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +46,7 @@ pub(crate) fn check(
     let Some(hank) = loaded.hank.as_ref().filter(|_| !loaded.problems.has_errors()) else {
         return Err(PreflightError::Hank(loaded.problems.display_in(&file)));
     };
-    let later = unsupported(hank, &loaded.sentinels);
+    let later = unsupported(hank);
     if !later.is_empty() {
         let lines: Vec<String> = later.iter().map(|problem| problem.display_in(&file)).collect();
         return Err(PreflightError::Hank(lines.join("\n")));
@@ -54,7 +57,8 @@ pub(crate) fn check(
         return Err(PreflightError::Requirements(missing.join(", ")));
     }
     let hank = planned(hank, options);
-    let refused = refused(&hank, options, drivers);
+    let mut refused = refused(&hank, options, drivers);
+    refused.extend(unready_models(&hank, loaded, options, world));
     let errors = refused.iter().filter(|problem| problem.level == Level::Error);
     let lines: Vec<String> = errors.map(|problem| problem.display_in(&file)).collect();
     if !lines.is_empty() {
@@ -113,6 +117,23 @@ pub fn missing_agents(hank: &Hank, drivers: &DriverSet) -> Vec<Problem> {
             .then(|| Problem::warning(&hank.places, place, message))
     });
     missing.collect()
+}
+
+/// Sentinels whose models cannot be asked here, as warnings, and those without which a run would not do what it says, as errors.
+#[must_use]
+pub fn unready_models(hank: &Hank, loaded: &LoadedHank, options: &RunOptions, world: &World) -> Vec<Problem> {
+    let limited = options.ceiling.over(hank).max_dollars.is_some();
+    unready_sentinels(
+        hank,
+        &loaded.sentinels,
+        &options.prices,
+        limited,
+        |codon, name| {
+            let variables = environment(&world.environment, &codon.env);
+            let value = variables.get(OsStr::new(name))?.to_str()?;
+            (!value.is_empty()).then(|| value.to_owned())
+        },
+    )
 }
 
 /// `--agent` and `--model`, or the model `everywhere` of the hank's overrides, replace those of every codon; a script stays with its codon when the

@@ -156,7 +156,7 @@ pub(super) static SENTINEL_SETTINGS: Keys = Keys::new(
 );
 pub(super) static SENTINEL: Keys = Keys::new(
     "a sentinel",
-    "id name description model command answer trigger execution timeoutSeconds maxDollars systemPromptFile systemPromptText userPromptFile \
+    "id name description model endpoint command answer trigger execution timeoutSeconds maxDollars systemPromptFile systemPromptText userPromptFile \
      userPromptText conversational errorHandling llmParams structuredOutput joinString output \
      reportToWebsocket",
 );

@@ -1,6 +1,7 @@
-//! What a command of a sentinel answers.
+//! What a sentinel answers.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::AnswerFormat;
 use crate::cost::{TokenUsage, Usd};
@@ -35,6 +36,8 @@ impl Ask {
 pub struct Answer {
     /// What it has to say; empty when that is nothing.
     pub text: String,
+    /// The same as a value, where the answer has a form.
+    pub value: Option<Value>,
     /// What it cost.
     pub cost: Usd,
     /// The tokens that it used.
@@ -64,6 +67,28 @@ struct Printed {
 }
 
 impl Answer {
+    /// Words.
+    #[must_use]
+    pub fn of_text(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+
+    /// A value of the form that was asked for. An object can ask the runner for something, as that of a command can: `ask`, and why in `reason`.
+    #[must_use]
+    pub fn of_value(value: Value) -> Self {
+        let ask = value.get("ask").and_then(|ask| Ask::deserialize(ask).ok());
+        let reason = value.get("reason").and_then(Value::as_str).unwrap_or_default();
+        Self {
+            text: value.to_string(),
+            ask: ask.map(|ask| (ask, reason.to_owned())),
+            value: Some(value),
+            ..Self::default()
+        }
+    }
+
     /// Reads what a command has printed.
     ///
     /// # Errors
@@ -72,11 +97,7 @@ impl Answer {
     pub fn read(printed: &str, format: AnswerFormat) -> Result<Self, AnswerError> {
         let printed = printed.trim();
         if format == AnswerFormat::Text || printed.is_empty() {
-            let text = printed.to_owned();
-            return Ok(Self {
-                text,
-                ..Self::default()
-            });
+            return Ok(Self::of_text(printed.to_owned()));
         }
         let object: Printed = serde_json::from_str(printed)?;
         Ok(Self {
@@ -88,6 +109,7 @@ impl Answer {
                 ..TokenUsage::ZERO
             },
             ask: object.ask.map(|ask| (ask, object.reason)),
+            value: None,
         })
     }
 }
@@ -95,6 +117,21 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // covers: SENT-17
+    #[test]
+    fn a_value_is_kept_as_it_is_and_may_ask_for_something() {
+        let answer = Answer::of_value(serde_json::json!({"ask": "stop", "reason": "secrets", "score": 3}));
+        assert_eq!(answer.text, r#"{"ask":"stop","reason":"secrets","score":3}"#);
+        assert_eq!(answer.ask, Some((Ask::Stop, "secrets".to_owned())));
+        for harmless in [
+            serde_json::json!({"ask": "none"}),
+            serde_json::json!(["stop"]),
+            serde_json::json!("stop"),
+        ] {
+            assert_eq!(Answer::of_value(harmless).ask, None);
+        }
+    }
 
     // covers: SENT-8
     #[test]

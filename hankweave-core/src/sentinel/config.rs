@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Ask;
+use super::model::Api;
 use crate::cost::Usd;
 use crate::hank::{SentinelEntry, SentinelSource};
 use crate::id::SentinelId;
@@ -26,6 +27,9 @@ pub struct SentinelConfig {
     /// The model that is asked, with its provider; either this or `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Where the model is asked, when that is not where its provider usually is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<EndpointConfig>,
     /// The program that is run, with its arguments; it gets the events as JSON on its standard input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
@@ -115,6 +119,13 @@ impl SentinelConfig {
     #[must_use]
     pub fn system_prompt_files(&self, entry: &SentinelEntry) -> Vec<String> {
         Self::named_by(entry, self.system_prompt_file.as_ref())
+    }
+
+    /// The file of its schema, as the hank would name it.
+    #[must_use]
+    pub fn schema_file(&self, entry: &SentinelEntry) -> Option<String> {
+        let file = self.structured_output.as_ref()?.schema_file.clone()?;
+        Self::named_by(entry, Some(&Texts::One(file))).pop()
     }
 
     /// A sentinel in a file of its own names files from the folder of that file on.
@@ -450,18 +461,36 @@ pub enum OnError {
     FailCodon,
 }
 
+/// Where a model is asked: what is absent is that of its provider.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EndpointConfig {
+    /// The language of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<Api>,
+    /// The address before `/v1/messages`, `/chat/completions` or `/responses`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The variable that holds the key. With a `baseUrl` and without this no key is sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_variable: Option<String>,
+}
+
 /// How a model is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LlmParams {
     /// As the provider understands it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// At least 1.
+    /// At least 1; 8192 when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 8192)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// How often a failed request is made again.
+    /// How often a failed request is made again, at most 10; 2 when absent.
+    #[cfg_attr(feature = "schema", schemars(extend("default" = 2)))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u64>,
 }

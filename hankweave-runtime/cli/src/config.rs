@@ -3,9 +3,11 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anstyle::Style;
 use hankweave_core::hank::{Hank, Position, PriceSource, Setting, SettingValue};
+use hankweave_models::HttpModels;
 use hankweave_runtime::hank_files::{self, LoadHankError};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::RealDisk;
@@ -58,13 +60,17 @@ pub(crate) fn resolve(hank: Option<&Hank>, flags: &Flags) -> Result<Configuratio
     })
 }
 
-/// The world in which agents find the settings that are theirs.
+/// The world in which agents find the settings that are theirs, and sentinels their models.
 pub(crate) fn world(configuration: &Configuration) -> World {
     let environment = Environment::of_process();
-    World::with_environment(match configuration.text(Setting::AnthropicBaseUrl) {
+    let environment = match configuration.text(Setting::AnthropicBaseUrl) {
         Some(url) => environment.with("ANTHROPIC_BASE_URL", url),
         None => environment,
-    })
+    };
+    World {
+        models: Arc::new(HttpModels::new()),
+        ..World::with_environment(environment)
+    }
 }
 
 /// What the command line says of the settings.

@@ -9,6 +9,7 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::environment::Environment;
+use hankweave_runtime::world::models::NoModels;
 use hankweave_runtime::world::net::MemoryNet;
 use hankweave_runtime::world::process::CommandSpec;
 
@@ -153,6 +154,7 @@ impl Machine {
     /// Another process beside the present life.
     pub(crate) fn beside(&self, world: &World) -> World {
         World {
+            models: Arc::new(NoModels),
             identity: Arc::new(self.identity()),
             ..world.clone()
         }
@@ -178,6 +180,7 @@ impl Machine {
             disk: Arc::new(life.clone()),
             ids: self.ids.clone(),
             net: Arc::new(self.net.clone()),
+            models: Arc::new(NoModels),
             identity: Arc::new(self.identity()),
             environment: Arc::new(Environment::from_iter([("PATH", "/bin")])),
             spawner: Arc::new(spawner),

@@ -61,7 +61,7 @@ pub(super) async fn load(codon: &CodonRun<'_>, mut starting: Codon<Starting>) ->
         };
         let required =
             |settings: &serde_json::Map<_, _>| settings.get("failCodonIfNotLoaded") == Some(&true.into());
-        match Loadable::of(entry, &codon.run.loaded.sentinels, &around) {
+        match Loadable::of(entry, &codon.run.loaded, &around) {
             Ok(sentinel) => loadable.push(sentinel),
             Err(why) if entry.settings.as_ref().is_some_and(required) => missing.push((name, why)),
             Err(why) => {
@@ -109,6 +109,7 @@ fn around(codon: &CodonRun<'_>) -> Around {
         manager: codon.run.manager.clone(),
         dir: codon.run.dir.clone(),
         hank: codon.run.loaded.root.clone(),
+        prices: Arc::clone(&codon.run.options.prices),
         env: codon.config.env.clone(),
         run: codon.run.run_id.clone(),
         codon: codon.entry.codon_id.clone(),

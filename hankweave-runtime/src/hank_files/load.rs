@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use hankweave_core::hank::prompt::{PromptMetadata, join, split_front_matter};
 use hankweave_core::hank::{
-    CodonConfig, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind, check_prompt,
-    check_sentinel, parse_bytes, paths, references, repeated_sentinels,
+    CodonConfig, Hank, Parsed, Problem, Problems, PromptSource, Reference, ReferenceKind, SentinelEntry,
+    check_prompt, check_sentinel, parse_bytes, paths, references, repeated_sentinels,
 };
 use hankweave_core::sentinel::SentinelConfig;
-
+use hankweave_core::sentinel::model::Form;
 use serde_json::{Map, Value};
 
 use super::beneath::{Entry, RefError, find, read_named, read_text};
 use super::tree;
+use crate::structured::CheckedForm;
 use crate::world::disk::{CopyRules, Disk, FileKind, PathError, RealDisk, parent};
 
 /// Longer prompts are probably a mistake (HANK-9).
@@ -303,6 +304,7 @@ fn prompts_of_sentinels(
                     Err(source) => problems.push(error(described(&shown(&file), &source))),
                 }
             }
+            problems.extend(schema_of(disk, root, &config, entry)?.map(error));
             for file in config.system_prompt_files(entry) {
                 match read_text(disk, root, &file) {
                     Ok(_) => {}
@@ -313,6 +315,28 @@ fn prompts_of_sentinels(
         }
     }
     Ok(problems)
+}
+
+/// What is wrong with the schema of a sentinel, in a file or in place.
+fn schema_of(
+    disk: &dyn Disk,
+    root: &Path,
+    config: &SentinelConfig,
+    entry: &SentinelEntry,
+) -> Result<Option<String>, (String, RefError)> {
+    let Some(structured) = &config.structured_output else {
+        return Ok(None);
+    };
+    let mut schema = structured.schema_str.clone();
+    if let Some(file) = config.schema_file(entry) {
+        schema = match read_text(disk, root, &file) {
+            Ok(text) => Some(text),
+            Err(source) if source.is_of_the_system() => return Err((file, source)),
+            Err(source) => return Ok(Some(described(&shown(&file), &source))),
+        };
+    }
+    let checked = Form::of(structured, schema.as_deref()).and_then(CheckedForm::of);
+    Ok(checked.err().map(|why| format!("structuredOutput: {why}")))
 }
 
 /// The names along a reference that has been found, and so is well spelled.

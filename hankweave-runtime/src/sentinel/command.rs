@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
-use hankweave_core::sentinel::{Answer, AnswerError, AnswerFormat, Firing, SentinelConfig};
+use hankweave_core::sentinel::{Answer, AnswerFormat, Firing, SentinelConfig};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
+use super::call::CallError;
 use super::{Around, sentinel_marker};
-use crate::state_manager::TransitionError;
 use crate::world::environment::find_program;
 use crate::world::process::{CommandSpec, GroupSignal, Stdin, environment};
 
@@ -20,32 +20,6 @@ const MOST_ANSWER_BYTES: u64 = 1 << 20;
 
 /// What is kept of what a command says about its failure.
 const MOST_COMPLAINT_BYTES: u64 = 4 << 10;
-
-/// Why a command gave no answer.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum CallError {
-    #[error("the command could not be started: {0}")]
-    Start(#[source] io::Error),
-    #[error("the command gave no answer within {0} s")]
-    Timeout(u64),
-    #[error("the command {exit}{complaint}")]
-    Failed { exit: String, complaint: String },
-    #[error("the answer is longer than 1 MiB")]
-    TooLong,
-    #[error("the answer is not UTF-8 text")]
-    NotUtf8,
-    #[error(transparent)]
-    Answer(#[from] AnswerError),
-    #[error("nothing was asked, because that could not be recorded: {0}")]
-    NotRecorded(#[from] TransitionError),
-}
-
-impl CallError {
-    /// Whether it will come again.
-    pub(super) fn is_fatal(&self) -> bool {
-        matches!(self, Self::Start(_))
-    }
-}
 
 /// Whether the program of the command can be found.
 pub(super) fn check(config: &SentinelConfig, around: &Around) -> Result<(), String> {

@@ -23,6 +23,8 @@ pub(super) struct Outputs {
     log: Place,
     last_value: Option<Place>,
     format: OutputFormat,
+    /// Answers are values, one a line.
+    is_structured: bool,
     joint: String,
     id: String,
 }
@@ -49,9 +51,10 @@ impl Outputs {
             .last_value_file
             .clone()
             .or(own.last_value_file);
+        let is_structured = config.structured_output.is_some();
         let extension = match format {
-            OutputFormat::Text => "md",
-            OutputFormat::Jsonl => "jsonl",
+            OutputFormat::Text if !is_structured => "md",
+            OutputFormat::Text | OutputFormat::Jsonl => "jsonl",
         };
         let usual = || format!("{}-{}.{extension}", config.id, codon.file_stem());
         Ok(Self {
@@ -60,6 +63,7 @@ impl Outputs {
                 .map(|path| Place::of(&path, config.id.as_str()))
                 .transpose()?,
             format,
+            is_structured,
             joint: config.joint(),
             id: config.id.to_string(),
         })
@@ -84,6 +88,7 @@ impl Outputs {
     ) -> io::Result<()> {
         let text = &answer.text;
         let line = match self.format {
+            _ if self.is_structured => format!("{text}\n"),
             OutputFormat::Text => match self.log.is_there(disk, dir)? {
                 true => format!("{}{text}", self.joint),
                 false => text.clone(),
@@ -95,7 +100,10 @@ impl Outputs {
         };
         self.log.append(disk, dir, line.as_bytes())?;
         match &self.last_value {
-            Some(place) => place.replace(disk, dir, text.as_bytes()),
+            Some(place) => match &answer.value {
+                Some(value) => place.replace(disk, dir, format!("{value:#}\n").as_bytes()),
+                None => place.replace(disk, dir, text.as_bytes()),
+            },
             None => Ok(()),
         }
     }

@@ -1,10 +1,12 @@
 //! Sentinels of one codon: they listen to the state manager as every subscriber does and hold nobody up (SENT-9 to SENT-13).
 //!
-//! One task follows the events for all sentinels of a codon. What a sentinel decides is in `hankweave_core::sentinel`; a sentinel that acts runs its command,
-//! one at a time, while the task goes on listening.
+//! One task follows the events for all sentinels of a codon. What a sentinel decides is in `hankweave_core::sentinel`; a sentinel that acts runs its command
+//! or asks its model, one at a time, while the task goes on listening.
 
+mod call;
 mod command;
 mod files;
+mod model;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,18 +16,20 @@ use std::sync::Arc;
 
 use hankweave_core::codon::SentinelState;
 use hankweave_core::cost::Usd;
+use hankweave_core::cost::pricing::Prices;
 use hankweave_core::hank::{SentinelEntry, SentinelSource};
 use hankweave_core::id::{CodonId, RunId};
 use hankweave_core::sentinel::{Ask, SentinelConfig, SentinelSettings};
 use hankweave_core::wire::SentinelOrigin;
-use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::files::Outputs;
+use self::model::Model;
 use self::work::Work;
+use crate::hank_files::LoadedHank;
 use crate::paths::ExecutionDir;
 use crate::state_manager::StateManager;
 use crate::world::World;
@@ -44,6 +48,8 @@ pub(crate) struct Around {
     pub(crate) dir: ExecutionDir,
     /// The folder of the hank, where programs that are given by a path lie.
     pub(crate) hank: PathBuf,
+    /// What the answers of models cost.
+    pub(crate) prices: Arc<Prices>,
     /// Of the codon, laid over that of the program.
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) run: RunId,
@@ -67,16 +73,20 @@ pub(crate) struct Loadable {
     settings: SentinelSettings,
     source_path: Option<String>,
     outputs: Outputs,
+    voice: Voice,
+}
+
+/// Who answers for a sentinel.
+#[derive(Debug, Clone)]
+enum Voice {
+    Command,
+    Model(Arc<Model>),
 }
 
 impl Loadable {
-    /// The sentinel of an entry; `files` are those in files of their own. The error says why there is none.
-    pub(crate) fn of(
-        entry: &SentinelEntry,
-        files: &BTreeMap<String, Map<String, Value>>,
-        around: &Around,
-    ) -> Result<Self, String> {
-        let config = SentinelConfig::of(entry, files)?;
+    /// The sentinel of an entry. Waits for the disk. The error says why there is none.
+    pub(crate) fn of(entry: &SentinelEntry, loaded: &LoadedHank, around: &Around) -> Result<Self, String> {
+        let config = SentinelConfig::of(entry, &loaded.sentinels)?;
         let source_path = match &entry.sentinel_config {
             SentinelSource::Inline(_) => None,
             SentinelSource::File(path) => Some(path.clone()),
@@ -84,8 +94,15 @@ impl Loadable {
         let settings =
             SentinelSettings::from_checked(entry.settings.clone()).map_err(|error| error.to_string())?;
         let outputs = Outputs::of(&config, &settings, &around.codon)?;
-        command::check(&config, around)?;
+        let voice = match config.model {
+            None => {
+                command::check(&config, around)?;
+                Voice::Command
+            }
+            Some(_) => Voice::Model(Arc::new(Model::of(entry, &config, around, loaded)?)),
+        };
         Ok(Self {
+            voice,
             config,
             settings,
             source_path,

@@ -8,15 +8,19 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use hankweave_core::codon::UnloadReason;
+use hankweave_core::cost::Usd;
 use hankweave_core::event::StateEvent;
 use hankweave_core::id::SentinelId;
+use hankweave_core::sentinel::model::{Conversation, Exchange};
 use hankweave_core::sentinel::{Answer, Ask, Engine, Failures, Firing, Reports, Seen, Tracked};
 use hankweave_core::wire::{Event, SentinelTokens};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::command::{self, CallError};
-use super::{Around, Demand, Ending, Loadable, Records};
+use super::call::CallError;
+use super::command;
+use super::model::{Asked, Judged};
+use super::{Around, Demand, Ending, Loadable, Records, Voice};
 use crate::state_manager::{Delivery, Events, Subscription, Ticket};
 
 /// Tells of one file that has changed.
@@ -32,13 +36,18 @@ struct One {
     engine: Engine,
     tracked: Tracked,
     failures: Failures,
+    /// What it remembers, if it does.
+    conversation: Option<Conversation>,
     /// It waits for an answer, or for the disk.
     busy: bool,
 }
 
 /// What a sentinel had to wait for.
 enum Done {
-    Answered(Result<Answer, CallError>),
+    Answered(Answer),
+    /// A model answered, which has a price, whatever the answer is worth.
+    Judged(Box<Asked>, Usd, Judged),
+    Failed(CallError),
     Written(Answer, io::Result<()>),
 }
 
@@ -95,6 +104,7 @@ impl Work {
             engine: Engine::new(&loadable.config),
             tracked: Tracked::new(&loadable.config, now),
             failures: Failures::none(&loadable.config),
+            conversation: loadable.config.conversational.as_ref().map(Conversation::new),
             busy: false,
             loadable,
         };
@@ -222,28 +232,48 @@ impl Work {
         }
     }
 
+    /// Asks, once that is recorded.
     fn call(&self, turn: Turn, firing: Firing, recorded: Ticket) {
-        let (around, config) = (
-            self.around.clone(),
-            self.sentinels[turn.index].loadable.config.clone(),
-        );
+        let one = &self.sentinels[turn.index];
+        let around = self.around.clone();
+        let (config, voice) = (one.loadable.config.clone(), one.loadable.voice.clone());
+        let before = one.conversation.as_ref().map(Conversation::exchanges);
+        self.wait_for(turn, async move {
+            recorded.await?;
+            match voice {
+                Voice::Command => Ok(Done::Answered(command::call(around, config, firing).await?)),
+                Voice::Model(model) => {
+                    let world = around.clone();
+                    let asked = move || model.question(&world, &firing, before.unwrap_or_default());
+                    ask(around.world.blocking.run(asked).await?, &around).await
+                }
+            }
+        });
+    }
+
+    /// Asks a model once more for what has not its form.
+    fn call_again(&self, turn: Turn, asked: Asked, recorded: Ticket) {
+        let around = self.around.clone();
+        self.wait_for(turn, async move {
+            recorded.await?;
+            ask(asked, &around).await
+        });
+    }
+
+    fn wait_for(&self, turn: Turn, done: impl Future<Output = Result<Done, CallError>> + Send + 'static) {
         self.waits.push(Box::pin(async move {
-            let answer = match recorded.await {
-                Ok(_) => command::call(around, config, firing).await,
-                Err(error) => Err(error.into()),
-            };
-            (turn, Done::Answered(answer))
+            (turn, done.await.unwrap_or_else(Done::Failed))
         }));
     }
 
     async fn end_turn(&mut self, turn: Turn, done: Done) {
         match done {
-            Done::Answered(Ok(answer)) => self.answered(turn, answer).await,
-            Done::Answered(Err(error)) => {
-                let fatal = error.is_fatal();
-                self.failed(turn.index, "command-failed", fatal, error.to_string())
-                    .await;
+            Done::Answered(answer) => {
+                let cost = answer.cost;
+                self.answered(turn, answer, cost).await;
             }
+            Done::Judged(asked, cost, judged) => self.judged(turn, *asked, cost, judged).await,
+            Done::Failed(error) => self.unanswered(turn.index, &error).await,
             Done::Written(answer, Ok(())) => self.tell_output(turn, answer).await,
             Done::Written(answer, Err(error)) => {
                 let message = format!("the answer could not be kept: {error}");
@@ -253,19 +283,60 @@ impl Work {
         }
     }
 
-    /// Its costs are durable before an answer is kept.
-    async fn answered(&mut self, turn: Turn, answer: Answer) {
-        let one = &mut self.sentinels[turn.index];
-        one.tracked.tally.cost += answer.cost;
-        one.failures.succeeded();
-        let recorded = self.record().await;
-        let one = &self.sentinels[turn.index];
-        if let Some((ask, reason)) = answer.ask.clone() {
-            Self::ask(&self.around, &one.loadable, ask, reason).await;
+    /// What a model said is paid first; what has not its form is repaired once (SENT-17).
+    async fn judged(&mut self, turn: Turn, asked: Asked, cost: Usd, judged: Judged) {
+        match judged {
+            Judged::Answer(answer) => {
+                if let Some(conversation) = &mut self.sentinels[turn.index].conversation {
+                    let (question, answer) = (asked.prompt, answer.text.clone());
+                    conversation.add(Exchange { question, answer });
+                }
+                let (all, tokens) = (asked.cost, asked.tokens);
+                let answer = Answer {
+                    cost: all,
+                    tokens,
+                    ..answer
+                };
+                self.answered(turn, answer, cost).await;
+            }
+            Judged::Flawed(said, why) if !asked.is_repaired => {
+                let recorded = self.paid(turn.index, cost).await;
+                let one = &mut self.sentinels[turn.index];
+                if !one.tracked.is_active() {
+                    return;
+                }
+                one.tracked.tally.calls += 1;
+                self.call_again(turn, asked.repaired(said, &why), recorded);
+            }
+            Judged::Flawed(_, why) => {
+                drop(self.paid(turn.index, cost).await);
+                self.unanswered(turn.index, &CallError::Form(why)).await;
+            }
+            Judged::Refused(why) => {
+                drop(self.paid(turn.index, cost).await);
+                self.unanswered(turn.index, &CallError::Refused(why)).await;
+            }
         }
-        if one.tracked.is_spent() {
-            self.unload(turn.index, UnloadReason::FatalError, Some("resource"))
+    }
+
+    /// Records what was paid, and ends the service of a sentinel that has used up what it may cost.
+    async fn paid(&mut self, index: usize, cost: Usd) -> Ticket {
+        self.sentinels[index].tracked.tally.cost += cost;
+        let recorded = self.record().await;
+        if self.sentinels[index].tracked.is_spent() {
+            self.unload(index, UnloadReason::FatalError, Some("resource"))
                 .await;
+        }
+        recorded
+    }
+
+    /// Its costs are durable before an answer is kept.
+    async fn answered(&mut self, turn: Turn, answer: Answer, cost: Usd) {
+        self.sentinels[turn.index].failures.succeeded();
+        let recorded = self.paid(turn.index, cost).await;
+        if let Some((ask, reason)) = answer.ask.clone() {
+            let one = &self.sentinels[turn.index];
+            Self::ask(&self.around, &one.loadable, ask, reason).await;
         }
         if answer.text.is_empty() {
             self.sentinels[turn.index].busy = false;
@@ -313,8 +384,11 @@ impl Work {
                 sentinel_id: one.loadable.config.id.clone(),
                 codon_id: self.around.codon.clone(),
                 trigger_number: turn.number,
-                output_type: "text".to_owned(),
-                content: answer.text.into(),
+                output_type: match answer.value {
+                    Some(_) => "structured".to_owned(),
+                    None => "text".to_owned(),
+                },
+                content: answer.value.unwrap_or_else(|| answer.text.into()),
                 cost: answer.cost,
                 tokens: SentinelTokens {
                     input: answer.tokens.input_tokens,
@@ -324,6 +398,11 @@ impl Work {
             };
             self.around.publish(event).await;
         }
+    }
+
+    async fn unanswered(&mut self, index: usize, error: &CallError) {
+        self.failed(index, error.name(), error.is_fatal(), error.to_string())
+            .await;
     }
 
     async fn failed(&mut self, index: usize, error_type: &str, fatal: bool, message: String) {
@@ -349,7 +428,11 @@ impl Work {
         }
         match unloaded {
             Some(reason) => {
-                let kind = (reason == UnloadReason::FatalError).then_some("configuration");
+                let kind = match error_type {
+                    "template-render-failed" => "template",
+                    _ => "configuration",
+                };
+                let kind = (reason == UnloadReason::FatalError).then_some(kind);
                 self.unload(index, reason, kind).await;
                 if fails {
                     (self.around.demand)(Demand::Failed(format!("sentinel {id} failed: {message}")));
@@ -493,6 +576,11 @@ impl Around {
     async fn publish(&self, event: Event) {
         drop(self.manager.record(event).await);
     }
+}
+
+async fn ask(asked: Asked, around: &Around) -> Result<Done, CallError> {
+    let (asked, cost, judged) = asked.ask(around).await?;
+    Ok(Done::Judged(Box::new(asked), cost, judged))
 }
 
 async fn sleep_until(moment: Option<Instant>) {

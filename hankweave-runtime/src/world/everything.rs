@@ -9,6 +9,7 @@ use super::disk::{Disk, RealDisk};
 use super::environment::Environment;
 use super::identity::{Identity, SystemIdentity};
 use super::ids::{IdSource, RandomIds};
+use super::models::{Models, NoModels};
 use super::net::{Net, RealNet};
 use super::process::{ChildSpawner, Spawner};
 
@@ -23,6 +24,8 @@ pub struct World {
     pub ids: Arc<dyn IdSource>,
     /// Connections.
     pub net: Arc<dyn Net>,
+    /// Models that sentinels ask.
+    pub models: Arc<dyn Models>,
     /// Which process and which boot this is.
     pub identity: Arc<dyn Identity>,
     /// What the program was started with.
@@ -34,7 +37,7 @@ pub struct World {
 }
 
 impl World {
-    /// The real one.
+    /// The real one, in which no model can be asked: that needs a client of HTTP, which a program puts into `models`.
     #[must_use]
     pub fn real() -> Self {
         Self::with_environment(Environment::of_process())
@@ -48,6 +51,7 @@ impl World {
             disk: Arc::new(RealDisk),
             ids: Arc::new(RandomIds::new()),
             net: Arc::new(RealNet),
+            models: Arc::new(NoModels),
             identity: Arc::new(SystemIdentity),
             environment: Arc::new(environment),
             spawner: Arc::new(ChildSpawner::new()),

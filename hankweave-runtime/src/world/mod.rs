@@ -8,6 +8,7 @@ pub mod disk;
 pub mod environment;
 pub mod identity;
 pub mod ids;
+pub mod models;
 pub mod net;
 pub mod process;
 pub mod secrets;

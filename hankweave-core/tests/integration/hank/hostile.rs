@@ -19,7 +19,7 @@ fn check(bytes: &[u8]) {
     }
     if let Some(hank) = parsed.hank.or(parsed.draft) {
         assert!(
-            unsupported(&hank, &std::collections::BTreeMap::new())
+            unsupported(&hank)
                 .iter()
                 .all(|problem| problem.position.is_some())
         );

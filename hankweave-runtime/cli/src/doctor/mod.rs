@@ -8,10 +8,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use hankweave_core::hank::Hank;
+use hankweave_core::hank::{self, Hank, Problem};
+use hankweave_runtime::RunOptions;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
-use hankweave_runtime::hank_files::{self, missing_requirements};
-use hankweave_runtime::preflight::missing_agents;
+use hankweave_runtime::hank_files::{self, LoadedHank, missing_requirements};
+use hankweave_runtime::preflight::{missing_agents, unready_models};
 use hankweave_runtime::world::disk::{Disk as _, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde::Serialize;
@@ -28,13 +29,14 @@ use crate::settings::{Configuration, Flags};
 
 /// Looks at everything around a hank that a run needs; starts no agent and writes nothing (CLI-26).
 pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Failure> {
-    let hank = hank(args)?;
-    let configuration = config::resolve(hank.as_ref().map(|(hank, _)| hank), &Flags::new())?;
+    let loaded = read(args)?;
+    let hank = loaded.as_ref().and_then(|loaded| loaded.hank.as_ref());
+    let configuration = config::resolve(hank, &Flags::new())?;
     let world = config::world(&configuration);
     let drivers = DriverSet::built_in(&ProcessHost::new(&world));
-    let execution = match (&args.execution, &hank) {
+    let execution = match (&args.execution, &loaded) {
         (Some(execution), _) => execution.clone(),
-        (None, Some((_, root))) => root.clone(),
+        (None, Some(loaded)) => loaded.root.clone(),
         (None, None) => ".".into(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -43,8 +45,18 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Fai
     findings.extend(machine::directory(&execution));
     findings.extend(machine::limits());
     findings.push(prices(&configuration)?);
-    if let Some((hank, _)) = &hank {
+    if let (Some(loaded), Some(hank)) = (&loaded, hank) {
         findings.extend(needs(hank, &drivers));
+        let options = RunOptions {
+            ceiling: configuration.ceiling(),
+            prices: crate::prices::known(&configuration)?,
+            ..RunOptions::default()
+        };
+        findings.extend(
+            unready_models(hank, loaded, &options, &world)
+                .into_iter()
+                .map(of_sentinel),
+        );
     }
     let ready = !findings.iter().any(|finding| finding.level == Level::Error);
     match global.json() {
@@ -54,8 +66,8 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<ExitCode, Fai
     Ok(ExitCode::from(u8::from(!ready)))
 }
 
-/// The hank that was named, or the one of this folder, with its folder.
-fn hank(args: &DoctorArgs) -> Result<Option<(Hank, std::path::PathBuf)>, Failure> {
+/// The hank that was named, or the one of this folder, without errors.
+fn read(args: &DoctorArgs) -> Result<Option<LoadedHank>, Failure> {
     let here = Path::new("hank.json");
     let path = match &args.hank {
         Some(path) => path,
@@ -63,13 +75,11 @@ fn hank(args: &DoctorArgs) -> Result<Option<(Hank, std::path::PathBuf)>, Failure
         None => return Ok(None),
     };
     let loaded = hank_files::load(path).map_err(|error| hank_failure(&error))?;
-    match loaded.hank {
-        Some(hank) if !loaded.problems.has_errors() => Ok(Some((hank, loaded.root))),
-        _ => {
-            let problems = loaded.problems.display_in(&loaded.file.display().to_string());
-            Err(Failure::new(FailureKind::Input, problems.trim_end().to_owned()))
-        }
+    if loaded.hank.is_some() && !loaded.problems.has_errors() {
+        return Ok(Some(loaded));
     }
+    let problems = loaded.problems.display_in(&loaded.file.display().to_string());
+    Err(Failure::new(FailureKind::Input, problems.trim_end().to_owned()))
 }
 
 /// One thing that was looked at.
@@ -165,6 +175,18 @@ fn needs(hank: &Hank, drivers: &DriverSet) -> Vec<Finding> {
     match found.is_empty() {
         true => vec![Finding::new("hank", "needs", Level::Ok, "everything is here")],
         false => found,
+    }
+}
+
+fn of_sentinel(problem: Problem) -> Finding {
+    let level = match problem.level {
+        hank::Level::Error => Level::Error,
+        hank::Level::Warning => Level::Warning,
+    };
+    let finding = Finding::new("hank", "sentinels", level, problem.message);
+    match problem.hint {
+        Some(hint) => finding.hint(hint),
+        None => finding,
     }
 }
 

@@ -18,7 +18,7 @@ use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
 use hankweave_runtime::hank_files::{self, LoadedHank, missing_requirements};
-use hankweave_runtime::preflight::{missing_agents, planned, refused};
+use hankweave_runtime::preflight::{missing_agents, planned, refused, unready_models};
 use hankweave_runtime::world::disk::{Disk, RealDisk};
 use hankweave_runtime::world::environment::Environment;
 use serde_json::{Value, json};
@@ -78,9 +78,7 @@ fn look(args: &ValidateArgs) -> Result<Looked, Failure> {
     let missing = loaded.hank.as_ref().map(missing);
     loaded.problems.extend(missing.into_iter().flatten());
     let later = loaded.hank.as_ref();
-    let later = later
-        .map(|hank| unsupported(hank, &loaded.sentinels))
-        .unwrap_or_default();
+    let later = later.map(unsupported).unwrap_or_default();
     Ok(Looked {
         loaded,
         later,
@@ -107,10 +105,13 @@ fn plan(loaded: &mut LoadedHank, args: &ValidateArgs) -> Result<(DriverSet, Ceil
         return Ok((drivers, options.ceiling));
     };
     configuration.write_into(hank);
-    *hank = planned(hank, &options);
-    loaded.problems.extend(refused(hank, &options, &drivers));
-    loaded.problems.extend(missing_agents(hank, &drivers));
-    let ceiling = options.ceiling.over(hank);
+    let hank = planned(hank, &options);
+    let unready = unready_models(&hank, loaded, &options, &world);
+    loaded.problems.extend(refused(&hank, &options, &drivers));
+    loaded.problems.extend(missing_agents(&hank, &drivers));
+    loaded.problems.extend(unready);
+    let ceiling = options.ceiling.over(&hank);
+    loaded.hank = Some(hank);
     Ok((drivers, ceiling))
 }
 

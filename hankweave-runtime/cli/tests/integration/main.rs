@@ -50,6 +50,7 @@ mod results;
 mod resume;
 mod rollback;
 mod run_screen;
+mod sentinel_models;
 mod sentinels;
 mod socket;
 mod state_commands;

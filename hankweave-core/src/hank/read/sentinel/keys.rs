@@ -20,6 +20,7 @@ pub(super) static ERROR_HANDLING: Keys = Keys::new(
     "`errorHandling`",
     "maxConsecutiveFailures unloadOnFatalError onError",
 );
+pub(super) static ENDPOINT: Keys = Keys::new("`endpoint`", "api baseUrl keyVariable");
 pub(super) static LLM_PARAMS: Keys = Keys::new("`llmParams`", "temperature maxOutputTokens maxRetries");
 pub(super) static STRUCTURED_OUTPUT: Keys = Keys::new(
     "`structuredOutput`",

@@ -108,8 +108,9 @@ pub(in crate::hank) fn config(
 }
 
 /// What only a sentinel that asks a model can have.
-const OF_MODELS: [&str; 8] = [
+const OF_MODELS: [&str; 9] = [
     "model",
+    "endpoint",
     "systemPromptFile",
     "systemPromptText",
     "userPromptFile",

@@ -26,6 +26,7 @@ pub(super) fn entry(reader: &mut Reader<'_>, fields: &Fields<'_>) {
 /// What a sentinel says about itself, apart from its trigger and its prompts.
 pub(super) fn config(reader: &mut Reader<'_>, fields: &Fields<'_>, file: SentinelFile<'_>) {
     fields.optional(reader, "description", Reader::string);
+    fields.optional(reader, "endpoint", endpoint);
     fields.optional(reader, "conversational", conversational);
     let prompts = ["systemPromptFile", "systemPromptText"];
     if let Some(node) = fields.get("conversational")
@@ -46,7 +47,7 @@ pub(super) fn config(reader: &mut Reader<'_>, fields: &Fields<'_>, file: Sentine
         let fields = reader.fields(node, &keys::LLM_PARAMS)?;
         fields.optional(reader, "temperature", Reader::number);
         fields.optional(reader, "maxOutputTokens", at_least_one);
-        fields.optional(reader, "maxRetries", integer(0..=u64::MAX))
+        fields.optional(reader, "maxRetries", integer(0..=10))
     });
     fields.optional(reader, "structuredOutput", |reader, node| {
         structured_output(reader, node, file)
@@ -55,6 +56,28 @@ pub(super) fn config(reader: &mut Reader<'_>, fields: &Fields<'_>, file: Sentine
     fields.optional(reader, "output", output);
     text_output_only(reader, fields);
     report(reader, fields);
+}
+
+fn endpoint(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {
+    let fields = reader.fields(node, &keys::ENDPOINT)?;
+    let languages = [("anthropic", ()), ("openai-chat", ()), ("openai-responses", ())];
+    fields.optional(reader, "api", choice(&languages));
+    fields.optional(reader, "baseUrl", |reader, node| {
+        let url = reader.string(node)?;
+        match ["http://", "https://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+        {
+            true => Some(url),
+            false => reader.refuse_with_hint(
+                node,
+                "is no address",
+                r#"write it with its beginning, such as "http://127.0.0.1:11434/v1""#,
+            ),
+        }
+    });
+    fields.optional(reader, "keyVariable", Reader::non_empty);
+    Some(())
 }
 
 fn conversational(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<()> {

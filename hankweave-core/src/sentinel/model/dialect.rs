@@ -1,0 +1,163 @@
+//! Requests and answers in the three languages of models (SENT-16).
+
+mod anthropic;
+mod chat;
+mod responses;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Api, Form, Question};
+use crate::agent::classify::{Classification, classify};
+use crate::cost::TokenUsage;
+
+/// An error of a provider is told up to here, in letters.
+const MOST_OF_AN_ERROR: usize = 500;
+
+/// What a model has answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// What it said.
+    pub said: Said,
+    /// What is billed for it; nothing where the provider does not tell.
+    pub tokens: TokenUsage,
+}
+
+/// What a model said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// Words.
+    Text(String),
+    /// The object that it was asked for.
+    Object(Value),
+    /// That it does not answer this.
+    Refused(String),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// For people; may quote the provider.
+    pub message: String,
+    /// Whether the same may be answered when it is asked once more.
+    pub retriable: bool,
+    /// How long the provider asks to wait first.
+    pub retry_after: Option<Duration>,
+    /// Whether every other question will be refused as well, as with a key that is not valid.
+    pub fatal: bool,
+}
+
+/// The body of a request, as JSON.
+#[must_use]
+pub fn request_body(api: Api, question: &Question) -> Value {
+    let mut body = match api {
+        Api::Anthropic => anthropic::body(question),
+        Api::OpenaiChat => chat::body(question),
+        Api::OpenaiResponses => responses::body(question),
+    };
+    body["model"] = question.model.as_str().into();
+    if let Some(temperature) = question.temperature {
+        body["temperature"] = temperature.into();
+    }
+    body
+}
+
+/// What the provider has answered: its status, what it says about waiting (the header `retry-after`) and its body.
+///
+/// # Errors
+///
+/// Why this is no answer of a model.
+pub fn read_reply(api: Api, status: u16, retry_after: Option<&str>, body: &[u8]) -> Result<Reply, Refusal> {
+    let read: Option<Value> = serde_json::from_slice(body).ok();
+    if !(200..300).contains(&status) {
+        return Err(refused(status, retry_after, read.as_ref(), body));
+    }
+    let no_answer = || Refusal {
+        message: format!(
+            "what came is no answer of a model: {}",
+            shortened(&String::from_utf8_lossy(body))
+        ),
+        retriable: true,
+        retry_after: None,
+        fatal: false,
+    };
+    let read = read.ok_or_else(no_answer)?;
+    let reply = match api {
+        Api::Anthropic => anthropic::reply(&read),
+        Api::OpenaiChat => chat::reply(&read),
+        Api::OpenaiResponses => responses::reply(&read),
+    };
+    reply.ok_or_else(no_answer)
+}
+
+/// The words of the provider decide what follows, as they do for agents (AGENT-9).
+fn refused(status: u16, retry_after: Option<&str>, read: Option<&Value>, body: &[u8]) -> Refusal {
+    let told = read.and_then(|read| {
+        let error = read.get("error")?;
+        error.get("message").unwrap_or(error).as_str()
+    });
+    let told = told.map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned);
+    let hint = retry_after.map_or_else(String::new, |hint| format!(" retry-after: {hint}"));
+    let Classification {
+        retriable,
+        retry_after,
+        ..
+    } = classify(&format!("{status} {told}{hint}"), status >= 500);
+    Refusal {
+        message: match shortened(&told).as_str() {
+            "" => format!("HTTP {status}"),
+            told => format!("HTTP {status}: {told}"),
+        },
+        retriable,
+        retry_after,
+        fatal: matches!(status, 401..=404),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(MOST_OF_AN_ERROR) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The exchanges before and the question, as messages of two roles.
+fn messages(question: &Question) -> Vec<Value> {
+    let before = question.before.iter().flat_map(|exchange| {
+        [
+            json!({"role": "user", "content": exchange.question}),
+            json!({"role": "assistant", "content": exchange.answer}),
+        ]
+    });
+    before
+        .chain([json!({"role": "user", "content": question.prompt})])
+        .collect()
+}
+
+/// A number at the end of a path; 0 where there is none.
+fn count(value: &Value, path: &[&str]) -> u64 {
+    path.iter()
+        .fold(value, |value, name| &value[*name])
+        .as_u64()
+        .unwrap_or(0)
+}
+
+/// The system prompt of a question whose form not every server knows how to ask for: it is said in words as well.
+fn system_with_form(question: &Question) -> Option<String> {
+    let form = question.form.as_ref().map(|form: &Form| {
+        format!(
+            "Answer with one JSON object that satisfies this JSON Schema, and nothing else: {}",
+            form.schema()
+        )
+    });
+    match (question.system.clone(), form) {
+        (Some(system), Some(form)) => Some(format!("{system}\n\n{form}")),
+        (system, form) => system.or(form),
+    }
+}
+
+#[cfg(test)]
+mod tests;

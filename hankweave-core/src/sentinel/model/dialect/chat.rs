@@ -1,0 +1,40 @@
+//! OpenAI chat completions, which servers of local models speak as well.
+
+use serde_json::{Value, json};
+
+use super::{Question, Reply, Said, count, messages, system_with_form};
+use crate::cost::TokenUsage;
+
+pub(super) fn body(question: &Question) -> Value {
+    let system = system_with_form(question).map(|system| json!({"role": "system", "content": system}));
+    let messages: Vec<Value> = system.into_iter().chain(messages(question)).collect();
+    let mut body = json!({"max_completion_tokens": question.max_output_tokens, "messages": messages});
+    if let Some(form) = &question.form {
+        let mut schema = json!({"name": form.name(), "schema": form.schema()});
+        if let Some(description) = form.description() {
+            schema["description"] = description.into();
+        }
+        body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
+    }
+    body
+}
+
+pub(super) fn reply(read: &Value) -> Option<Reply> {
+    let message = read["choices"].get(0)?.get("message")?;
+    let said = match (message["content"].as_str(), message["refusal"].as_str()) {
+        (_, Some(refusal)) => Said::Refused(refusal.to_owned()),
+        (text, None) => Said::Text(text.unwrap_or_default().to_owned()),
+    };
+    let usage = &read["usage"];
+    let prompt = count(usage, &["prompt_tokens"]);
+    let cached = count(usage, &["prompt_tokens_details", "cached_tokens"]).min(prompt);
+    // Some count thoughts in the total alone; they are billed as output.
+    let thought = count(usage, &["total_tokens"]).saturating_sub(prompt);
+    let tokens = TokenUsage {
+        input_tokens: prompt - cached,
+        output_tokens: count(usage, &["completion_tokens"]).max(thought),
+        cache_read_tokens: cached,
+        ..TokenUsage::ZERO
+    };
+    Some(Reply { said, tokens })
+}

@@ -1,0 +1,54 @@
+//! Asking a model, without a network: where it is asked, what the request says and what the answer means (SENT-15 to SENT-18).
+
+mod conversation;
+mod dialect;
+mod endpoint;
+mod form;
+mod unready;
+
+pub use conversation::Conversation;
+pub use dialect::{Refusal, Reply, Said, read_reply, request_body};
+pub use endpoint::{Api, Endpoint, EndpointError, providers};
+pub use form::Form;
+pub use unready::unready_sentinels;
+
+/// One question and its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    /// What the model was asked.
+    pub question: String,
+    /// What it said.
+    pub answer: String,
+}
+
+/// All that a model is told in one request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// The model, as its provider calls it.
+    pub model: String,
+    /// The system prompt.
+    pub system: Option<String>,
+    /// What was said before, oldest first.
+    pub before: Vec<Exchange>,
+    /// What is asked now.
+    pub prompt: String,
+    /// As the provider understands it; its own choice when absent.
+    pub temperature: Option<f64>,
+    /// The most that it may write, in tokens.
+    pub max_output_tokens: u64,
+    /// The form that the answer must have.
+    pub form: Option<Form>,
+}
+
+impl Question {
+    /// The same once more, because the `answer` did not have its form: `why` says what is wrong with it.
+    #[must_use]
+    pub fn repaired(mut self, answer: String, why: &str) -> Self {
+        let again = format!(
+            "Your answer cannot be used: {why}. Answer once more, with one JSON value that satisfies the schema and nothing else."
+        );
+        let question = std::mem::replace(&mut self.prompt, again);
+        self.before.push(Exchange { question, answer });
+        self
+    }
+}

@@ -1,0 +1,80 @@
+//! What is known of the models of a hank before it runs (SENT-15).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::Endpoint;
+use crate::cost::pricing::Prices;
+use crate::hank::{CodonConfig, Hank, Level, Problem, SentinelEntry};
+use crate::sentinel::SentinelConfig;
+
+/// Sentinels whose models cannot be asked, as warnings, because they are left out, or as errors where the codon must not run without them; and as errors
+/// those whose costs nobody can count although they are limited. `files` are the sentinels in files of their own, `limited` says whether
+/// everything together is; `variable` gives the value of a variable for a codon, if it is set and not empty.
+#[must_use]
+pub fn unready_sentinels(
+    hank: &Hank,
+    files: &BTreeMap<String, Map<String, Value>>,
+    prices: &Prices,
+    limited: bool,
+    variable: impl Fn(&CodonConfig, &str) -> Option<String>,
+) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (at, codon) in hank.located_codons() {
+        for (index, entry) in codon.sentinels.iter().enumerate() {
+            let Ok(config) = SentinelConfig::of(entry, files) else {
+                continue;
+            };
+            let place = format!("{at}.sentinels[{index}].sentinelConfig");
+            let faults = [
+                unasked(&config, entry, |name| variable(codon, name)),
+                uncounted(&config, prices, limited),
+            ];
+            problems.extend(
+                faults
+                    .into_iter()
+                    .flatten()
+                    .map(|(level, message, hint)| Problem {
+                        level,
+                        hint,
+                        ..Problem::error(&hank.places, place.clone(), message)
+                    }),
+            );
+        }
+    }
+    problems
+}
+
+type Fault = (Level, String, Option<String>);
+
+fn unasked(
+    config: &SentinelConfig,
+    entry: &SentinelEntry,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Option<Fault> {
+    config.model.as_ref()?;
+    let why = Endpoint::of(config, variable).err()?;
+    let settings = entry.settings.as_ref();
+    let needed = settings.and_then(|settings| settings.get("failCodonIfNotLoaded"));
+    Some(match needed == Some(&true.into()) {
+        true => {
+            let message = format!("sentinel {} cannot be loaded: {why}", config.id);
+            (Level::Error, message, None)
+        }
+        false => {
+            let message = format!("sentinel {} will be left out: {why}", config.id);
+            (Level::Warning, message, None)
+        }
+    })
+}
+
+fn uncounted(config: &SentinelConfig, prices: &Prices, limited: bool) -> Option<Fault> {
+    let model = config.model.as_deref()?;
+    let is_limited = limited || config.max_dollars.is_some();
+    (is_limited && prices.find(model).is_none()).then(|| {
+        let message = format!("the limit in dollars cannot be held: no price is known of `{model}`");
+        let hint = "give it one as `prices` in hankweave.json; what costs nothing has the price 0";
+        (Level::Error, message, Some(hint.to_owned()))
+    })
+}

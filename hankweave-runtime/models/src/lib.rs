@@ -1,0 +1,136 @@
+//! Asks models over HTTP: what a program puts into `World::models` so that sentinels can ask models.
+//!
+//! It stands in a crate of its own, so that programs that embed the runtime without such sentinels are built without HTTP and TLS. One request has one
+//! deadline, an answer is read up to 4 MiB, 4 requests are open at a time, and no redirect is followed, because a key would go along (SENT-16).
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use hankweave_models::HttpModels;
+//! use hankweave_runtime::world::World;
+//!
+//! let world = World {
+//!     models: Arc::new(HttpModels::new()),
+//!     ..World::real()
+//! };
+//! ```
+
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use hankweave_runtime::world::models::{ModelAnswer, ModelError, ModelRequest, Models};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
+use tokio::sync::Semaphore;
+
+/// An answer may not be longer, in bytes.
+const MOST_BYTES: usize = 4 << 20;
+
+/// Requests that are open at a time; the others wait, each behind the sentinel whose queue has a limit.
+const MOST_OPEN: usize = 4;
+
+/// The real network.
+#[derive(Clone)]
+pub struct HttpModels {
+    /// Made when the first request is: reading the certificates of the system takes a while.
+    client: Arc<Mutex<Option<Client>>>,
+    open: Arc<Semaphore>,
+}
+
+impl HttpModels {
+    /// A client that has not read any certificates yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            client: Arc::default(),
+            open: Arc::new(Semaphore::new(MOST_OPEN)),
+        }
+    }
+
+    fn client(&self) -> Result<Client, ModelError> {
+        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = &*client {
+            return Ok(client.clone());
+        }
+        let made = made().map_err(|error| ModelError::Unavailable(told(&error)))?;
+        Ok(client.insert(made).clone())
+    }
+
+    async fn answer(&self, request: ModelRequest) -> Result<ModelAnswer, ModelError> {
+        let _open = self.open.acquire().await;
+        let timeout = request.timeout;
+        let failed = |error: reqwest::Error| match error.is_timeout() {
+            true => ModelError::Timeout(timeout),
+            false => ModelError::Network(told(&error.without_url())),
+        };
+        let mut asked = self
+            .client()?
+            .post(&request.url)
+            .timeout(timeout)
+            .body(request.body);
+        for (name, value) in request.headers {
+            asked = asked.header(name, value);
+        }
+        let mut response = asked.send().await.map_err(failed)?;
+        let retry_after = header(&response, "retry-after");
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if body.len() + chunk.len() > MOST_BYTES {
+                return Err(ModelError::TooLong);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(ModelAnswer {
+            status,
+            retry_after,
+            body,
+        })
+    }
+}
+
+impl Default for HttpModels {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for HttpModels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpModels").finish_non_exhaustive()
+    }
+}
+
+impl Models for HttpModels {
+    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelAnswer, ModelError>> {
+        self.answer(request).boxed()
+    }
+}
+
+fn made() -> Result<Client, reqwest::Error> {
+    // Whoever embeds this may have chosen another one before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .redirect(Policy::none())
+        .user_agent(concat!("hankweave/", env!("CARGO_PKG_VERSION")))
+        .build()
+}
+
+fn header(response: &Response, name: &str) -> Option<String> {
+    Some(response.headers().get(name)?.to_str().ok()?.to_owned())
+}
+
+/// The error with all that led to it, in one line.
+fn told(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        line.push_str(": ");
+        line.push_str(&error.to_string());
+        source = error.source();
+    }
+    line
+}

@@ -1,0 +1,58 @@
+//! Why a sentinel got no answer.
+
+use std::io;
+
+use hankweave_core::hank::PromptError;
+use hankweave_core::sentinel::AnswerError;
+use hankweave_core::sentinel::model::{EndpointError, Refusal};
+
+use crate::state_manager::TransitionError;
+
+/// Why a command or a model gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallError {
+    #[error("the command could not be started: {0}")]
+    Start(#[source] io::Error),
+    #[error("the command gave no answer within {0} s")]
+    Timeout(u64),
+    #[error("the command {exit}{complaint}")]
+    Failed { exit: String, complaint: String },
+    #[error("the answer is longer than 1 MiB")]
+    TooLong,
+    #[error("the answer is not UTF-8 text")]
+    NotUtf8,
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    #[error("the model gave no answer: {0}")]
+    Model(Refusal),
+    #[error("the model does not answer this: {0}")]
+    Refused(String),
+    #[error("the answer of the model does not have its form: {0}")]
+    Form(String),
+    #[error("nothing was asked, because that could not be recorded: {0}")]
+    NotRecorded(#[from] TransitionError),
+}
+
+impl CallError {
+    /// Whether it will come again.
+    pub(super) fn is_fatal(&self) -> bool {
+        match self {
+            Self::Start(_) | Self::Prompt(_) | Self::Endpoint(_) => true,
+            Self::Model(refusal) => refusal.fatal,
+            _ => false,
+        }
+    }
+
+    /// The word for it in events.
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Prompt(_) => "template-render-failed",
+            Self::Endpoint(_) | Self::Model(_) | Self::Refused(_) | Self::Form(_) => "llm-call-failed",
+            _ => "command-failed",
+        }
+    }
+}

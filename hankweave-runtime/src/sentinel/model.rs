@@ -1,0 +1,258 @@
+//! Asking the model of a sentinel (SENT-15 to SENT-18).
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::agent::classify::classify;
+use hankweave_core::cost::pricing::Prices;
+use hankweave_core::cost::{Billed, TokenUsage, Usd};
+use hankweave_core::hank::{PromptContext, SentinelEntry, prompt::join, render_prompt};
+use hankweave_core::sentinel::model::{
+    Endpoint, EndpointError, Exchange, Form, Question, Refusal, Reply, Said, read_reply, request_body,
+};
+use hankweave_core::sentinel::{Answer, Firing, LlmParams, SentinelConfig};
+
+use super::Around;
+use super::call::CallError;
+use crate::hank_files::LoadedHank;
+use crate::structured::CheckedForm;
+use crate::world::models::{ModelError, ModelRequest};
+use crate::world::process::environment;
+use crate::world::secrets::Secrets;
+
+/// What a model may write, in tokens, unless the sentinel says otherwise.
+const MOST_OUTPUT_TOKENS: u64 = 8_192;
+
+/// How often a request is made again, unless the sentinel says otherwise.
+const MOST_RETRIES: u64 = 2;
+
+/// The wait before the second try; each further one takes twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+
+/// A provider that asks for a longer wait is not waited for.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The model of a sentinel, with all that it is told each time.
+#[derive(Debug)]
+pub(super) struct Model {
+    config: SentinelConfig,
+    params: LlmParams,
+    system: Option<String>,
+    prompt: String,
+    form: Option<CheckedForm>,
+    prices: Arc<Prices>,
+}
+
+/// A question on its way, with what it has cost so far.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) model: Arc<Model>,
+    /// What is remembered as the question, whatever had to be said to repair its answer.
+    pub(super) prompt: String,
+    question: Question,
+    pub(super) cost: Usd,
+    pub(super) tokens: TokenUsage,
+    pub(super) is_repaired: bool,
+}
+
+/// What came of a question that was answered and has to be paid.
+#[derive(Debug)]
+pub(super) enum Judged {
+    Answer(Answer),
+    Refused(String),
+    /// It does not have its form: what was said, and why it has not.
+    Flawed(String, String),
+}
+
+impl Model {
+    /// The model of a sentinel; reads its prompts and its schema, and waits for the disk. The error says why it cannot be asked.
+    pub(super) fn of(
+        entry: &SentinelEntry,
+        config: &SentinelConfig,
+        around: &Around,
+        loaded: &LoadedHank,
+    ) -> Result<Self, String> {
+        endpoint(config, around).map_err(|error| error.to_string())?;
+        let read = |file: &String| {
+            let text = loaded.read_ref(&*around.world.disk, file);
+            text.map_err(|error| format!("`{file}` {}", crate::error::chain(&error)))
+        };
+        let texts = |files: Vec<String>, text: &Option<String>| -> Result<Vec<String>, String> {
+            let mut texts = files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+            texts.extend(text.clone());
+            Ok(texts)
+        };
+        let joined = |texts: Vec<String>| join(texts.iter().map(String::as_str));
+        let system = texts(config.system_prompt_files(entry), &config.system_prompt_text)?;
+        let form = config.structured_output.as_ref().map(|structured| {
+            let file = config.schema_file(entry).as_ref().map(read).transpose()?;
+            let schema = structured.schema_str.clone().or(file);
+            CheckedForm::of(Form::of(structured, schema.as_deref())?)
+        });
+        Ok(Self {
+            params: config.llm_params.unwrap_or_default(),
+            system: (!system.is_empty()).then(|| joined(system)),
+            prompt: joined(texts(config.user_prompt_files(entry), &config.user_prompt_text)?),
+            form: form.transpose()?,
+            prices: Arc::clone(&around.prices),
+            config: config.clone(),
+        })
+    }
+
+    /// The question about what the sentinel acts on. Takes a while where the template is large.
+    pub(super) fn question(
+        self: Arc<Self>,
+        around: &Around,
+        firing: &Firing,
+        before: Vec<Exchange>,
+    ) -> Result<Asked, CallError> {
+        let events = firing.events.iter();
+        let context = PromptContext {
+            sentinel_id: self.config.id.as_str(),
+            run_id: around.run.as_str(),
+            codon_id: around.codon.as_str(),
+            trigger: firing.number,
+            events: events
+                .filter_map(|event| serde_json::from_str(&event.line).ok())
+                .collect(),
+        };
+        let prompt = render_prompt(&self.prompt, &context)?;
+        Ok(Asked {
+            question: Question {
+                model: endpoint(&self.config, around)?.model,
+                system: self.system.clone(),
+                before,
+                prompt: prompt.clone(),
+                temperature: self.params.temperature,
+                max_output_tokens: self.params.max_output_tokens.unwrap_or(MOST_OUTPUT_TOKENS),
+                form: self.form.as_ref().map(|form| form.form().clone()),
+            },
+            model: self,
+            prompt,
+            cost: Usd::ZERO,
+            tokens: TokenUsage::ZERO,
+            is_repaired: false,
+        })
+    }
+
+    /// What these tokens cost; nothing where no price is known.
+    pub(super) fn price(&self, tokens: TokenUsage) -> Usd {
+        let price = Billed::from(tokens).price(self.config.model_name(), &self.prices);
+        price.unwrap_or(Usd::ZERO)
+    }
+
+    /// What the model said, as an answer if it is one.
+    fn judge(&self, said: Said) -> Judged {
+        let (text, object) = match (said, &self.form) {
+            (Said::Refused(why), _) => return Judged::Refused(why),
+            (Said::Text(text), None) => return Judged::Answer(Answer::of_text(text)),
+            (Said::Object(object), None) => return Judged::Answer(Answer::of_text(object.to_string())),
+            (Said::Text(text), Some(_)) => {
+                let object = Form::parse(&text);
+                (text, object)
+            }
+            (Said::Object(object), Some(_)) => (object.to_string(), Ok(object)),
+        };
+        let checked = |object| match &self.form {
+            Some(form) => form.answer(object),
+            None => Ok(object),
+        };
+        match object.and_then(checked) {
+            Ok(value) => Judged::Answer(Answer::of_value(value)),
+            Err(why) => Judged::Flawed(text, why),
+        }
+    }
+
+    async fn ask(&self, around: &Around, question: &Question) -> Result<Reply, CallError> {
+        let endpoint = endpoint(&self.config, around)?;
+        let body = request_body(endpoint.api, question).to_string().into_bytes();
+        let most = self.params.max_retries.unwrap_or(MOST_RETRIES);
+        let (mut retries, mut wait) = (0, FIRST_WAIT);
+        loop {
+            let refusal = match self.ask_once(around, &endpoint, body.clone()).await {
+                Ok(reply) => return Ok(reply),
+                Err(refusal) => refusal,
+            };
+            let asked_for = refusal.retry_after.unwrap_or(wait);
+            if !refusal.retriable || retries == most || asked_for > LONGEST_WAIT {
+                return Err(CallError::Model(refusal));
+            }
+            tokio::time::sleep(asked_for).await;
+            retries += 1;
+            wait *= 2;
+        }
+    }
+
+    async fn ask_once(&self, around: &Around, endpoint: &Endpoint, body: Vec<u8>) -> Result<Reply, Refusal> {
+        let variables = environment(&around.world.environment, &around.env);
+        let fixed = endpoint.api.headers().iter();
+        let mut headers: Vec<_> = fixed.map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let key = endpoint
+            .key_variable
+            .as_ref()
+            .and_then(|name| variables.get(&OsString::from(name)));
+        headers.extend(key.and_then(|key| Some(endpoint.api.key_header(key.to_str()?))));
+        let request = ModelRequest {
+            url: endpoint.url.clone(),
+            headers,
+            body,
+            timeout: self.config.timeout(),
+        };
+        let answer = around.world.models.ask(request).await.map_err(unanswered);
+        let reply = answer.and_then(|answer| {
+            read_reply(
+                endpoint.api,
+                answer.status,
+                answer.retry_after.as_deref(),
+                &answer.body,
+            )
+        });
+        // Some providers quote the key that they refuse.
+        reply.map_err(|refusal| Refusal {
+            message: Secrets::of(&variables).redact(&refusal.message).into_owned(),
+            ..refusal
+        })
+    }
+}
+
+impl Asked {
+    /// Asks, and judges what was said. The question comes back with what is to be paid for it.
+    pub(super) async fn ask(mut self, around: &Around) -> Result<(Self, Usd, Judged), CallError> {
+        let Reply { said, tokens } = self.model.ask(around, &self.question).await?;
+        let cost = self.model.price(tokens);
+        self.cost += cost;
+        self.tokens += tokens;
+        let model = Arc::clone(&self.model);
+        let judged = around.world.blocking.run(move || model.judge(said)).await;
+        Ok((self, cost, judged))
+    }
+
+    /// The same once more, with what was wrong with its answer.
+    pub(super) fn repaired(self, said: String, why: &str) -> Self {
+        Self {
+            question: self.question.repaired(said, why),
+            is_repaired: true,
+            ..self
+        }
+    }
+}
+
+/// Where the model is asked, by the variables of its codon.
+fn endpoint(config: &SentinelConfig, around: &Around) -> Result<Endpoint, EndpointError> {
+    let variables = environment(&around.world.environment, &around.env);
+    Endpoint::of(config, |name| {
+        let value = variables.get(&OsString::from(name))?.to_str()?;
+        (!value.is_empty()).then(|| value.to_owned())
+    })
+}
+
+fn unanswered(error: ModelError) -> Refusal {
+    let message = error.to_string();
+    Refusal {
+        retriable: classify(&message, false).retriable,
+        fatal: matches!(error, ModelError::Unavailable(_)),
+        retry_after: None,
+        message,
+    }
+}

@@ -1,0 +1,90 @@
+//! Answers of models that must have a form: JSON that is checked against its schema (SENT-17).
+
+use hankweave_core::sentinel::model::Form;
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+
+/// So many differences from a schema are told.
+const MOST_TOLD: usize = 5;
+
+/// A form whose schema was understood.
+#[derive(Debug)]
+pub(crate) struct CheckedForm {
+    form: Form,
+    validator: Validator,
+}
+
+impl CheckedForm {
+    /// Regular expressions take linear time, and nothing is fetched. The error says what is wrong with the schema.
+    pub(crate) fn of(form: Form) -> Result<Self, String> {
+        let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
+        let validator = options.build(form.schema());
+        let validator = validator.map_err(|error| format!("the schema cannot be used: {error}"))?;
+        Ok(Self { form, validator })
+    }
+
+    pub(crate) const fn form(&self) -> &Form {
+        &self.form
+    }
+
+    /// The answer in what a model has said, or what is wrong with it.
+    pub(crate) fn answer(&self, said: Value) -> Result<Value, String> {
+        let wrong: Vec<String> = self
+            .validator
+            .iter_errors(&said)
+            .take(MOST_TOLD)
+            .map(|error| match error.instance_path().to_string().as_str() {
+                "" => error.to_string(),
+                at => format!("{at}: {error}"),
+            })
+            .collect();
+        match wrong.is_empty() {
+            true => Ok(self.form.answer(said)),
+            false => Err(wrong.join("; ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn checked(schema: Value) -> Result<CheckedForm, String> {
+        let config = serde_json::from_value(json!({"output": "object"})).unwrap();
+        CheckedForm::of(Form::of(&config, Some(&schema.to_string())).unwrap())
+    }
+
+    // covers: SENT-17
+    #[test]
+    fn an_answer_is_checked_against_its_schema_and_every_difference_is_told() {
+        let schema = json!({"required": ["a", "b"], "properties": {"a": {"type": "number"}, "b": {"pattern": "^x+$"}}});
+        let form = checked(schema).unwrap();
+        assert_eq!(
+            form.answer(json!({"a": 1, "b": "xx"})),
+            Ok(json!({"a": 1, "b": "xx"}))
+        );
+        let wrong = form.answer(json!({"a": "one"})).unwrap_err();
+        assert!(
+            wrong.contains("/a: ") && wrong.contains(r#""b" is a required property"#),
+            "{wrong}"
+        );
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_used_is_refused_and_nothing_is_fetched() {
+        for schema in [
+            json!({"properties": {"a": {"type": "nothing"}}}),
+            json!({"properties": {"a": {"pattern": "("}}}),
+            json!({"$ref": "http://127.0.0.1:1/schema.json"}),
+            json!({"$ref": "file:///etc/hostname"}),
+        ] {
+            let refused = checked(schema.clone()).unwrap_err();
+            assert!(
+                refused.starts_with("the schema cannot be used"),
+                "{schema}: {refused}"
+            );
+        }
+    }
+}
