@@ -44,10 +44,11 @@ impl Costs {
                 codon_id,
                 success,
                 cost,
+                sentinel_cost,
                 ..
             } => {
                 let row = self.row(codon_id);
-                row.cost = *cost;
+                row.cost = *cost + sentinel_cost.unwrap_or_default();
                 row.state = if *success { "completed" } else { "not completed" };
                 true
             }

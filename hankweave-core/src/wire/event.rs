@@ -94,8 +94,11 @@ pub enum Event {
         codon_id: CodonId,
         /// Whether it completed.
         success: bool,
-        /// What it cost, in US dollars, also when it was skipped.
+        /// What it cost, in US dollars, also when it was skipped; without its sentinels.
         cost: Usd,
+        /// What its sentinels cost besides, if that is anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sentinel_cost: Option<Usd>,
         /// It cost more, and nobody knows how much.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_is_lower_bound: Option<bool>,

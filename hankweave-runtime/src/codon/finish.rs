@@ -205,7 +205,12 @@ where
     let (completed, recorded) = codon.last_step(running, complete, notes, time).await;
     recorded.await?;
     codon
-        .publish_end(completed.final_cost, ExitStatus::Success, None, (notes, time))
+        .publish_end(
+            (completed.final_cost, completed.sentinels.recorded().1),
+            ExitStatus::Success,
+            None,
+            (notes, time),
+        )
         .await;
     Ok(CodonEnd::Completed(completed))
 }
@@ -316,8 +321,13 @@ impl CodonRun<'_> {
             return Ended::Unrecorded(error);
         }
         let status = exit_status(exit_code);
-        self.publish_end(failed.partial_cost, status, Some(reason), (notes, time))
-            .await;
+        self.publish_end(
+            (failed.partial_cost, failed.sentinels.recorded().1),
+            status,
+            Some(reason),
+            (notes, time),
+        )
+        .await;
         Ended::Codon(CodonEnd::Failed(failed))
     }
 
@@ -373,8 +383,13 @@ impl CodonRun<'_> {
             return Ended::Unrecorded(error);
         }
         let status = exit_status(exit_code);
-        self.publish_end(skipped.partial_cost, status, None, (notes, time))
-            .await;
+        self.publish_end(
+            (skipped.partial_cost, skipped.sentinels.recorded().1),
+            status,
+            None,
+            (notes, time),
+        )
+        .await;
         Ended::Codon(CodonEnd::Skipped(skipped))
     }
 
@@ -396,10 +411,10 @@ impl CodonRun<'_> {
         (codon, self.run.transition(event).await)
     }
 
-    /// Publishes the end of the codon.
+    /// Publishes the end of the codon, with what its agent and its sentinels cost.
     async fn publish_end(
         &self,
-        cost: Usd,
+        (cost, of_sentinels): (Usd, Usd),
         exit_status: ExitStatus,
         failure_reason: Option<FailureReason>,
         (notes, time): (Notes, Measured),
@@ -410,6 +425,7 @@ impl CodonRun<'_> {
             codon_id: self.entry.codon_id.clone(),
             success: matches!(exit_status, ExitStatus::Success),
             cost,
+            sentinel_cost: Some(of_sentinels).filter(|cost| *cost != Usd::ZERO),
             cost_is_lower_bound: self.published_lower_bound(),
             duration: u64::try_from(time.codon.as_millis()).unwrap_or(u64::MAX),
             exit_status,

@@ -121,6 +121,7 @@ pub(crate) fn say(event: &Event) -> Option<String> {
             codon_id,
             success,
             cost,
+            sentinel_cost,
             cost_is_lower_bound,
             duration: millis,
             failure_reason,
@@ -146,7 +147,8 @@ pub(crate) fn say(event: &Event) -> Option<String> {
                 };
                 format!(", {}", at_its_budget(status, exceeded))
             });
-            let cost = cost.told(*cost_is_lower_bound == Some(true));
+            let spent = *cost + sentinel_cost.unwrap_or_default();
+            let cost = spent.told(*cost_is_lower_bound == Some(true));
             Some(format!("{codon_id}: {outcome} after {time}, {cost}{why}{budget}"))
         }
         Event::RigOutput { codon_id, line, .. } => Some(format!("{codon_id}: | {}", excerpt(line))),

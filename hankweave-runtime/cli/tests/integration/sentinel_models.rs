@@ -137,6 +137,7 @@ fn a_sentinel_asks_its_model_and_what_that_cost_is_everywhere_and_the_key_nowher
     );
     assert_usd(&output[0]["cost"], ONE_ANSWER);
     assert_usd(&story.codon["sentinels"]["totalCost"], ONE_ANSWER);
+    assert_usd(&story.of("codon.completed")[0]["sentinelCost"], ONE_ANSWER);
     assert_eq!(story.figures(), json!([1, 0, "codon-complete"]));
     let log = project
         .directory()

@@ -132,7 +132,7 @@ const SHOW = {
     writing.delete(data.codonId);
     total();
     const [, , cost, time] = row(data.codonId);
-    cost.textContent = told(data.cost, data.costIsLowerBound);
+    cost.textContent = told(data.cost + (data.sentinelCost || 0), data.costIsLowerBound);
     time.textContent = (data.duration / 1000).toFixed(1) + " s";
   },
   "token.usage": (data) => {

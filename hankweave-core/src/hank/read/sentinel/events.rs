@@ -58,7 +58,7 @@ const EVENTS: &[&str] = &[
     "codon.started: codonId codonName codonDescription sessionId previousSessionId startTime \
      promptMetadata.name promptMetadata.description promptMetadata.tags.** promptMetadata.version \
      promptMetadata.author",
-    "codon.completed: codonId success cost duration exitStatus.type exitStatus.code exitStatus.signal \
+    "codon.completed: codonId success cost sentinelCost duration exitStatus.type exitStatus.code exitStatus.signal \
      failureReason.type failureReason.retriable failureReason.message failureReason.retryAfterMs \
      failureReason.retryAt failureReason.interrupted failureReason.sentinelRefs.** failureIgnored \
      costIsLowerBound budgetExceeded.currency budgetExceeded.limit budgetExceeded.used",
