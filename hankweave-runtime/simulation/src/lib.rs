@@ -19,6 +19,7 @@ pub mod disk;
 mod life;
 mod machine;
 mod many;
+mod models;
 mod processes;
 pub mod rng;
 mod spectators;

@@ -9,13 +9,13 @@ use hankweave_runtime::world::World;
 use hankweave_runtime::world::blocking::Blocking;
 use hankweave_runtime::world::disk::Disk;
 use hankweave_runtime::world::environment::Environment;
-use hankweave_runtime::world::models::NoModels;
 use hankweave_runtime::world::net::MemoryNet;
 use hankweave_runtime::world::process::CommandSpec;
 
 use crate::check::{Broken, KnownLines, Records, Told, check_open, check_outputs, document};
 use crate::checkpoints::{SimCheckpoints, Vault};
 use crate::disk::{Crash, Plan, SimDisk};
+use crate::models::Provider;
 use crate::processes::{Processes, SimSpawner};
 use crate::rng::Rng;
 use crate::spectators::{Seen, Spectator};
@@ -37,6 +37,7 @@ pub(crate) struct Machine {
     pub(crate) processes: Processes,
     pub(crate) vault: Vault,
     pub(crate) witness: Witness,
+    pub(crate) provider: Provider,
     /// The network of the present life.
     pub(crate) net: MemoryNet,
     /// What the clients have seen in all lives; the first one is attentive.
@@ -104,6 +105,7 @@ impl Machine {
             processes: Processes::new(disk.outside(), wild, rng.fork("processes")),
             vault: Vault::default(),
             witness: Witness::default(),
+            provider: Provider::new(rng.fork("models")),
             net: MemoryNet::default(),
             spectators: spectators(rng),
             ids: Arc::new(SimIds::new(rng.fork("ids"))),
@@ -154,7 +156,6 @@ impl Machine {
     /// Another process beside the present life.
     pub(crate) fn beside(&self, world: &World) -> World {
         World {
-            models: Arc::new(NoModels),
             identity: Arc::new(self.identity()),
             ..world.clone()
         }
@@ -180,9 +181,12 @@ impl Machine {
             disk: Arc::new(life.clone()),
             ids: self.ids.clone(),
             net: Arc::new(self.net.clone()),
-            models: Arc::new(NoModels),
+            models: Arc::new(self.provider.line(&self.disk, &self.witness)),
             identity: Arc::new(self.identity()),
-            environment: Arc::new(Environment::from_iter([("PATH", "/bin")])),
+            environment: Arc::new(Environment::from_iter([
+                ("PATH", "/bin"),
+                ("ANTHROPIC_API_KEY", "a key"),
+            ])),
             spawner: Arc::new(spawner),
             blocking: Blocking::Inline,
         }

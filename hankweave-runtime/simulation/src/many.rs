@@ -48,6 +48,7 @@ fn add(total: Result<Passed, Failed>, played: Result<Passed, Failed>) -> Result<
             crashes: total.crashes + played.crashes,
             operations: total.operations + played.operations,
             refusals: total.refusals + played.refusals,
+            answers: total.answers + played.answers,
         }),
         (Err(one), Err(other)) => Err(if one.seed < other.seed { one } else { other }),
         (Err(failed), Ok(_)) | (Ok(_), Err(failed)) => Err(failed),

@@ -11,6 +11,7 @@ use crate::check::{Broken, check_leftovers, check_outputs};
 use crate::disk::{Crash, Plan, Trouble, TroubleKind};
 use crate::life::{LifeEnd, LifePlan, live};
 use crate::machine::{Machine, WORK, state_dir};
+use crate::models::SENTINEL;
 use crate::rng::Rng;
 
 /// Lives that may go wrong.
@@ -30,6 +31,8 @@ pub struct Passed {
     pub operations: u64,
     /// Operations that the disk refused.
     pub refusals: u64,
+    /// Whole answers of models.
+    pub answers: u64,
 }
 
 /// A promise that was not kept, with the way that led there.
@@ -101,6 +104,7 @@ impl Story {
             let plan = if calm { LifePlan::default() } else { self.fate() };
             let crash = *self.rng.pick(&[Crash::Kill, Crash::PowerLoss]);
             if self.live(&mut machine, &plan, crash)? {
+                self.passed.answers = machine.provider.served();
                 return Ok(self.passed);
             }
             if !calm && self.rng.one_in(6) {
@@ -136,6 +140,9 @@ impl Story {
             machine.disk.operations()
         ));
         let done = judge(machine, &end)?;
+        if done {
+            machine.provider.check(&machine.records()?.state)?;
+        }
         let crashed = matches!(end, LifeEnd::Crashed);
         self.passed.crashes += u64::from(crashed);
         machine.end_life(crashed.then_some(crash));
@@ -277,18 +284,19 @@ fn codon(id: &str, mode: &str, rng: &mut Rng) -> String {
     let copy = rng.one_in(3).then_some(COPY);
     let command = rng.one_in(3).then_some(COMMAND);
     let rig: Vec<&str> = copy.into_iter().chain(command).collect();
-    codon_with(id, mode, &rig)
+    let sentinels = if rng.one_in(3) { SENTINEL } else { "" };
+    codon_with(id, mode, &rig, sentinels)
 }
 
 /// The items that a rig may have.
 pub(crate) const COPY: &str = r#"{"type":"copy","copy":{"from":"template","to":"copied"}}"#;
 const COMMAND: &str = r#"{"type":"command","command":{"run":"prepare"}}"#;
 
-/// A codon with these items in its rig.
-pub(crate) fn codon_with(id: &str, mode: &str, rig: &[&str]) -> String {
+/// A codon with these items in its rig, and these sentinels.
+pub(crate) fn codon_with(id: &str, mode: &str, rig: &[&str], sentinels: &str) -> String {
     let rig = rig.join(",");
     format!(
-        r#"{{"id":"{id}","name":"N","continuationMode":"{mode}","promptText":"work","agent":{{"command":["agent"],"stream":"claude"}},"rigSetup":[{rig}]}}"#
+        r#"{{"id":"{id}","name":"N","continuationMode":"{mode}","promptText":"work","agent":{{"command":["agent"],"stream":"claude"}},"rigSetup":[{rig}],"sentinels":[{sentinels}]}}"#
     )
 }
 

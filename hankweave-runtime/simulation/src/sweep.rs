@@ -5,6 +5,7 @@ use crate::check::Broken;
 use crate::disk::{Crash, Plan};
 use crate::life::{LifeEnd, LifePlan, live};
 use crate::machine::Machine;
+use crate::models::SENTINEL;
 use crate::rng::Rng;
 use crate::story::{COPY, codon_with, judge};
 
@@ -28,8 +29,8 @@ pub fn sweep(crash: Crash) -> Result<u64, String> {
 /// Plays the story with one crash and tells whether it came to that.
 fn crash_at(n: u64, crash: Crash) -> Result<bool, Broken> {
     let codons = [
-        codon_with("codon-0", "fresh", &[COPY]),
-        codon_with("codon-1", "continue-previous", &[]),
+        codon_with("codon-0", "fresh", &[COPY], SENTINEL),
+        codon_with("codon-1", "continue-previous", &[], SENTINEL),
     ];
     let hank = format!(r#"{{"hank":[{}]}}"#, codons.join(","));
     let mut machine = Machine::new(&Rng::new(n), &hank, 0).map_err(|error| error.to_string())?;

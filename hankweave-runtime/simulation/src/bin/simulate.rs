@@ -36,9 +36,10 @@ fn main() -> ExitCode {
             crashes,
             operations,
             refusals,
+            answers,
         }) => {
             println!(
-                "{seeds} seeds in {:.1} s: {lives} lives, {crashes} crashes, {operations} disk operations, {refusals} refused",
+                "{seeds} seeds in {:.1} s: {lives} lives, {crashes} crashes, {operations} disk operations, {refusals} refused, {answers} answers of models",
                 begin.elapsed().as_secs_f64()
             );
             ExitCode::SUCCESS
