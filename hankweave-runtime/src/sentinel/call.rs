@@ -6,6 +6,8 @@ use hankweave_core::hank::PromptError;
 use hankweave_core::sentinel::AnswerError;
 use hankweave_core::sentinel::model::{EndpointError, Refusal};
 
+use rustix::io::Errno;
+
 use crate::state_manager::TransitionError;
 
 /// Why a command or a model gave no answer.
@@ -41,7 +43,8 @@ impl CallError {
     /// Whether it will come again.
     pub(super) fn is_fatal(&self) -> bool {
         match self {
-            Self::Start(_) | Self::Prompt(_) | Self::Endpoint(_) => true,
+            Self::Start(error) => !is_passing(error),
+            Self::Prompt(_) | Self::Endpoint(_) => true,
             Self::Model(refusal) => refusal.fatal,
             _ => false,
         }
@@ -54,5 +57,30 @@ impl CallError {
             Self::Endpoint(_) | Self::Model(_) | Self::Refused(_) | Self::Form(_) => "llm-call-failed",
             _ => "command-failed",
         }
+    }
+}
+
+/// Whether the system only lacks something at the moment: processes, memory or files.
+fn is_passing(error: &io::Error) -> bool {
+    let passing = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];
+    Errno::from_io_error(error).is_some_and(|errno| passing.contains(&errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: SENT-7
+    #[test]
+    fn a_command_that_cannot_start_at_the_moment_may_start_later() {
+        for (errno, fatal) in [
+            (Errno::AGAIN, false),
+            (Errno::MFILE, false),
+            (Errno::NOENT, true),
+            (Errno::ACCESS, true),
+        ] {
+            assert_eq!(CallError::Start(errno.into()).is_fatal(), fatal, "{errno}");
+        }
+        assert!(CallError::Start(io::ErrorKind::NotFound.into()).is_fatal());
     }
 }

@@ -334,13 +334,9 @@ impl Work {
     async fn answered(&mut self, turn: Turn, answer: Answer, cost: Usd) {
         self.sentinels[turn.index].failures.succeeded();
         let recorded = self.paid(turn.index, cost).await;
-        if let Some((ask, reason)) = answer.ask.clone() {
-            let one = &self.sentinels[turn.index];
-            Self::ask(&self.around, &one.loadable, ask, reason).await;
-        }
         if answer.text.is_empty() {
             self.sentinels[turn.index].busy = false;
-            return;
+            return self.pass_on(turn.index, answer.ask).await;
         }
         let (world, dir) = (self.around.world.clone(), self.around.dir.clone());
         let outputs = self.sentinels[turn.index].loadable.outputs.clone();
@@ -357,8 +353,12 @@ impl Work {
         }));
     }
 
-    /// Passes on what a sentinel asks for, if the hank lets it.
-    async fn ask(around: &Around, loadable: &Loadable, ask: Ask, reason: String) {
+    /// Passes on what a sentinel asks for, if the hank lets it. Its answer is kept by then: what it asks for may end it.
+    async fn pass_on(&mut self, index: usize, asked: Option<(Ask, String)>) {
+        let Some((ask, reason)) = asked else {
+            return;
+        };
+        let (around, loadable) = (&self.around, &self.sentinels[index].loadable);
         let (id, word) = (&loadable.config.id, ask.as_str());
         let may = loadable.settings.may_ask.contains(&ask);
         let why = if reason.is_empty() {
@@ -398,6 +398,7 @@ impl Work {
             };
             self.around.publish(event).await;
         }
+        self.pass_on(turn.index, answer.ask).await;
     }
 
     async fn unanswered(&mut self, index: usize, error: &CallError) {

@@ -151,6 +151,31 @@ fn a_sentinel_may_ask_for_what_the_hank_allows_and_nothing_else() {
     assert!(told.iter().any(|data| data["message"] == refused), "{told:?}");
 }
 
+// covers: SENT-11, SENT-13
+#[test]
+fn what_a_sentinel_says_is_kept_before_what_it_asks_for_ends_it() {
+    let asks = r#"cat > /dev/null; echo '{"text": "enough", "ask": "pause"}'"#;
+    let at_the_end = json!({"execution": {"strategy": "count", "threshold": 900}, "answer": "json"});
+    let project = project();
+    write_hank(
+        &project,
+        "go",
+        json!([{"sentinelConfig": sentinel("s", asks, at_the_end), "settings": {"mayAsk": ["pause"]}}]),
+    );
+    let (finished, state) = run(&project, 0);
+    assert_eq!(
+        of(&finished.json_lines(), "sentinel.output")[0]["content"],
+        "enough"
+    );
+    let log = project.directory().join(".hankweave/outputs/s/s-a.md");
+    assert_eq!(fs::read_to_string(log).unwrap(), "enough");
+    let record = &codon(&state["runs"][0], "a")["sentinels"]["executed"][0];
+    assert_eq!(
+        (&record["failedLLMCalls"], &record["unloadReason"]),
+        (&json!(0), &json!("codon-complete"))
+    );
+}
+
 // covers: SENT-7, SENT-13
 #[test]
 fn a_sentinel_harms_its_codon_only_where_it_is_told_to() {
