@@ -166,6 +166,22 @@ impl SentinelConfig {
         format!("{what}; {when}")
     }
 
+    /// Whether it looks at what stands in files that have changed: a condition or its prompt, `prompt`, speaks of their content. A command reads files itself.
+    #[must_use]
+    pub fn speaks_of_contents(&self, prompt: &str) -> bool {
+        let sees_files = self
+            .trigger
+            .on()
+            .iter()
+            .any(|kind| kind == "*" || kind == "file.updated");
+        let conditions: Vec<&ConditionConfig> = match &self.trigger {
+            Trigger::Event { conditions, .. } => conditions.iter().collect(),
+            Trigger::Sequence { pattern, .. } => pattern.iter().flat_map(|step| &step.conditions).collect(),
+        };
+        let asks = conditions.iter().any(|condition| condition.path == "content");
+        sees_files && (asks || prompt.contains("content"))
+    }
+
     /// What is recorded and published as its model.
     #[must_use]
     pub fn model_name(&self) -> &str {
@@ -654,6 +670,24 @@ mod tests {
         };
         assert_eq!(config(Value::Null).joint(), "\n---\n");
         assert_eq!(config(json!(r"\n\t\\n\x\")).joint(), "\n\t\\n\\x\\");
+    }
+
+    // covers: SENT-19
+    #[test]
+    fn a_condition_or_a_prompt_may_speak_of_what_stands_in_files() {
+        let config = |on: &str, path: &str| -> SentinelConfig {
+            let conditions = json!([{"operator": "contains", "path": path, "value": "x"}]);
+            serde_json::from_value(json!({"id": "s", "name": "S", "command": ["x"],
+                "trigger": {"type": "event", "on": [on], "conditions": conditions}, "execution": {"strategy": "immediate"}}))
+            .unwrap()
+        };
+        assert!(config("file.updated", "content").speaks_of_contents(""));
+        assert!(config("*", "path").speaks_of_contents("{{ (events | last).data.content }}"));
+        assert!(!config("file.updated", "path").speaks_of_contents("{{ trigger }}"));
+        assert!(
+            !config("assistant.action", "content").speaks_of_contents(""),
+            "that is not of a file"
+        );
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Seen {
         self.patterns.clone_from(&codon.patterns);
         let is_first = before.is_none();
         let store = Arc::clone(&codon.run.checkpoints);
-        let mut content = Content::wanted(codon.run.options.file_contents);
+        let mut content = Content::wanted(codon.tells_contents());
         let compare = move || compare(&*store, before.as_deref(), files, &mut content);
         let survey = codon.run.world.blocking.run(compare).await;
         let changed = !survey.changes.is_empty();

@@ -126,6 +126,15 @@ impl CodonRun<'_> {
             .is_some()
     }
 
+    /// Whether changed files are told with what stands in them (SENT-19).
+    pub(super) fn tells_contents(&self) -> bool {
+        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = watchers
+            .as_ref()
+            .is_some_and(|watchers| watchers.speak_of_contents);
+        watched || self.run.options.file_contents
+    }
+
     fn take_watchers(&self) -> Option<Watchers> {
         self.watchers
             .lock()

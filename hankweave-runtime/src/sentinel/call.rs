@@ -44,7 +44,7 @@ impl CallError {
     pub(super) fn is_fatal(&self) -> bool {
         match self {
             Self::Start(error) => !is_passing(error),
-            Self::Prompt(_) | Self::Endpoint(_) => true,
+            Self::Endpoint(_) => true,
             Self::Model(refusal) => refusal.fatal,
             _ => false,
         }

@@ -110,6 +110,15 @@ impl Loadable {
         })
     }
 
+    /// Whether it looks at what stands in files that have changed.
+    fn speaks_of_contents(&self) -> bool {
+        let prompt = match &self.voice {
+            Voice::Command => "",
+            Voice::Model(model) => model.prompt(),
+        };
+        self.config.speaks_of_contents(prompt)
+    }
+
     fn origin(&self) -> SentinelOrigin {
         match self.source_path {
             Some(_) => SentinelOrigin::File,
@@ -133,6 +142,8 @@ enum Ending {
 pub(crate) struct Watchers {
     ending: watch::Sender<Ending>,
     figures: watch::Receiver<Records>,
+    /// Whether one of them looks at what stands in files that have changed.
+    pub(crate) speak_of_contents: bool,
     task: AbortOnDropHandle<()>,
 }
 
@@ -151,6 +162,7 @@ impl Watchers {
             .iter()
             .flat_map(|loadable| loadable.outputs.in_workspace())
             .collect();
+        let speak_of_contents = sentinels.iter().any(Loadable::speaks_of_contents);
         let (sent, figures) = watch::channel(Records::default());
         let mut work = Work::new(around, sentinels, events, own_files, sent);
         work.load().await;
@@ -161,6 +173,7 @@ impl Watchers {
             Self {
                 ending,
                 figures,
+                speak_of_contents,
                 task,
             },
             records,

@@ -100,6 +100,11 @@ impl Model {
         })
     }
 
+    /// The template of its prompt.
+    pub(super) fn prompt(&self) -> &str {
+        &self.prompt
+    }
+
     /// The question about what the sentinel acts on. Takes a while where the template is large.
     pub(super) fn question(
         self: Arc<Self>,

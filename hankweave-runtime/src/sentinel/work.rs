@@ -429,11 +429,7 @@ impl Work {
         }
         match unloaded {
             Some(reason) => {
-                let kind = match error_type {
-                    "template-render-failed" => "template",
-                    _ => "configuration",
-                };
-                let kind = (reason == UnloadReason::FatalError).then_some(kind);
+                let kind = (reason == UnloadReason::FatalError).then_some("configuration");
                 self.unload(index, reason, kind).await;
                 if fails {
                     (self.around.demand)(Demand::Failed(format!("sentinel {id} failed: {message}")));

@@ -27,6 +27,31 @@ fn copy_of(upstream: &Path) -> TestProject {
     project
 }
 
+/// Written for the older system: each is refused with what to write instead.
+#[test]
+fn public_sentinels_are_refused_with_what_to_write_instead() {
+    let upstream = match upstream() {
+        Ok(upstream) => upstream,
+        Err(skip) => return println!("{skip}"),
+    };
+    let project = project();
+    let files = walk(&upstream.parent().unwrap().join("sentinels"));
+    assert!(!files.is_empty());
+    for file in files {
+        project.write("sentinel.json", std::fs::read(&file).unwrap());
+        project.write_hank(&json!({"hank": [{"id": "a", "name": "A", "agent": "scripted", "continuationMode": "fresh", "promptText": "x",
+            "sentinels": [{"sentinelConfig": "sentinel.json"}]}]}));
+        let told = project.run(["validate", "--json"]);
+        let document = told.expect_code(1).json_document();
+        let errors = document["errors"].as_array().unwrap();
+        assert!(!errors.is_empty(), "{told}");
+        for error in errors {
+            let hint = error["hint"].as_str().unwrap_or_default();
+            assert!(hint.starts_with("write "), "{}: {error:#}", file.display());
+        }
+    }
+}
+
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder)
         .unwrap()

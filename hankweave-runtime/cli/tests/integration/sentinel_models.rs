@@ -377,6 +377,18 @@ fn a_model_that_cannot_be_asked_is_told_before_the_start() {
     assert_eq!(asked(&server), [Value::Null; 0]);
 }
 
+// covers: SENT-19
+#[test]
+fn a_sentinel_that_speaks_of_what_stands_in_files_is_told() {
+    let server = server(json!([{"text": "seen", "repeat": "forever"}]));
+    let contents = json!({"trigger": {"type": "event", "on": ["file.updated"],
+        "conditions": [{"operator": "contains", "path": "content", "value": "go"}]},
+        "userPromptText": "{{ (events | last).data.path }}: {{ (events | last).data.content }}"});
+    let project = watched(&server, sentinel(contents), json!({}), "go");
+    assert_eq!(run(&project, 0).figures(), json!([1, 0, "codon-complete"]));
+    assert_eq!(asked(&server)[0]["messages"][0]["content"], "done.txt: go\n");
+}
+
 // covers: SENT-17
 #[test]
 fn a_schema_that_cannot_be_used_is_refused_when_the_hank_is_read() {
