@@ -5,7 +5,6 @@ use std::ffi::OsStr;
 
 use hankweave_core::hank::{
     AgentChoice, CodonConfig, Hank, Level, Problem, beyond_agents, uncounted_money, unknown_names,
-    unsupported,
 };
 use hankweave_core::sentinel::model::unready_sentinels;
 
@@ -18,7 +17,7 @@ use crate::world::process::environment;
 /// Why a hank cannot be run here; nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum PreflightError {
-    /// The hank has errors, or names what this version cannot do.
+    /// The hank has errors, or names what is not here.
     #[error("{0}")]
     Hank(String),
     /// An agent cannot be started.
@@ -46,11 +45,6 @@ pub(crate) fn check(
     let Some(hank) = loaded.hank.as_ref().filter(|_| !loaded.problems.has_errors()) else {
         return Err(PreflightError::Hank(loaded.problems.display_in(&file)));
     };
-    let later = unsupported(hank);
-    if !later.is_empty() {
-        let lines: Vec<String> = later.iter().map(|problem| problem.display_in(&file)).collect();
-        return Err(PreflightError::Hank(lines.join("\n")));
-    }
     let missing = missing_requirements(hank, &world.environment, &*world.disk);
     if !missing.is_empty() {
         let missing: Vec<String> = missing.into_iter().map(|missing| missing.what).collect();

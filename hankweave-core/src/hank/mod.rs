@@ -29,7 +29,6 @@ mod runnable;
 #[cfg(feature = "schema")]
 mod schema;
 mod setting;
-mod support;
 mod template;
 
 pub use agent::{AgentChoice, AgentCommand, agent_for_model};
@@ -52,5 +51,4 @@ pub(crate) use setting::WITHOUT_EFFECT;
 pub use setting::{
     LONGEST_SILENCE_SECONDS, MAX_WAIT_SECONDS, RuntimeFile, SETTLE_SECONDS, Setting, SettingValue,
 };
-pub use support::unsupported;
 pub use template::{PromptContext, PromptError, check_prompt, render_prompt};

@@ -212,7 +212,7 @@ pub(crate) const WITHOUT_EFFECT: [(&str, &str); 9] = [
     ("executionBaseDir", "name the execution directory with -e DIR"),
     ("logParsingInterval", "what agents print is read as it comes"),
     ("idleTimeout", "clients are not closed for their silence"),
-    ("sentinel", "settings of all sentinels are not supported yet"),
+    ("sentinel", "answers are always kept, and no health is checked"),
     ("telemetry", "nothing is sent anywhere"),
     ("dietOnFinalize", "the journal has a limit of its own"),
     ("journalDietThresholdBytes", "the journal has a limit of its own"),

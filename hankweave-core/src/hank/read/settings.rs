@@ -27,6 +27,10 @@ pub(super) fn overrides(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Over
         model: fields.optional(reader, "model", model),
         data_hash_time_limit: fields.optional(reader, "dataHashTimeLimit", at_least_one),
         sentinel: fields.optional(reader, "sentinel", |reader, node| {
+            reader.warning(
+                node,
+                "has no effect: answers are always kept, and no health is checked",
+            );
             let sentinel = reader.fields(node, &keys::SENTINEL_DEFAULTS)?;
             sentinel.optional(reader, "enablePersistence", Reader::boolean);
             sentinel.optional(reader, "healthCheckGracePeriodMs", at_least_one);

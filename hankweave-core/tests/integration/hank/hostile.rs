@@ -1,6 +1,6 @@
 //! Files that nobody wrote in good faith.
 
-use hankweave_core::hank::{Position, parse, parse_bytes, references, unsupported};
+use hankweave_core::hank::{Position, parse, parse_bytes, references};
 use proptest::prelude::*;
 
 const EVERYTHING: &[u8] = include_bytes!("everything.json");
@@ -18,11 +18,6 @@ fn check(bytes: &[u8]) {
         );
     }
     if let Some(hank) = parsed.hank.or(parsed.draft) {
-        assert!(
-            unsupported(&hank)
-                .iter()
-                .all(|problem| problem.position.is_some())
-        );
         assert!(
             references(&hank)
                 .iter()

@@ -1,6 +1,6 @@
 //! A hank that is written out and read again is the same hank.
 
-use hankweave_core::hank::{ReferenceKind, parse, references, unsupported};
+use hankweave_core::hank::{ReferenceKind, parse, references};
 
 const EVERYTHING: &str = include_str!("everything.json");
 
@@ -53,23 +53,11 @@ fn references_are_listed_with_their_places_in_order() {
 }
 
 #[test]
-fn what_a_run_cannot_do_yet_is_listed_with_places() {
-    let hank = parse(EVERYTHING).hank.unwrap();
-    let found = unsupported(&hank);
-    assert!(
-        found
-            .iter()
-            .all(|problem| problem.message.starts_with("not supported yet: ") && problem.position.is_some())
-    );
-    let paths: Vec<_> = found.iter().map(|problem| problem.path.as_str()).collect();
-    assert_eq!(paths, ["overrides.sentinel"]);
-}
-
-#[test]
-fn a_hank_of_supported_features_has_nothing_unsupported() {
-    let text = r#"{"requirements": {"env": ["A"], "tools": ["git"]}, "globalSystemPromptText": "g", "hank": [
-        {"id": "a", "name": "A", "model": "scripted", "continuationMode": "fresh", "promptFile": "a.md", "env": {"B": "c"},
-         "appendSystemPromptText": "s", "checkpointedFiles": ["**/*"], "onFailure": "ignore", "outputFiles": [],
-         "rigSetup": [{"type": "command", "command": {"run": "true", "workingDirectory": "lastCopied"}, "allowFailure": true}]}]}"#;
-    assert!(unsupported(&parse(text).hank.unwrap()).is_empty());
+fn settings_without_an_effect_are_told() {
+    let parsed = parse(EVERYTHING);
+    let told = parsed
+        .problems
+        .iter()
+        .find(|problem| problem.path == "overrides.sentinel");
+    assert!(told.is_some_and(|problem| problem.message.starts_with("has no effect: ")));
 }

@@ -51,7 +51,7 @@ pub(crate) fn dry_run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failu
         });
         output::print_json(&document)?;
     } else {
-        let mut text = as_text(&looked.loaded, &looked.later);
+        let mut text = as_text(&looked.loaded);
         let limits = limits(looked.ceiling, spent);
         // Writing to a text cannot fail.
         let _ = text.styled(Style::new().bold(), next);

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anstyle::AnsiColor;
 use hankweave_core::agent::Capabilities;
 use hankweave_core::budget::Ceiling;
-use hankweave_core::hank::{Hank, Level, Problem, copy_targets, unsupported};
+use hankweave_core::hank::{Hank, Level, Problem, copy_targets};
 use hankweave_runtime::RunOptions;
 use hankweave_runtime::data::Data;
 use hankweave_runtime::driver::{DriverSet, ProcessHost};
@@ -40,7 +40,7 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
     if global.json() {
         output::print_json(&looked.as_json())?;
     } else {
-        output::print(as_text(&looked.loaded, &looked.later))?;
+        output::print(as_text(&looked.loaded))?;
     }
     Ok(ExitCode::from(u8::from(!looked.is_valid())))
 }
@@ -48,19 +48,17 @@ pub(super) fn validate(global: &Global, args: &ValidateArgs) -> Result<ExitCode,
 /// A hank with everything around it that a run would meet.
 struct Looked {
     loaded: LoadedHank,
-    /// What the program cannot do yet.
-    later: Vec<Problem>,
     drivers: DriverSet,
     ceiling: Ceiling,
 }
 
 impl Looked {
     fn is_valid(&self) -> bool {
-        !self.loaded.problems.has_errors() && self.later.is_empty()
+        !self.loaded.problems.has_errors()
     }
 
     fn as_json(&self) -> Value {
-        as_json(&self.loaded, &self.later, &self.drivers)
+        as_json(&self.loaded, &self.drivers)
     }
 }
 
@@ -77,11 +75,8 @@ fn look(args: &ValidateArgs) -> Result<Looked, Failure> {
     }
     let missing = loaded.hank.as_ref().map(missing);
     loaded.problems.extend(missing.into_iter().flatten());
-    let later = loaded.hank.as_ref();
-    let later = later.map(unsupported).unwrap_or_default();
     Ok(Looked {
         loaded,
-        later,
         drivers,
         ceiling,
     })
@@ -156,7 +151,7 @@ fn agents(hank: &Hank, drivers: &DriverSet) -> BTreeMap<String, Capabilities> {
         .collect()
 }
 
-fn as_json(loaded: &LoadedHank, later: &[Problem], drivers: &DriverSet) -> Value {
+fn as_json(loaded: &LoadedHank, drivers: &DriverSet) -> Value {
     let list = |level: Level| -> Vec<Value> {
         loaded
             .problems
@@ -167,10 +162,9 @@ fn as_json(loaded: &LoadedHank, later: &[Problem], drivers: &DriverSet) -> Value
     };
     json!({
         "file": loaded.file,
-        "valid": !loaded.problems.has_errors() && later.is_empty(),
+        "valid": !loaded.problems.has_errors(),
         "errors": list(Level::Error),
         "warnings": list(Level::Warning),
-        "notSupportedYet": later.iter().map(problem_json).collect::<Vec<_>>(),
         "agents": loaded.hank.as_ref().map(|hank| agents(hank, drivers)),
         "budget": loaded.hank.as_ref().and_then(budgets::of_hank),
         "loops": loaded.hank.iter().flat_map(budgets::loops).collect::<Vec<_>>(),
@@ -188,7 +182,7 @@ fn problem_json(problem: &Problem) -> Value {
     })
 }
 
-fn as_text(loaded: &LoadedHank, later: &[Problem]) -> Text {
+fn as_text(loaded: &LoadedHank) -> Text {
     let file = loaded.file.display().to_string();
     let mut text = Text::default();
     if let Some(hank) = &loaded.hank {
@@ -199,27 +193,19 @@ fn as_text(loaded: &LoadedHank, later: &[Problem]) -> Text {
         let _ = write_problems(&mut text, &loaded.problems.display_in(&file));
         let _ = writeln!(text);
     }
-    for problem in later {
-        let _ = write_problems(&mut text, &problem.display_in(&file));
-    }
-    let colour = match loaded.problems.has_errors() || !later.is_empty() {
+    let colour = match loaded.problems.has_errors() {
         true => AnsiColor::Red,
         false => AnsiColor::Green,
     };
     let _ = write!(text, "{file}: ");
-    let _ = text.styled(colour.on_default(), verdict(loaded, later));
+    let _ = text.styled(colour.on_default(), verdict(loaded));
     let _ = writeln!(text);
     text
 }
 
-fn verdict(loaded: &LoadedHank, later: &[Problem]) -> String {
-    let (errors, warnings) = (loaded.problems.errors(), loaded.problems.warnings());
-    match (errors, later.len()) {
-        (0, 0) => format!("valid ({})", counted(warnings, "warning")),
-        (0, later) => {
-            let (later, warnings) = (counted(later, "thing"), counted(warnings, "warning"));
-            format!("well written, but `run` cannot do {later} yet ({warnings})")
-        }
-        (1.., _) => loaded.problems.summary(),
+fn verdict(loaded: &LoadedHank) -> String {
+    match loaded.problems.errors() {
+        0 => format!("valid ({})", counted(loaded.problems.warnings(), "warning")),
+        _ => loaded.problems.summary(),
     }
 }
