@@ -192,19 +192,23 @@ fn a_program_that_goes_on_draws_anew() {
 fn sentinels_stand_below_what_they_watch_with_what_they_said_last() {
     let project = project();
     let watching = |id: &str, script: &str| {
-        json!({"sentinelConfig": {"id": id, "name": id, "command": ["sh", "-c", script],
+        json!({"sentinelConfig": {"id": id, "name": id, "command": ["sh", "-c", script], "answer": "json",
             "trigger": {"type": "event", "on": ["assistant.action"]}, "execution": {"strategy": "immediate"}}})
     };
     let mut watched = codon(&project, "one", "one, wait for go");
     watched["sentinels"] = json!([
         watching("silent", "cat > /dev/null"),
-        watching("narrator", "cat > /dev/null; echo it works"),
+        watching(
+            "narrator",
+            r#"cat > /dev/null; echo '{"text": "it works", "costDollars": 0.125}'"#
+        ),
     ]);
     project.write_hank(&json!({"hank": [watched]}));
     let Some(mut terminal) = Terminal::sized(&project, 14, 100, "run") else {
         return;
     };
-    terminal.until_standing(|screen| screen.contains("◇ narrator: it works"));
+    // What they cost is a part of what their codon costs.
+    terminal.until_standing(|screen| screen.contains("◇ narrator: it works") && screen.contains("$0.1250  "));
     let screen = terminal.standing();
     let lines: Vec<&str> = screen.trim_end().lines().skip(2).map(str::trim).collect();
     assert_eq!(

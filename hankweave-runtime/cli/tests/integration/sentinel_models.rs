@@ -333,6 +333,23 @@ fn a_sentinel_that_costs_too_much_is_taken_out_of_service() {
     assert_eq!(story.of("sentinel.unloaded")[0]["errorType"], "resource");
 }
 
+// covers: SENT-10
+#[test]
+fn what_sentinels_cost_counts_in_the_budget_of_the_hank() {
+    let server = server(json!([{"text": "dear", "repeat": "forever"}]));
+    let project = watched(&server, sentinel(json!({})), json!({}), "go");
+    let place = project.directory().join("hank.json");
+    let mut hank: Value = serde_json::from_slice(&fs::read(&place).unwrap()).unwrap();
+    hank["hank"][0]["model"] = json!("claude-sonnet-4-5");
+    hank["overrides"] = json!({"budget": {"maxDollars": 0.25 + ONE_ANSWER / 2.0}});
+    let next = json!({"id": "b", "name": "B", "agent": hank["hank"][0]["agent"], "model": "claude-sonnet-4-5", "continuationMode": "fresh", "promptText": "go"});
+    hank["hank"].as_array_mut().unwrap().push(next);
+    project.write_hank(&hank);
+    let finished = project.run(["run", "--headless"]);
+    let paused = "Paused before b: the budget of the whole is used up: used $0.2520 of $0.2510";
+    assert!(finished.expect_code(3).stderr.contains(paused), "{finished}");
+}
+
 // covers: SENT-15
 #[test]
 fn a_model_that_cannot_be_asked_is_told_before_the_start() {

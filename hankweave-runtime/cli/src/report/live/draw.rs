@@ -82,7 +82,7 @@ fn write_current(current: &Current, room: Room, now: Timestamp, text: &mut Text)
         current.title,
         standing(current.status, None),
         duration(lived),
-        current.cost.told(current.is_lower_bound),
+        current.told_cost(),
         tokens(current.usage.total()),
     )
 }

@@ -61,7 +61,9 @@ pub(super) struct Current {
     pub(super) title: String,
     pub(super) began: Timestamp,
     pub(super) status: CodonStatus,
-    pub(super) cost: Usd,
+    cost: Usd,
+    /// What its sentinels have cost besides.
+    of_sentinels: Usd,
     /// It has cost more than is known.
     pub(super) is_lower_bound: bool,
     pub(super) usage: TokenUsage,
@@ -126,6 +128,7 @@ impl Progress {
         self.start(&found.codon_id, *newest.codon.start_time());
         if let Some(current) = &mut self.current {
             (current.status, current.cost, current.usage) = (found.status, found.cost, found.tokens);
+            current.of_sentinels = newest.codon.sentinel_cost();
         }
     }
 
@@ -274,6 +277,7 @@ impl Progress {
             began: at,
             status: CodonStatus::Preparing,
             cost: Usd::ZERO,
+            of_sentinels: Usd::ZERO,
             is_lower_bound: false,
             usage: TokenUsage::ZERO,
             checkpoint: None,
@@ -322,11 +326,17 @@ impl Current {
                 final_tokens,
                 ..
             } => (self.cost, self.usage) = (*final_cost, *final_tokens),
+            StateEvent::SentinelStatesUpdated { total_cost, .. } => self.of_sentinels = *total_cost,
             StateEvent::CheckpointCreated {
                 sha, checkpoint_type, ..
             } if *checkpoint_type != CheckpointType::RigSetup => self.checkpoint = Some(sha.clone()),
             _ => {}
         }
+    }
+
+    /// What the codon has cost so far, with its sentinels.
+    pub(super) fn told_cost(&self) -> String {
+        (self.cost + self.of_sentinels).told(self.is_lower_bound)
     }
 
     fn say_end(&self, status: CodonStatus, end: &EndMetadata, at: Timestamp, said: &mut Text) -> fmt::Result {
@@ -341,7 +351,7 @@ impl Current {
             other => format!("{}, ", standing(other, interrupted)),
         };
         let time = format!("{outcome}{}", duration(at.since(self.began)));
-        let (cost, used) = (self.cost.told(self.is_lower_bound), tokens(self.usage.total()));
+        let (cost, used) = (self.told_cost(), tokens(self.usage.total()));
         let checkpoint = self.checkpoint.as_ref().map_or("", |sha| sha.short());
         said.styled(style_of(status, interrupted), mark)?;
         writeln!(
