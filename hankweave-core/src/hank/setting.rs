@@ -54,7 +54,7 @@ pub enum Setting {
     MaxWaitSeconds,
     /// Whether a run continues when an item of a rig fails.
     IgnoreRigFailures,
-    /// How somebody is told that a run waits or has ended: `bell`, `desktop` or a command.
+    /// How somebody is told that a run waits or has ended: `bell`, `desktop`, an address that gets JSON, or a command.
     Notify,
     /// Prices of single models, which win over the list.
     Prices,

@@ -355,7 +355,7 @@ pub(crate) struct SettingArgs {
     /// Go on when an item of a rig fails.
     #[arg(long)]
     pub(crate) ignore_rig_failures: bool,
-    /// Tell somebody when the run waits for a command, pauses, fails or has finished: `bell`, `desktop`, or a command, which gets it as JSON on
+    /// Tell somebody when the run waits for a command, pauses, fails or has finished: `bell`, `desktop`, an address that gets it as JSON, or a command, which gets it as JSON on
     /// its standard input and in $HANKWEAVE_EVENT, $HANKWEAVE_REASON and $HANKWEAVE_NEXT.
     #[arg(long, value_name = "HOW", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) notify: Option<String>,

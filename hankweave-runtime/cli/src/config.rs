@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anstyle::Style;
 use hankweave_core::hank::{Hank, Position, PriceSource, Setting, SettingValue};
-use hankweave_models::HttpModels;
+use hankweave_http::HttpClient;
 use hankweave_runtime::hank_files::{self, LoadHankError};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::disk::RealDisk;
@@ -68,7 +68,7 @@ pub(crate) fn world(configuration: &Configuration) -> World {
         None => environment,
     };
     World {
-        models: Arc::new(HttpModels::new()),
+        http: Arc::new(HttpClient::new()),
         ..World::with_environment(environment)
     }
 }

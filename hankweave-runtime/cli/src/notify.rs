@@ -10,6 +10,7 @@ use hankweave_core::wire::{Event, IdleReason};
 use hankweave_runtime::state_manager::{Delivery, Subscription};
 use hankweave_runtime::world::World;
 use hankweave_runtime::world::environment::find_program;
+use hankweave_runtime::world::http::HttpRequest;
 use hankweave_runtime::world::process::{CommandSpec, GroupSignal, Stdin, environment};
 use hankweave_runtime::{RunOutcome, RunResult};
 use serde::Serialize;
@@ -57,6 +58,8 @@ enum Way {
     Bell,
     /// The program and the arguments in front of the title and the text; `None` when it is not here.
     Desktop(Option<PathBuf>),
+    /// An address that gets the news as JSON.
+    Webhook(String),
     /// A line for the shell.
     Command(String),
 }
@@ -69,7 +72,7 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// `how` is `bell`, `desktop` or a command.
+    /// `how` is `bell`, `desktop`, an address or a command.
     pub(crate) fn new(how: &str, world: &World, execution: &Path) -> Self {
         let desktop = || {
             let path = world.environment.get("PATH").unwrap_or_default();
@@ -79,6 +82,13 @@ impl Notifier {
             way: match how {
                 "bell" => Way::Bell,
                 "desktop" => Way::Desktop(desktop()),
+                address
+                    if ["http://", "https://"]
+                        .iter()
+                        .any(|scheme| address.starts_with(scheme)) =>
+                {
+                    Way::Webhook(address.to_owned())
+                }
                 command => Way::Command(command.to_owned()),
             },
             world: world.clone(),
@@ -125,10 +135,26 @@ impl Notifier {
                 let args = ["--app-name=hankweave", "--", &title, body.trim_end()].map(OsString::from);
                 self.run(program, args.into(), news).await;
             }
+            Way::Webhook(address) => self.post(address, news).await,
             Way::Command(command) => {
                 let args = ["-c", command].map(OsString::from);
                 self.run(Path::new("/bin/sh"), args.into(), news).await;
             }
+        }
+    }
+
+    /// The address may hold a secret, so it is not told.
+    async fn post(&self, address: &str, news: &News) {
+        let request = HttpRequest {
+            url: address.to_owned(),
+            headers: vec![("content-type", "application/json".to_owned())],
+            body: serde_json::to_vec(news).unwrap_or_default(),
+            timeout: PATIENCE,
+        };
+        match self.world.http.post(request).await {
+            Ok(answer) if (200..300).contains(&answer.status) => {}
+            Ok(answer) => tracing::warn!(status = answer.status, "the webhook has refused the news"),
+            Err(error) => tracing::warn!(%error, "the webhook did not get the news"),
         }
     }
 

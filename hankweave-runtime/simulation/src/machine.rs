@@ -181,7 +181,7 @@ impl Machine {
             disk: Arc::new(life.clone()),
             ids: self.ids.clone(),
             net: Arc::new(self.net.clone()),
-            models: Arc::new(self.provider.line(&self.disk, &self.witness)),
+            http: Arc::new(self.provider.line(&self.disk, &self.witness)),
             identity: Arc::new(self.identity()),
             environment: Arc::new(Environment::from_iter([
                 ("PATH", "/bin"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, pending};
 use hankweave_core::cost::Usd;
 use hankweave_core::document::HankweaveState;
-use hankweave_runtime::world::models::{ModelAnswer, ModelError, ModelRequest, Models};
+use hankweave_runtime::world::http::{Http, HttpAnswer, HttpError, HttpRequest};
 
 use crate::check::{Broken, document};
 use crate::disk::SimDisk;
@@ -123,8 +123,8 @@ impl Line {
     }
 }
 
-impl Models for Line {
-    fn ask(&self, _: ModelRequest) -> BoxFuture<'_, Result<ModelAnswer, ModelError>> {
+impl Http for Line {
+    fn post(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpAnswer, HttpError>> {
         self.provider.books().asked += 1;
         self.witness.check(self.check());
         let (fate, wait) = {
@@ -132,7 +132,7 @@ impl Models for Line {
             (rng.within(0..8), Duration::from_millis(rng.within(0..20_000)))
         };
         let answer = |status, body: &str| {
-            Ok(ModelAnswer {
+            Ok(HttpAnswer {
                 status,
                 retry_after: None,
                 body: body.into(),
@@ -143,7 +143,7 @@ impl Models for Line {
             match fate {
                 0 => answer(500, "{}"),
                 1 => answer(200, "<html>"),
-                2 => Err(ModelError::Network("it is down".to_owned())),
+                2 => Err(HttpError::Network("it is down".to_owned())),
                 3 => pending().await,
                 _ => {
                     let mut books = self.provider.books();

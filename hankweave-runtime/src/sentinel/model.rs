@@ -17,7 +17,7 @@ use super::Around;
 use super::call::CallError;
 use crate::hank_files::LoadedHank;
 use crate::structured::CheckedForm;
-use crate::world::models::{ModelError, ModelRequest};
+use crate::world::http::{HttpError, HttpRequest};
 use crate::world::process::environment;
 use crate::world::secrets::Secrets;
 
@@ -198,13 +198,13 @@ impl Model {
             .as_ref()
             .and_then(|name| variables.get(&OsString::from(name)));
         headers.extend(key.and_then(|key| Some(endpoint.api.key_header(key.to_str()?))));
-        let request = ModelRequest {
+        let request = HttpRequest {
             url: endpoint.url.clone(),
             headers,
             body,
             timeout: self.config.timeout(),
         };
-        let answer = around.world.models.ask(request).await.map_err(unanswered);
+        let answer = around.world.http.post(request).await.map_err(unanswered);
         let reply = answer.and_then(|answer| {
             read_reply(
                 endpoint.api,
@@ -252,11 +252,11 @@ fn endpoint(config: &SentinelConfig, around: &Around) -> Result<Endpoint, Endpoi
     })
 }
 
-fn unanswered(error: ModelError) -> Refusal {
+fn unanswered(error: HttpError) -> Refusal {
     let message = error.to_string();
     Refusal {
         retriable: classify(&message, false).retriable,
-        fatal: matches!(error, ModelError::Unavailable(_)),
+        fatal: matches!(error, HttpError::Unavailable(_)),
         retry_after: None,
         message,
     }

@@ -7,9 +7,9 @@ use super::blocking::Blocking;
 use super::clock::{Clock, SystemClock};
 use super::disk::{Disk, RealDisk};
 use super::environment::Environment;
+use super::http::{Http, NoHttp};
 use super::identity::{Identity, SystemIdentity};
 use super::ids::{IdSource, RandomIds};
-use super::models::{Models, NoModels};
 use super::net::{Net, RealNet};
 use super::process::{ChildSpawner, Spawner};
 
@@ -24,8 +24,8 @@ pub struct World {
     pub ids: Arc<dyn IdSource>,
     /// Connections.
     pub net: Arc<dyn Net>,
-    /// Models that sentinels ask.
-    pub models: Arc<dyn Models>,
+    /// Requests to servers of others.
+    pub http: Arc<dyn Http>,
     /// Which process and which boot this is.
     pub identity: Arc<dyn Identity>,
     /// What the program was started with.
@@ -37,7 +37,7 @@ pub struct World {
 }
 
 impl World {
-    /// The real one, in which no model can be asked: that needs a client of HTTP, which a program puts into `models`.
+    /// The real one, in which no model can be asked: that needs a client of HTTP, which a program puts into `http`.
     #[must_use]
     pub fn real() -> Self {
         Self::with_environment(Environment::of_process())
@@ -51,7 +51,7 @@ impl World {
             disk: Arc::new(RealDisk),
             ids: Arc::new(RandomIds::new()),
             net: Arc::new(RealNet),
-            models: Arc::new(NoModels),
+            http: Arc::new(NoHttp),
             identity: Arc::new(SystemIdentity),
             environment: Arc::new(environment),
             spawner: Arc::new(ChildSpawner::new()),

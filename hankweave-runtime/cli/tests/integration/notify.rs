@@ -1,6 +1,8 @@
 //! Whoever does not look is told that a run waits or has ended (CLI-27).
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -94,6 +96,50 @@ fn a_run_that_waits_for_a_command_says_so_and_one_that_is_stopped_does_not() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].0["event"], "waiting");
     assert_eq!(told[0].1, "waiting: hankweave next");
+}
+
+/// Takes one request, answers with this status and returns what was posted.
+fn posted(listener: &TcpListener, status: &str) -> Value {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut request = Vec::new();
+    loop {
+        let mut part = [0; 4096];
+        let read = stream.read(&mut part).unwrap();
+        request.extend_from_slice(&part[..read]);
+        let text = String::from_utf8_lossy(&request);
+        let body = text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+        if let Some(news) = body.and_then(|body| serde_json::from_str(&body).ok()) {
+            assert!(text.starts_with("POST /hook?secret=1 HTTP/1.1\r\n"), "{text}");
+            write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            )
+            .unwrap();
+            return news;
+        }
+        assert_ne!(read, 0, "{text}");
+    }
+}
+
+// covers: CLI-27
+#[test]
+fn a_webhook_gets_the_news_and_may_refuse_them() {
+    let project = project();
+    write_codons(&project, &["one"]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/hook?secret=1", listener.local_addr().unwrap());
+    for status in ["200 OK", "500 No"] {
+        let running = project.start(["run", "--headless", "--new", "--notify", &address]);
+        let news = posted(&listener, status);
+        assert_eq!(news["event"], "finished");
+        assert_eq!(news["reason"], "Finished: 1 of 1 codon completed.");
+        let finished = running.finish_within(Duration::from_secs(60));
+        assert!(!finished.expect_code(0).stderr.contains("secret=1"), "{finished}");
+    }
+    drop(listener);
+    project
+        .run(["run", "--headless", "--new", "--notify", &address])
+        .expect_code(0);
 }
 
 #[test]

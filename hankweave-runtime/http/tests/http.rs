@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hankweave_core::cost::TokenUsage;
 use hankweave_core::sentinel::model::{Api, Question, Reply, Said, read_reply, request_body};
-use hankweave_models::HttpModels;
-use hankweave_runtime::world::models::{ModelAnswer, ModelError, ModelRequest, Models as _};
+use hankweave_http::HttpClient;
+use hankweave_runtime::world::http::{Http as _, HttpAnswer, HttpError, HttpRequest};
 use hankweave_testing::{ModelServer, Scenario};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,7 +22,7 @@ fn server(turns: &str) -> ModelServer {
     ModelServer::start(scenario).expect("a free port")
 }
 
-fn request(url: String, api: Api, key: &str) -> ModelRequest {
+fn request(url: String, api: Api, key: &str) -> HttpRequest {
     let question = Question {
         model: "claude-haiku-4-5".to_owned(),
         system: Some("be brief".to_owned()),
@@ -36,7 +36,7 @@ fn request(url: String, api: Api, key: &str) -> ModelRequest {
         .headers()
         .iter()
         .map(|(name, value)| (*name, (*value).to_owned()));
-    ModelRequest {
+    HttpRequest {
         url,
         headers: fixed.chain([api.key_header(key)]).collect(),
         body: request_body(api, &question).to_string().into_bytes(),
@@ -45,14 +45,14 @@ fn request(url: String, api: Api, key: &str) -> ModelRequest {
 }
 
 /// The scripted server has a runtime of its own, so it is started outside of this one.
-fn ask(request: ModelRequest) -> Result<ModelAnswer, ModelError> {
+fn ask(request: HttpRequest) -> Result<HttpAnswer, HttpError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime
         .expect("a runtime")
-        .block_on(HttpModels::new().ask(request))
+        .block_on(HttpClient::new().post(request))
 }
 
-fn post(address: SocketAddr) -> ModelRequest {
+fn post(address: SocketAddr) -> HttpRequest {
     request(format!("http://{address}/v1/messages"), Api::Anthropic, "k")
 }
 
@@ -108,14 +108,14 @@ fn an_error_comes_with_its_status_and_the_wait_that_it_asks_for() {
 fn a_server_that_hangs_is_given_up_and_one_that_hangs_up_is_an_error_of_the_network() {
     let hanging = server(r#""turns": [{"text": "late", "delay_ms": 600000}]"#);
     let timeout = Duration::from_millis(200);
-    let asked = ModelRequest {
+    let asked = HttpRequest {
         timeout,
         ..request(format!("{}/v1/messages", hanging.url()), Api::Anthropic, "k")
     };
-    assert_eq!(ask(asked), Err(ModelError::Timeout(timeout)));
+    assert_eq!(ask(asked), Err(HttpError::Timeout(timeout)));
     let cut = server(r#""turns": [{"text": "x", "drop": "before_headers"}]"#);
     let asked = request(format!("{}/v1/messages", cut.url()), Api::Anthropic, "sk-secret");
-    let Err(ModelError::Network(why)) = ask(asked) else {
+    let Err(HttpError::Network(why)) = ask(asked) else {
         panic!("an answer that was cut off is none");
     };
     assert!(!why.contains("sk-secret"), "{why}");
@@ -123,7 +123,7 @@ fn a_server_that_hangs_is_given_up_and_one_that_hangs_up_is_an_error_of_the_netw
         .unwrap()
         .local_addr()
         .unwrap();
-    assert!(matches!(ask(post(nobody)), Err(ModelError::Network(_))));
+    assert!(matches!(ask(post(nobody)), Err(HttpError::Network(_))));
 }
 
 /// Reads the head of a request and answers with these bytes.
@@ -147,8 +147,8 @@ async fn no_redirect_is_followed_because_a_key_would_go_along() {
         "HTTP/1.1 307 Moved\r\nlocation: http://{}/\r\ncontent-length: 0\r\n\r\n",
         elsewhere.local_addr().unwrap()
     );
-    let models = HttpModels::new();
-    let asked = models.ask(post(here.local_addr().unwrap()));
+    let client = HttpClient::new();
+    let asked = client.post(post(here.local_addr().unwrap()));
     let served = async { answer(here.accept().await.unwrap().0, moved.as_bytes()).await };
     let (asked, ()) = tokio::join!(asked, served);
     assert_eq!(asked.unwrap().status, 307);
@@ -166,11 +166,11 @@ async fn an_answer_without_an_end_is_read_up_to_its_limit() {
         b"\r\n".to_vec(),
     ];
     let endless: Vec<u8> = [endless[0].clone(), endless[1..].concat().repeat(8)].concat();
-    let models = HttpModels::new();
-    let asked = models.ask(post(here.local_addr().unwrap()));
+    let client = HttpClient::new();
+    let asked = client.post(post(here.local_addr().unwrap()));
     let served = async { answer(here.accept().await.unwrap().0, &endless).await };
     let (asked, ()) = tokio::join!(asked, served);
-    assert_eq!(asked, Err(ModelError::TooLong));
+    assert_eq!(asked, Err(HttpError::TooLong));
 }
 
 /// The fifth request comes only once another has been answered: all are held until four are there.
@@ -199,13 +199,13 @@ async fn four_requests_are_open_at_a_time() {
         }
         join_all(served).await;
     });
-    let models = HttpModels::new();
-    let empty = ModelAnswer {
+    let client = HttpClient::new();
+    let empty = HttpAnswer {
         status: 200,
         retry_after: None,
         body: Vec::new(),
     };
-    for answer in join_all((0..8).map(|_| models.ask(post(address)))).await {
+    for answer in join_all((0..8).map(|_| client.post(post(address)))).await {
         assert_eq!(answer, Ok(empty.clone()));
     }
     serving.await.unwrap();

@@ -1,21 +1,21 @@
-//! Where models are asked (SENT-16).
+//! Requests to servers of others: models that sentinels ask (SENT-16), and whoever is notified (CLI-27).
 
 use std::fmt;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-/// Asks models over a network. What a request says and what its answer means is decided elsewhere (`hankweave_core::sentinel::model`).
-pub trait Models: Send + Sync + fmt::Debug {
+/// Posts over a network. What a request says and what its answer means is decided elsewhere.
+pub trait Http: Send + Sync + fmt::Debug {
     /// Sends one request and waits for its whole answer, with any status. Nothing is tried twice: whoever pays decides that.
     ///
     /// Dropping the future ends the request.
-    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelAnswer, ModelError>>;
+    fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpAnswer, HttpError>>;
 }
 
 /// One request.
 #[derive(Clone)]
-pub struct ModelRequest {
+pub struct HttpRequest {
     /// The whole address.
     pub url: String,
     /// Headers; that with the key among them.
@@ -26,10 +26,10 @@ pub struct ModelRequest {
     pub timeout: Duration,
 }
 
-/// Without the key and what is asked.
-impl fmt::Debug for ModelRequest {
+/// Without the headers, which have a key, and the body.
+impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelRequest")
+        f.debug_struct("HttpRequest")
             .field("url", &self.url)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
@@ -38,7 +38,7 @@ impl fmt::Debug for ModelRequest {
 
 /// What came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelAnswer {
+pub struct HttpAnswer {
     /// The status of HTTP.
     pub status: u16,
     /// The header `retry-after`, if it is text.
@@ -49,28 +49,28 @@ pub struct ModelAnswer {
 
 /// Why nothing came back. The texts are such that `hankweave_core::agent::classify` knows them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ModelError {
+pub enum HttpError {
     /// Within the time of the request.
     #[error("the request timed out after {} s", .0.as_secs())]
     Timeout(Duration),
-    /// The provider was not reached, or the connection broke.
+    /// The server was not reached, or the connection broke.
     #[error("network error: {0}")]
     Network(String),
     /// The answer is longer than 4 MiB.
     #[error("the answer is longer than 4 MiB")]
     TooLong,
-    /// This program cannot ask models.
+    /// This program has no client.
     #[error("{0}")]
     Unavailable(String),
 }
 
-/// For programs that ask no models: embedders that do bring an implementation, such as that of `hankweave-models`.
+/// For programs that ask no models: embedders that do bring a client, such as that of `hankweave-http`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NoModels;
+pub struct NoHttp;
 
-impl Models for NoModels {
-    fn ask(&self, _: ModelRequest) -> BoxFuture<'_, Result<ModelAnswer, ModelError>> {
-        let why = "this program was built without what asks models";
-        Box::pin(async move { Err(ModelError::Unavailable(why.to_owned())) })
+impl Http for NoHttp {
+    fn post(&self, _: HttpRequest) -> BoxFuture<'_, Result<HttpAnswer, HttpError>> {
+        let why = "this program was built without a client of HTTP";
+        Box::pin(async move { Err(HttpError::Unavailable(why.to_owned())) })
     }
 }

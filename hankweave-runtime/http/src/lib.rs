@@ -1,4 +1,4 @@
-//! Asks models over HTTP: what a program puts into `World::models` so that sentinels can ask models.
+//! Posts over HTTP: what a program puts into `World::http` so that sentinels can ask models.
 //!
 //! It stands in a crate of its own, so that programs that embed the runtime without such sentinels are built without HTTP and TLS. One request has one
 //! deadline, an answer is read up to 4 MiB, 4 requests are open at a time, and no redirect is followed, because a key would go along (SENT-16).
@@ -6,11 +6,11 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use hankweave_models::HttpModels;
+//! use hankweave_http::HttpClient;
 //! use hankweave_runtime::world::World;
 //!
 //! let world = World {
-//!     models: Arc::new(HttpModels::new()),
+//!     http: Arc::new(HttpClient::new()),
 //!     ..World::real()
 //! };
 //! ```
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use hankweave_runtime::world::models::{ModelAnswer, ModelError, ModelRequest, Models};
+use hankweave_runtime::world::http::{Http, HttpAnswer, HttpError, HttpRequest};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 use tokio::sync::Semaphore;
@@ -34,13 +34,13 @@ const MOST_OPEN: usize = 4;
 
 /// The real network.
 #[derive(Clone)]
-pub struct HttpModels {
+pub struct HttpClient {
     /// Made when the first request is: reading the certificates of the system takes a while.
     client: Arc<Mutex<Option<Client>>>,
     open: Arc<Semaphore>,
 }
 
-impl HttpModels {
+impl HttpClient {
     /// A client that has not read any certificates yet.
     #[must_use]
     pub fn new() -> Self {
@@ -50,21 +50,21 @@ impl HttpModels {
         }
     }
 
-    fn client(&self) -> Result<Client, ModelError> {
+    fn client(&self) -> Result<Client, HttpError> {
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = &*client {
             return Ok(client.clone());
         }
-        let made = made().map_err(|error| ModelError::Unavailable(told(&error)))?;
+        let made = made().map_err(|error| HttpError::Unavailable(told(&error)))?;
         Ok(client.insert(made).clone())
     }
 
-    async fn answer(&self, request: ModelRequest) -> Result<ModelAnswer, ModelError> {
+    async fn answer(&self, request: HttpRequest) -> Result<HttpAnswer, HttpError> {
         let _open = self.open.acquire().await;
         let timeout = request.timeout;
         let failed = |error: reqwest::Error| match error.is_timeout() {
-            true => ModelError::Timeout(timeout),
-            false => ModelError::Network(told(&error.without_url())),
+            true => HttpError::Timeout(timeout),
+            false => HttpError::Network(told(&error.without_url())),
         };
         let mut asked = self
             .client()?
@@ -80,11 +80,11 @@ impl HttpModels {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
             if body.len() + chunk.len() > MOST_BYTES {
-                return Err(ModelError::TooLong);
+                return Err(HttpError::TooLong);
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(ModelAnswer {
+        Ok(HttpAnswer {
             status,
             retry_after,
             body,
@@ -92,20 +92,20 @@ impl HttpModels {
     }
 }
 
-impl Default for HttpModels {
+impl Default for HttpClient {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for HttpModels {
+impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpModels").finish_non_exhaustive()
+        f.debug_struct("HttpClient").finish_non_exhaustive()
     }
 }
 
-impl Models for HttpModels {
-    fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelAnswer, ModelError>> {
+impl Http for HttpClient {
+    fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpAnswer, HttpError>> {
         self.answer(request).boxed()
     }
 }
