@@ -39,6 +39,14 @@ pub enum TaskError {
         /// Its version now.
         version: u64,
     },
+    /// The holder has one that stands behind it.
+    #[error("`{resource}` stands before `{held}`, which is held already; ask for both at once")]
+    LockOrder {
+        /// What was asked for.
+        resource: String,
+        /// What the holder has.
+        held: String,
+    },
     /// An argument that makes no sense.
     #[error("{0}")]
     InvalidArgument(&'static str),
@@ -63,6 +71,7 @@ impl TaskError {
             Self::LockTimeout { .. } => "LOCK_TIMEOUT",
             Self::StaleToken { .. } => "STALE_TOKEN",
             Self::VersionConflict { .. } => "VERSION_CONFLICT",
+            Self::LockOrder { .. } => "LOCK_ORDER",
             Self::InvalidArgument(_) => "INVALID_ARGUMENT",
             Self::StateSaveFailed(_) => "STATE_SAVE_FAILED",
             Self::StateLoadFailed(_) => "STATE_LOAD_FAILED",

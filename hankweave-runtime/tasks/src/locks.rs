@@ -1,6 +1,7 @@
 //! Who holds what: the table behind every kind of registry (TASK-1 to TASK-6).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::time::Duration;
 
 use hankweave_core::time::Timestamp;
@@ -106,6 +107,31 @@ impl LockTable {
         };
         entry.held.push(held.clone());
         Ok(held)
+    }
+
+    /// Whether the holder may ask for this resource now: nobody who holds one waits for another that stands before it, so no circle of waiting comes
+    /// about. What it holds already it may take again (TASK-16).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::LockOrder`] with the first resource behind it that the holder has.
+    pub fn check_order(&self, resource: &str, holder: &Holder, now: Timestamp) -> Result<(), TaskError> {
+        let has = |entry: &Resource| {
+            let mut held = entry.held.iter();
+            held.any(|held| held.holder == *holder && held.lives(now))
+        };
+        if self.resources.get(resource).is_some_and(has) {
+            return Ok(());
+        }
+        let behind = (Bound::Excluded(resource), Bound::Unbounded);
+        let mut behind = self.resources.range::<str, _>(behind);
+        match behind.find(|(_, entry)| has(entry)) {
+            Some((held, _)) => Err(TaskError::LockOrder {
+                resource: resource.to_owned(),
+                held: held.clone(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Takes all of them in the order of their bytes, each once, or none (TASK-6).
@@ -310,6 +336,40 @@ mod tests {
         let second = table.acquire("task:fix-3", &tester, Exclusive, LEASE, at(30));
         assert_eq!(second.map(|held| held.token), Ok(2));
         assert_eq!((table.clean_up(at(30_030)), table.clean_up(at(30_031))), (0, 1));
+    }
+
+    // covers: TASK-16
+    #[test]
+    fn who_holds_one_asks_only_for_what_stands_behind_it() {
+        let mut table = LockTable::default();
+        let (own, other) = (holder("a", "1"), holder("a", "2"));
+        table.acquire("task:m", &own, Exclusive, LEASE, at(0)).unwrap();
+        let refused = table.check_order("task:c", &own, at(1)).unwrap_err();
+        assert_eq!(
+            (refused.code(), refused.to_string().as_str()),
+            (
+                "LOCK_ORDER",
+                "`task:c` stands before `task:m`, which is held already; ask for both at once"
+            )
+        );
+        assert_eq!(table.check_order("task:x", &own, at(1)), Ok(()));
+        assert_eq!(
+            table.check_order("task:m", &own, at(1)),
+            Ok(()),
+            "it may be taken again"
+        );
+        assert_eq!(
+            table.check_order("task:c", &other, at(1)),
+            Ok(()),
+            "another scope holds nothing"
+        );
+        assert_eq!(
+            table.check_order("task:c", &own, at(30_001)),
+            Ok(()),
+            "what is over is not held"
+        );
+        table.acquire("task:x", &own, Exclusive, None, at(1)).unwrap();
+        assert_eq!(table.check_order("task:m", &own, at(2)), Ok(()), "it holds both");
     }
 
     // covers: TASK-1, TASK-13

@@ -1,0 +1,229 @@
+//! What runs before and after the steps of a task, and in which order (TASK-17).
+
+use std::fmt;
+use std::time::Duration;
+
+/// How long one hook may take.
+pub const LONGEST_HOOK: Duration = Duration::from_secs(30);
+
+/// Where hooks stand by default; lower numbers run first.
+pub const DEFAULT_PRIORITY: i64 = 10;
+
+/// The moments at which hooks run: before the lock of the task is taken, and after it was given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HookPoint {
+    /// An agent is about to begin.
+    BeforeStart,
+    /// An agent has begun.
+    AfterStart,
+    /// The task is about to be completed.
+    BeforeComplete,
+    /// The task is completed.
+    AfterComplete,
+    /// The task is about to fail.
+    BeforeFail,
+    /// The task has failed.
+    AfterFail,
+    /// The task is about to be cancelled.
+    BeforeCancel,
+    /// The task is cancelled.
+    AfterCancel,
+    /// The task is about to be deleted.
+    BeforeDelete,
+    /// The task is gone.
+    AfterDelete,
+}
+
+impl HookPoint {
+    /// The name for it in logs and registrations.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BeforeStart => "beforeTaskStart",
+            Self::AfterStart => "afterTaskStart",
+            Self::BeforeComplete => "beforeTaskComplete",
+            Self::AfterComplete => "afterTaskComplete",
+            Self::BeforeFail => "beforeTaskFail",
+            Self::AfterFail => "afterTaskFail",
+            Self::BeforeCancel => "beforeTaskCancel",
+            Self::AfterCancel => "afterTaskCancel",
+            Self::BeforeDelete => "beforeTaskDelete",
+            Self::AfterDelete => "afterTaskDelete",
+        }
+    }
+
+    /// Whether the step can still be prevented.
+    #[must_use]
+    pub const fn is_before(self) -> bool {
+        matches!(
+            self,
+            Self::BeforeStart
+                | Self::BeforeComplete
+                | Self::BeforeFail
+                | Self::BeforeCancel
+                | Self::BeforeDelete
+        )
+    }
+}
+
+/// What follows the failure of a hook. Whatever it is, the failure is logged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HookPolicy {
+    /// The other hooks run, and the step is taken.
+    #[default]
+    Continue,
+    /// Before a step: neither the later hooks nor the step. After it: as `Continue`.
+    Veto,
+}
+
+/// The name of a registration; no number comes twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HookId(u64);
+
+impl fmt::Display for HookId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hook_{}", self.0)
+    }
+}
+
+/// One registration; `H` is what runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook<H> {
+    /// Its name.
+    pub id: HookId,
+    /// When it runs.
+    pub point: HookPoint,
+    /// Lower numbers run first.
+    pub priority: i64,
+    /// What follows its failure.
+    pub policy: HookPolicy,
+    /// What runs.
+    pub run: H,
+}
+
+impl<H> Hook<H> {
+    /// Whether its failure prevents the step.
+    #[must_use]
+    pub const fn prevents(&self) -> bool {
+        matches!(self.policy, HookPolicy::Veto) && self.point.is_before()
+    }
+}
+
+/// All registrations, in the order in which they run: by priority, then by age.
+#[derive(Debug, Clone)]
+pub struct Hooks<H> {
+    hooks: Vec<Hook<H>>,
+    next: u64,
+}
+
+impl<H> Default for Hooks<H> {
+    fn default() -> Self {
+        Self {
+            hooks: Vec::new(),
+            next: 0,
+        }
+    }
+}
+
+impl<H> Hooks<H> {
+    /// Adds one. Whoever runs the hooks of a point has taken them from [`at`](Self::at) before, so it counts from the next time on.
+    pub fn register(&mut self, point: HookPoint, priority: i64, policy: HookPolicy, run: H) -> HookId {
+        let id = HookId(self.next);
+        self.next += 1;
+        let place = self.hooks.partition_point(|hook| hook.priority <= priority);
+        let hook = Hook {
+            id,
+            point,
+            priority,
+            policy,
+            run,
+        };
+        self.hooks.insert(place, hook);
+        id
+    }
+
+    /// Removes one, and says whether it was there.
+    pub fn unregister(&mut self, id: HookId) -> bool {
+        let before = self.hooks.len();
+        self.hooks.retain(|hook| hook.id != id);
+        self.hooks.len() < before
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Hook<H>> {
+        self.hooks.iter()
+    }
+
+    /// Those of one moment, as they are now.
+    #[must_use]
+    pub fn at(&self, point: HookPoint) -> Vec<Hook<H>>
+    where
+        H: Clone,
+    {
+        self.hooks
+            .iter()
+            .filter(|hook| hook.point == point)
+            .cloned()
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn register(hooks: &mut Hooks<&'static str>, priority: i64, run: &'static str) -> HookId {
+        hooks.register(HookPoint::BeforeStart, priority, HookPolicy::Continue, run)
+    }
+
+    fn order(hooks: &Hooks<&'static str>) -> Vec<&'static str> {
+        hooks
+            .at(HookPoint::BeforeStart)
+            .iter()
+            .map(|hook| hook.run)
+            .collect()
+    }
+
+    // covers: TASK-17
+    #[test]
+    fn hooks_run_by_priority_and_then_by_age_and_no_name_comes_twice() {
+        let mut hooks = Hooks::default();
+        let second = register(&mut hooks, DEFAULT_PRIORITY, "second");
+        register(&mut hooks, DEFAULT_PRIORITY, "third");
+        register(&mut hooks, -1, "first");
+        register(&mut hooks, 11, "last");
+        hooks.register(HookPoint::AfterStart, 0, HookPolicy::Continue, "later");
+        assert_eq!(order(&hooks), ["first", "second", "third", "last"]);
+        let running = hooks.at(HookPoint::BeforeStart);
+        assert!(hooks.unregister(second) && !hooks.unregister(second));
+        let newest = register(&mut hooks, DEFAULT_PRIORITY, "newest");
+        assert_eq!(
+            (second.to_string(), newest.to_string()),
+            ("hook_0".to_owned(), "hook_5".to_owned())
+        );
+        assert_eq!(order(&hooks), ["first", "third", "newest", "last"]);
+        assert_eq!(running.len(), 4, "what runs already stays as it was");
+        assert_eq!(hooks.all().count(), 5);
+    }
+
+    // covers: TASK-17
+    #[test]
+    fn only_before_a_step_a_failure_can_prevent_it() {
+        let mut hooks = Hooks::default();
+        for point in [HookPoint::BeforeFail, HookPoint::AfterFail] {
+            hooks.register(point, 0, HookPolicy::Veto, ());
+            hooks.register(point, 0, HookPolicy::Continue, ());
+        }
+        let prevents: Vec<(&str, bool)> = hooks
+            .all()
+            .map(|hook| (hook.point.name(), hook.prevents()))
+            .collect();
+        let expected = [
+            ("beforeTaskFail", true),
+            ("beforeTaskFail", false),
+            ("afterTaskFail", false),
+            ("afterTaskFail", false),
+        ];
+        assert_eq!(prevents, expected);
+    }
+}
