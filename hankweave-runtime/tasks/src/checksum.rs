@@ -157,12 +157,16 @@ fn checksum(state: &Map<String, Value>) -> Result<String, TaskError> {
     let covered = state.iter().filter(|(name, _)| *name != "checksum");
     let mut text = String::new();
     write_object(&mut text, covered)?;
-    let bytes = Sha256::digest(text.as_bytes());
-    Ok(bytes.iter().fold(String::new(), |mut sum, byte| {
+    Ok(digest(text.as_bytes()))
+}
+
+/// The SHA-256 of these bytes, in 64 small hexadecimal digits.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut sum, byte| {
         // Writing to a string cannot fail.
         let _ = write!(sum, "{byte:02x}");
         sum
-    }))
+    })
 }
 
 fn write_value(text: &mut String, value: &Value) -> Result<(), TaskError> {

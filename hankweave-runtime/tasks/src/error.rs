@@ -59,6 +59,17 @@ pub enum TaskError {
     /// The state is not what was saved.
     #[error("the state is not what was saved: {0}")]
     StateValidationFailed(&'static str),
+    /// No checkpoint can be called so.
+    #[error("`{0}` is no name of a checkpoint; one is `checkpoint_` and up to 16 digits")]
+    InvalidCheckpointId(String),
+    /// Something of it is missing or spoiled; nothing was restored.
+    #[error("{id} cannot be restored: `{file}` is missing or not what was saved")]
+    CheckpointCorrupt {
+        /// The checkpoint.
+        id: String,
+        /// The first file that is wrong.
+        file: String,
+    },
 }
 
 impl TaskError {
@@ -76,6 +87,8 @@ impl TaskError {
             Self::StateSaveFailed(_) => "STATE_SAVE_FAILED",
             Self::StateLoadFailed(_) => "STATE_LOAD_FAILED",
             Self::StateValidationFailed(_) => "STATE_VALIDATION_FAILED",
+            Self::InvalidCheckpointId(_) => "INVALID_CHECKPOINT_ID",
+            Self::CheckpointCorrupt { .. } => "CHECKPOINT_CORRUPT",
         }
     }
 }

@@ -1,0 +1,347 @@
+//! Checkpoints of a task: their names, their manifests, and what a restore writes (TASK-18, TASK-19).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use hankweave_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::checksum::{digest, read_object, seal, verify};
+use crate::error::TaskError;
+use crate::logs::{Level, LogEntry, lines};
+
+const STATE: &str = "state.json";
+const LOGS: &str = "logs.jsonl";
+
+/// The name of a checkpoint: `checkpoint_` and the milliseconds at which it was made, in at most 16 digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CheckpointId(u64);
+
+impl CheckpointId {
+    /// Reads a name that somebody gives.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::InvalidCheckpointId`].
+    pub fn parse(text: &str) -> Result<Self, TaskError> {
+        let digits = text.strip_prefix("checkpoint_");
+        let digits =
+            digits.filter(|digits| digits.len() <= 16 && digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let id = digits.and_then(|digits| digits.parse().ok()).map(Self);
+        // A name with zeros in front would lead to another folder than the one it was read from.
+        id.filter(|id| id.to_string() == text)
+            .ok_or_else(|| TaskError::InvalidCheckpointId(text.to_owned()))
+    }
+
+    /// That of a checkpoint made now: later than every one there is, also when the clock went back.
+    #[must_use]
+    pub fn next(now: Timestamp, newest: Option<Self>) -> Self {
+        let now = u64::try_from(now.as_millis()).unwrap_or(0);
+        Self(newest.map_or(now, |newest| now.max(newest.0 + 1)))
+    }
+}
+
+impl fmt::Display for CheckpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "checkpoint_{}", self.0)
+    }
+}
+
+/// What a checkpoint says about itself; it is written last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// The form of this page, 1.
+    pub manifest_version: u32,
+    /// Its name.
+    pub id: String,
+    /// The task.
+    pub task_id: String,
+    /// When it was made.
+    pub timestamp: Timestamp,
+    /// For people.
+    pub description: String,
+    /// The names of the files beside it.
+    pub files: Vec<String>,
+    /// The SHA-256 of each, in 64 small hexadecimal digits.
+    pub checksums: BTreeMap<String, String>,
+    /// The version of the state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_version: Option<u64>,
+}
+
+impl Manifest {
+    /// That of these files.
+    #[must_use]
+    pub fn of(
+        id: CheckpointId,
+        task_id: &str,
+        made_at: Timestamp,
+        description: Option<String>,
+        files: &BTreeMap<String, Vec<u8>>,
+    ) -> Self {
+        let sums = files.iter().map(|(name, bytes)| (name.clone(), digest(bytes)));
+        Self {
+            manifest_version: 1,
+            id: id.to_string(),
+            task_id: task_id.to_owned(),
+            timestamp: made_at,
+            description: description.unwrap_or_else(|| format!("Checkpoint created at {made_at}")),
+            files: files.keys().cloned().collect(),
+            checksums: sums.collect(),
+            state_version: None,
+        }
+    }
+}
+
+/// A checkpoint of which nothing is missing or spoiled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// What it says about itself.
+    pub manifest: Manifest,
+    state: Map<String, Value>,
+    logs: String,
+}
+
+impl Checkpoint {
+    /// Checks what was read from the folder of a checkpoint of this task: `manifest.json`, and the files beside it by their names.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::CheckpointCorrupt`] with the first file that is wrong.
+    pub fn check(
+        id: CheckpointId,
+        task_id: &str,
+        manifest: &[u8],
+        files: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<Self, TaskError> {
+        let corrupt = |file: &str| TaskError::CheckpointCorrupt {
+            id: id.to_string(),
+            file: file.to_owned(),
+        };
+        let wrong = || corrupt("manifest.json");
+        let manifest: Manifest = serde_json::from_slice(manifest).map_err(|_| wrong())?;
+        let listed: BTreeSet<&String> = manifest.files.iter().collect();
+        if manifest.manifest_version != 1
+            || manifest.id != id.to_string()
+            || manifest.task_id != task_id
+            || !listed.iter().copied().eq(manifest.checksums.keys())
+        {
+            return Err(wrong());
+        }
+        for (name, sum) in &manifest.checksums {
+            if files.get(name).is_none_or(|bytes| digest(bytes) != *sum) {
+                return Err(corrupt(name));
+            }
+        }
+        let text = |name: &str| match manifest.checksums.contains_key(name) {
+            true => std::str::from_utf8(&files[name]).map_err(|_| corrupt(name)),
+            false => Ok(""),
+        };
+        let state = read_object(text(STATE)?).map_err(|_| corrupt(STATE))?;
+        let of_task = state.get("taskId").and_then(Value::as_str) == Some(task_id);
+        if !of_task || verify(&state).is_err() {
+            return Err(corrupt(STATE));
+        }
+        let logs = text(LOGS)?.to_owned();
+        Ok(Self {
+            manifest,
+            state,
+            logs,
+        })
+    }
+
+    /// What a restore writes over a task of this status and version in the registry, whose log is `live_log`: the data come back, and the lines that the
+    /// log lacks; to restore twice adds a second note and nothing else (TASK-19).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::StateSaveFailed`] when the state cannot be sealed.
+    pub fn restore(
+        &self,
+        status: &str,
+        version: u64,
+        live_log: &str,
+        now: Timestamp,
+    ) -> Result<Restored, TaskError> {
+        let mut state = self.state.clone();
+        state.insert("status".to_owned(), status.into());
+        state.insert("version".to_owned(), (version + 1).into());
+        state.insert("lastUpdated".to_owned(), json!(now));
+        seal(&mut state)?;
+        let note = LogEntry {
+            timestamp: now,
+            level: Level::Info,
+            message: "Checkpoint restored".to_owned(),
+            data: Some(json!({"checkpointId": self.manifest.id})),
+            seq: None,
+        };
+        let note = lines(&[note], false).map_err(|_| TaskError::StateSaveFailed("a log line is no JSON"))?;
+        let is_torn = !live_log.is_empty() && !live_log.ends_with('\n');
+        let torn = if is_torn { "\n" } else { "" };
+        Ok(Restored {
+            state,
+            log: format!("{torn}{}{note}", lacking(&self.logs, live_log)),
+        })
+    }
+}
+
+/// What a restore writes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Restored {
+    /// The new state.json, sealed.
+    pub state: Map<String, Value>,
+    /// What is appended to logs.jsonl.
+    pub log: String,
+}
+
+/// The lines of `saved` that `live` has not, each as often as it lacks it, in their order.
+fn lacking(saved: &str, live: &str) -> String {
+    let mut there: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in live.lines() {
+        *there.entry(line).or_default() += 1;
+    }
+    let mut lacking = String::new();
+    for line in saved.lines() {
+        match there.get_mut(line) {
+            Some(count) if *count > 0 => *count -= 1,
+            _ => {
+                lacking.push_str(line);
+                lacking.push('\n');
+            }
+        }
+    }
+    lacking
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TASK: &str = "report-7";
+
+    fn files() -> BTreeMap<String, Vec<u8>> {
+        let state =
+            json!({"taskId": TASK, "status": "running", "data": {"pages": 3}, "version": 4, "other": true});
+        let mut state = state.as_object().unwrap().clone();
+        seal(&mut state).unwrap();
+        let logs = b"{\"a\":1}\n{\"b\":2}\n{\"a\":1}\n".to_vec();
+        BTreeMap::from([
+            (STATE.to_owned(), serde_json::to_vec_pretty(&state).unwrap()),
+            (LOGS.to_owned(), logs),
+        ])
+    }
+
+    fn id() -> CheckpointId {
+        CheckpointId::parse("checkpoint_1770110100250").unwrap()
+    }
+
+    fn manifest(files: &BTreeMap<String, Vec<u8>>) -> Value {
+        let manifest = Manifest::of(id(), TASK, Timestamp::from_millis(0), None, files);
+        serde_json::to_value(manifest).unwrap()
+    }
+
+    fn check(manifest: &Value, files: &BTreeMap<String, Vec<u8>>) -> Result<Checkpoint, TaskError> {
+        Checkpoint::check(id(), TASK, manifest.to_string().as_bytes(), files)
+    }
+
+    // covers: TASK-18
+    #[test]
+    fn names_are_milliseconds_and_never_come_twice() {
+        for wrong in [
+            "checkpoint_",
+            "checkpoint_x",
+            "checkpoint_12345678901234567",
+            "../checkpoint_1",
+            "checkpoint_007",
+            "Checkpoint_1",
+            "checkpoint_+1",
+        ] {
+            assert_eq!(
+                CheckpointId::parse(wrong).unwrap_err().code(),
+                "INVALID_CHECKPOINT_ID",
+                "{wrong}"
+            );
+        }
+        let (now, earlier) = (Timestamp::from_millis(1_000), Timestamp::from_millis(10));
+        let first = CheckpointId::next(now, None);
+        assert_eq!(first.to_string(), "checkpoint_1000");
+        assert_eq!(
+            CheckpointId::next(now, Some(first)).to_string(),
+            "checkpoint_1001"
+        );
+        assert_eq!(
+            CheckpointId::next(earlier, Some(first)).to_string(),
+            "checkpoint_1001"
+        );
+    }
+
+    // covers: TASK-18
+    #[test]
+    fn what_is_missing_or_spoiled_is_named() {
+        let whole = files();
+        assert!(check(&manifest(&whole), &whole).is_ok());
+        let named = |manifest: &Value, files: &BTreeMap<String, Vec<u8>>| match check(manifest, files) {
+            Err(TaskError::CheckpointCorrupt { file, .. }) => file,
+            other => panic!("{other:?}"),
+        };
+        for name in [STATE, LOGS] {
+            let mut spoiled = whole.clone();
+            spoiled.get_mut(name).unwrap().push(b' ');
+            assert_eq!(named(&manifest(&whole), &spoiled), name);
+            spoiled.remove(name);
+            assert_eq!(named(&manifest(&whole), &spoiled), name);
+        }
+        for (key, value) in [
+            ("taskId", json!("other")),
+            ("id", json!("checkpoint_1")),
+            ("manifestVersion", json!(2)),
+            ("files", json!(["state.json"])),
+            ("checksums", json!({})),
+        ] {
+            let mut wrong = manifest(&whole);
+            wrong[key] = value;
+            assert_eq!(named(&wrong, &whole), "manifest.json", "{key}");
+        }
+        // Its own checksum fits, and still it is not what was sealed.
+        let mut forged = whole.clone();
+        let text = String::from_utf8(forged[STATE].clone())
+            .unwrap()
+            .replace('3', "4");
+        forged.insert(STATE.to_owned(), text.into_bytes());
+        assert_eq!(named(&manifest(&forged), &forged), STATE);
+        let mut without = whole.clone();
+        without.remove(STATE);
+        assert_eq!(named(&manifest(&without), &without), STATE);
+    }
+
+    // covers: TASK-19
+    #[test]
+    fn data_come_back_and_a_second_restore_adds_only_a_note() {
+        let whole = files();
+        let checkpoint = check(&manifest(&whole), &whole).unwrap();
+        let live = "{\"b\":2}\n{\"c\":3}";
+        let restored = checkpoint
+            .restore("failed", 9, live, Timestamp::from_millis(0))
+            .unwrap();
+        assert!(verify(&restored.state).is_ok());
+        let state = Value::Object(restored.state);
+        assert_eq!(
+            (
+                &state["data"],
+                &state["status"],
+                &state["version"],
+                &state["other"]
+            ),
+            (&json!({"pages": 3}), &json!("failed"), &json!(10), &json!(true))
+        );
+        let note = "{\"timestamp\":\"1970-01-01T00:00:00.000Z\",\"level\":\"info\",\"message\":\"Checkpoint restored\",\"data\":{\"checkpointId\":\"checkpoint_1770110100250\"}}\n";
+        assert_eq!(restored.log, format!("\n{{\"a\":1}}\n{{\"a\":1}}\n{note}"));
+        let twice = format!("{live}{}", restored.log);
+        let again = checkpoint
+            .restore("failed", 10, &twice, Timestamp::from_millis(0))
+            .unwrap();
+        assert_eq!(again.log, note);
+    }
+}
