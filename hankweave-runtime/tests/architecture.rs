@@ -134,9 +134,11 @@ const TASKS: &[(&str, &str)] = &[
     ("backoff", "error"),
     ("checksum", "error"),
     ("decisions", "error"),
+    ("hooks", ""),
     ("lock", ""),
     ("locks", "error lock"),
     ("logs", ""),
+    ("checkpoint", "checksum error logs"),
     ("task", ""),
     ("samples", "lock task"),
 ];
