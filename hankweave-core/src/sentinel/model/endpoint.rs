@@ -167,6 +167,16 @@ impl Endpoint {
             _ => Ok(endpoint),
         }
     }
+
+    /// Whether the model answers on this machine.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        let host = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| {
+            let behind = host.strip_prefix(name);
+            behind.is_some_and(|behind| behind.starts_with([':', '/']))
+        })
+    }
 }
 
 impl Provider {
@@ -312,6 +322,21 @@ mod tests {
             Api::OpenaiChat.key_header("k"),
             ("authorization", "Bearer k".to_owned())
         );
+    }
+
+    #[test]
+    fn this_machine_is_told_from_others_that_are_called_alike() {
+        for (url, local) in [
+            ("http://127.0.0.1:8080/v1", true),
+            ("http://localhost/v1", true),
+            ("http://[::1]:9", true),
+            ("http://localhost.example/v1", false),
+            ("https://api.example/127.0.0.1/v1", false),
+        ] {
+            let endpoint = endpoint("here/m", json!({"baseUrl": url}), &[]).unwrap();
+            assert_eq!(endpoint.is_local(), local, "{url}");
+        }
+        assert!(endpoint("ollama/m", Value::Null, &[]).unwrap().is_local());
     }
 
     #[test]

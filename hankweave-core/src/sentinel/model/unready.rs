@@ -9,8 +9,8 @@ use crate::cost::pricing::Prices;
 use crate::hank::{CodonConfig, Hank, Level, Problem, SentinelEntry};
 use crate::sentinel::SentinelConfig;
 
-/// Sentinels whose models cannot be asked, as warnings, because they are left out, or as errors where the codon must not run without them; and as errors
-/// those whose costs nobody can count although they are limited. `files` are the sentinels in files of their own, `limited` says whether
+/// Sentinels whose models cannot be asked, as warnings, because they are left out, or as errors where the codon must not run without them; and those whose
+/// costs nobody can count, as errors where they are limited, else as warnings. `files` are the sentinels in files of their own, `limited` says whether
 /// everything together is; `variable` gives the value of a variable for a codon, if it is set and not empty.
 #[must_use]
 pub fn unready_sentinels(
@@ -29,7 +29,7 @@ pub fn unready_sentinels(
             let place = format!("{at}.sentinels[{index}].sentinelConfig");
             let faults = [
                 unasked(&config, entry, |name| variable(codon, name)),
-                uncounted(&config, prices, limited),
+                uncounted(&config, prices, limited, |name| variable(codon, name)),
             ];
             problems.extend(
                 faults
@@ -69,12 +69,28 @@ fn unasked(
     })
 }
 
-fn uncounted(config: &SentinelConfig, prices: &Prices, limited: bool) -> Option<Fault> {
+fn uncounted(
+    config: &SentinelConfig,
+    prices: &Prices,
+    limited: bool,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Option<Fault> {
     let model = config.model.as_deref()?;
-    let is_limited = limited || config.max_dollars.is_some();
-    (is_limited && prices.find(model).is_none()).then(|| {
-        let message = format!("the limit in dollars cannot be held: no price is known of `{model}`");
-        let hint = "give it one as `prices` in hankweave.json; what costs nothing has the price 0";
-        (Level::Error, message, Some(hint.to_owned()))
-    })
+    if prices.find(model).is_some() {
+        return None;
+    }
+    let hint = "give it one as `prices` in hankweave.json; what costs nothing has the price 0";
+    let (level, message) = match limited || config.max_dollars.is_some() {
+        true => (
+            Level::Error,
+            format!("the limit in dollars cannot be held: no price is known of `{model}`"),
+        ),
+        // What answers on this machine sends no bill.
+        false if Endpoint::of(config, variable).is_ok_and(|endpoint| endpoint.is_local()) => return None,
+        false => (
+            Level::Warning,
+            format!("no price is known of `{model}`, so what it costs is not counted"),
+        ),
+    };
+    Some((level, message, Some(hint.to_owned())))
 }

@@ -380,6 +380,10 @@ fn a_model_that_cannot_be_asked_is_told_before_the_start() {
         "{refused}"
     );
 
+    let far = json!({"model": "far/llama", "endpoint": {"baseUrl": "http://far.example/v1"}});
+    let told = watched(&server, sentinel(far), json!({}), "go").run(["validate"]);
+    let why = "no price is known of `far/llama`, so what it costs is not counted";
+    assert!(told.expect_code(0).stdout.contains(why), "{told}");
     let local =
         json!({"model": "here/llama", "endpoint": {"baseUrl": "http://127.0.0.1:9/v1"}, "maxDollars": 1});
     let project = watched(&server, sentinel(local), json!({}), "go");
