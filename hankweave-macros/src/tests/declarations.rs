@@ -4,10 +4,10 @@
 pub(super) const CODON: &str = include_str!("../../../hankweave-core/src/codon/machine.rs");
 
 /// The task, as the crate of tasks declares it.
-pub(super) const TASK: &str = include_str!("../../../hankweave-runtime/tasks/src/task/machine.rs");
+pub(super) const TASK: &str = include_str!("../../../hankweave-runtime/tasks/model/src/task/machine.rs");
 
 /// The lock, as the crate of tasks declares it.
-pub(super) const LOCK: &str = include_str!("../../../hankweave-runtime/tasks/src/lock/machine.rs");
+pub(super) const LOCK: &str = include_str!("../../../hankweave-runtime/tasks/model/src/lock/machine.rs");
 
 /// As much of it as compiles with nothing but numbers and texts around it.
 pub(super) const WHOLE: &str = r#"

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use hankweave_core::codon::CODON;
 use hankweave_core::run::RUN;
-use hankweave_tasks::lock::LOCK;
-use hankweave_tasks::task::TASK;
+use hankweave_task_model::lock::LOCK;
+use hankweave_task_model::task::TASK;
 
 use crate::args::{DiagramArgs, DiagramFormat, MachineName};
 use crate::exit::Failure;

@@ -5,8 +5,8 @@
 use hankweave_core::attempt::Attempt;
 use hankweave_core::id::{AgentId, TaskId};
 use hankweave_core::time::Timestamp;
-use hankweave_tasks::lock::{self, LOCK, Lock, LockFailure, LockMode, LockRecord, Unlocked};
-use hankweave_tasks::task::{self, Pending, TASK, Task, TaskPhase, TaskRecord, TaskTransition};
+use hankweave_task_model::lock::{self, LOCK, Lock, LockFailure, LockMode, LockRecord, Unlocked};
+use hankweave_task_model::task::{self, Pending, TASK, Task, TaskPhase, TaskRecord, TaskTransition};
 use serde_json::{Map, json};
 
 fn at(seconds: i64) -> Timestamp {

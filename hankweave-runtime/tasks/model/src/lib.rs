@@ -1,0 +1,25 @@
+//! What decides when many workers share tasks: who holds a lock and may write, and what the files of a task look like (TASK-1 to TASK-19).
+//!
+//! Nothing here reads a clock or touches a disk: points in time are given, texts go in and come out.
+
+mod backoff;
+mod checkpoint;
+mod checksum;
+mod decisions;
+mod error;
+mod hooks;
+pub mod lock;
+mod locks;
+mod logs;
+#[cfg(test)]
+mod samples;
+pub mod task;
+
+pub use backoff::Tries;
+pub use checkpoint::{Checkpoint, CheckpointId, Manifest, Restored};
+pub use checksum::{canonical, read_object, seal, verify};
+pub use decisions::{Decision, Decisions};
+pub use error::TaskError;
+pub use hooks::{DEFAULT_PRIORITY, Hook, HookId, HookPoint, HookPolicy, Hooks, LONGEST_HOOK};
+pub use locks::{Held, Holder, LockTable};
+pub use logs::{Level, LogEntry, LogQuery, Logs, lines};
