@@ -18,6 +18,19 @@ const STATE_FOLDER: &str = ".hankweave";
 /// Names at the root of a workspace that belong to hankweave as well; compared without case.
 const PROTECTED: [&str; 2] = [exclude::DATA, exclude::ARCHIVE];
 
+/// Checks the path of a file or folder of the user, who may name any.
+///
+/// # Errors
+///
+/// Returns the broken rule as a phrase: the path must not be empty or contain a NUL character.
+pub(super) fn check_any(path: &str) -> Result<(), &'static str> {
+    match path {
+        _ if path.trim().is_empty() => Err("must not be empty"),
+        _ if path.contains('\0') => Err("must not contain a NUL character"),
+        _ => Ok(()),
+    }
+}
+
 /// Splits a reference to a file of the hank (`promptFile`, `copy.from`, …) into the names to walk through,
 /// relative to the folder of hank.json: `./prompts/../a.md` gives `a.md`.
 ///

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::keys::Keys;
 use super::parse::read_with;
+use super::paths::check_any;
 use super::problem::{Problems, quoted};
 use super::read::at_least_one;
 use super::reader::{Fields, Node, Reader, checked};
-use super::setting::check_path;
 use crate::cost::Usd;
 use crate::cost::pricing::{LongPrompt, Rate, TokenRates};
 
@@ -82,7 +82,7 @@ const WEB_SEARCH: Usd = Usd::from_micros(10_000_000);
 /// The value of the setting `prices`.
 pub(super) fn source(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<PriceSource> {
     match node.value {
-        Value::StringLit(_) => checked(check_path)(reader, node).map(PriceSource::File),
+        Value::StringLit(_) => checked(check_any)(reader, node).map(PriceSource::File),
         Value::Object(_) => models(reader, node).map(|models| PriceSource::Models { models }),
         _ => {
             let message = "must be the path of a file of prices, or the prices themselves";

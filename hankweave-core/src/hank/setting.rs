@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::document::Overrides;
 use super::keys::Keys;
 use super::parse::read_with;
+use super::paths::check_any;
 use super::prices::{self, PriceSource};
 use super::problem::{Position, Problems};
 use super::read::settings::dollars;
@@ -171,7 +172,7 @@ impl Setting {
             Self::Autostart | Self::IgnoreRigFailures => reader.boolean(node).map(SettingValue::Flag),
             Self::Model => model(reader, node).map(SettingValue::Text),
             Self::AnthropicBaseUrl => checked(check_url)(reader, node).map(SettingValue::Text),
-            Self::OutputDirectory => checked(check_path)(reader, node).map(SettingValue::Text),
+            Self::OutputDirectory => checked(check_any)(reader, node).map(SettingValue::Text),
             Self::Notify => reader.non_empty(node).map(SettingValue::Text),
             Self::DataHashTimeLimit => at_least_one(reader, node).map(SettingValue::Number),
             Self::ShimIdleTimeout => seconds_of_silence(reader, node).map(SettingValue::Number),
@@ -265,14 +266,6 @@ fn check_url(url: &str) -> Result<(), &'static str> {
         "" => Err("names no host"),
         host if host.contains('@') => Err("must not hold a password"),
         _ if url.chars().any(|c| c.is_whitespace() || c.is_control()) => Err("is no address"),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn check_path(path: &str) -> Result<(), &'static str> {
-    match path {
-        _ if path.trim().is_empty() => Err("must not be empty"),
-        _ if path.contains('\0') => Err("must not contain a NUL character"),
         _ => Ok(()),
     }
 }

@@ -8,9 +8,8 @@ use hankweave_core::codon::{
 use hankweave_core::hank::OnExceeded;
 use tokio::time::Instant;
 
-use super::CodonEnd;
-use super::context::{CodonRun, Ended, Stage};
-use super::finish::{Notes, complete, exit_code};
+use super::context::{CodonEnd, CodonRun, Ended, Stage};
+use super::end::{Notes, complete, exit_code};
 use super::watchers::Watched;
 
 /// Ends a codon with no budget left before anything is started for it: not even its first request could be

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use hankweave_core::budget::{Ceiling, Limits};
-use hankweave_core::codon::{Active, Codon, CodonPhase, CodonTransition, Edge};
+use hankweave_core::codon::{
+    Active, Codon, CodonExecution, CodonPhase, CodonTransition, Completed, Edge, Failed, Skipped,
+};
 use hankweave_core::document::PlanEntry;
 use hankweave_core::event::StateEvent;
 use hankweave_core::hank::{CodonConfig, Hank};
@@ -12,7 +14,8 @@ use hankweave_core::id::{CheckpointSha, RunId, SessionId};
 use hankweave_core::wire;
 use tokio::time::Instant;
 
-use super::{CodonEnd, FileWatcher, Orders};
+use super::orders::Orders;
+use super::watch::FileWatcher;
 use crate::checkpoint::CheckpointStore;
 use crate::driver::DriverSet;
 use crate::hank_files::LoadedHank;
@@ -128,6 +131,31 @@ impl From<Option<CheckpointSha>> for RigNeed {
     }
 }
 
+/// How a codon ended.
+#[derive(Debug)]
+pub(crate) enum CodonEnd {
+    /// Its work is in the completion checkpoint.
+    Completed(Codon<Completed>),
+    /// It did not succeed.
+    Failed(Codon<Failed>),
+    /// It failed because the disk did not take what it needs: a checkpoint, or the folders and files of its
+    /// agent.
+    Unsaved(Codon<Failed>),
+    /// The user skipped it.
+    Skipped(Codon<Skipped>),
+}
+
+impl CodonEnd {
+    /// The record that the typed codon implies.
+    pub(crate) fn into_execution(self) -> CodonExecution {
+        match self {
+            Self::Completed(codon) => codon.into_execution(),
+            Self::Failed(codon) | Self::Unsaved(codon) => codon.into_execution(),
+            Self::Skipped(codon) => codon.into_execution(),
+        }
+    }
+}
+
 /// How a codon can end before its last stage.
 #[derive(Debug)]
 pub(crate) enum Ended {
@@ -146,6 +174,11 @@ impl From<TransitionError> for Ended {
 pub(crate) type Stage<T> = Result<T, Ended>;
 
 impl CodonRun<'_> {
+    /// Whether a full context is no failure.
+    pub(super) fn waits_for_context(&self) -> bool {
+        self.entry.may_exceed_context(&self.run.hank) || self.config.exhaust_with_prompt.is_some()
+    }
+
     /// Takes one step of the machine and sends its event.
     ///
     /// Does not wait until the event is durable; at the end of the codon the ticket is awaited for that.

@@ -10,6 +10,7 @@
 mod budget;
 mod check;
 mod context;
+mod end;
 mod extend;
 mod finish;
 mod initialize;
@@ -26,8 +27,7 @@ mod watch;
 mod watchers;
 
 pub(crate) use budget::why_paused;
-pub(crate) use context::{CodonRun, RigNeed, RunContext};
-pub(crate) use finish::CodonEnd;
+pub(crate) use context::{CodonEnd, CodonRun, RigNeed, RunContext};
 pub(crate) use orders::{Order, Orders};
 pub(crate) use watch::{FileWatcher, tree_now};
 

@@ -2,14 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use hankweave_core::agent::{FailureReason, InterruptedBy};
-use hankweave_core::codon::{Codon, Edge, Fail, Failed, Skip, Skipped};
-use hankweave_core::wire::Event;
+use hankweave_core::agent::FailureReason;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{CodonRun, Ended};
-use super::finish::Notes;
-use super::watchers::Watched;
+use super::context::CodonRun;
 use crate::shutdown::{Shutdown, StopCause};
 
 /// A user's order about the running codon.
@@ -105,41 +101,6 @@ impl CodonRun<'_> {
             () = self.run.degraded() => {
                 Interruption::Failure(FailureReason::unknown(true, "the state could not be saved"))
             }
-        }
-    }
-
-    /// Ends the codon after an interruption. `exit_code` is that of its agent, -1 without one.
-    pub(super) async fn end_early<S: Watched>(
-        &self,
-        codon: Codon<S>,
-        exit_code: i64,
-        why: Interruption,
-    ) -> Ended
-    where
-        Fail: Edge<S, To = Failed>,
-        Skip: Edge<S, To = Skipped>,
-    {
-        match why {
-            Interruption::Ordered(Order::Skip) => self.skip(codon, exit_code, Notes::default()).await,
-            Interruption::Ordered(Order::Fail(message)) => {
-                self.fail(codon, exit_code, FailureReason::unknown(false, message))
-                    .await
-            }
-            Interruption::Ordered(Order::ForceStop(reason)) => {
-                let reason = reason.unwrap_or_else(|| "user request".to_owned());
-                let reason = FailureReason::unknown(true, format!("Force stopped: {reason}"));
-                let ended = self.fail(codon, -1, reason).await;
-                // RUN-13
-                let message = format!("Codon {} force stopped", self.entry.codon_id);
-                self.run.publish(Event::Info { message }).await;
-                ended
-            }
-            Interruption::Stopped(cause) => {
-                let cause = cause.map_or("stopped", StopCause::as_str);
-                let reason = FailureReason::interrupted(InterruptedBy::Stop, cause);
-                self.fail(codon, exit_code, reason).await
-            }
-            Interruption::Failure(reason) => self.fail(codon, exit_code, reason).await,
         }
     }
 }

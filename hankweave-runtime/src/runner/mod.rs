@@ -4,6 +4,8 @@
 mod aftermath;
 mod begin;
 mod command;
+mod error;
+mod heartbeat;
 mod outcome;
 mod rig_cleanup;
 mod rollback;
@@ -18,8 +20,8 @@ pub use begin::{Trouble, WayBack};
 pub(crate) use begin::{has_nothing_to_do, trouble};
 pub use command::{Accepted, Command, Commander, Refusal};
 pub(crate) use command::{Inbox, channel};
+pub use error::RunError;
 pub use outcome::{CodonSummary, Pause, RunOutcome, RunResult};
 pub use rollback::{Rollback, RollbackError, RollbackTarget};
 pub(crate) use rollback::{go_back, known_checkpoints, preview};
-pub use run::RunError;
 pub(crate) use run::{Surroundings, run};

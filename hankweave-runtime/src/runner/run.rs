@@ -1,15 +1,12 @@
 //! A run from its first record to its last.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::budget;
-use hankweave_core::discovery::Activity;
 use hankweave_core::event::StateEvent;
-use hankweave_core::plan::{Decision, ExpandError, decide};
+use hankweave_core::plan::{Decision, decide};
 use hankweave_core::run::{Complete, Fail, Run, Running};
 use hankweave_core::thread;
 use hankweave_core::wire::{Event, IdleReason};
@@ -17,45 +14,16 @@ use hankweave_core::wire::{Event, IdleReason};
 use super::aftermath;
 use super::begin::{BeginAt, BegunRun, begin};
 use super::command::{Accepted, Inbox, Refusal, Reply, answer};
+use super::error::RunError;
+use super::heartbeat::Heartbeat;
 use super::outcome::{RunOutcome, RunResult};
-use super::rollback::{self, RollbackError};
+use super::rollback;
 use super::steps::{Autostart, Choice, LoopEnd, run_codons};
-use crate::checkpoint::CheckpointError;
 use crate::codon::{FileWatcher, RunContext};
-use crate::instance_lock::{InstanceLock, LockError};
+use crate::instance_lock::InstanceLock;
 use crate::presence::Presence;
-use crate::recovery::{Opened, Possession};
-use crate::shutdown::{Shutdown, StopCause};
-use crate::state_manager::{PersistenceError, TransitionError};
-
-/// How often the lock file is refreshed (L2).
-const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
-
-/// A run that could not go on for reasons other than its codons.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// A step could not be recorded.
-    #[error("failed to record what happened")]
-    Record(#[from] TransitionError),
-    /// The last save failed.
-    #[error("failed to save the state at the end")]
-    Save(#[source] Arc<PersistenceError>),
-    /// The first checkpoint could not be made.
-    #[error("failed to make the first checkpoint")]
-    Checkpoint(#[source] CheckpointError),
-    /// The files could not be taken back, or nobody knows where to go on.
-    #[error(transparent)]
-    Rollback(#[from] RollbackError),
-    /// hank.json was changed so that it no longer fits the recorded plan.
-    #[error("hank.json no longer fits the recorded plan")]
-    ChangedHank(#[source] ExpandError),
-    /// The newest run continues one that is not in the document.
-    #[error("the newest run continues a run that state.json does not hold, so what comes next is unknown")]
-    MissingParent,
-    /// A bug of ours.
-    #[error("a codon was left open")]
-    CodonLeftOpen,
-}
+use crate::recovery::Opened;
+use crate::shutdown::Shutdown;
 
 /// How a run ends, and how another one begins.
 enum RunEnd {
@@ -216,46 +184,6 @@ fn context(opened: &Opened, begun: &BegunRun, shutdown: Shutdown, presence: Pres
         begun: begun.at,
         tip: Mutex::new(begun.base.clone()),
         rig: begun.rig.clone(),
-    }
-}
-
-/// Keeps `server.lock` up to date: the run that is served, and that the server is alive.
-pub(super) struct Heartbeat<'a> {
-    lock: &'a Arc<InstanceLock>,
-    possession: &'a Possession,
-    shutdown: &'a Shutdown,
-    server: Option<SocketAddr>,
-}
-
-impl Heartbeat<'_> {
-    async fn run(&self) -> Infallible {
-        let mut interval = tokio::time::interval(HEARTBEAT_INTERVAL);
-        loop {
-            interval.tick().await;
-            self.refresh().await;
-        }
-    }
-
-    /// Tells what the run is at.
-    pub(super) async fn tell(&self, activity: Option<Activity>) {
-        self.lock.set_activity(activity);
-        self.refresh().await;
-    }
-
-    /// Writes the lock file. When another server has written it, the directory is no longer ours, and the run
-    /// is stopped.
-    async fn refresh(&self) {
-        let run = self.possession.manager.snapshot().current_run_id.clone();
-        let (lock, server) = (Arc::clone(self.lock), self.server);
-        let beat = move || lock.heartbeat(server, run.as_ref());
-        match self.possession.world.blocking.run(beat).await {
-            Ok(()) => {}
-            Err(error @ LockError::TakenOver { .. }) => {
-                tracing::error!(error = %crate::error::chain(&error), "the run is stopped");
-                self.shutdown.request(StopCause::Request);
-            }
-            Err(error) => tracing::warn!(error = %crate::error::chain(&error), "no heartbeat"),
-        }
     }
 }
 

@@ -1,0 +1,372 @@
+//! The last step of a codon: its checkpoint, its record with notes, and the event that tells its end (RUN-11).
+
+use std::ffi::OsStr;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use hankweave_core::agent::{ExitOutcome, FailureReason, InterruptedBy};
+use hankweave_core::codon::Active as _;
+use hankweave_core::codon::{
+    BudgetExceeded, CheckpointType, Codon, Complete, Completed, Edge, Fail, Failed, Preparing, Skip, Skipped,
+};
+use hankweave_core::cost::Usd;
+use hankweave_core::event::StateEvent;
+use hankweave_core::hank::OnFailure;
+use hankweave_core::id::CheckpointSha;
+use hankweave_core::wire::{Event, ExitStatus};
+use tokio::time::Instant;
+
+use super::context::{CodonEnd, CodonRun, Ended, Stage};
+use super::orders::{Interruption, Order};
+use super::watchers::Watched;
+use crate::checkpoint::{CheckpointError, CheckpointRequest, SkipReason};
+use crate::shutdown::StopCause;
+use crate::state_manager::Ticket;
+use crate::world::secrets::Secrets;
+
+/// What the last record of a codon says besides its state.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Notes {
+    pub(super) context_exceeded: bool,
+    pub(super) budget_exceeded: Option<BudgetExceeded>,
+}
+
+impl Notes {
+    pub(super) fn of_budget(exceeded: BudgetExceeded) -> Self {
+        Self {
+            budget_exceeded: Some(exceeded),
+            ..Self::default()
+        }
+    }
+
+    fn add_to(self, mut event: StateEvent, time: Measured) -> StateEvent {
+        event = event.with_measured(time.codon, time.run);
+        if self.context_exceeded {
+            event = event.with_context_exceeded();
+        }
+        if let Some(exceeded) = self.budget_exceeded {
+            event = event.with_budget_exceeded(exceeded);
+        }
+        event
+    }
+}
+
+/// How long the codon and its run have taken, by the monotonic clock.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    codon: Duration,
+    run: Duration,
+}
+
+/// Completes the codon. Without a checkpoint it has failed (G5, RUN-11).
+pub(super) async fn complete<S: Watched>(
+    codon: &CodonRun<'_>,
+    running: Codon<S>,
+    exit: &ExitOutcome,
+    notes: Notes,
+) -> Stage<CodonEnd>
+where
+    Complete: Edge<S, To = Completed>,
+    Fail: Edge<S, To = Failed>,
+{
+    let completion_checkpoint = match codon.checkpoint(CheckpointType::Completed).await {
+        Ok(sha) => sha,
+        Err(error) => return Err(codon.fail_unsaved(running, 0, "checkpoint", &error).await),
+    };
+    let complete = Complete {
+        end_time: codon.run.world.clock.now(),
+        completion_checkpoint,
+        result_message_received: exit.result_received,
+    };
+    let time = codon.measured();
+    let (completed, recorded) = codon.last_step(running, complete, notes, time).await;
+    recorded.await?;
+    codon
+        .publish_end(
+            (completed.final_cost, completed.sentinels.recorded().1),
+            ExitStatus::Success,
+            None,
+            (notes, time),
+        )
+        .await;
+    Ok(CodonEnd::Completed(completed))
+}
+
+impl CodonRun<'_> {
+    /// How long it has taken until now, when it ends.
+    fn measured(&self) -> Measured {
+        let now = Instant::now();
+        Measured {
+            codon: now - self.begun,
+            run: now - self.run.begun,
+        }
+    }
+
+    /// Makes a checkpoint of the workspace, and publishes what has changed since the last look at the files.
+    /// That happens before the end of the codon is published, so that none of its changes comes later.
+    pub(super) async fn checkpoint(&self, kind: CheckpointType) -> Result<CheckpointSha, CheckpointError> {
+        let tip = || self.run.tip.lock().unwrap_or_else(PoisonError::into_inner);
+        let request = CheckpointRequest {
+            kind,
+            run_id: self.run.run_id.clone(),
+            codon_id: self.entry.codon_id.clone(),
+            codon_name: self.config.name.clone(),
+            patterns: self.patterns.clone(),
+            parent: tip().clone(),
+            at: self.run.world.clock.now(),
+            duration: None,
+        };
+        let store = self.run.checkpoints.clone();
+        let made = self.run.world.blocking.run(move || store.create(&request)).await;
+        if made.is_err() {
+            self.run.watch.survey(self).await;
+        }
+        let checkpoint = made?;
+        for skipped in checkpoint
+            .skipped
+            .iter()
+            .filter(|skipped| skipped.reason != SkipReason::Protected)
+        {
+            tracing::warn!(path = %skipped.path, reason = ?skipped.reason, "left out of the checkpoint");
+        }
+        *tip() = Some(checkpoint.sha.clone());
+        self.run.watch.learn(self, checkpoint.seen).await;
+        let created = StateEvent::CheckpointCreated {
+            run_id: self.run.run_id.clone(),
+            codon_id: self.entry.codon_id.clone(),
+            checkpoint_type: kind,
+            sha: checkpoint.sha.clone(),
+            branch: checkpoint.branch,
+        };
+        // A step that needs the checkpoint records it again, and waits for that.
+        drop(self.run.transition(created).await);
+        Ok(checkpoint.sha)
+    }
+
+    /// The secrets to remove from the text of an error, which may hold what an agent printed.
+    fn secrets(&self) -> Secrets {
+        let own = self
+            .config
+            .env
+            .iter()
+            .map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
+        Secrets::of(self.run.world.environment.iter().chain(own))
+    }
+
+    /// Ends the codon as failed, from any state. The error checkpoint is not required.
+    pub(super) async fn fail<S: Watched>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
+        reason: FailureReason,
+    ) -> Ended
+    where
+        Fail: Edge<S, To = Failed>,
+    {
+        self.fail_with(codon, exit_code, reason, Notes::default()).await
+    }
+
+    /// The same with notes.
+    pub(super) async fn fail_with<S: Watched>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
+        mut reason: FailureReason,
+        notes: Notes,
+    ) -> Ended
+    where
+        Fail: Edge<S, To = Failed>,
+    {
+        if let Some(message) = &mut reason.message {
+            *message = self.secrets().redact(message).into_owned();
+        }
+        let error_checkpoint = self.last_checkpoint(CheckpointType::Error).await;
+        let fail = Fail {
+            end_time: self.run.world.clock.now(),
+            exit_code,
+            failure_reason: reason.clone(),
+            error_checkpoint,
+        };
+        let time = self.measured();
+        let (failed, recorded) = self.last_step(codon, fail, notes, time).await;
+        if let Err(error) = recorded.await {
+            return Ended::Unrecorded(error);
+        }
+        let status = exit_status(exit_code);
+        self.publish_end(
+            (failed.partial_cost, failed.sentinels.recorded().1),
+            status,
+            Some(reason),
+            (notes, time),
+        )
+        .await;
+        Ended::Codon(CodonEnd::Failed(failed))
+    }
+
+    /// Ends the codon because a checkpoint of the kind `what` could not be made.
+    pub(super) async fn fail_unsaved<S: Watched>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
+        what: &str,
+        error: &CheckpointError,
+    ) -> Ended
+    where
+        Fail: Edge<S, To = Failed>,
+    {
+        // A rig can be set up again without loss; the work of an agent is not repeated automatically.
+        let retriable = S::PHASE == Preparing::PHASE;
+        let message = format!("{what} failed: {}", crate::error::chain(error));
+        let reason = FailureReason::unknown(retriable, message);
+        match error.is_of_the_repository() {
+            true => self.fail_for_disk(codon, exit_code, reason).await,
+            false => self.fail(codon, exit_code, reason).await,
+        }
+    }
+
+    /// Ends the codon because the disk did not take what it needs.
+    pub(super) async fn fail_for_disk<S: Watched>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
+        reason: FailureReason,
+    ) -> Ended
+    where
+        Fail: Edge<S, To = Failed>,
+    {
+        match self.fail(codon, exit_code, reason).await {
+            Ended::Codon(CodonEnd::Failed(failed)) => Ended::Codon(CodonEnd::Unsaved(failed)),
+            ended => ended,
+        }
+    }
+
+    /// Ends the codon after an interruption. `exit_code` is that of its agent, -1 without one.
+    pub(super) async fn end_early<S: Watched>(
+        &self,
+        codon: Codon<S>,
+        exit_code: i64,
+        why: Interruption,
+    ) -> Ended
+    where
+        Fail: Edge<S, To = Failed>,
+        Skip: Edge<S, To = Skipped>,
+    {
+        match why {
+            Interruption::Ordered(Order::Skip) => self.skip(codon, exit_code, Notes::default()).await,
+            Interruption::Ordered(Order::Fail(message)) => {
+                self.fail(codon, exit_code, FailureReason::unknown(false, message))
+                    .await
+            }
+            Interruption::Ordered(Order::ForceStop(reason)) => {
+                let reason = reason.unwrap_or_else(|| "user request".to_owned());
+                let reason = FailureReason::unknown(true, format!("Force stopped: {reason}"));
+                let ended = self.fail(codon, -1, reason).await;
+                // RUN-13
+                let message = format!("Codon {} force stopped", self.entry.codon_id);
+                self.run.publish(Event::Info { message }).await;
+                ended
+            }
+            Interruption::Stopped(cause) => {
+                let cause = cause.map_or("stopped", StopCause::as_str);
+                let reason = FailureReason::interrupted(InterruptedBy::Stop, cause);
+                self.fail(codon, exit_code, reason).await
+            }
+            Interruption::Failure(reason) => self.fail(codon, exit_code, reason).await,
+        }
+    }
+
+    /// Ends the codon as skipped, with what it has done in a checkpoint and its costs so far.
+    pub(super) async fn skip<S: Watched>(&self, codon: Codon<S>, exit_code: i64, notes: Notes) -> Ended
+    where
+        Skip: Edge<S, To = Skipped>,
+    {
+        let skip = Skip {
+            end_time: self.run.world.clock.now(),
+            skip_checkpoint: self.last_checkpoint(CheckpointType::Skipped).await,
+        };
+        let time = self.measured();
+        let (skipped, recorded) = self.last_step(codon, skip, notes, time).await;
+        if let Err(error) = recorded.await {
+            return Ended::Unrecorded(error);
+        }
+        let status = exit_status(exit_code);
+        self.publish_end(
+            (skipped.partial_cost, skipped.sentinels.recorded().1),
+            status,
+            None,
+            (notes, time),
+        )
+        .await;
+        Ended::Codon(CodonEnd::Skipped(skipped))
+    }
+
+    /// The last step of the machine, with its notes.
+    async fn last_step<S, E>(
+        &self,
+        mut codon: Codon<S>,
+        edge: E,
+        notes: Notes,
+        time: Measured,
+    ) -> (Codon<E::To>, Ticket)
+    where
+        S: Watched,
+        E: Edge<S>,
+    {
+        self.cut_sentinels(&mut codon).await;
+        let (codon, transition) = codon.step(edge).into_parts();
+        let event = notes.add_to(self.event(S::PHASE, &transition), time);
+        (codon, self.run.transition(event).await)
+    }
+
+    /// Publishes the end of the codon, with what its agent and its sentinels cost.
+    async fn publish_end(
+        &self,
+        (cost, of_sentinels): (Usd, Usd),
+        exit_status: ExitStatus,
+        failure_reason: Option<FailureReason>,
+        (notes, time): (Notes, Measured),
+    ) {
+        let ignores = self.config.failure_policy() == OnFailure::Ignore;
+        let is_ignored = |reason: &FailureReason| ignores && !reason.interrupted;
+        let event = Event::CodonCompleted {
+            codon_id: self.entry.codon_id.clone(),
+            success: matches!(exit_status, ExitStatus::Success),
+            cost,
+            sentinel_cost: Some(of_sentinels).filter(|cost| *cost != Usd::ZERO),
+            cost_is_lower_bound: self.published_lower_bound(),
+            duration: u64::try_from(time.codon.as_millis()).unwrap_or(u64::MAX),
+            exit_status,
+            failure_ignored: failure_reason.as_ref().is_some_and(is_ignored).then_some(true),
+            failure_reason,
+            budget_exceeded: notes.budget_exceeded,
+        };
+        self.run.publish(event).await;
+    }
+
+    /// A checkpoint of what an incomplete codon leaves in the workspace; not required.
+    async fn last_checkpoint(&self, kind: CheckpointType) -> Option<CheckpointSha> {
+        match self.checkpoint(kind).await {
+            Ok(sha) => Some(sha),
+            Err(error) => {
+                tracing::warn!(error = %crate::error::chain(&error), "no {kind} checkpoint of the codon");
+                None
+            }
+        }
+    }
+}
+
+/// The exit code of an agent that was stopped. An interrupted agent that ends with code 0 but without success
+/// gets the code that a shell would report.
+pub(super) fn exit_code(exit: &ExitOutcome) -> i64 {
+    match exit.verdict.is_success() || !exit.exit.is_success() {
+        true => i64::from(exit.exit.code()),
+        false => 130,
+    }
+}
+
+fn exit_status(code: i64) -> ExitStatus {
+    match code {
+        129..=192 => ExitStatus::Killed { signal: code - 128 },
+        code => ExitStatus::Error { code },
+    }
+}

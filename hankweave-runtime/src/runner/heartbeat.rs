@@ -1,0 +1,56 @@
+//! The lock file of a run, kept up to date (L2).
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::discovery::Activity;
+
+use crate::instance_lock::{InstanceLock, LockError};
+use crate::recovery::Possession;
+use crate::shutdown::{Shutdown, StopCause};
+
+/// How often the lock file is refreshed (L2).
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Keeps `server.lock` up to date: the run that is served, and that the server is alive.
+pub(super) struct Heartbeat<'a> {
+    pub(super) lock: &'a Arc<InstanceLock>,
+    pub(super) possession: &'a Possession,
+    pub(super) shutdown: &'a Shutdown,
+    pub(super) server: Option<SocketAddr>,
+}
+
+impl Heartbeat<'_> {
+    /// Refreshes it until the future is dropped, which loses nothing.
+    pub(super) async fn run(&self) -> Infallible {
+        let mut interval = tokio::time::interval(HEARTBEAT_INTERVAL);
+        loop {
+            interval.tick().await;
+            self.refresh().await;
+        }
+    }
+
+    /// Tells what the run is at.
+    pub(super) async fn tell(&self, activity: Option<Activity>) {
+        self.lock.set_activity(activity);
+        self.refresh().await;
+    }
+
+    /// Writes the lock file. When another server has written it, the directory is no longer ours, and the run
+    /// is stopped.
+    pub(super) async fn refresh(&self) {
+        let run = self.possession.manager.snapshot().current_run_id.clone();
+        let (lock, server) = (Arc::clone(self.lock), self.server);
+        let beat = move || lock.heartbeat(server, run.as_ref());
+        match self.possession.world.blocking.run(beat).await {
+            Ok(()) => {}
+            Err(error @ LockError::TakenOver { .. }) => {
+                tracing::error!(error = %crate::error::chain(&error), "the run is stopped");
+                self.shutdown.request(StopCause::Request);
+            }
+            Err(error) => tracing::warn!(error = %crate::error::chain(&error), "no heartbeat"),
+        }
+    }
+}
