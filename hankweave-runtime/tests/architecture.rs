@@ -136,15 +136,21 @@ const TASK_MODEL: &[(&str, &str)] = &[
     ("decisions", "error"),
     ("hooks", ""),
     ("lock", ""),
-    ("locks", "error lock"),
+    ("resource", "error lock"),
+    ("locks", "error lock resource"),
     ("logs", ""),
     ("checkpoint", "checksum error logs"),
     ("task", ""),
+    ("registry", "error logs task"),
     ("samples", "lock task"),
 ];
 
 /// The same for what touches the world for tasks.
-const TASKS: &[(&str, &str)] = &[];
+const TASKS: &[(&str, &str)] = &[
+    ("coordinator", ""),
+    ("engine", "coordinator"),
+    ("memory", "coordinator engine"),
+];
 
 /// The modules of the core: each line may use those above it and nothing else.
 const CORE: [&[&str]; 11] = [

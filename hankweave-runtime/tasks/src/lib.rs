@@ -1,3 +1,12 @@
 //! Tasks that workers share: their registry, their locks and their files. What decides is in [`hankweave_task_model`], exported here as [`model`].
+//!
+//! A [`Coordinator`] is the one truth about tasks and locks. There are three: [`Memory`] inside one process, SQLite on one machine with nothing to install,
+//! PostgreSQL for many machines.
 
+pub mod coordinator;
+mod engine;
+mod memory;
+
+pub use coordinator::Coordinator;
 pub use hankweave_task_model as model;
+pub use memory::Memory;

@@ -1,5 +1,7 @@
 //! What can go wrong, each with a code that never changes.
 
+use hankweave_core::id::InvalidId;
+
 /// Why something was refused; nothing has changed then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
@@ -50,6 +52,90 @@ pub enum TaskError {
     /// An argument that makes no sense.
     #[error("{0}")]
     InvalidArgument(&'static str),
+    /// Some of several locks could not be given back; the others were.
+    #[error("these locks were not given back: {}", resources.join(", "))]
+    BatchUnlockFailed {
+        /// Those that were not.
+        resources: Vec<String>,
+    },
+    /// The place where tasks and locks are kept did not answer in time; it may come back.
+    #[error("the registry is away: {0}")]
+    LockBackendUnavailable(String),
+    /// All tries were in vain.
+    #[error("{last}, after {attempts} tries")]
+    TriesUsedUp {
+        /// How many there were.
+        attempts: u32,
+        /// Why the last one failed; its code is the code of this.
+        last: Box<Self>,
+    },
+    /// The registry cannot be opened.
+    #[error("the registry cannot be opened: {0}")]
+    RegistryNotInitialized(String),
+    /// No task can be called so.
+    #[error("`{id}` is no id of a task: {reason}")]
+    InvalidTaskId {
+        /// What was given.
+        id: String,
+        /// The rule that it breaks.
+        reason: &'static str,
+    },
+    /// There is no such task.
+    #[error("there is no task `{0}`")]
+    TaskNotFound(String),
+    /// The task was not created.
+    #[error("task `{id}` was not created: {reason}")]
+    TaskCreateFailed {
+        /// The task.
+        id: String,
+        /// Why.
+        reason: String,
+    },
+    /// The task was not changed.
+    #[error("task `{id}` was not changed: {reason}")]
+    TaskUpdateFailed {
+        /// The task.
+        id: String,
+        /// Why.
+        reason: String,
+    },
+    /// The task was not deleted.
+    #[error("task `{id}` was not deleted: {reason}")]
+    TaskDeleteFailed {
+        /// The task.
+        id: String,
+        /// Why.
+        reason: String,
+    },
+    /// None of several tasks was created.
+    #[error("none of the tasks was created: {0}")]
+    TaskBulkInsertFailed(String),
+    /// The task has no such step in its status.
+    #[error("task `{id}` is {from}, from where there is no {method}")]
+    InvalidTransition {
+        /// The task.
+        id: String,
+        /// Its status.
+        from: &'static str,
+        /// What was asked for.
+        method: &'static str,
+    },
+    /// A hook forbids the step.
+    #[error("{hook} forbids the step: {reason}")]
+    HookVeto {
+        /// Its name.
+        hook: String,
+        /// What it says.
+        reason: String,
+    },
+    /// A hook took too long.
+    #[error("{hook} took longer than {seconds} s")]
+    HookTimeout {
+        /// Its name.
+        hook: String,
+        /// How long one may take.
+        seconds: u64,
+    },
     /// The state cannot be written as canonical JSON.
     #[error("the state cannot be saved: {0}")]
     StateSaveFailed(&'static str),
@@ -72,6 +158,12 @@ pub enum TaskError {
     },
 }
 
+impl From<InvalidId> for TaskError {
+    fn from(InvalidId { text, reason, .. }: InvalidId) -> Self {
+        Self::InvalidTaskId { id: text, reason }
+    }
+}
+
 impl TaskError {
     /// The code that scripts may rely on (TASK-12).
     #[must_use]
@@ -84,6 +176,19 @@ impl TaskError {
             Self::VersionConflict { .. } => "VERSION_CONFLICT",
             Self::LockOrder { .. } => "LOCK_ORDER",
             Self::InvalidArgument(_) => "INVALID_ARGUMENT",
+            Self::BatchUnlockFailed { .. } => "BATCH_UNLOCK_FAILED",
+            Self::LockBackendUnavailable(_) => "LOCK_BACKEND_UNAVAILABLE",
+            Self::TriesUsedUp { last, .. } => last.code(),
+            Self::RegistryNotInitialized(_) => "REGISTRY_NOT_INITIALIZED",
+            Self::InvalidTaskId { .. } => "INVALID_TASK_ID",
+            Self::TaskNotFound(_) => "TASK_NOT_FOUND",
+            Self::TaskCreateFailed { .. } => "TASK_CREATE_FAILED",
+            Self::TaskUpdateFailed { .. } => "TASK_UPDATE_FAILED",
+            Self::TaskDeleteFailed { .. } => "TASK_DELETE_FAILED",
+            Self::TaskBulkInsertFailed(_) => "TASK_BULK_INSERT_FAILED",
+            Self::InvalidTransition { .. } => "INVALID_TRANSITION",
+            Self::HookVeto { .. } => "HOOK_VETO",
+            Self::HookTimeout { .. } => "HOOK_TIMEOUT",
             Self::StateSaveFailed(_) => "STATE_SAVE_FAILED",
             Self::StateLoadFailed(_) => "STATE_LOAD_FAILED",
             Self::StateValidationFailed(_) => "STATE_VALIDATION_FAILED",

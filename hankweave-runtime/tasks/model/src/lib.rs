@@ -1,4 +1,4 @@
-//! What decides when many workers share tasks: who holds a lock and may write, and what the files of a task look like (TASK-1 to TASK-19).
+//! What decides when many workers share tasks: who holds a lock and may write, and what the files of a task look like (TASK-1 to TASK-22).
 //!
 //! Nothing here reads a clock or touches a disk: points in time are given, texts go in and come out.
 
@@ -11,6 +11,8 @@ mod hooks;
 pub mod lock;
 mod locks;
 mod logs;
+pub mod registry;
+mod resource;
 #[cfg(test)]
 mod samples;
 pub mod task;
@@ -21,5 +23,6 @@ pub use checksum::{canonical, read_object, seal, verify};
 pub use decisions::{Decision, Decisions};
 pub use error::TaskError;
 pub use hooks::{DEFAULT_PRIORITY, Hook, HookId, HookPoint, HookPolicy, Hooks, LONGEST_HOOK};
-pub use locks::{Held, Holder, LockTable};
+pub use locks::LockTable;
 pub use logs::{Level, LogEntry, LogQuery, Logs, lines};
+pub use resource::{Demand, Held, Holder, Resource};

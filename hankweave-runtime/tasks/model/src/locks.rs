@@ -1,59 +1,23 @@
-//! Who holds what: the table behind every kind of registry (TASK-1 to TASK-6).
+//! Who holds what: the table of a registry in memory (TASK-6, TASK-13, TASK-14, TASK-16).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hankweave_core::time::Timestamp;
 
 use crate::error::TaskError;
 use crate::lock::LockMode;
-
-/// Who asks: two scopes of one owner are two holders (TASK-2).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Holder {
-    /// On whose behalf, such as `lifecycle:{agent}`.
-    pub owner: String,
-    /// The scope, unlike every other.
-    pub scope: String,
-}
-
-/// One lock that somebody has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
-    /// Who has it.
-    pub holder: Holder,
-    /// Whether others may hold the resource as well.
-    pub mode: LockMode,
-    /// Greater than that of every earlier grant; whoever writes shows it.
-    pub token: u64,
-    /// How often the holder took it and has not given it back.
-    pub count: u32,
-    /// When it was granted.
-    pub acquired_at: Timestamp,
-    /// The last moment at which it is held; `None` when it never expires.
-    pub expires_at: Option<Timestamp>,
-}
-
-impl Held {
-    fn lives(&self, now: Timestamp) -> bool {
-        self.expires_at.is_none_or(|end| now <= end)
-    }
-}
-
-#[derive(Debug, Clone, Default)]
-struct Resource {
-    held: Vec<Held>,
-    version: u64,
-    /// The highest token that has written.
-    written: u64,
-}
+use crate::resource::{Demand, Held, Holder, Resource};
 
 /// All locks of a registry. Every method is one atomic step.
 #[derive(Debug, Clone, Default)]
 pub struct LockTable {
     /// Those that somebody holds, or held when they were last looked at.
-    resources: BTreeMap<String, Resource>,
+    resources: HashMap<Arc<str>, Resource>,
+    /// The same by who holds them, in the order of their bytes.
+    by_holder: HashMap<Holder, BTreeSet<Arc<str>>>,
     last_token: u64,
     /// The highest version of all resources that were forgotten; every other one begins there, so that no version comes twice (TASK-14).
     forgotten: u64,
@@ -73,40 +37,78 @@ impl LockTable {
         lease: Option<Duration>,
         now: Timestamp,
     ) -> Result<Held, TaskError> {
-        let version = self.forgotten;
-        let entry = self.resources.entry(resource.to_owned());
-        let entry = entry.or_insert_with(|| Resource {
-            version,
-            ..Resource::default()
-        });
-        entry.held.retain(|held| held.lives(now));
-        let expires_at = lease.map(|lease| now.after(lease));
-        let own = |held: &Held| held.holder == *holder && held.mode == mode;
-        let excludes = |held: &Held| mode == LockMode::Exclusive || held.mode == LockMode::Exclusive;
-        let is_in_the_way = |held: &&Held| !own(held) && (held.holder == *holder || excludes(held));
-        if let Some(other) = entry.held.iter().find(is_in_the_way) {
-            return Err(TaskError::ResourceLocked {
-                resource: resource.to_owned(),
-                existing_owner: other.holder.owner.clone(),
-            });
+        let token = self.next_token();
+        let demand = Demand { holder, mode, lease };
+        let answer = self.change(resource, |entry| entry.acquire(resource, demand, token, now));
+        if !answer.as_ref().is_ok_and(|held| held.token == token) {
+            self.last_token -= 1;
         }
-        if let Some(held) = entry.held.iter_mut().find(|held| own(held)) {
-            let taken_too_often = TaskError::InvalidArgument("the lock was taken too often");
-            held.count = held.count.checked_add(1).ok_or(taken_too_often)?;
-            held.expires_at = expires_at;
-            return Ok(held.clone());
-        }
+        answer
+    }
+
+    /// A token greater than all before it.
+    pub fn next_token(&mut self) -> u64 {
         self.last_token += 1;
-        let held = Held {
-            holder: holder.clone(),
-            mode,
-            token: self.last_token,
-            count: 1,
-            acquired_at: now,
-            expires_at,
+        self.last_token
+    }
+
+    /// The resource as it is; one that nobody holds begins at the version of those that were forgotten (TASK-14).
+    #[must_use]
+    pub fn resource(&self, name: &str) -> Resource {
+        let known = self.resources.get(name).cloned();
+        known.unwrap_or_else(|| Resource {
+            version: self.forgotten,
+            ..Resource::default()
+        })
+    }
+
+    /// Keeps the resource as it is now. What nobody holds is dropped: only a living token writes and none is granted twice, so whoever wakes
+    /// up later is still refused.
+    pub fn put(&mut self, name: &str, after: Resource) {
+        let known = self.resources.remove_entry(name);
+        let (name, before) = known.unwrap_or_else(|| (Arc::from(name), Resource::default()));
+        let is_in =
+            |resource: &Resource, own: &Held| resource.held.iter().any(|held| held.holder == own.holder);
+        for gone in before.held.iter().filter(|held| !is_in(&after, held)) {
+            self.unindex(&gone.holder, &name);
+        }
+        for new in after.held.iter().filter(|held| !is_in(&before, held)) {
+            let of_holder = self.by_holder.entry(new.holder.clone()).or_default();
+            of_holder.insert(name.clone());
+        }
+        match after.held.is_empty() {
+            true => self.forgotten = after.version.max(self.forgotten),
+            false => drop(self.resources.insert(name, after)),
+        }
+    }
+
+    fn unindex(&mut self, holder: &Holder, name: &str) {
+        if let Some(of_holder) = self.by_holder.get_mut(holder) {
+            of_holder.remove(name);
+            if of_holder.is_empty() {
+                self.by_holder.remove(holder);
+            }
+        }
+    }
+
+    fn change<T>(&mut self, name: &str, step: impl FnOnce(&mut Resource) -> T) -> T {
+        let mut resource = self.resource(name);
+        let answer = step(&mut resource);
+        self.put(name, resource);
+        answer
+    }
+
+    /// The first resource behind this one that the holder has; `None` also when it has this one already (TASK-16).
+    #[must_use]
+    pub fn held_behind(&self, resource: &str, holder: &Holder, now: Timestamp) -> Option<&str> {
+        let of_holder = self.by_holder.get(holder)?;
+        let has = |name: &str| {
+            let mut held = self.resources.get(name).into_iter().flat_map(|entry| &entry.held);
+            held.any(|held| held.holder == *holder && held.lives(now))
         };
-        entry.held.push(held.clone());
-        Ok(held)
+        let behind = (Bound::Excluded(resource), Bound::Unbounded);
+        let mut behind = of_holder.range::<str, _>(behind).map(|name| &**name);
+        behind.find(|name| has(name)).filter(|_| !has(resource))
     }
 
     /// Whether the holder may ask for this resource now: nobody who holds one waits for another that stands before it, so no circle of waiting comes
@@ -116,19 +118,10 @@ impl LockTable {
     ///
     /// Returns [`TaskError::LockOrder`] with the first resource behind it that the holder has.
     pub fn check_order(&self, resource: &str, holder: &Holder, now: Timestamp) -> Result<(), TaskError> {
-        let has = |entry: &Resource| {
-            let mut held = entry.held.iter();
-            held.any(|held| held.holder == *holder && held.lives(now))
-        };
-        if self.resources.get(resource).is_some_and(has) {
-            return Ok(());
-        }
-        let behind = (Bound::Excluded(resource), Bound::Unbounded);
-        let mut behind = self.resources.range::<str, _>(behind);
-        match behind.find(|(_, entry)| has(entry)) {
-            Some((held, _)) => Err(TaskError::LockOrder {
+        match self.held_behind(resource, holder, now) {
+            Some(held) => Err(TaskError::LockOrder {
                 resource: resource.to_owned(),
-                held: held.clone(),
+                held: held.to_owned(),
             }),
             None => Ok(()),
         }
@@ -170,26 +163,8 @@ impl LockTable {
     ///
     /// Returns [`TaskError::LockNotHeld`] when only others hold it.
     pub fn release(&mut self, resource: &str, holder: &Holder, now: Timestamp) -> Result<bool, TaskError> {
-        let Some(entry) = self.resources.get_mut(resource) else {
-            return Ok(false);
-        };
-        entry.held.retain(|held| held.lives(now));
-        let is_free = entry.held.is_empty();
-        match entry.held.iter_mut().find(|held| held.holder == *holder) {
-            Some(held) => held.count -= 1,
-            None if is_free => {
-                self.forget(resource);
-                return Ok(false);
-            }
-            None => {
-                return Err(TaskError::LockNotHeld {
-                    resource: resource.to_owned(),
-                });
-            }
-        }
-        entry.held.retain(|held| held.count > 0);
-        self.forget(resource);
-        Ok(true)
+        let released = self.change(resource, |entry| entry.release(resource, holder, now));
+        released.map(|held| held.is_some())
     }
 
     /// Moves the end of a lock (TASK-4).
@@ -204,15 +179,7 @@ impl LockTable {
         lease: Duration,
         now: Timestamp,
     ) -> Result<Timestamp, TaskError> {
-        let over = || TaskError::LockTimeout {
-            resource: resource.to_owned(),
-        };
-        let entry = self.resources.get_mut(resource).ok_or_else(over)?;
-        let mut living = entry.held.iter_mut().filter(|held| held.lives(now));
-        let held = living.find(|held| held.token == token).ok_or_else(over)?;
-        let end = now.after(lease);
-        held.expires_at = Some(end);
-        Ok(end)
+        self.change(resource, |entry| entry.renew(resource, token, lease, now))
     }
 
     /// The version to commit against (TASK-5).
@@ -224,9 +191,6 @@ impl LockTable {
 
     /// Lets one write through: by a living holder, at the version that it has read (TASK-5). Returns the new version.
     ///
-    /// Behind a write, an exclusive holder with an earlier token is fenced off. Collaborators are not: they write in any order, and what
-    /// keeps one from overwriting another unseen is the version.
-    ///
     /// # Errors
     ///
     /// Returns [`TaskError::StaleToken`] or [`TaskError::VersionConflict`].
@@ -237,25 +201,20 @@ impl LockTable {
         expected_version: u64,
         now: Timestamp,
     ) -> Result<u64, TaskError> {
-        let stale = || TaskError::StaleToken {
-            resource: resource.to_owned(),
-            token,
-        };
-        let entry = self.resources.get_mut(resource).ok_or_else(stale)?;
-        let mut living = entry.held.iter().filter(|held| held.lives(now));
-        let held = living.find(|held| held.token == token).ok_or_else(stale)?;
-        if held.mode == LockMode::Exclusive && token < entry.written {
-            return Err(stale());
-        }
-        if entry.version != expected_version {
-            return Err(TaskError::VersionConflict {
-                resource: resource.to_owned(),
-                version: entry.version,
-            });
-        }
-        entry.written = entry.written.max(token);
-        entry.version += 1;
-        Ok(entry.version)
+        self.change(resource, |entry| {
+            entry.commit(resource, token, expected_version, now)
+        })
+    }
+
+    /// Everything that somebody holds or held when it was last looked at, in the order of the bytes of its name.
+    #[must_use]
+    pub fn held(&self) -> Vec<(&str, &Held)> {
+        let each = self.resources.iter();
+        let mut held: Vec<(&str, &Held)> = each
+            .flat_map(|(name, entry)| entry.held.iter().map(move |held| (&**name, held)))
+            .collect();
+        held.sort_by_key(|(name, held)| (*name, held.token));
+        held
     }
 
     /// Removes what has expired, and says how many (TASK-4).
@@ -265,32 +224,22 @@ impl LockTable {
 
     /// Removes every lock of an owner, whatever its scope, and says how many (TASK-13).
     pub fn emergency_clean_up(&mut self, owner: &str) -> usize {
-        self.remove(|held| held.holder.owner == owner)
+        self.remove(|held| *held.holder.owner == *owner)
     }
 
     fn remove(&mut self, is_removed: impl Fn(&Held) -> bool) -> usize {
+        let is_touched = |entry: &Resource| entry.held.iter().any(&is_removed);
+        let touched = self.resources.iter().filter(|(_, entry)| is_touched(entry));
+        let touched: Vec<Arc<str>> = touched.map(|(name, _)| name.clone()).collect();
         let mut removed = 0;
-        let forgotten = &mut self.forgotten;
-        self.resources.retain(|_, entry| {
-            let before = entry.held.len();
-            entry.held.retain(|held| !is_removed(held));
-            removed += before - entry.held.len();
-            if entry.held.is_empty() {
-                *forgotten = entry.version.max(*forgotten);
-            }
-            !entry.held.is_empty()
-        });
-        removed
-    }
-
-    /// Drops what nobody holds. Only a living token writes and none is granted twice, so whoever wakes up later is still refused.
-    fn forget(&mut self, resource: &str) {
-        let is_free = |entry: &Resource| entry.held.is_empty();
-        if self.resources.get(resource).is_some_and(is_free) {
-            let entry = self.resources.remove(resource);
-            let version = entry.map_or(0, |entry| entry.version);
-            self.forgotten = version.max(self.forgotten);
+        for name in touched {
+            self.change(&name, |entry| {
+                let before = entry.held.len();
+                entry.held.retain(|held| !is_removed(held));
+                removed += before - entry.held.len();
+            });
         }
+        removed
     }
 }
 
@@ -307,8 +256,7 @@ mod tests {
     }
 
     fn holder(owner: &str, scope: &str) -> Holder {
-        let (owner, scope) = (owner.to_owned(), scope.to_owned());
-        Holder { owner, scope }
+        Holder::new(owner, scope)
     }
 
     fn code<T: std::fmt::Debug>(result: Result<T, TaskError>) -> &'static str {

@@ -1,0 +1,106 @@
+//! Changes of what people note about a task, apart from its steps.
+
+use hankweave_core::time::Timestamp;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
+
+use crate::error::TaskError;
+use crate::registry::TaskRow;
+use crate::task::TaskRecord;
+
+/// What becomes of one field. In JSON: absent, `null`, or a value.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Patch<T> {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// It has its default again.
+    Clear,
+    /// It has this value.
+    Set(T),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Patch<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Option::deserialize(deserializer)?;
+        Ok(value.map_or(Self::Clear, Self::Set))
+    }
+}
+
+/// What becomes of the fields of a task (TASK-22).
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TaskPatch {
+    /// What people call it; its id when cleared.
+    #[serde(default)]
+    pub name: Patch<String>,
+    /// What it is about.
+    #[serde(default)]
+    pub description: Patch<String>,
+    /// Who is responsible for it; `system` when cleared.
+    #[serde(default)]
+    pub owner: Patch<String>,
+    /// Whatever its owner wants to note, as a whole.
+    #[serde(default)]
+    pub metadata: Patch<Map<String, Value>>,
+    /// Only when the task has this version.
+    #[serde(default)]
+    pub if_version: Option<u64>,
+}
+
+impl TaskRow {
+    /// The row with these fields; its status stays as it is (TASK-22).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::VersionConflict`].
+    pub fn patched(&self, patch: TaskPatch, now: Timestamp) -> Result<Self, TaskError> {
+        if patch.if_version.is_some_and(|version| version != self.version) {
+            return Err(TaskError::VersionConflict {
+                resource: Self::lock_name(self.id()),
+                version: self.version,
+            });
+        }
+        let fields = [
+            ("name", value_of(patch.name, json!(self.id()))),
+            ("description", value_of(patch.description, Value::Null)),
+            ("owner", value_of(patch.owner, json!(super::row::DEFAULT_OWNER))),
+            ("metadata", value_of(patch.metadata, json!({}))),
+        ];
+        Ok(Self {
+            record: with_fields(self.record.clone(), fields)?,
+            updated_at: now,
+            version: self.version + 1,
+            ..self.clone()
+        })
+    }
+}
+
+/// What a field becomes; `None` when it stays.
+fn value_of<T: Into<Value>>(patch: Patch<T>, default: Value) -> Option<Value> {
+    match patch {
+        Patch::Keep => None,
+        Patch::Clear => Some(default),
+        Patch::Set(value) => Some(value.into()),
+    }
+}
+
+/// The record with other values of the fields that every status has. They are set in its stored form, because a step must be the only way from one typed task to
+/// another.
+pub(super) fn with_fields<const N: usize>(
+    record: TaskRecord,
+    fields: [(&'static str, Option<Value>); N],
+) -> Result<TaskRecord, TaskError> {
+    let id = record.id().as_str().to_owned();
+    let failed = |error: serde_json::Error| TaskError::TaskUpdateFailed {
+        id: id.clone(),
+        reason: error.to_string(),
+    };
+    let mut stored = serde_json::to_value(record).map_err(failed)?;
+    for (name, value) in fields {
+        if let Some(value) = value {
+            stored[name] = value;
+        }
+    }
+    serde_json::from_value(stored).map_err(failed)
+}

@@ -1,0 +1,109 @@
+//! A task, as a registry keeps it.
+
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::logs::{Level, LogEntry};
+use crate::task::{Task, TaskRecord};
+
+/// Whoever is responsible when nobody is named.
+pub(super) const DEFAULT_OWNER: &str = "system";
+
+/// A task that is to be created.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewTask {
+    /// Its id; none is used twice, not even that of a task that was deleted.
+    pub id: TaskId,
+    /// What people call it.
+    pub name: String,
+    /// What it is about.
+    pub description: Option<String>,
+    /// Who is responsible for it.
+    pub owner: String,
+    /// Whatever its owner wants to note.
+    pub metadata: Map<String, Value>,
+}
+
+impl NewTask {
+    /// A task that is called by its id and belongs to nobody in particular.
+    #[must_use]
+    pub fn new(id: TaskId) -> Self {
+        Self {
+            name: id.as_str().to_owned(),
+            id,
+            description: None,
+            owner: DEFAULT_OWNER.to_owned(),
+            metadata: Map::new(),
+        }
+    }
+}
+
+/// A task with what its registry knows about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskRow {
+    /// The task.
+    #[serde(flatten)]
+    pub record: TaskRecord,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// 1 at first, one more with each change.
+    pub version: u64,
+    /// Its version when it came to its status; a task that changes without end and stays where it is shows by it.
+    pub status_version: u64,
+    /// The token of the lock under which the last step was made.
+    pub fencing_token: u64,
+    /// The number of its last log line; they count from 1 without a gap (TASK-21).
+    pub log_seq: u64,
+    /// Up to which of these lines somebody has written them to the log.
+    pub written_seq: u64,
+    /// When somebody asked whoever works on it to stop; a step takes it back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel_requested_at: Option<Timestamp>,
+}
+
+impl TaskRow {
+    /// The row of a task that was created now under this lock, with its first log line. Without a lock the token is 0.
+    #[must_use]
+    pub fn new(task: NewTask, token: u64, now: Timestamp) -> (Self, LogEntry) {
+        let created = LogEntry {
+            timestamp: now,
+            level: Level::Info,
+            message: "Task created".to_owned(),
+            data: Some(json!({"name": task.name, "owner": task.owner, "toStatus": "pending"})),
+            seq: Some(1),
+        };
+        let NewTask {
+            id,
+            name,
+            description,
+            owner,
+            metadata,
+        } = task;
+        let row = Self {
+            record: Task::new(id, name, description, owner, now, metadata).into_record(),
+            updated_at: now,
+            version: 1,
+            status_version: 1,
+            fencing_token: token,
+            log_seq: 1,
+            written_seq: 0,
+            cancel_requested_at: None,
+        };
+        (row, created)
+    }
+
+    /// The task.
+    #[must_use]
+    pub fn id(&self) -> &TaskId {
+        self.record.id()
+    }
+
+    /// What the lock of the task is on (TASK-23).
+    #[must_use]
+    pub fn lock_name(id: &TaskId) -> String {
+        format!("task:{id}")
+    }
+}

@@ -1,0 +1,169 @@
+//! What a coordinator is asked.
+
+use std::time::Duration;
+
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use hankweave_task_model::lock::LockMode;
+use hankweave_task_model::registry::{NewTask, TaskPatch, TaskRow};
+use hankweave_task_model::task::TaskStatus;
+use hankweave_task_model::{Held, Holder};
+use serde::Serialize;
+
+/// Who holds a task exclusively, and for how long unless that is renewed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// Who.
+    pub holder: Holder,
+    /// How long; `None` for ever, which only a coordinator inside one process allows.
+    pub lease: Option<Duration>,
+}
+
+/// A task to be created.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Create {
+    /// The task.
+    pub task: NewTask,
+    /// Who holds it from the beginning, so that nobody claims it before its files are there.
+    pub hold: Option<Hold>,
+}
+
+/// A task, and the lock on it if one was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    /// The task as it was when the lock was granted.
+    pub row: TaskRow,
+    /// The lock.
+    pub held: Option<Held>,
+}
+
+/// Which tasks are meant; what is absent excludes none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// Only those of this status.
+    pub status: Option<TaskStatus>,
+    /// Only those of this owner.
+    pub owner: Option<String>,
+}
+
+impl TaskFilter {
+    /// Whether this task is meant.
+    #[must_use]
+    pub fn wants(&self, row: &TaskRow) -> bool {
+        self.status.is_none_or(|status| row.record.status() == status)
+            && self
+                .owner
+                .as_ref()
+                .is_none_or(|owner| row.record.owner() == owner)
+    }
+}
+
+/// A part of the tasks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListQuery {
+    /// Which.
+    pub filter: TaskFilter,
+    /// So many of those are left out.
+    pub offset: u64,
+    /// At most so many behind them.
+    pub limit: Option<u64>,
+}
+
+/// A change of what people note about a task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Update {
+    /// The task.
+    pub id: TaskId,
+    /// The fields.
+    pub patch: TaskPatch,
+    /// The token of the lock on the task, from whoever holds it; people have none.
+    pub token: Option<u64>,
+}
+
+/// Whoever can work asks for a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Only tasks of this owner.
+    pub owner: Option<String>,
+    /// Who holds it then, and for how long.
+    pub hold: Hold,
+}
+
+/// Somebody asks for a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acquire {
+    /// On what.
+    pub resource: String,
+    /// Who.
+    pub holder: Holder,
+    /// How it is shared.
+    pub mode: LockMode,
+    /// How long it is held unless it is renewed; `None` for ever.
+    pub lease: Option<Duration>,
+    /// Whether it is refused to a holder of something that stands behind it.
+    pub in_order: bool,
+    /// The task to return as it is under the lock; if there is none, there is no lock.
+    pub task: Option<TaskId>,
+}
+
+/// A lock that was granted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Acquired {
+    /// The grant.
+    pub held: Held,
+    /// The version of the resource.
+    pub version: u64,
+    /// The task that was asked for.
+    pub row: Option<TaskRow>,
+}
+
+/// Somebody gives a lock back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// On what.
+    pub resource: String,
+    /// Who.
+    pub holder: Holder,
+    /// The task whose log lines are written, up to which number.
+    pub written: Option<(TaskId, u64)>,
+}
+
+/// Somebody needs a lock for longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renew {
+    /// On what.
+    pub resource: String,
+    /// The token of the grant.
+    pub token: u64,
+    /// How long from now on.
+    pub lease: Duration,
+}
+
+/// Somebody has changed what a lock protects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// What.
+    pub resource: String,
+    /// The token of the grant.
+    pub token: u64,
+    /// The version that was read.
+    pub expected_version: u64,
+}
+
+/// One lock of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HeldLock {
+    /// On what.
+    pub resource: String,
+    /// The grant.
+    #[serde(flatten)]
+    pub held: Held,
+}
+
+impl HeldLock {
+    /// Whether it is still held.
+    #[must_use]
+    pub fn lives(&self, now: Timestamp) -> bool {
+        self.held.lives(now)
+    }
+}

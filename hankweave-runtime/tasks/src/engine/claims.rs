@@ -1,0 +1,58 @@
+//! Who takes which task, and what was left behind (TASK-24, TASK-25).
+
+use std::time::Duration;
+
+use hankweave_core::time::Timestamp;
+use hankweave_task_model::lock::LockMode;
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::task::TaskStatus;
+
+use super::locks::grant;
+use super::{Operation, Tried, Tx};
+use crate::coordinator::{Claim, Claimed};
+
+/// So many tasks are looked at for one claim: more than there are workers who claim at the same moment.
+const CANDIDATES: u32 = 64;
+
+impl Operation for Claim {
+    type Output = Option<Claimed>;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Option<Claimed>> {
+        for id in tx.claimable(self.owner.as_deref(), CANDIDATES).await? {
+            let name = TaskRow::lock_name(&id);
+            let Some(before) = tx.free_resource(&name).await? else {
+                continue;
+            };
+            // Others may have been quicker since the list was read.
+            let pending = |row: &TaskRow| row.record.status() == TaskStatus::Pending;
+            let Some(row) = tx.task(&id).await?.filter(pending) else {
+                continue;
+            };
+            let now = tx.now().await?;
+            if before.held.iter().any(|held| held.lives(now)) {
+                continue;
+            }
+            let mut after = before.clone();
+            let (hold, exclusive) = (&self.hold, LockMode::Exclusive);
+            let held = grant(tx, &name, &mut after, &hold.holder, exclusive, hold.lease).await?;
+            tx.put_resource(&name, &before, after).await?;
+            let held = Some(held);
+            return Ok(Some(Claimed { row, held }));
+        }
+        Ok(None)
+    }
+}
+
+pub(super) struct Orphans(pub(super) Duration);
+
+impl Operation for Orphans {
+    type Output = Vec<TaskRow>;
+    const WRITES: bool = false;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<TaskRow>> {
+        let now = tx.now().await?;
+        let ago = i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX);
+        let before = Timestamp::from_millis(now.as_millis().saturating_sub(ago));
+        tx.orphans(before).await
+    }
+}

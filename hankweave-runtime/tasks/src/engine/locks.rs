@@ -1,0 +1,175 @@
+//! Locks: granting, renewing, giving back (TASK-1 to TASK-5, TASK-13, TASK-16).
+
+use std::time::Duration;
+
+use hankweave_core::time::Timestamp;
+use hankweave_task_model::lock::LockMode;
+use hankweave_task_model::{Demand, Held, Holder, Resource, TaskError};
+
+use super::{Operation, Removed, Tried, Tx};
+use crate::coordinator::{Acquire, Acquired, Commit, HeldLock, Release, Renew};
+
+/// Grants a lock on a resource that was read in this transaction.
+pub(super) async fn grant<T: Tx>(
+    tx: &mut T,
+    name: &str,
+    resource: &mut Resource,
+    holder: &Holder,
+    mode: LockMode,
+    lease: Option<Duration>,
+) -> Tried<Held> {
+    if lease.is_none() && !T::ENDLESS {
+        let text = "a lock that never expires is possible only inside one process; give it a lease";
+        return Err(TaskError::InvalidArgument(text).into());
+    }
+    let now = tx.now().await?;
+    let token = tx.next_token().await?;
+    let demand = Demand { holder, mode, lease };
+    Ok(resource.acquire(name, demand, token, now)?)
+}
+
+impl Operation for Acquire {
+    type Output = Acquired;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Acquired> {
+        let (name, holder) = (&self.resource, &self.holder);
+        let before = tx.resource(name).await?;
+        let behind = match self.in_order {
+            true => tx.held_behind(name, holder).await?,
+            false => None,
+        };
+        if let Some(held) = behind {
+            let resource = name.clone();
+            return Err(TaskError::LockOrder { resource, held }.into());
+        }
+        let row = match &self.task {
+            Some(id) => Some(
+                tx.task(id)
+                    .await?
+                    .ok_or_else(|| TaskError::TaskNotFound(id.to_string()))?,
+            ),
+            None => None,
+        };
+        let mut after = before.clone();
+        let held = grant(tx, name, &mut after, holder, self.mode, self.lease).await?;
+        let version = after.version;
+        tx.put_resource(name, &before, after).await?;
+        Ok(Acquired { held, version, row })
+    }
+}
+
+impl Operation for Release {
+    type Output = Option<Held>;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Option<Held>> {
+        let before = tx.resource(&self.resource).await?;
+        let mut after = before.clone();
+        let released = after.release(&self.resource, &self.holder, tx.now().await?)?;
+        if let Some((id, seq)) = &self.written {
+            tx.mark_written(id, *seq).await?;
+        }
+        tx.put_resource(&self.resource, &before, after).await?;
+        Ok(released)
+    }
+
+    fn wakes(&self) -> bool {
+        self.resource.starts_with("task:")
+    }
+}
+
+impl Operation for Renew {
+    type Output = Timestamp;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Timestamp> {
+        let before = tx.resource(&self.resource).await?;
+        let mut after = before.clone();
+        let end = after.renew(&self.resource, self.token, self.lease, tx.now().await?)?;
+        tx.put_resource(&self.resource, &before, after).await?;
+        Ok(end)
+    }
+}
+
+impl Operation for Commit {
+    type Output = u64;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<u64> {
+        let before = tx.resource(&self.resource).await?;
+        let mut after = before.clone();
+        let now = tx.now().await?;
+        let version = match tx.fencing() {
+            super::Fencing::Checked => {
+                after.commit(&self.resource, self.token, self.expected_version, now)?
+            }
+            #[cfg(test)]
+            super::Fencing::Skipped => {
+                after.version += 1;
+                after.version
+            }
+        };
+        tx.put_resource(&self.resource, &before, after).await?;
+        Ok(version)
+    }
+}
+
+pub(super) struct GetResource(pub(super) String);
+
+impl Operation for GetResource {
+    type Output = Resource;
+    const WRITES: bool = false;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Resource> {
+        tx.resource(&self.0).await
+    }
+}
+
+pub(super) struct ListHeld;
+
+impl Operation for ListHeld {
+    type Output = Vec<HeldLock>;
+    const WRITES: bool = false;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<HeldLock>> {
+        tx.held().await
+    }
+}
+
+async fn remove<T: Tx>(tx: &mut T, removed: Removed<'_>) -> Tried<u64> {
+    let mut number = 0;
+    for name in tx.names_with(removed).await? {
+        let before = tx.resource(&name).await?;
+        let mut after = before.clone();
+        after.held.retain(|held| !removed.wants(held));
+        number += (before.held.len() - after.held.len()) as u64;
+        tx.put_resource(&name, &before, after).await?;
+    }
+    Ok(number)
+}
+
+pub(super) struct CleanUp;
+
+impl Operation for CleanUp {
+    type Output = u64;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<u64> {
+        let now = tx.now().await?;
+        remove(tx, Removed::Expired(now)).await
+    }
+
+    fn wakes(&self) -> bool {
+        true
+    }
+}
+
+pub(super) struct EmergencyCleanUp(pub(super) String);
+
+impl Operation for EmergencyCleanUp {
+    type Output = u64;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<u64> {
+        remove(tx, Removed::OfOwner(&self.0)).await
+    }
+
+    fn wakes(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,152 @@
+//! What every backend does alike: each operation reads, decides with the rules of [`hankweave_task_model`] and writes, inside one transaction that the backend
+//! brings (TASK-23).
+
+mod claims;
+mod coordinator;
+mod locks;
+mod registry;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::future::Future;
+
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::{Held, Holder, LogEntry, Resource, TaskError};
+
+use crate::coordinator::{HeldLock, Hints, ListQuery, TaskFilter};
+
+/// Why an operation changed nothing.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The rules say no.
+    Refused(TaskError),
+    /// What is behind the backend does not answer; it may come back.
+    Away(String),
+    /// It answered that it cannot, such as a full disk.
+    #[expect(dead_code, reason = "nothing is behind the memory")]
+    Failed(String),
+}
+
+impl From<TaskError> for Trouble {
+    fn from(error: TaskError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+pub(crate) type Tried<T> = Result<T, Trouble>;
+
+/// Whether tokens are looked at; tests show what happens when they are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fencing {
+    Checked,
+    #[cfg(test)]
+    Skipped,
+}
+
+/// Locks of which some are removed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Removed<'a> {
+    Expired(Timestamp),
+    OfOwner(&'a str),
+}
+
+impl Removed<'_> {
+    pub(crate) fn wants(self, held: &Held) -> bool {
+        match self {
+            Self::Expired(now) => !held.lives(now),
+            Self::OfOwner(owner) => *held.holder.owner == *owner,
+        }
+    }
+}
+
+/// One transaction. Nobody else changes what it has read before it ends. An operation that has written something refuses nothing behind that.
+pub(crate) trait Tx: Send {
+    /// Whether locks without end are possible: only where nobody holds one who can vanish alone.
+    const ENDLESS: bool;
+
+    fn fencing(&self) -> Fencing;
+    /// The backend's own time; not before whatever was read.
+    fn now(&mut self) -> impl Future<Output = Tried<Timestamp>> + Send;
+
+    fn task(&mut self, id: &TaskId) -> impl Future<Output = Tried<Option<TaskRow>>> + Send;
+    fn deleted_at(&mut self, id: &TaskId) -> impl Future<Output = Tried<Option<Timestamp>>> + Send;
+    fn tasks(&mut self, query: &ListQuery) -> impl Future<Output = Tried<Vec<TaskRow>>> + Send;
+    fn count(&mut self, filter: &TaskFilter) -> impl Future<Output = Tried<u64>> + Send;
+    fn insert_task(&mut self, row: &TaskRow) -> impl Future<Output = Tried<()>> + Send;
+    fn update_task(&mut self, row: &TaskRow) -> impl Future<Output = Tried<()>> + Send;
+    /// Removes the task with its log lines; its id stays taken.
+    fn remove_task(&mut self, row: &TaskRow) -> impl Future<Output = Tried<()>> + Send;
+    /// The ids of pending tasks that nobody holds, the oldest first.
+    fn claimable(
+        &mut self,
+        owner: Option<&str>,
+        limit: u32,
+    ) -> impl Future<Output = Tried<Vec<TaskId>>> + Send;
+    /// Running tasks that nobody holds and that were last changed before this, the oldest change first.
+    fn orphans(&mut self, before: Timestamp) -> impl Future<Output = Tried<Vec<TaskRow>>> + Send;
+
+    fn append(&mut self, id: &TaskId, lines: &[LogEntry]) -> impl Future<Output = Tried<()>> + Send;
+    fn log_lines(&mut self, id: &TaskId, behind: u64) -> impl Future<Output = Tried<Vec<LogEntry>>> + Send;
+    fn unwritten(&mut self, limit: u32) -> impl Future<Output = Tried<Vec<TaskRow>>> + Send;
+    fn mark_written(&mut self, id: &TaskId, seq: u64) -> impl Future<Output = Tried<()>> + Send;
+
+    fn resource(&mut self, name: &str) -> impl Future<Output = Tried<Resource>> + Send;
+    /// The same, or `None` when somebody else works on it at this moment.
+    fn free_resource(&mut self, name: &str) -> impl Future<Output = Tried<Option<Resource>>> + Send;
+    fn put_resource(
+        &mut self,
+        name: &str,
+        before: &Resource,
+        after: Resource,
+    ) -> impl Future<Output = Tried<()>> + Send;
+    /// Greater than every token before it.
+    fn next_token(&mut self) -> impl Future<Output = Tried<u64>> + Send;
+    /// The first resource behind this one that the holder has, unless it has this one, too.
+    fn held_behind(
+        &mut self,
+        name: &str,
+        holder: &Holder,
+    ) -> impl Future<Output = Tried<Option<String>>> + Send;
+    fn held(&mut self) -> impl Future<Output = Tried<Vec<HeldLock>>> + Send;
+    /// The names of resources with such locks, in the order of their bytes.
+    fn names_with(&mut self, removed: Removed<'_>) -> impl Future<Output = Tried<Vec<String>>> + Send;
+}
+
+/// What a coordinator can be asked, as one transaction. It may be performed again when the first time came to nothing.
+pub(crate) trait Operation: Send + Sync + 'static {
+    type Output: Send + 'static;
+
+    /// Whether it may write.
+    const WRITES: bool = true;
+
+    fn perform<T: Tx>(&self, tx: &mut T) -> impl Future<Output = Tried<Self::Output>> + Send;
+
+    /// Whether somebody who waits for something to do should look again behind it.
+    fn wakes(&self) -> bool {
+        false
+    }
+
+    /// What it is when the backend cannot do it, with the backend's words.
+    fn failed(&self, reason: String) -> TaskError {
+        TaskError::LockBackendUnavailable(reason)
+    }
+}
+
+/// A place where transactions are possible.
+pub(crate) trait Backend: Send + Sync + fmt::Debug {
+    fn run<O: Operation>(&self, operation: O) -> impl Future<Output = Result<O::Output, TaskError>> + Send;
+    fn hints(&self) -> &Hints;
+    fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// The error of an operation that came to nothing.
+pub(crate) fn error_of<O: Operation>(operation: &O, trouble: Trouble) -> TaskError {
+    match trouble {
+        Trouble::Refused(error) => error,
+        Trouble::Away(reason) => TaskError::LockBackendUnavailable(reason),
+        Trouble::Failed(reason) => operation.failed(reason),
+    }
+}

@@ -1,0 +1,296 @@
+//! Tasks: creating, reading, changing (TASK-20 to TASK-23).
+
+use std::collections::BTreeSet;
+
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use hankweave_task_model::lock::LockMode;
+use hankweave_task_model::registry::{Change, Changed, NewTask, TaskRow};
+use hankweave_task_model::task::TaskStatus;
+use hankweave_task_model::{LogEntry, TaskError};
+
+use super::locks::grant;
+use super::{Fencing, Operation, Tried, Tx};
+use crate::coordinator::{Claimed, Create, ListQuery, TaskFilter, Update};
+
+fn not_found(id: &TaskId) -> TaskError {
+    TaskError::TaskNotFound(id.as_str().to_owned())
+}
+
+fn update_failed(id: &TaskId, reason: String) -> TaskError {
+    let id = id.as_str().to_owned();
+    TaskError::TaskUpdateFailed { id, reason }
+}
+
+/// Says why the id cannot be used, if it cannot.
+async fn check_free<T: Tx>(tx: &mut T, id: &TaskId) -> Tried<Result<(), String>> {
+    if tx.task(id).await?.is_some() {
+        return Ok(Err("there is a task of this id".to_owned()));
+    }
+    Ok(match tx.deleted_at(id).await? {
+        Some(at) => Err(format!(
+            "a task of this id was deleted at {at}, and no id is used twice"
+        )),
+        None => Ok(()),
+    })
+}
+
+async fn insert<T: Tx>(tx: &mut T, task: NewTask, token: u64) -> Tried<TaskRow> {
+    let (row, line) = TaskRow::new(task, token, tx.now().await?);
+    tx.insert_task(&row).await?;
+    tx.append(row.id(), &[line]).await?;
+    Ok(row)
+}
+
+impl Operation for Create {
+    type Output = Claimed;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Claimed> {
+        let id = &self.task.id;
+        let name = TaskRow::lock_name(id);
+        let before = tx.resource(&name).await?;
+        if let Err(reason) = check_free(tx, id).await? {
+            return Err(self.failed(reason).into());
+        }
+        let (mut after, mut held) = (before.clone(), None);
+        if let Some(hold) = &self.hold {
+            let exclusive = LockMode::Exclusive;
+            held = Some(grant(tx, &name, &mut after, &hold.holder, exclusive, hold.lease).await?);
+        }
+        let token = held.as_ref().map_or(0, |held| held.token);
+        let row = insert(tx, self.task.clone(), token).await?;
+        tx.put_resource(&name, &before, after).await?;
+        Ok(Claimed { row, held })
+    }
+
+    fn wakes(&self) -> bool {
+        true
+    }
+
+    fn failed(&self, reason: String) -> TaskError {
+        let id = self.task.id.as_str().to_owned();
+        TaskError::TaskCreateFailed { id, reason }
+    }
+}
+
+pub(super) struct CreateAll(pub(super) Vec<NewTask>);
+
+impl Operation for CreateAll {
+    type Output = Vec<TaskRow>;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<TaskRow>> {
+        let mut seen = BTreeSet::new();
+        for NewTask { id, .. } in &self.0 {
+            if !seen.insert(id) {
+                return Err(self.failed(format!("`{id}` comes twice")).into());
+            }
+        }
+        // In one order, so that of two who create the same ones none waits for the other.
+        for id in seen {
+            tx.resource(&TaskRow::lock_name(id)).await?;
+            if let Err(reason) = check_free(tx, id).await? {
+                return Err(self.failed(format!("`{id}`: {reason}")).into());
+            }
+        }
+        let mut rows = Vec::new();
+        for task in &self.0 {
+            rows.push(insert(tx, task.clone(), 0).await?);
+        }
+        Ok(rows)
+    }
+
+    fn wakes(&self) -> bool {
+        true
+    }
+
+    fn failed(&self, reason: String) -> TaskError {
+        TaskError::TaskBulkInsertFailed(reason)
+    }
+}
+
+pub(super) struct Now;
+
+impl Operation for Now {
+    type Output = Timestamp;
+    const WRITES: bool = false;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Timestamp> {
+        tx.now().await
+    }
+}
+
+pub(super) struct GetTask(pub(super) TaskId);
+
+impl Operation for GetTask {
+    type Output = Option<TaskRow>;
+    const WRITES: bool = false;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Option<TaskRow>> {
+        tx.task(&self.0).await
+    }
+}
+
+pub(super) struct DeletedAt(pub(super) TaskId);
+
+impl Operation for DeletedAt {
+    type Output = Option<Timestamp>;
+    const WRITES: bool = false;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Option<Timestamp>> {
+        tx.deleted_at(&self.0).await
+    }
+}
+
+impl Operation for ListQuery {
+    type Output = Vec<TaskRow>;
+    const WRITES: bool = false;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<TaskRow>> {
+        tx.tasks(self).await
+    }
+}
+
+impl Operation for TaskFilter {
+    type Output = u64;
+    const WRITES: bool = false;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<u64> {
+        tx.count(self).await
+    }
+}
+
+impl Operation for Update {
+    type Output = TaskRow;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<TaskRow> {
+        let name = TaskRow::lock_name(&self.id);
+        let locks = tx.resource(&name).await?;
+        let row = tx.task(&self.id).await?.ok_or_else(|| not_found(&self.id))?;
+        let now = tx.now().await?;
+        if let (Some(token), Fencing::Checked) = (self.token, tx.fencing()) {
+            locks.check_writer(&name, token, now)?;
+        }
+        let row = row.patched(self.patch.clone(), now)?;
+        tx.update_task(&row).await?;
+        Ok(row)
+    }
+
+    fn failed(&self, reason: String) -> TaskError {
+        update_failed(&self.id, reason)
+    }
+}
+
+impl Operation for Change {
+    type Output = Changed;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Changed> {
+        let name = TaskRow::lock_name(&self.id);
+        let locks = tx.resource(&name).await?;
+        let row = tx.task(&self.id).await?.ok_or_else(|| not_found(&self.id))?;
+        let now = tx.now().await?;
+        let changed = match tx.fencing() {
+            Fencing::Checked => {
+                locks.check_writer(&name, self.token, now)?;
+                row.change(self, now)?
+            }
+            #[cfg(test)]
+            Fencing::Skipped => {
+                let token = self.token.max(row.fencing_token);
+                row.change(
+                    &Self {
+                        token,
+                        ..self.clone()
+                    },
+                    now,
+                )?
+            }
+        };
+        if changed.row.record.status() == TaskStatus::Deleted {
+            tx.remove_task(&changed.row).await?;
+        } else {
+            tx.update_task(&changed.row).await?;
+            tx.append(&self.id, &changed.lines).await?;
+        }
+        Ok(changed)
+    }
+
+    fn wakes(&self) -> bool {
+        true
+    }
+
+    fn failed(&self, reason: String) -> TaskError {
+        let target = self.steps.last().map(|step| step.target());
+        match target {
+            Some(TaskStatus::Deleted) => TaskError::TaskDeleteFailed {
+                id: self.id.as_str().to_owned(),
+                reason,
+            },
+            _ => update_failed(&self.id, reason),
+        }
+    }
+}
+
+pub(super) struct RequestCancel(pub(super) TaskId);
+
+impl Operation for RequestCancel {
+    type Output = TaskRow;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<TaskRow> {
+        let mut row = tx.task(&self.0).await?.ok_or_else(|| not_found(&self.0))?;
+        if row.cancel_requested_at.is_none() {
+            row.cancel_requested_at = Some(tx.now().await?);
+            tx.update_task(&row).await?;
+        }
+        Ok(row)
+    }
+
+    fn wakes(&self) -> bool {
+        true
+    }
+
+    fn failed(&self, reason: String) -> TaskError {
+        update_failed(&self.0, reason)
+    }
+}
+
+pub(super) struct LogLines {
+    pub(super) id: TaskId,
+    pub(super) behind: u64,
+}
+
+impl Operation for LogLines {
+    type Output = Vec<LogEntry>;
+    const WRITES: bool = false;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<LogEntry>> {
+        tx.log_lines(&self.id, self.behind).await
+    }
+}
+
+pub(super) struct Unwritten(pub(super) u32);
+
+impl Operation for Unwritten {
+    type Output = Vec<TaskRow>;
+    const WRITES: bool = false;
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<Vec<TaskRow>> {
+        tx.unwritten(self.0).await
+    }
+}
+
+pub(super) struct MarkWritten {
+    pub(super) id: TaskId,
+    pub(super) seq: u64,
+}
+
+impl Operation for MarkWritten {
+    type Output = ();
+
+    async fn perform<T: Tx>(&self, tx: &mut T) -> Tried<()> {
+        tx.mark_written(&self.id, self.seq).await
+    }
+
+    fn failed(&self, reason: String) -> TaskError {
+        update_failed(&self.id, reason)
+    }
+}

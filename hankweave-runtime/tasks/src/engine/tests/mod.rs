@@ -1,0 +1,38 @@
+//! One suite for every backend. Each test is written once and run for all of them.
+
+mod claims;
+mod place;
+mod registry;
+
+use place::Place;
+
+/// Runs every test of the suite in places that `$open` makes; where it makes none, the test says why and is skipped.
+macro_rules! suite {
+    ($backend:ident, $open:path) => {
+        mod $backend {
+            suite!(@ $open,
+                registry::a_task_is_created_once_and_its_id_stays_taken,
+                registry::several_are_created_or_none,
+                registry::lists_are_filtered_newest_first_and_cut_behind_that,
+                registry::an_update_leaves_what_is_absent_and_clears_what_is_null,
+                registry::a_step_needs_a_living_token_and_the_version_that_was_read,
+                registry::each_step_has_its_log_line_and_lines_stay_until_the_task_is_gone,
+                claims::the_oldest_pending_task_is_claimed_and_nobody_else_gets_it,
+                claims::who_is_left_behind_is_found_only_without_a_living_lease,
+            );
+        }
+    };
+    (@ $open:path, $($module:ident::$name:ident,)*) => {
+        $(
+            #[tokio::test]
+            async fn $name() {
+                match $open().await {
+                    Ok(place) => super::$module::$name(place).await,
+                    Err(why) => println!("skipped: {why}"),
+                }
+            }
+        )*
+    };
+}
+
+suite!(memory, super::Place::memory);

@@ -1,0 +1,128 @@
+//! Where a test of the suite runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::world::clock::Clock;
+use hankweave_task_model::lock::LockMode;
+use hankweave_task_model::registry::{Change, Changed, NewTask, TaskRow};
+use hankweave_task_model::task::TaskTransition;
+use hankweave_task_model::{Held, Holder, TaskError};
+
+use crate::coordinator::{Acquire, Coordinator, Create, Hold, Release};
+use crate::memory::Memory;
+
+/// A clock that only a test moves.
+#[derive(Debug)]
+pub(super) struct SetClock(AtomicI64);
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// An empty coordinator, and the way to let its time pass.
+pub(super) struct Place {
+    pub(super) coordinator: Arc<dyn Coordinator>,
+    clock: Arc<SetClock>,
+}
+
+pub(super) fn id(text: &str) -> TaskId {
+    TaskId::new(text).unwrap()
+}
+
+pub(super) fn task(text: &str) -> NewTask {
+    NewTask::new(id(text))
+}
+
+pub(super) fn holder(owner: &str) -> Holder {
+    Holder::new(owner, "1")
+}
+
+pub(super) fn code<T: std::fmt::Debug>(answer: Result<T, TaskError>) -> &'static str {
+    answer.unwrap_err().code()
+}
+
+pub(super) const LEASE: Duration = Duration::from_millis(200);
+
+impl Place {
+    pub(super) async fn memory() -> Result<Self, String> {
+        let clock = Arc::new(SetClock(AtomicI64::new(1_736_000_000_000)));
+        let coordinator = Arc::new(Memory::new(clock.clone()));
+        Ok(Self { coordinator, clock })
+    }
+
+    /// Lets this much time pass for the coordinator.
+    pub(super) async fn pass(&self, time: Duration) {
+        let millis = i64::try_from(time.as_millis()).unwrap();
+        self.clock.0.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    pub(super) async fn create(&self, name: &str) -> TaskRow {
+        let create = Create {
+            task: task(name),
+            hold: None,
+        };
+        self.coordinator.create(create).await.unwrap().row
+    }
+
+    pub(super) async fn acquire(&self, resource: &str, owner: &str) -> Result<Held, TaskError> {
+        let acquire = Acquire {
+            resource: resource.to_owned(),
+            holder: holder(owner),
+            mode: LockMode::Exclusive,
+            lease: Some(LEASE),
+            in_order: false,
+            task: None,
+        };
+        self.coordinator
+            .acquire(acquire)
+            .await
+            .map(|acquired| acquired.held)
+    }
+
+    pub(super) async fn release(&self, resource: &str, owner: &str) -> Result<Option<Held>, TaskError> {
+        let release = Release {
+            resource: resource.to_owned(),
+            holder: holder(owner),
+            written: None,
+        };
+        self.coordinator.release(release).await
+    }
+
+    pub(super) async fn step(
+        &self,
+        row: &TaskRow,
+        token: u64,
+        steps: impl IntoIterator<Item = TaskTransition>,
+    ) -> Result<Changed, TaskError> {
+        let change = Change {
+            id: row.id().clone(),
+            expected_version: row.version,
+            token,
+            steps: steps.into_iter().collect(),
+        };
+        self.coordinator.change(change).await
+    }
+}
+
+pub(super) fn hold(owner: &str) -> Hold {
+    Hold {
+        holder: holder(owner),
+        lease: Some(LEASE),
+    }
+}
+
+pub(super) fn start() -> TaskTransition {
+    let agent_id = hankweave_core::id::AgentId::new("writer").unwrap();
+    TaskTransition::Start(hankweave_task_model::task::Start { agent_id })
+}
+
+pub(super) fn fail() -> TaskTransition {
+    let error = "tests are red".to_owned();
+    TaskTransition::Fail(hankweave_task_model::task::Fail { error })
+}

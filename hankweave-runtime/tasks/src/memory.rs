@@ -1,0 +1,267 @@
+//! Tasks and locks inside one process, gone with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::FutureExt;
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::world::clock::Clock;
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::task::TaskStatus;
+use hankweave_task_model::{Holder, LockTable, LogEntry, Resource, TaskError};
+
+use crate::coordinator::{HeldLock, Hints, ListQuery, TaskFilter};
+use crate::engine::{Backend, Fencing, Operation, Removed, Tried, Trouble, Tx, error_of};
+
+/// A coordinator for one process.
+pub struct Memory {
+    state: Mutex<State>,
+    clock: Arc<dyn Clock>,
+    hints: Hints,
+    fencing: Fencing,
+}
+
+impl Memory {
+    /// An empty one that takes its time from this clock.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            state: Mutex::default(),
+            clock,
+            hints: Hints::default(),
+            fencing: Fencing::Checked,
+        }
+    }
+
+    /// One that lets everybody write.
+    #[cfg(test)]
+    pub(crate) fn unfenced(clock: Arc<dyn Clock>) -> Self {
+        let fencing = Fencing::Skipped;
+        Self {
+            fencing,
+            ..Self::new(clock)
+        }
+    }
+
+    fn run_now<O: Operation>(&self, operation: &O) -> Result<O::Output, TaskError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tx = MemoryTx {
+            now: self.clock.now(),
+            fencing: self.fencing,
+            state: &mut state,
+        };
+        let done = operation.perform(&mut tx).now_or_never();
+        // Nothing in memory has to be waited for.
+        let done = done.unwrap_or_else(|| Err(Trouble::Away("the memory is busy".to_owned())));
+        drop(state);
+        let done = done.map_err(|trouble| error_of(operation, trouble))?;
+        if O::WRITES && operation.wakes() {
+            self.hints.tell();
+        }
+        Ok(done)
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
+
+impl Backend for Memory {
+    async fn run<O: Operation>(&self, operation: O) -> Result<O::Output, TaskError> {
+        self.run_now(&operation)
+    }
+
+    fn hints(&self) -> &Hints {
+        &self.hints
+    }
+
+    async fn close(&self) {}
+}
+
+#[derive(Default)]
+struct State {
+    tasks: BTreeMap<TaskId, TaskRow>,
+    /// Those that wait for somebody, by age.
+    pending: BTreeSet<(Timestamp, TaskId)>,
+    lines: BTreeMap<TaskId, Vec<LogEntry>>,
+    deleted: BTreeMap<TaskId, Timestamp>,
+    locks: LockTable,
+}
+
+impl State {
+    fn is_held(&self, id: &TaskId, now: Timestamp) -> bool {
+        let locks = self.locks.resource(&TaskRow::lock_name(id));
+        locks.held.iter().any(|held| held.lives(now))
+    }
+
+    fn put(&mut self, row: &TaskRow) {
+        let age = (*row.record.created_at(), row.id().clone());
+        match row.record.status() {
+            TaskStatus::Pending => self.pending.insert(age),
+            _ => self.pending.remove(&age),
+        };
+        self.tasks.insert(row.id().clone(), row.clone());
+    }
+}
+
+/// Operations hold the one mutex as long as they last.
+struct MemoryTx<'a> {
+    state: &'a mut State,
+    now: Timestamp,
+    fencing: Fencing,
+}
+
+impl Tx for MemoryTx<'_> {
+    const ENDLESS: bool = true;
+
+    fn fencing(&self) -> Fencing {
+        self.fencing
+    }
+
+    async fn now(&mut self) -> Tried<Timestamp> {
+        Ok(self.now)
+    }
+
+    async fn task(&mut self, id: &TaskId) -> Tried<Option<TaskRow>> {
+        Ok(self.state.tasks.get(id).cloned())
+    }
+
+    async fn deleted_at(&mut self, id: &TaskId) -> Tried<Option<Timestamp>> {
+        Ok(self.state.deleted.get(id).copied())
+    }
+
+    async fn tasks(&mut self, query: &ListQuery) -> Tried<Vec<TaskRow>> {
+        let mut rows: Vec<&TaskRow> = self
+            .state
+            .tasks
+            .values()
+            .filter(|row| query.filter.wants(row))
+            .collect();
+        // The map is in the order of ids, and the sort keeps it among those of one moment.
+        rows.sort_by_key(|row| std::cmp::Reverse(*row.record.created_at()));
+        let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let rows = rows.into_iter().skip(size(query.offset));
+        Ok(rows.take(query.limit.map_or(usize::MAX, size)).cloned().collect())
+    }
+
+    async fn count(&mut self, filter: &TaskFilter) -> Tried<u64> {
+        Ok(self.state.tasks.values().filter(|row| filter.wants(row)).count() as u64)
+    }
+
+    async fn insert_task(&mut self, row: &TaskRow) -> Tried<()> {
+        self.state.put(row);
+        Ok(())
+    }
+
+    async fn update_task(&mut self, row: &TaskRow) -> Tried<()> {
+        self.state.put(row);
+        Ok(())
+    }
+
+    async fn remove_task(&mut self, row: &TaskRow) -> Tried<()> {
+        self.state.tasks.remove(row.id());
+        self.state.lines.remove(row.id());
+        self.state.deleted.insert(row.id().clone(), self.now);
+        Ok(())
+    }
+
+    async fn claimable(&mut self, owner: Option<&str>, limit: u32) -> Tried<Vec<TaskId>> {
+        let state = &self.state;
+        let is_wanted = |id: &TaskId| {
+            let of_owner = |row: &TaskRow| owner.is_none_or(|owner| row.record.owner() == owner);
+            state.tasks.get(id).is_some_and(of_owner) && !state.is_held(id, self.now)
+        };
+        let ids = state.pending.iter().map(|(_, id)| id);
+        Ok(ids
+            .filter(|id| is_wanted(id))
+            .take(limit as usize)
+            .cloned()
+            .collect())
+    }
+
+    async fn orphans(&mut self, before: Timestamp) -> Tried<Vec<TaskRow>> {
+        let is_left = |row: &&TaskRow| {
+            let is_old = row.record.status() == TaskStatus::Running && row.updated_at < before;
+            is_old && !self.state.is_held(row.id(), self.now)
+        };
+        let mut rows: Vec<TaskRow> = self.state.tasks.values().filter(is_left).cloned().collect();
+        rows.sort_by_key(|row| row.updated_at);
+        Ok(rows)
+    }
+
+    async fn append(&mut self, id: &TaskId, lines: &[LogEntry]) -> Tried<()> {
+        let known = self.state.lines.entry(id.clone()).or_default();
+        known.extend_from_slice(lines);
+        Ok(())
+    }
+
+    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> Tried<Vec<LogEntry>> {
+        let lines = self.state.lines.get(id).map_or(&[][..], |lines| lines);
+        let behind = lines
+            .iter()
+            .filter(|line| line.seq.is_some_and(|seq| seq > behind));
+        Ok(behind.cloned().collect())
+    }
+
+    async fn unwritten(&mut self, limit: u32) -> Tried<Vec<TaskRow>> {
+        let rows = self
+            .state
+            .tasks
+            .values()
+            .filter(|row| row.written_seq < row.log_seq);
+        Ok(rows.take(limit as usize).cloned().collect())
+    }
+
+    async fn mark_written(&mut self, id: &TaskId, seq: u64) -> Tried<()> {
+        if let Some(row) = self.state.tasks.get_mut(id) {
+            row.written_seq = row.written_seq.max(seq);
+        }
+        Ok(())
+    }
+
+    async fn resource(&mut self, name: &str) -> Tried<Resource> {
+        Ok(self.state.locks.resource(name))
+    }
+
+    async fn free_resource(&mut self, name: &str) -> Tried<Option<Resource>> {
+        self.resource(name).await.map(Some)
+    }
+
+    async fn put_resource(&mut self, name: &str, _: &Resource, after: Resource) -> Tried<()> {
+        self.state.locks.put(name, after);
+        Ok(())
+    }
+
+    async fn next_token(&mut self) -> Tried<u64> {
+        Ok(self.state.locks.next_token())
+    }
+
+    async fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>> {
+        let held = self.state.locks.held_behind(name, holder, self.now);
+        Ok(held.map(str::to_owned))
+    }
+
+    async fn held(&mut self) -> Tried<Vec<HeldLock>> {
+        let held = self.state.locks.held().into_iter();
+        Ok(held
+            .map(|(resource, held)| HeldLock {
+                resource: resource.to_owned(),
+                held: held.clone(),
+            })
+            .collect())
+    }
+
+    async fn names_with(&mut self, removed: Removed<'_>) -> Tried<Vec<String>> {
+        let held = self.state.locks.held().into_iter();
+        let mut names: Vec<String> = held
+            .filter(|(_, held)| removed.wants(held))
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        names.dedup();
+        Ok(names)
+    }
+}
