@@ -139,14 +139,18 @@ const TASK_MODEL: &[(&str, &str)] = &[
     ("resource", "error lock"),
     ("locks", "error lock resource"),
     ("logs", ""),
-    ("checkpoint", "checksum error logs"),
+    ("schedule", ""),
     ("task", ""),
     ("registry", "error logs task"),
+    ("state", "checksum error task"),
+    ("checkpoint", "checksum error logs state task"),
+    ("rotation", "checkpoint"),
     ("samples", "lock task"),
 ];
 
 /// The same for what touches the world for tasks.
 const TASKS: &[(&str, &str)] = &[
+    ("layers", ""),
     ("coordinator", ""),
     ("engine", "coordinator"),
     ("memory", "coordinator engine"),

@@ -26,7 +26,7 @@ pub(crate) use beneath::{descend, open_folder_in};
 pub use copy_rules::CopyRules;
 #[cfg(any(test, feature = "testing"))]
 pub use faulty::{Fault, FaultyDisk};
-pub use folder::{Folder, Found, OpenFile};
+pub use folder::{Folder, Found, OpenFile, SharedFile};
 pub use real::RealDisk;
 pub(crate) use real::{new_file, open_dir, open_regular};
 

@@ -3,8 +3,17 @@
 //! A [`Coordinator`] is the one truth about tasks and locks. There are three: [`Memory`] inside one process, SQLite on one machine with nothing to install,
 //! PostgreSQL for many machines.
 
+#![cfg_attr(
+    test,
+    expect(
+        clippy::disallowed_methods,
+        reason = "tests look at the real world themselves"
+    )
+)]
+
 pub mod coordinator;
 mod engine;
+pub mod layers;
 mod memory;
 
 pub use coordinator::Coordinator;

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use hankweave_runtime::world::disk::{FileKind, Folder, Found, OpenFile};
+use hankweave_runtime::world::disk::{FileKind, Folder, Found, OpenFile, SharedFile};
 
 use super::files::{Id, Node};
 use super::plan::Need;
@@ -93,6 +93,23 @@ impl Folder for SimFolder {
         let mut shared = self.disk.shared();
         let length = shared.files.content(id)?.len() as u64;
         shared.write_at(self.disk.life(), id, length, bytes)
+    }
+
+    // Files that several processes add to belong to tasks, which are not simulated.
+    fn open_shared(&self, _name: &OsStr) -> io::Result<Box<dyn SharedFile>> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    fn rename(&self, _from: &OsStr, _to: &OsStr) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        Err(ErrorKind::Unsupported.into())
     }
 
     fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::{AppendFile, DirLock, Disk, Folder, Found, Metadata, SyncFile};
+use super::{AppendFile, DirLock, Disk, Folder, Found, Metadata, SharedFile, SyncFile};
 
 /// Passes everything on to another disk until the planned fault, and counts what it sees.
 ///
@@ -321,6 +321,32 @@ impl Folder for FaultyFolder {
         self.inner.append_file(name, bytes)
     }
 
+    fn open_shared(&self, name: &OsStr) -> io::Result<Box<dyn SharedFile>> {
+        self.faults.step()?;
+        Ok(Box::new(FaultySharedFile {
+            inner: self.inner.open_shared(name)?,
+            faults: Arc::clone(&self.faults),
+        }))
+    }
+
+    fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.rename(from, to)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.faults.step()?;
+        self.inner.sync()
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        self.faults.reading()?;
+        if self.faults.plan == Fault::NoLocks {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.inner.try_lock()
+    }
+
     fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {
         self.faults.step()?;
         self.inner.create_link(name, target)
@@ -329,6 +355,36 @@ impl Folder for FaultyFolder {
     fn remove(&self, name: &OsStr) -> io::Result<()> {
         self.faults.step()?;
         self.inner.remove(name)
+    }
+}
+
+#[derive(Debug)]
+struct FaultySharedFile {
+    inner: Box<dyn SharedFile>,
+    faults: Arc<Faults>,
+}
+
+impl SharedFile for FaultySharedFile {
+    fn last_byte(&self) -> io::Result<Option<u8>> {
+        self.faults.reading()?;
+        self.inner.last_byte()
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self.faults.step() {
+            Ok(()) => self.inner.add(bytes),
+            Err(error) => {
+                // As in `create_new`: a torn write, if the disk takes it.
+                let _ = self.inner.add(&bytes[..bytes.len() / 2]);
+                Err(error)
+            }
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.faults.step()?;
+        self.faults.syncs.fetch_add(1, Ordering::SeqCst);
+        self.inner.sync_data()
     }
 }
 

@@ -54,6 +54,34 @@ pub trait Folder: Send + Sync + Debug {
     /// What the system says, also when something else has that name; a part may then have been written.
     fn append_file(&self, name: &OsStr, bytes: &[u8]) -> io::Result<()>;
 
+    /// Opens a regular file that several writers may add to, and makes it, for its owner alone, when nothing is there. A link is not followed.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also when something else has that name.
+    fn open_shared(&self, name: &OsStr) -> io::Result<Box<dyn SharedFile>>;
+
+    /// Gives the entry `from` the name `to` in the same folder, replacing a file that had it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()>;
+
+    /// Makes the names in this folder durable.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Takes the kernel's exclusive lock on this folder, without waiting; it is held until this value is dropped. `false` when somebody has it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, also where the file system has no such locks.
+    fn try_lock(&self) -> io::Result<bool>;
+
     /// Makes a link that points to `target`.
     ///
     /// # Errors
@@ -67,6 +95,30 @@ pub trait Folder: Send + Sync + Debug {
     ///
     /// What the system says; a part may then be removed.
     fn remove(&self, name: &OsStr) -> io::Result<()>;
+}
+
+/// An open file to which several processes may add, each in one write to the end that the file then has.
+pub trait SharedFile: Send + Debug {
+    /// The last byte; `None` when the file is empty.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn last_byte(&self) -> io::Result<Option<u8>>;
+
+    /// Adds `bytes` to the end. After an error a part may have been written.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Waits until everything that was added is durable.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    fn sync_data(&self) -> io::Result<()>;
 }
 
 /// What [`Folder::open`] found.

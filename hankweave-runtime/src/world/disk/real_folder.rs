@@ -5,14 +5,16 @@ use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, renameat, statat,
+};
 use rustix::io::Errno;
 
 use super::beneath::open_folder_in;
-use super::{FileKind, Folder, Found, OpenFile};
+use super::{FileKind, Folder, Found, OpenFile, SharedFile};
 
 /// Holds the descriptor, so that the directory stays the same one whatever happens to its path.
 #[derive(Debug)]
@@ -124,6 +126,38 @@ impl Folder for RealFolder {
         file.sync_data()
     }
 
+    fn open_shared(&self, name: &OsStr) -> io::Result<Box<dyn SharedFile>> {
+        single(name)?;
+        let flags = OFlags::RDWR
+            | OFlags::CREATE
+            | OFlags::APPEND
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::CLOEXEC;
+        let opened = openat(&self.descriptor, name, flags, Mode::RUSR | Mode::WUSR)?;
+        match FileType::from_raw_mode(fstat(&opened)?.st_mode) {
+            FileType::RegularFile => Ok(Box::new(RealSharedFile(opened.into()))),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        single(from)?;
+        single(to)?;
+        Ok(renameat(&self.descriptor, from, &self.descriptor, to)?)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fsync(&self.descriptor)?)
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match flock(&self.descriptor, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            taken => Ok(taken.map(|()| true)?),
+        }
+    }
+
     fn create_link(&self, name: &OsStr, target: &Path) -> io::Result<()> {
         single(name)?;
         Ok(rustix::fs::symlinkat(target, &self.descriptor, name)?)
@@ -135,6 +169,29 @@ impl Folder for RealFolder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         }
+    }
+}
+
+/// Opened in append mode, so that each write goes to the end that the file has at that moment.
+#[derive(Debug)]
+struct RealSharedFile(File);
+
+impl SharedFile for RealSharedFile {
+    fn last_byte(&self) -> io::Result<Option<u8>> {
+        let Some(place) = self.0.metadata()?.len().checked_sub(1) else {
+            return Ok(None);
+        };
+        let mut byte = [0];
+        self.0.read_exact_at(&mut byte, place)?;
+        Ok(Some(byte[0]))
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
     }
 }
 
@@ -208,6 +265,30 @@ mod tests {
         folder.remove("tree".as_ref()).unwrap();
         assert_eq!(folder.names().unwrap(), ["kept"]);
         assert!(place.path().join("kept/file").exists());
+    }
+
+    #[test]
+    fn two_writers_add_to_one_file_and_one_holds_its_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let open = || RealDisk.open_folder(place.path()).unwrap();
+        let (one, other) = (open(), open());
+        let mut first = one.open_shared("log".as_ref()).unwrap();
+        let mut second = other.open_shared("log".as_ref()).unwrap();
+        assert_eq!(first.last_byte().unwrap(), None);
+        for (file, bytes) in [(&mut first, b"a\n"), (&mut second, b"b\n"), (&mut first, b"c.")] {
+            file.add(bytes).unwrap();
+        }
+        second.sync_data().unwrap();
+        assert_eq!(second.last_byte().unwrap(), Some(b'.'));
+        one.rename("log".as_ref(), "new".as_ref()).unwrap();
+        one.sync().unwrap();
+        assert_eq!(fs::read_to_string(place.path().join("new")).unwrap(), "a\nb\nc.");
+        assert!(one.rename("new".as_ref(), "../new".as_ref()).is_err());
+        symlink("new", place.path().join("link")).unwrap();
+        assert!(one.open_shared("link".as_ref()).is_err());
+        assert!(one.try_lock().unwrap() && !other.try_lock().unwrap());
+        drop(one);
+        assert!(other.try_lock().unwrap());
     }
 
     #[test]

@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use hankweave_core::id::TaskId;
 use hankweave_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use crate::checksum::{digest, read_object, seal, verify};
+use crate::checksum::digest;
 use crate::error::TaskError;
 use crate::logs::{Level, LogEntry, lines};
+use crate::state::TaskState;
+use crate::task::TaskStatus;
 
 const STATE: &str = "state.json";
 const LOGS: &str = "logs.jsonl";
@@ -32,6 +35,12 @@ impl CheckpointId {
         // A name with zeros in front would lead to another folder than the one it was read from.
         id.filter(|id| id.to_string() == text)
             .ok_or_else(|| TaskError::InvalidCheckpointId(text.to_owned()))
+    }
+
+    /// The milliseconds in its name.
+    #[must_use]
+    pub fn millis(self) -> u64 {
+        self.0
     }
 
     /// That of a checkpoint made now: later than every one there is, also when the clock went back.
@@ -93,6 +102,26 @@ impl Manifest {
             state_version: None,
         }
     }
+
+    /// Reads `manifest.json` from the folder of a checkpoint of this task.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::CheckpointCorrupt`] when it is not that of this checkpoint.
+    pub fn read(id: CheckpointId, task_id: &str, bytes: &[u8]) -> Result<Self, TaskError> {
+        let manifest: Option<Self> = serde_json::from_slice(bytes).ok();
+        let fits = |manifest: &Self| {
+            let listed: BTreeSet<&String> = manifest.files.iter().collect();
+            manifest.manifest_version == 1
+                && manifest.id == id.to_string()
+                && manifest.task_id == task_id
+                && listed.iter().copied().eq(manifest.checksums.keys())
+        };
+        manifest.filter(fits).ok_or_else(|| TaskError::CheckpointCorrupt {
+            id: id.to_string(),
+            file: "manifest.json".to_owned(),
+        })
+    }
 }
 
 /// A checkpoint of which nothing is missing or spoiled.
@@ -100,7 +129,7 @@ impl Manifest {
 pub struct Checkpoint {
     /// What it says about itself.
     pub manifest: Manifest,
-    state: Map<String, Value>,
+    state: TaskState,
     logs: String,
 }
 
@@ -120,16 +149,7 @@ impl Checkpoint {
             id: id.to_string(),
             file: file.to_owned(),
         };
-        let wrong = || corrupt("manifest.json");
-        let manifest: Manifest = serde_json::from_slice(manifest).map_err(|_| wrong())?;
-        let listed: BTreeSet<&String> = manifest.files.iter().collect();
-        if manifest.manifest_version != 1
-            || manifest.id != id.to_string()
-            || manifest.task_id != task_id
-            || !listed.iter().copied().eq(manifest.checksums.keys())
-        {
-            return Err(wrong());
-        }
+        let manifest = Manifest::read(id, task_id, manifest)?;
         for (name, sum) in &manifest.checksums {
             if files.get(name).is_none_or(|bytes| digest(bytes) != *sum) {
                 return Err(corrupt(name));
@@ -139,11 +159,8 @@ impl Checkpoint {
             true => std::str::from_utf8(&files[name]).map_err(|_| corrupt(name)),
             false => Ok(""),
         };
-        let state = read_object(text(STATE)?).map_err(|_| corrupt(STATE))?;
-        let of_task = state.get("taskId").and_then(Value::as_str) == Some(task_id);
-        if !of_task || verify(&state).is_err() {
-            return Err(corrupt(STATE));
-        }
+        let task = TaskId::new(task_id).map_err(|_| corrupt("manifest.json"))?;
+        let state = TaskState::read(text(STATE)?.as_bytes(), &task).map_err(|_| corrupt(STATE))?;
         let logs = text(LOGS)?.to_owned();
         Ok(Self {
             manifest,
@@ -152,24 +169,27 @@ impl Checkpoint {
         })
     }
 
+    /// The state that was saved.
+    #[must_use]
+    pub fn state(&self) -> &TaskState {
+        &self.state
+    }
+
     /// What a restore writes over a task of this status and version in the registry, whose log is `live_log`: the data come back, and the lines that the
     /// log lacks; to restore twice adds a second note and nothing else (TASK-19).
     ///
     /// # Errors
     ///
-    /// Returns [`TaskError::StateSaveFailed`] when the state cannot be sealed.
+    /// Returns [`TaskError::StateSaveFailed`] when the note is no JSON.
     pub fn restore(
         &self,
-        status: &str,
+        status: TaskStatus,
         version: u64,
         live_log: &str,
         now: Timestamp,
     ) -> Result<Restored, TaskError> {
         let mut state = self.state.clone();
-        state.insert("status".to_owned(), status.into());
-        state.insert("version".to_owned(), (version + 1).into());
-        state.insert("lastUpdated".to_owned(), json!(now));
-        seal(&mut state)?;
+        (state.status, state.version, state.last_updated) = (status, Some(version + 1), now);
         let note = LogEntry {
             timestamp: now,
             level: Level::Info,
@@ -190,8 +210,8 @@ impl Checkpoint {
 /// What a restore writes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Restored {
-    /// The new state.json, sealed.
-    pub state: Map<String, Value>,
+    /// The new state.
+    pub state: TaskState,
     /// What is appended to logs.jsonl.
     pub log: String,
 }
@@ -217,13 +237,15 @@ fn lacking(saved: &str, live: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::checksum::seal;
 
     const TASK: &str = "report-7";
 
     fn files() -> BTreeMap<String, Vec<u8>> {
-        let state =
-            json!({"taskId": TASK, "status": "running", "data": {"pages": 3}, "version": 4, "other": true});
+        let state = json!({"taskId": TASK, "status": "running", "data": {"pages": 3}, "version": 4, "other": true, "lastUpdated": "2026-02-03T09:15:00.250Z"});
         let mut state = state.as_object().unwrap().clone();
         seal(&mut state).unwrap();
         let logs = b"{\"a\":1}\n{\"b\":2}\n{\"a\":1}\n".to_vec();
@@ -323,10 +345,9 @@ mod tests {
         let checkpoint = check(&manifest(&whole), &whole).unwrap();
         let live = "{\"b\":2}\n{\"c\":3}";
         let restored = checkpoint
-            .restore("failed", 9, live, Timestamp::from_millis(0))
+            .restore(TaskStatus::Failed, 9, live, Timestamp::from_millis(0))
             .unwrap();
-        assert!(verify(&restored.state).is_ok());
-        let state = Value::Object(restored.state);
+        let state: Value = serde_json::from_str(&restored.state.text().unwrap()).unwrap();
         assert_eq!(
             (
                 &state["data"],
@@ -340,7 +361,7 @@ mod tests {
         assert_eq!(restored.log, format!("\n{{\"a\":1}}\n{{\"a\":1}}\n{note}"));
         let twice = format!("{live}{}", restored.log);
         let again = checkpoint
-            .restore("failed", 10, &twice, Timestamp::from_millis(0))
+            .restore(TaskStatus::Failed, 10, &twice, Timestamp::from_millis(0))
             .unwrap();
         assert_eq!(again.log, note);
     }

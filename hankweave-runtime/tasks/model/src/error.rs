@@ -148,6 +148,18 @@ pub enum TaskError {
     /// No checkpoint can be called so.
     #[error("`{0}` is no name of a checkpoint; one is `checkpoint_` and up to 16 digits")]
     InvalidCheckpointId(String),
+    /// Neither a checkpoint nor the log tells what the state was; nothing was touched.
+    #[error("neither a checkpoint nor the log of `{task}` tells what its state was")]
+    StateUnrecoverable {
+        /// The task.
+        task: String,
+    },
+    /// There is none of this name.
+    #[error("there is no {id}")]
+    CheckpointNotFound {
+        /// The name.
+        id: String,
+    },
     /// Something of it is missing or spoiled; nothing was restored.
     #[error("{id} cannot be restored: `{file}` is missing or not what was saved")]
     CheckpointCorrupt {
@@ -193,6 +205,8 @@ impl TaskError {
             Self::StateLoadFailed(_) => "STATE_LOAD_FAILED",
             Self::StateValidationFailed(_) => "STATE_VALIDATION_FAILED",
             Self::InvalidCheckpointId(_) => "INVALID_CHECKPOINT_ID",
+            Self::StateUnrecoverable { .. } => "STATE_UNRECOVERABLE",
+            Self::CheckpointNotFound { .. } => "CHECKPOINT_NOT_FOUND",
             Self::CheckpointCorrupt { .. } => "CHECKPOINT_CORRUPT",
         }
     }

@@ -71,19 +71,68 @@ impl Logs {
     /// Reads a log; a line that is torn or no entry costs no other line (TASK-10).
     #[must_use]
     pub fn read(text: &str, query: &LogQuery) -> Self {
-        let (mut entries, mut broken) = (Vec::new(), 0);
-        for line in text.split('\n').filter(|line| !line.trim().is_empty()) {
-            match serde_json::from_str(line) {
-                Ok(entry) if query.wants(&entry) => entries.push(entry),
-                Ok(_) => {}
-                Err(_) => broken += 1,
-            }
-        }
-        let wanted = entries.into_iter().skip(query.offset);
+        let mut fold = LogFold::new(query.clone());
+        text.split('\n').for_each(|line| fold.line(line.as_bytes()));
+        fold.logs
+    }
+}
+
+/// A log that is read line by line; what is not wanted takes no room.
+#[derive(Debug)]
+pub struct LogFold {
+    query: LogQuery,
+    left_out: usize,
+    logs: Logs,
+}
+
+impl LogFold {
+    /// Before the first line.
+    #[must_use]
+    pub fn new(query: LogQuery) -> Self {
+        let logs = Logs {
+            entries: Vec::new(),
+            broken: 0,
+        };
         Self {
-            entries: wanted.take(query.limit.unwrap_or(usize::MAX)).collect(),
-            broken,
+            query,
+            left_out: 0,
+            logs,
         }
+    }
+
+    /// Takes one line, without its end.
+    pub fn line(&mut self, line: &[u8]) {
+        if line.trim_ascii().is_empty() {
+            return;
+        }
+        match serde_json::from_slice(line) {
+            Ok(entry) if self.query.wants(&entry) => self.take(entry),
+            Ok(_) => {}
+            Err(_) => self.broken_line(),
+        }
+    }
+
+    /// Counts a line that could not even be read.
+    pub fn broken_line(&mut self) {
+        self.logs.broken += 1;
+    }
+
+    fn take(&mut self, entry: LogEntry) {
+        if self.left_out < self.query.offset {
+            self.left_out += 1;
+        } else if self
+            .query
+            .limit
+            .is_none_or(|limit| self.logs.entries.len() < limit)
+        {
+            self.logs.entries.push(entry);
+        }
+    }
+
+    /// What the log says.
+    #[must_use]
+    pub fn finish(self) -> Logs {
+        self.logs
     }
 }
 

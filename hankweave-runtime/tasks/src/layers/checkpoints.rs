@@ -1,0 +1,173 @@
+//! Copies of the other files of a task (TASK-18, TASK-44).
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+
+use hankweave_runtime::world::disk::Folder;
+
+use super::error::LayerError;
+use super::files::TaskFiles;
+use super::folder::{create, enter, enter_or_make, read, read_unpacked};
+use super::{CHECKPOINTS, DECISIONS, LOGS, MANIFEST, STATE, UNFINISHED_FOLDER};
+use crate::model::{Checkpoint, CheckpointId, Manifest, TaskError};
+
+/// The checkpoints of a task.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Checkpoints {
+    /// What each says about itself, the newest first.
+    pub valid: Vec<Manifest>,
+    /// Folders without a manifest that fits, by name; nothing is done with them.
+    pub invalid: Vec<String>,
+}
+
+impl TaskFiles {
+    /// Copies the files of the task, byte by byte. A state that cannot be read, and none, has no checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// Why the state cannot be read, [`LayerError::Load`] or [`LayerError::Save`]; there is then no new checkpoint.
+    /// [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes.
+    pub fn create_checkpoint(&self, description: Option<&str>) -> Result<Manifest, LayerError> {
+        let folder = self.lock()?;
+        self.create_checkpoint_in(&*folder, description)
+    }
+
+    pub(super) fn create_checkpoint_in(
+        &self,
+        folder: &dyn Folder,
+        description: Option<&str>,
+    ) -> Result<Manifest, LayerError> {
+        self.traced("checkpoints", "save", || {
+            let state = self.state_in(folder)?;
+            let state = state.ok_or_else(|| TaskError::StateLoadFailed("there is none".to_owned()))?;
+            let files = self.copied(folder)?;
+            let checkpoints = enter_or_make(folder, CHECKPOINTS).map_err(self.save(CHECKPOINTS))?;
+            let names = checkpoints.names().map_err(self.load(CHECKPOINTS))?;
+            let newest = names
+                .iter()
+                .filter_map(|name| CheckpointId::parse(name.to_str()?).ok())
+                .max();
+            let now = self.now();
+            let id = CheckpointId::next(now, newest);
+            let mut manifest =
+                Manifest::of(id, self.id.as_str(), now, description.map(str::to_owned), &files);
+            manifest.state_version = state.version;
+            self.put_checkpoint(&*checkpoints, &manifest, &files)?;
+            Ok(manifest)
+        })
+    }
+
+    fn copied(&self, folder: &dyn Folder) -> Result<BTreeMap<String, Vec<u8>>, LayerError> {
+        let mut files = BTreeMap::new();
+        for name in [STATE, LOGS, DECISIONS] {
+            if let Some(bytes) = read(folder, name).map_err(self.load(name))? {
+                files.insert(name.to_owned(), bytes);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Everything is durable in a folder of another name before it gets its own.
+    fn put_checkpoint(
+        &self,
+        checkpoints: &dyn Folder,
+        manifest: &Manifest,
+        files: &BTreeMap<String, Vec<u8>>,
+    ) -> Result<(), LayerError> {
+        let text = serde_json::to_string_pretty(manifest)
+            .map_err(|_| TaskError::StateSaveFailed("the manifest is no JSON"))?;
+        let unfinished = format!("{UNFINISHED_FOLDER}{}", manifest.id);
+        let put = || {
+            // A crash may have left one.
+            checkpoints.remove(OsStr::new(&unfinished))?;
+            let folder = enter_or_make(checkpoints, &unfinished)?;
+            for (name, bytes) in files {
+                create(&*folder, name, bytes)?;
+            }
+            create(&*folder, MANIFEST, text.as_bytes())?;
+            folder.sync()?;
+            checkpoints.rename(OsStr::new(&unfinished), OsStr::new(&manifest.id))
+        };
+        put()
+            .inspect_err(|_| {
+                let _ = checkpoints.remove(OsStr::new(&unfinished));
+            })
+            .and_then(|()| checkpoints.sync())
+            .map_err(self.save(CHECKPOINTS))
+    }
+
+    /// All checkpoints; what is wrong with one costs no other.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LayerError::Load`].
+    pub fn checkpoints(&self) -> Result<Checkpoints, LayerError> {
+        self.traced("checkpoints", "load", || match self.open()? {
+            Some(folder) => self.checkpoints_in(&*folder),
+            None => Ok(Checkpoints::default()),
+        })
+    }
+
+    pub(super) fn checkpoints_in(&self, folder: &dyn Folder) -> Result<Checkpoints, LayerError> {
+        let mut all = Checkpoints::default();
+        let Some(folder) = enter(folder, CHECKPOINTS).map_err(self.load(CHECKPOINTS))? else {
+            return Ok(all);
+        };
+        for name in folder.names().map_err(self.load(CHECKPOINTS))? {
+            let name = name.to_string_lossy().into_owned();
+            if name.starts_with(UNFINISHED_FOLDER) {
+                continue;
+            }
+            match CheckpointId::parse(&name)
+                .ok()
+                .and_then(|id| self.manifest(&*folder, id))
+            {
+                Some(manifest) => all.valid.push(manifest),
+                None => all.invalid.push(name),
+            }
+        }
+        all.valid
+            .sort_by_key(|manifest| std::cmp::Reverse(CheckpointId::parse(&manifest.id).ok()));
+        Ok(all)
+    }
+
+    fn manifest(&self, checkpoints: &dyn Folder, id: CheckpointId) -> Option<Manifest> {
+        let folder = enter(checkpoints, &id.to_string()).ok()??;
+        let bytes = read(&*folder, MANIFEST).ok()??;
+        Manifest::read(id, self.id.as_str(), &bytes).ok()
+    }
+
+    /// Reads a checkpoint of which nothing is missing or spoiled, packed or not.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointNotFound`](TaskError::CheckpointNotFound), [`CheckpointCorrupt`](TaskError::CheckpointCorrupt) or [`LayerError::Load`].
+    pub fn read_checkpoint(&self, id: CheckpointId) -> Result<Checkpoint, LayerError> {
+        let not_found = || TaskError::CheckpointNotFound { id: id.to_string() };
+        let folder = self.open()?.ok_or_else(not_found)?;
+        self.read_checkpoint_in(&*folder, id)
+    }
+
+    pub(super) fn read_checkpoint_in(
+        &self,
+        folder: &dyn Folder,
+        id: CheckpointId,
+    ) -> Result<Checkpoint, LayerError> {
+        let not_found = || TaskError::CheckpointNotFound { id: id.to_string() };
+        let checkpoints = enter(folder, CHECKPOINTS).map_err(self.load(CHECKPOINTS))?;
+        let checkpoints = checkpoints.ok_or_else(not_found)?;
+        let folder = enter(&*checkpoints, &id.to_string()).map_err(self.load(CHECKPOINTS))?;
+        let folder = folder.ok_or_else(not_found)?;
+        let bytes = read(&*folder, MANIFEST).map_err(self.load(CHECKPOINTS))?;
+        let manifest = Manifest::read(id, self.id.as_str(), bytes.as_deref().unwrap_or_default())?;
+        let mut files = BTreeMap::new();
+        for name in manifest.checksums.keys() {
+            // What cannot be read is as good as missing, and is named.
+            if let Ok(Some(bytes)) = read_unpacked(&*folder, name) {
+                files.insert(name.clone(), bytes);
+            }
+        }
+        let manifest = bytes.unwrap_or_default();
+        Ok(Checkpoint::check(id, self.id.as_str(), &manifest, &files)?)
+    }
+}

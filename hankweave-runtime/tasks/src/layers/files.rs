@@ -1,0 +1,204 @@
+//! The folders of tasks, and who works in one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::{Folder, IoError};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::error::LayerError;
+use super::folder::{enter, enter_or_make};
+use crate::model::{Level, LogEntry, TaskError, Tries};
+
+/// The folders of all tasks.
+#[derive(Debug, Clone)]
+pub struct Layers {
+    pub(super) world: World,
+    pub(super) root: PathBuf,
+}
+
+impl Layers {
+    /// Those beneath `root`, which is made when it is needed.
+    #[must_use]
+    pub fn new(world: World, root: impl Into<PathBuf>) -> Self {
+        Self {
+            world,
+            root: root.into(),
+        }
+    }
+
+    /// Where they are.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The files of one task, which need not be there.
+    #[must_use]
+    pub fn task(&self, id: TaskId) -> TaskFiles {
+        TaskFiles {
+            layers: self.clone(),
+            id: Arc::new(id),
+        }
+    }
+
+    /// Which tasks have a folder, by name.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LayerError::Load`] when the root cannot be read.
+    pub fn tasks(&self) -> Result<Vec<TaskId>, LayerError> {
+        let Some(root) = self.open_root()? else {
+            return Ok(Vec::new());
+        };
+        let names = root.names().map_err(self.load())?;
+        let ids = names.iter().filter_map(|name| TaskId::new(name.to_str()?).ok());
+        Ok(ids.collect())
+    }
+
+    pub(super) fn open_root(&self) -> Result<Option<Box<dyn Folder>>, LayerError> {
+        match self.world.disk.open_folder(&self.root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some).map_err(self.load()),
+        }
+    }
+
+    fn make_root(&self) -> Result<Box<dyn Folder>, LayerError> {
+        let made = self.world.disk.make_private_dirs(&self.root);
+        made.and_then(|()| self.world.disk.open_folder(&self.root))
+            .map_err(|error| LayerError::Save(IoError::at("make", &self.root)(error)))
+    }
+
+    pub(super) fn load(&self) -> impl FnOnce(io::Error) -> LayerError + use<> {
+        let at = IoError::at("read", &self.root);
+        |error| LayerError::Load(at(error))
+    }
+}
+
+/// The files of one task.
+#[derive(Debug, Clone)]
+pub struct TaskFiles {
+    pub(super) layers: Layers,
+    pub(super) id: Arc<TaskId>,
+}
+
+impl TaskFiles {
+    /// The task.
+    #[must_use]
+    pub fn id(&self) -> &TaskId {
+        &self.id
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.layers.root.join(self.id.as_str())
+    }
+
+    /// A line for the log, as of now.
+    #[must_use]
+    pub fn entry(&self, level: Level, message: impl Into<String>, data: Option<Value>) -> LogEntry {
+        LogEntry {
+            timestamp: self.now(),
+            level,
+            message: message.into(),
+            data,
+            seq: None,
+        }
+    }
+
+    /// Carries out `work` where it delays nobody, and again, a few times and later each time, while somebody else works in the folder.
+    ///
+    /// # Errors
+    ///
+    /// What `work` returns in the end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Work that has begun goes on to its end.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl Fn(&Self) -> Result<T, LayerError> + Send + Sync + 'static,
+    ) -> Result<T, LayerError> {
+        let work = Arc::new(work);
+        let tries = Tries::default();
+        let mut failed = 0;
+        loop {
+            let (files, work) = (self.clone(), Arc::clone(&work));
+            let done = self.layers.world.blocking.run(move || work(&files)).await;
+            failed += 1;
+            match (&done, tries.wait_after(failed)) {
+                (Err(LayerError::Task(TaskError::ResourceLocked { .. })), Some(wait)) => sleep(wait).await,
+                _ => return done,
+            }
+        }
+    }
+
+    /// The folder, when it is there.
+    pub(super) fn open(&self) -> Result<Option<Box<dyn Folder>>, LayerError> {
+        let Some(root) = self.layers.open_root()? else {
+            return Ok(None);
+        };
+        enter(&*root, self.id.as_str()).map_err(self.load(""))
+    }
+
+    /// The folder, made when it is not there.
+    pub(super) fn make(&self) -> Result<Box<dyn Folder>, LayerError> {
+        let root = self.layers.make_root()?;
+        enter_or_make(&*root, self.id.as_str()).map_err(self.save(""))
+    }
+
+    /// The folder, for nobody else until it is dropped.
+    pub(super) fn lock(&self) -> Result<Box<dyn Folder>, LayerError> {
+        let folder = self.make()?;
+        match folder.try_lock().map_err(self.save(""))? {
+            true => Ok(folder),
+            false => Err(self.is_held()),
+        }
+    }
+
+    pub(super) fn is_held(&self) -> LayerError {
+        LayerError::Task(TaskError::ResourceLocked {
+            resource: self.path().display().to_string(),
+            existing_owner: "somebody who writes there right now".to_owned(),
+        })
+    }
+
+    pub(super) fn load(&self, name: &str) -> impl FnOnce(io::Error) -> LayerError + use<> {
+        let at = IoError::at("read", &self.path().join(name));
+        |error| LayerError::Load(at(error))
+    }
+
+    pub(super) fn save(&self, name: &str) -> impl FnOnce(io::Error) -> LayerError + use<> {
+        let at = IoError::at("write", &self.path().join(name));
+        |error| LayerError::Save(at(error))
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.layers.world.clock.now()
+    }
+
+    pub(super) fn nonce(&self) -> String {
+        self.layers.world.ids.nonce()
+    }
+
+    /// Does something with a layer and tells how long it took, never what it was about.
+    pub(super) fn traced<T>(
+        &self,
+        layer: &'static str,
+        operation: &'static str,
+        act: impl FnOnce() -> Result<T, LayerError>,
+    ) -> Result<T, LayerError> {
+        let began = Instant::now();
+        let done = act();
+        let duration = began.elapsed().as_secs_f64() * 1000.0;
+        let failed = done.as_ref().err().map(LayerError::code);
+        tracing::trace!(layer, operation, taskId = %self.id, duration, failed, "Persistence operation");
+        done
+    }
+}

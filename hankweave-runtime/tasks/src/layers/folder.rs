@@ -1,0 +1,93 @@
+//! The few steps that all layers are made of.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+
+use hankweave_runtime::world::disk::{Folder, Found};
+
+use super::{LARGEST, PACKED, UNFINISHED_FILE};
+
+/// The folder `name` in `parent`, when it is there; never a link.
+pub(super) fn enter(parent: &dyn Folder, name: &str) -> io::Result<Option<Box<dyn Folder>>> {
+    match parent.open(OsStr::new(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => match found? {
+            Found::Folder(folder) => Ok(Some(folder)),
+            Found::File(_) | Found::Other(_) => Err(io::Error::new(
+                io::ErrorKind::NotADirectory,
+                format!("`{name}` is not a folder"),
+            )),
+        },
+    }
+}
+
+/// The same, made and durable when nothing is there.
+pub(super) fn enter_or_make(parent: &dyn Folder, name: &str) -> io::Result<Box<dyn Folder>> {
+    if let Some(folder) = enter(parent, name)? {
+        return Ok(folder);
+    }
+    match parent.create_folder(OsStr::new(name)) {
+        // Somebody else was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => made.and_then(|()| parent.sync())?,
+    }
+    enter(parent, name)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// The regular file `name`, when it is there, opened for reading.
+pub(super) fn open(folder: &dyn Folder, name: &str) -> io::Result<Option<Box<dyn Read + Send>>> {
+    match folder.open(OsStr::new(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => match found? {
+            Found::File(file) => Ok(Some(file.content)),
+            Found::Folder(_) | Found::Other(_) => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("`{name}` is not a regular file"),
+            )),
+        },
+    }
+}
+
+/// All of a file that may be absent.
+pub(super) fn read(folder: &dyn Folder, name: &str) -> io::Result<Option<Vec<u8>>> {
+    open(folder, name)?.map(read_all).transpose()
+}
+
+/// All of a file that may be absent or packed.
+pub(super) fn read_unpacked(folder: &dyn Folder, name: &str) -> io::Result<Option<Vec<u8>>> {
+    if let Some(bytes) = read(folder, name)? {
+        return Ok(Some(bytes));
+    }
+    let packed = open(folder, &format!("{name}{PACKED}"))?;
+    packed
+        .map(|file| read_all(flate2::read::GzDecoder::new(file)))
+        .transpose()
+}
+
+fn read_all(file: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > LARGEST {
+        true => Err(io::ErrorKind::FileTooLarge.into()),
+        false => Ok(bytes),
+    }
+}
+
+/// Writes a new file and makes its content durable; its name is after [`Folder::sync`].
+pub(super) fn create(folder: &dyn Folder, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let mut file = folder.open_shared(OsStr::new(name))?;
+    file.add(bytes)?;
+    file.sync_data()
+}
+
+/// Replaces a file as a whole: after a crash the old or the new one is there. The name of the unfinished one is nobody else's.
+pub(super) fn replace(folder: &dyn Folder, name: &str, nonce: &str, bytes: &[u8]) -> io::Result<()> {
+    let unfinished = format!("{name}.{nonce}{UNFINISHED_FILE}");
+    let replaced = create(folder, &unfinished, bytes)
+        .and_then(|()| folder.rename(OsStr::new(&unfinished), OsStr::new(name)));
+    replaced.inspect_err(|_| {
+        // A full disk still lets us clean up; the error to report is the first.
+        let _ = folder.remove(OsStr::new(&unfinished));
+    })?;
+    folder.sync()
+}

@@ -1,0 +1,178 @@
+//! logs.jsonl: only ever added to, each time in one write of whole lines (TASK-9, TASK-43).
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use hankweave_runtime::world::disk::{Folder, SharedFile};
+use tokio::time::Instant;
+
+use super::LOGS;
+use super::error::LayerError;
+use super::files::TaskFiles;
+use super::folder::open;
+use super::lines::each_line;
+use crate::model::{LogEntry, LogFold, LogQuery, Logs, TaskError, lines};
+
+/// How long a line may wait for its sync.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// When lines are durable.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When the system likes.
+    Buffered,
+    /// With the next sync: at a transition, at a checkpoint, and no later than with the first call that comes 100 ms after them.
+    #[default]
+    Batch,
+    /// Before the call returns.
+    Each,
+}
+
+/// The log of a task, open for adding to it.
+#[derive(Debug)]
+pub struct TaskLog {
+    files: TaskFiles,
+    file: Box<dyn SharedFile>,
+    durability: Durability,
+    unsynced_since: Option<Instant>,
+}
+
+impl TaskFiles {
+    /// Opens the log for adding to it; folder and file are made when they are not there.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LayerError::Save`].
+    pub fn open_log(&self, durability: Durability) -> Result<TaskLog, LayerError> {
+        let folder = self.make()?;
+        let file = folder.open_shared(OsStr::new(LOGS)).map_err(self.save(LOGS))?;
+        // A log whose name is lost in a crash is no log.
+        folder.sync().map_err(self.save(LOGS))?;
+        Ok(TaskLog {
+            files: self.clone(),
+            file,
+            durability,
+            unsynced_since: None,
+        })
+    }
+
+    /// Adds lines to the log and makes them durable.
+    ///
+    /// # Errors
+    ///
+    /// As [`TaskLog::append`].
+    pub fn append_log(&self, entries: &[LogEntry]) -> Result<(), LayerError> {
+        match entries {
+            [] => Ok(()),
+            entries => self.open_log(Durability::Each)?.append(entries),
+        }
+    }
+
+    /// Reads the lines that are wanted; the others take no memory. A line that is torn, or no entry, is skipped and counted (TASK-10).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LayerError::Load`].
+    pub fn load_log(&self, query: &LogQuery) -> Result<Logs, LayerError> {
+        self.traced("logs", "load", || {
+            let mut fold = LogFold::new(query.clone());
+            self.each_log_line(|line| match line {
+                Some(line) => fold.line(line),
+                None => fold.broken_line(),
+            })?;
+            let logs = fold.finish();
+            if logs.broken > 0 {
+                tracing::warn!(taskId = %self.id, lines = logs.broken, "lines of the log cannot be read");
+            }
+            Ok(logs)
+        })
+    }
+
+    /// The numbers that lines of the log have in the registry.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LayerError::Load`].
+    pub fn log_seqs(&self) -> Result<BTreeSet<u64>, LayerError> {
+        let mut seqs = BTreeSet::new();
+        self.each_log_line(|line| {
+            let entry = line.and_then(|line| serde_json::from_slice::<LogEntry>(line).ok());
+            seqs.extend(entry.and_then(|entry| entry.seq));
+        })?;
+        Ok(seqs)
+    }
+
+    pub(super) fn each_log_line(&self, each: impl FnMut(Option<&[u8]>)) -> Result<(), LayerError> {
+        match self.open()? {
+            Some(folder) => self.each_log_line_in(&*folder, each),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn each_log_line_in(
+        &self,
+        folder: &dyn Folder,
+        each: impl FnMut(Option<&[u8]>),
+    ) -> Result<(), LayerError> {
+        let file = open(folder, LOGS).map_err(self.load(LOGS))?;
+        file.map_or(Ok(()), |file| each_line(file, each))
+            .map_err(self.load(LOGS))
+    }
+}
+
+impl TaskLog {
+    /// Adds lines, all in one write; none writes nothing. What a writer before left without an end gets one first.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::StateSaveFailed`] for what is no JSON, and [`LayerError::Save`]; a part of a line may then be there, which costs no other.
+    pub fn append(&mut self, entries: &[LogEntry]) -> Result<(), LayerError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let files = self.files.clone();
+        files.traced("logs", "save", || {
+            let is_torn = !matches!(
+                self.file.last_byte().map_err(files.save(LOGS))?,
+                None | Some(b'\n')
+            );
+            let text =
+                lines(entries, is_torn).map_err(|_| TaskError::StateSaveFailed("a log line is no JSON"))?;
+            self.file.add(text.as_bytes()).map_err(files.save(LOGS))?;
+            self.added()
+        })
+    }
+
+    fn added(&mut self) -> Result<(), LayerError> {
+        let now = Instant::now();
+        let since = *self.unsynced_since.get_or_insert(now);
+        match self.durability {
+            Durability::Buffered => Ok(()),
+            Durability::Batch if now - since < LONGEST_WAIT => Ok(()),
+            Durability::Batch | Durability::Each => self.sync(),
+        }
+    }
+
+    /// Makes all lines durable.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LayerError::Save`]; it is then unknown which lines are durable.
+    pub fn sync(&mut self) -> Result<(), LayerError> {
+        if self.unsynced_since.is_some() {
+            self.file.sync_data().map_err(self.files.save(LOGS))?;
+            self.unsynced_since = None;
+        }
+        Ok(())
+    }
+
+    /// When [`sync`](Self::sync) must be called, unless something is added before; whoever has the log waits for that beside its other work.
+    #[must_use]
+    pub fn sync_due(&self) -> Option<Instant> {
+        let since = self
+            .unsynced_since
+            .filter(|_| self.durability == Durability::Batch);
+        since.map(|since| since + LONGEST_WAIT)
+    }
+}

@@ -1,0 +1,45 @@
+//! The files of tasks, a folder for each beneath one root: `state.json`, `logs.jsonl`, `decisions.md` and `checkpoints` (TASK-40 to TASK-51).
+//!
+//! Every way into a folder goes name by name and through no link, and a name is checked before it is used, so nothing here is read or written
+//! beyond the root (TASK-51). The calls block; [`TaskFiles::run`] makes them where that delays nobody.
+
+mod checkpoints;
+mod compress;
+mod decisions;
+mod error;
+mod files;
+mod folder;
+mod lines;
+mod log;
+mod recover;
+mod restore;
+mod rotate;
+mod state;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+pub use checkpoints::Checkpoints;
+pub use error::LayerError;
+pub use files::{Layers, TaskFiles};
+pub use log::{Durability, TaskLog};
+pub use recover::{Recovered, RecoveredBy};
+pub use restore::RestoreOptions;
+pub use sweep::Swept;
+
+/// The names in the folder of a task.
+const STATE: &str = "state.json";
+const LOGS: &str = "logs.jsonl";
+const DECISIONS: &str = "decisions.md";
+const CHECKPOINTS: &str = "checkpoints";
+const MANIFEST: &str = "manifest.json";
+
+/// What is being written is called so until it is whole; a sweep removes what a crash left of it.
+const UNFINISHED_FOLDER: &str = ".tmp-";
+const UNFINISHED_FILE: &str = ".tmp";
+
+/// A packed file has this behind its name.
+const PACKED: &str = ".gz";
+
+/// The largest file that is read as a whole, in bytes.
+const LARGEST: u64 = 512 << 20;

@@ -1,0 +1,162 @@
+//! A state that cannot be read any more, told from what is left (TASK-49).
+
+use std::ffi::OsStr;
+
+use hankweave_core::id::TaskId;
+use hankweave_runtime::world::disk::Folder;
+use serde_json::json;
+
+use super::STATE;
+use super::error::LayerError;
+use super::files::TaskFiles;
+use super::folder::read;
+use super::restore::Next;
+use crate::model::task::TaskStatus;
+use crate::model::{CheckpointId, Level, LogEntry, TaskError, TaskState, lines};
+
+/// What a recovery did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recovered {
+    /// From what.
+    pub method: RecoveredBy,
+    /// The state now.
+    pub state: TaskState,
+    /// How the broken file is called now, if there was one.
+    pub kept: Option<String>,
+}
+
+/// From what a state was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecoveredBy {
+    /// It could be read; nothing was done.
+    Nothing,
+    /// From the newest checkpoint of which nothing is missing.
+    Checkpoint(CheckpointId),
+    /// From the last line of the log that tells a status; the data are lost.
+    Log,
+}
+
+impl RecoveredBy {
+    /// The word for it.
+    #[must_use]
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Nothing => "none",
+            Self::Checkpoint(_) => "checkpoint",
+            Self::Log => "log",
+        }
+    }
+}
+
+impl TaskFiles {
+    /// Brings back a state that cannot be read: from the newest valid checkpoint, else the next older, else its status alone from the log. The broken
+    /// file is kept under another name. `status` is that of the registry, which counts.
+    ///
+    /// # Errors
+    ///
+    /// [`StateUnrecoverable`](TaskError::StateUnrecoverable), and nothing was touched; [`LayerError::Load`] and [`LayerError::Save`];
+    /// [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes.
+    pub fn recover(&self, status: Option<TaskStatus>, token: Option<u64>) -> Result<Recovered, LayerError> {
+        // Nothing is made for a task that has nothing.
+        if self.open()?.is_none() {
+            return Err(self.is_lost());
+        }
+        let folder = self.lock()?;
+        match self.state_in(&*folder) {
+            Ok(Some(state)) => {
+                return Ok(Recovered {
+                    method: RecoveredBy::Nothing,
+                    state,
+                    kept: None,
+                });
+            }
+            Ok(None) | Err(LayerError::Task(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let (method, state, log) = self.told(&*folder, status, token)?;
+        let kept = self.keep_broken(&*folder)?;
+        self.put_state(&*folder, &state)?;
+        self.add_to_log(&*folder, &log)?;
+        Ok(Recovered { method, state, kept })
+    }
+
+    fn told(
+        &self,
+        folder: &dyn Folder,
+        status: Option<TaskStatus>,
+        token: Option<u64>,
+    ) -> Result<(RecoveredBy, TaskState, String), LayerError> {
+        let status = match status {
+            Some(status) => Some(status),
+            None => self.last_status(folder)?,
+        };
+        for manifest in self.checkpoints_in(folder)?.valid {
+            let id = CheckpointId::parse(&manifest.id)?;
+            let Ok(checkpoint) = self.read_checkpoint_in(folder, id) else {
+                continue;
+            };
+            let next = Next {
+                status: status.unwrap_or(checkpoint.state().status),
+                version: checkpoint.state().version.unwrap_or(0),
+                token: token.max(checkpoint.state().fencing_token),
+            };
+            let (state, log) = self.restored(folder, &checkpoint, next)?;
+            let method = RecoveredBy::Checkpoint(id);
+            return Ok((method.clone(), state, log + &self.note(&method)?));
+        }
+        let status = status.ok_or_else(|| self.is_lost())?;
+        let mut state = TaskState::new(TaskId::clone(&self.id), status, self.now());
+        (state.version, state.fencing_token) = (Some(1), token);
+        // The line before it may be torn.
+        Ok((
+            RecoveredBy::Log,
+            state,
+            format!("\n{}", self.note(&RecoveredBy::Log)?),
+        ))
+    }
+
+    fn is_lost(&self) -> LayerError {
+        LayerError::Task(TaskError::StateUnrecoverable {
+            task: self.id.to_string(),
+        })
+    }
+
+    fn note(&self, method: &RecoveredBy) -> Result<String, LayerError> {
+        let mut data = json!({"method": method.method()});
+        if let RecoveredBy::Checkpoint(id) = method {
+            data["checkpointId"] = json!(id.to_string());
+        }
+        let note = self.entry(Level::Warning, "State recovered", Some(data));
+        Ok(lines(&[note], false).map_err(|_| TaskError::StateSaveFailed("a log line is no JSON"))?)
+    }
+
+    /// The status that the last line of the log tells that tells one.
+    fn last_status(&self, folder: &dyn Folder) -> Result<Option<TaskStatus>, LayerError> {
+        let mut last = None;
+        self.each_log_line_in(folder, |line| {
+            let entry = line.and_then(|line| serde_json::from_slice::<LogEntry>(line).ok());
+            let status = entry.and_then(|entry| entry.data?.get("toStatus")?.as_str()?.parse().ok());
+            last = status.or(last);
+        })?;
+        Ok(last)
+    }
+
+    fn keep_broken(&self, folder: &dyn Folder) -> Result<Option<String>, LayerError> {
+        if read(folder, STATE).map_err(self.load(STATE))?.is_none() {
+            return Ok(None);
+        }
+        let names = folder.names().map_err(self.load(""))?;
+        let mut millis = self.now().as_millis();
+        let name = loop {
+            let name = format!("{STATE}.corrupt-{millis}");
+            if !names.iter().any(|taken| *taken == *name) {
+                break name;
+            }
+            millis += 1;
+        };
+        folder
+            .rename(OsStr::new(STATE), OsStr::new(&name))
+            .map_err(self.save(STATE))?;
+        Ok(Some(name))
+    }
+}

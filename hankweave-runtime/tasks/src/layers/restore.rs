@@ -1,0 +1,118 @@
+//! Going back to a checkpoint (TASK-19, TASK-45).
+
+use std::ffi::OsStr;
+
+use hankweave_runtime::world::disk::Folder;
+
+use super::LOGS;
+use super::error::LayerError;
+use super::files::TaskFiles;
+use super::folder::read;
+use crate::model::task::TaskStatus;
+use crate::model::{Checkpoint, CheckpointId, TaskError, TaskState};
+
+/// How a checkpoint is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RestoreOptions {
+    /// Whether a checkpoint of what is there now is made first.
+    pub keep_present: bool,
+    /// The status of the task in the registry; without it that of the present state stays.
+    pub status: Option<TaskStatus>,
+    /// The token of the lock under which it happens.
+    pub token: Option<u64>,
+}
+
+impl Default for RestoreOptions {
+    fn default() -> Self {
+        Self {
+            keep_present: true,
+            status: None,
+            token: None,
+        }
+    }
+}
+
+impl TaskFiles {
+    /// Brings back the data of a checkpoint and those of its log lines that the log lacks. To do it twice adds only a second note.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_checkpoint`](Self::read_checkpoint) and [`save_state`](Self::save_state). What is wrong with the checkpoint is found out before
+    /// anything is changed.
+    pub fn restore_checkpoint(
+        &self,
+        id: CheckpointId,
+        options: RestoreOptions,
+    ) -> Result<TaskState, LayerError> {
+        self.traced("checkpoints", "load", || {
+            let folder = self.lock()?;
+            let checkpoint = self.read_checkpoint_in(&*folder, id)?;
+            let present = self.state_in(&*folder)?;
+            let status = options.status.or(present.as_ref().map(|state| state.status));
+            let next = Next {
+                status: status.unwrap_or(checkpoint.state().status),
+                version: present.as_ref().and_then(|state| state.version).unwrap_or(0),
+                token: options.token,
+            };
+            let (state, log) = self.restored(&*folder, &checkpoint, next)?;
+            if let Some(present) = present {
+                present.may_become(&state)?;
+                if options.keep_present {
+                    self.create_checkpoint_in(&*folder, Some(&format!("before restore of {id}")))?;
+                }
+            }
+            self.put_state(&*folder, &state)?;
+            self.add_to_log(&*folder, &log)?;
+            Ok(state)
+        })
+    }
+
+    /// The state and the addition to the log that a restore writes.
+    pub(super) fn restored(
+        &self,
+        folder: &dyn Folder,
+        checkpoint: &Checkpoint,
+        next: Next,
+    ) -> Result<(TaskState, String), LayerError> {
+        let live = read(folder, LOGS).map_err(self.load(LOGS))?.unwrap_or_default();
+        let live = String::from_utf8_lossy(&live);
+        let mut restored = checkpoint.restore(next.status, next.version, &live, self.now())?;
+        restored.state.fencing_token = next.token;
+        Ok((restored.state, restored.log))
+    }
+
+    pub(super) fn add_to_log(&self, folder: &dyn Folder, text: &str) -> Result<(), LayerError> {
+        let add = || {
+            let mut file = folder.open_shared(OsStr::new(LOGS))?;
+            file.add(text.as_bytes())?;
+            file.sync_data()?;
+            folder.sync()
+        };
+        add().map_err(self.save(LOGS))
+    }
+
+    /// Reads the name of a checkpoint that somebody gives, or takes the newest.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidCheckpointId`](TaskError::InvalidCheckpointId), [`CheckpointNotFound`](TaskError::CheckpointNotFound) or [`LayerError::Load`].
+    pub fn checkpoint_id(&self, given: Option<&str>) -> Result<CheckpointId, LayerError> {
+        if let Some(name) = given {
+            return Ok(CheckpointId::parse(name)?);
+        }
+        let none = || TaskError::CheckpointNotFound {
+            id: format!("checkpoint of `{}`", self.id),
+        };
+        let newest = self.checkpoints()?.valid.into_iter().next().ok_or_else(none)?;
+        Ok(CheckpointId::parse(&newest.id)?)
+    }
+}
+
+/// What the state after a restore has that is not the checkpoint's.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Next {
+    pub(super) status: TaskStatus,
+    /// Of the state that was there.
+    pub(super) version: u64,
+    pub(super) token: Option<u64>,
+}

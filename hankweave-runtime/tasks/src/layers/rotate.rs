@@ -1,0 +1,56 @@
+//! Old checkpoints go (TASK-46).
+
+use std::ffi::OsStr;
+
+use super::error::LayerError;
+use super::files::TaskFiles;
+use super::folder::enter;
+use super::{CHECKPOINTS, UNFINISHED_FOLDER};
+use crate::model::{CheckpointId, Retention};
+
+impl TaskFiles {
+    /// Removes the checkpoints that are not kept any longer, the oldest first, and says which. Those that are not valid are left alone.
+    ///
+    /// # Errors
+    ///
+    /// [`LayerError::Load`], or [`LayerError::Save`] for the first that could not be removed;
+    /// [`ResourceLocked`](crate::model::TaskError::ResourceLocked) while somebody else writes.
+    pub fn rotate_checkpoints(&self, retention: &Retention) -> Result<Vec<CheckpointId>, LayerError> {
+        let folder = self.lock()?;
+        let valid = self.checkpoints_in(&*folder)?.valid;
+        let ids = valid
+            .iter()
+            .filter_map(|manifest| CheckpointId::parse(&manifest.id).ok());
+        let sized: Result<Vec<_>, LayerError> = ids.map(|id| Ok((id, self.size_of(id)?))).collect();
+        let surplus = retention.surplus(&sized?);
+        let Some(checkpoints) = enter(&*folder, CHECKPOINTS).map_err(self.load(CHECKPOINTS))? else {
+            return Ok(surplus);
+        };
+        for id in &surplus {
+            // Under another name first, so that no crash leaves a part of it as a checkpoint.
+            let gone = format!("{UNFINISHED_FOLDER}gone-{id}");
+            let remove = || {
+                checkpoints.rename(OsStr::new(&id.to_string()), OsStr::new(&gone))?;
+                checkpoints.remove(OsStr::new(&gone))
+            };
+            remove().map_err(self.save(CHECKPOINTS))?;
+        }
+        checkpoints.sync().map_err(self.save(CHECKPOINTS))?;
+        Ok(surplus)
+    }
+
+    fn size_of(&self, id: CheckpointId) -> Result<u64, LayerError> {
+        let (disk, folder) = (
+            &self.layers.world.disk,
+            self.path().join(CHECKPOINTS).join(id.to_string()),
+        );
+        let size = || {
+            let names = disk.list_dir(&folder)?;
+            let lengths = names
+                .iter()
+                .map(|name| Ok(disk.metadata(&folder.join(name))?.length));
+            lengths.sum::<std::io::Result<u64>>()
+        };
+        size().map_err(self.load(CHECKPOINTS))
+    }
+}

@@ -1,0 +1,96 @@
+//! state.json: replaced as a whole, read as it was saved or not at all (TASK-40 to TASK-42).
+
+use hankweave_core::id::TaskId;
+use hankweave_runtime::world::disk::Folder;
+
+use super::STATE;
+use super::error::LayerError;
+use super::files::TaskFiles;
+use super::folder::{read, replace};
+use crate::model::task::TaskStatus;
+use crate::model::{TaskError, TaskState};
+
+impl TaskFiles {
+    /// Saves a state in the place of an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// [`StateSaveFailed`](TaskError::StateSaveFailed), [`StaleToken`](TaskError::StaleToken), [`VersionConflict`](TaskError::VersionConflict), or why
+    /// the one that is there cannot be read; [`ResourceLocked`](TaskError::ResourceLocked) while somebody else writes. The old one is then in place,
+    /// unless the very last step failed, the sync of its folder.
+    pub fn save_state(&self, state: &TaskState) -> Result<(), LayerError> {
+        self.traced("state", "save", || {
+            let folder = self.lock()?;
+            if let Some(current) = self.state_in(&*folder)? {
+                current.may_become(state)?;
+            }
+            self.put_state(&*folder, state)
+        })
+    }
+
+    /// Changes the state under the lock with this token, and counts its version up. A state that is not there begins without data.
+    ///
+    /// # Errors
+    ///
+    /// As [`save_state`](Self::save_state).
+    pub fn update_state(
+        &self,
+        token: Option<u64>,
+        change: impl FnOnce(&mut TaskState),
+    ) -> Result<TaskState, LayerError> {
+        self.traced("state", "save", || {
+            let folder = self.lock()?;
+            let current = self.state_in(&*folder)?;
+            let new = || TaskState::new(TaskId::clone(&self.id), TaskStatus::Pending, self.now());
+            let mut next = current.clone().unwrap_or_else(new);
+            change(&mut next);
+            next.version = Some(next.version.unwrap_or(0) + 1);
+            next.fencing_token = token;
+            next.last_updated = self.now();
+            if let Some(current) = current {
+                current.may_become(&next)?;
+            }
+            self.put_state(&*folder, &next)?;
+            Ok(next)
+        })
+    }
+
+    /// The state as it was saved; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StateLoadFailed`](TaskError::StateLoadFailed) or [`StateValidationFailed`](TaskError::StateValidationFailed). Nothing is repaired.
+    pub fn load_state(&self) -> Result<Option<TaskState>, LayerError> {
+        self.traced("state", "load", || match self.open()? {
+            Some(folder) => self.state_in(&*folder),
+            None => Ok(None),
+        })
+    }
+
+    /// Takes over a state that another program wrote without a checksum, or with zeros instead, and gives it one; says whether it was such a one.
+    ///
+    /// # Errors
+    ///
+    /// As [`load_state`](Self::load_state) and [`save_state`](Self::save_state).
+    pub fn import_legacy_state(&self) -> Result<bool, LayerError> {
+        let folder = self.lock()?;
+        let bytes = read(&*folder, STATE).map_err(self.load(STATE))?;
+        let missing = || TaskError::StateLoadFailed("there is none".to_owned());
+        let (state, is_legacy) = TaskState::import(&bytes.ok_or_else(missing)?, &self.id)?;
+        if is_legacy {
+            tracing::warn!(code = "LEGACY_CHECKSUM", taskId = %self.id, "a state without a checksum is taken over");
+            self.put_state(&*folder, &state)?;
+        }
+        Ok(is_legacy)
+    }
+
+    pub(super) fn state_in(&self, folder: &dyn Folder) -> Result<Option<TaskState>, LayerError> {
+        let bytes = read(folder, STATE).map_err(self.load(STATE))?;
+        Ok(bytes.map(|bytes| TaskState::read(&bytes, &self.id)).transpose()?)
+    }
+
+    pub(super) fn put_state(&self, folder: &dyn Folder, state: &TaskState) -> Result<(), LayerError> {
+        let text = state.text()?;
+        replace(folder, STATE, &self.nonce(), text.as_bytes()).map_err(self.save(STATE))
+    }
+}

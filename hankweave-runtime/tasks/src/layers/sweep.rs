@@ -1,0 +1,109 @@
+//! What crashes left, and what is not wanted any more (TASK-50).
+
+use std::ffi::OsStr;
+
+use hankweave_runtime::world::disk::Folder;
+
+use super::error::LayerError;
+use super::files::{Layers, TaskFiles};
+use super::folder::enter;
+use super::{CHECKPOINTS, UNFINISHED_FILE, UNFINISHED_FOLDER};
+
+/// What a sweep did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// What it removed, as paths beneath the root.
+    pub removed: Vec<String>,
+    /// The folders in which somebody works, which were left alone.
+    pub held: Vec<String>,
+}
+
+impl Layers {
+    /// Removes what writers that are gone have not finished. Folders in which somebody writes at this moment are left alone.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LayerError::Load`] or [`LayerError::Save`].
+    pub fn sweep(&self) -> Result<Swept, LayerError> {
+        let mut swept = Swept::default();
+        let Some(root) = self.open_root()? else {
+            return Ok(swept);
+        };
+        for name in root.names().map_err(self.load())? {
+            if is_unfinished(&name) {
+                root.remove(&name).map_err(self.load())?;
+                swept.removed.push(name.to_string_lossy().into_owned());
+            }
+        }
+        for id in self.tasks()? {
+            self.task(id).sweep(&*root, &mut swept)?;
+        }
+        Ok(swept)
+    }
+}
+
+impl TaskFiles {
+    fn sweep(&self, root: &dyn Folder, swept: &mut Swept) -> Result<(), LayerError> {
+        // A file or a link that is called like a task is nobody's folder.
+        let Ok(Some(folder)) = enter(root, self.id.as_str()) else {
+            return Ok(());
+        };
+        if !folder.try_lock().map_err(self.save(""))? {
+            swept.held.push(self.id.to_string());
+            return Ok(());
+        }
+        self.sweep_folder(&*folder, "", swept)?;
+        let Some(checkpoints) = enter(&*folder, CHECKPOINTS).map_err(self.load(CHECKPOINTS))? else {
+            return Ok(());
+        };
+        self.sweep_folder(&*checkpoints, CHECKPOINTS, swept)?;
+        for name in checkpoints.names().map_err(self.load(CHECKPOINTS))? {
+            if let Some(Ok(Some(checkpoint))) = name.to_str().map(|name| enter(&*checkpoints, name)) {
+                self.sweep_folder(&*checkpoint, CHECKPOINTS, swept)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sweep_folder(&self, folder: &dyn Folder, place: &str, swept: &mut Swept) -> Result<(), LayerError> {
+        for name in folder.names().map_err(self.load(place))? {
+            if is_unfinished(&name) {
+                folder.remove(&name).map_err(self.save(place))?;
+                let path = self.path().join(place).join(&name);
+                let path = path.strip_prefix(self.layers.root()).unwrap_or(&path);
+                swept.removed.push(path.display().to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the folder of the task with everything in it; none may be there.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LayerError::Save`]; [`ResourceLocked`](crate::model::TaskError::ResourceLocked) while somebody else writes.
+    pub fn remove(&self) -> Result<(), LayerError> {
+        let Some(root) = self.layers.open_root()? else {
+            return Ok(());
+        };
+        let Some(folder) = enter(&*root, self.id.as_str()).map_err(self.load(""))? else {
+            return Ok(());
+        };
+        if !folder.try_lock().map_err(self.save(""))? {
+            return Err(self.is_held());
+        }
+        // Under another name first, so that no crash leaves a part of a task.
+        let gone = format!("{UNFINISHED_FOLDER}gone-{}-{}", self.id, self.nonce());
+        let remove = || {
+            root.rename(OsStr::new(self.id.as_str()), OsStr::new(&gone))?;
+            root.sync()?;
+            root.remove(OsStr::new(&gone))
+        };
+        remove().map_err(self.save(""))
+    }
+}
+
+fn is_unfinished(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with(UNFINISHED_FOLDER) || name.ends_with(UNFINISHED_FILE)
+}

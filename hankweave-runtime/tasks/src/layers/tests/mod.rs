@@ -1,0 +1,120 @@
+//! What the files of a task go through.
+
+mod checkpoints;
+mod faults;
+mod log;
+mod paths;
+mod recovery;
+mod state;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hankweave_core::id::TaskId;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::disk::{Fault, FaultyDisk, RealDisk};
+use serde_json::json;
+
+use super::*;
+use crate::model::task::TaskStatus;
+use crate::model::{Level, LogEntry, TaskState};
+
+const TASK: &str = "report-7";
+
+struct Stage {
+    folder: tempfile::TempDir,
+    files: TaskFiles,
+}
+
+impl Stage {
+    /// A root that is not there yet.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let files = files_in(folder.path(), World::real());
+        Self { folder, files }
+    }
+
+    /// A task with a state of version 1, two lines and a decision.
+    fn with_task() -> Self {
+        let stage = Self::new();
+        stage
+            .files
+            .update_state(Some(1), |state| pages(state, 1))
+            .unwrap();
+        stage
+            .files
+            .append_log(&[line(&stage.files, 1), line(&stage.files, 2)])
+            .unwrap();
+        stage.files.append_decision(&decision()).unwrap();
+        stage
+    }
+
+    fn faulty(&self, fault: Fault) -> (FaultyDisk, TaskFiles) {
+        let disk = FaultyDisk::new(Arc::new(RealDisk), fault);
+        let world = World {
+            disk: Arc::new(disk.clone()),
+            ..World::real()
+        };
+        (disk, files_in(self.folder.path(), world))
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.files.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Everything in the folder of the task by its path there.
+    fn everything(&self) -> std::collections::BTreeMap<String, Vec<u8>> {
+        let mut all = std::collections::BTreeMap::new();
+        let mut folders = vec![self.files.path()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => {
+                        let name = path.strip_prefix(self.files.path()).unwrap();
+                        all.insert(name.display().to_string(), std::fs::read(&path).unwrap());
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+fn files_in(folder: &Path, world: World) -> TaskFiles {
+    Layers::new(world, folder.join("root")).task(TaskId::new(TASK).unwrap())
+}
+
+fn pages(state: &mut TaskState, pages: u64) {
+    state.status = TaskStatus::Running;
+    state.data.insert("pages".into(), json!(pages));
+}
+
+fn line(files: &TaskFiles, number: usize) -> LogEntry {
+    files.entry(Level::Info, format!("line {number}"), None)
+}
+
+fn decision() -> crate::model::Decision {
+    crate::model::Decision {
+        timestamp: hankweave_core::time::Timestamp::from_millis(1_770_110_100_250),
+        agent: "writer".into(),
+        decision: "use ink".into(),
+        reasoning: "## it is there\n".into(),
+        metadata: None,
+    }
+}
+
+fn code<T: std::fmt::Debug>(answer: Result<T, LayerError>) -> &'static str {
+    answer.unwrap_err().code()
+}
