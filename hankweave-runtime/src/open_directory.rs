@@ -4,16 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hankweave_core::document::{CheckpointTable, HankweaveState};
+use hankweave_core::id::CodonId;
 
 use crate::instance_lock::InstanceLock;
 use crate::options::RunOptions;
 use crate::paths::ExecutionDir;
 use crate::recovery::{self, OpenError, Possession};
 use crate::runner::{self, Rollback, RollbackError, RollbackTarget};
-use crate::state_manager::PersistenceError;
+use crate::state_manager::{PersistenceError, TransitionError};
 use crate::world::World;
 
-/// An execution directory in our possession, for a program that brings no hank: it can look at the files and take them back, and runs nothing.
+/// An execution directory in our possession, for a program that brings no hank: it can look at the files and take them back, and answer what the
+/// next run would ask, and runs nothing.
 #[derive(Debug)]
 pub struct OpenDirectory {
     possession: Possession,
@@ -74,6 +76,20 @@ impl OpenDirectory {
     /// Returns [`RollbackError`]; it says whether files were changed.
     pub async fn go_back(&self, target: &RollbackTarget) -> Result<Rollback, RollbackError> {
         runner::go_back(&self.possession, target).await
+    }
+
+    /// Answers whether `codon` may begin, in the words of `reason` if there are any: the next run goes by it (STATE-65).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TransitionError`] when the plan has no such codon, or the answer could not be made durable.
+    pub async fn answer(
+        &self,
+        codon: &CodonId,
+        granted: bool,
+        reason: Option<String>,
+    ) -> Result<(), TransitionError> {
+        runner::answer_approval(&self.possession.manager, codon, granted, reason).await
     }
 
     /// Gives the directory back.

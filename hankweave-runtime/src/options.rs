@@ -38,6 +38,8 @@ pub struct RunOptions {
     pub autostart: bool,
     /// Somebody is there who can send commands: a failure that another try could mend does not end the run.
     pub attended: bool,
+    /// Somebody is there who can answer whether a codon may begin, until the run ends.
+    pub answers: bool,
     /// What everything may use; replaces what the hank says, each currency for itself.
     pub ceiling: Ceiling,
     /// What models cost, for agents that tell tokens but no money.
@@ -79,6 +81,7 @@ impl Default for RunOptions {
             recovery: None,
             autostart: true,
             attended: false,
+            answers: false,
             ceiling: Ceiling::default(),
             prices: Prices::listed(),
             max_wait: Duration::from_secs(MAX_WAIT_SECONDS),

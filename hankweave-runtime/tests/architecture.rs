@@ -109,13 +109,17 @@ const COMMAND_LINE: &[(&str, &str)] = &[
         "args checkpoints exit keyboard logging output report screen state typed",
     ),
     (
+        "approve",
+        "args directory exit failures keyboard logging output remote screen status typed",
+    ),
+    (
         "rollback",
         "args directory exit failures logging output remote screen server_log signals typed",
     ),
     ("commands", "rollback screen typed"),
     (
         "run",
-        "args browser commands config exit failures keyboard logging notify prices question report screen server_log settings show signals stopping typed validate",
+        "approve args browser commands config exit failures keyboard logging notify prices question report screen server_log settings show signals stopping typed validate",
     ),
 ];
 
@@ -327,6 +331,7 @@ fn nothing_but_the_border_prints() {
 #[test]
 fn commands_that_people_are_told_are_put_together_in_one_place() {
     let subcommands = [
+        "approve",
         "attach",
         "checkpoints",
         "init",

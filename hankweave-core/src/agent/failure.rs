@@ -97,6 +97,8 @@ pub enum InterruptedBy {
     Ceiling,
     /// The provider takes no more requests until a later time.
     UsageLimit,
+    /// Somebody has to approve what comes next, or has denied it.
+    Approval,
     /// The agent could not go on with its session, so the codon begins again.
     LostSession,
 }
@@ -105,7 +107,7 @@ impl InterruptedBy {
     /// Whether the next run goes on by itself where this one paused, in the session of its agent. After a stop somebody may want something else.
     #[must_use]
     pub const fn is_pause(self) -> bool {
-        matches!(self, Self::Ceiling | Self::UsageLimit)
+        matches!(self, Self::Ceiling | Self::UsageLimit | Self::Approval)
     }
 }
 

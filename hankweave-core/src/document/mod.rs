@@ -18,5 +18,5 @@ pub use codec::{MAX_STATE_BYTES, MAX_STATE_DEPTH, foreign_version, parse, render
 pub use plan::{PlanEntry, PlannedCodon};
 pub use problem::{ProblemKind, StateProblem, StateWarning, WarningKind};
 pub use run::{ContinuationReason, ContinuationSource, RunRecord, RunStatus, StartingConditions};
-pub use state::{HankweaveState, PendingRollback};
+pub use state::{Approval, HankweaveState, PendingRollback};
 pub use warnings::{Surroundings, warnings};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{ContinuationSource, PlanEntry, RunRecord};
-use crate::id::{CheckpointSha, RunId};
+use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::machine::Extra;
 use crate::shape::Shape;
 
@@ -31,6 +31,9 @@ pub struct HankweaveState {
     /// The rollback with which the next run begins; not part of the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending_rollback: Option<PendingRollback>,
+    /// What was answered last when somebody was asked whether a codon may begin; not part of the contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
     /// Names that other versions wrote; kept as they are.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -49,6 +52,7 @@ impl HankweaveState {
             initial_checkpoint,
             execution_plan,
             pending_rollback,
+            approval,
             extra,
         } = newer;
         if self.runs.len() == runs.len() {
@@ -62,8 +66,27 @@ impl HankweaveState {
         self.initial_checkpoint.clone_from(initial_checkpoint);
         self.execution_plan.clone_from(execution_plan);
         self.pending_rollback.clone_from(pending_rollback);
+        self.approval.clone_from(approval);
         self.extra.clone_from(extra);
     }
+}
+
+/// What somebody answered who was asked whether a codon may begin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Shape)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Approval {
+    /// The entry of the plan; each iteration of a loop is one of its own.
+    pub codon_id: CodonId,
+    /// Whether it may begin.
+    pub granted: bool,
+    /// Why, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Names that other versions wrote; kept as they are.
+    #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// A rollback that was chosen and with which no run has begun yet.

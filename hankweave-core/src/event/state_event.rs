@@ -12,7 +12,7 @@ use crate::codon::{
     BudgetExceeded, CheckpointType, CodonPhase, CodonStatus, CodonTransition, LoopContext, SentinelState,
 };
 use crate::cost::{TokenUsage, Usd};
-use crate::document::{PendingRollback, PlanEntry, StartingConditions};
+use crate::document::{Approval, PendingRollback, PlanEntry, StartingConditions};
 use crate::id::{CheckpointSha, CodonId, Pid, RunId};
 use crate::run::RunTransition;
 use crate::shape::{Checker, Named, Shape};
@@ -22,7 +22,8 @@ use crate::time::Timestamp;
 ///
 /// Thirteen kinds are documented. `ExtensionCountUpdated` comes from files of the older system and is only read.
 /// `PlanReplaced` is ours: the documented events do not tell how a loop grew the plan, and a log without that could not
-/// rebuild the document. So is `RollbackPending`: where the next run goes on must survive a crash.
+/// rebuild the document. So are `RollbackPending` and `ApprovalSet`: where the next run goes on, and whether somebody has
+/// approved what comes, must survive a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Named, Shape)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "data", rename_all_fields = "camelCase")]
@@ -171,6 +172,12 @@ pub enum StateEvent {
         /// The way back; `None` when it was given up before a file had changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rollback: Option<PendingRollback>,
+    },
+    /// Somebody answered whether a codon may begin, or the answer counts no more.
+    ApprovalSet {
+        /// The answer; `None` when somebody will be asked again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval: Option<Approval>,
     },
     /// The execution plan was made or grew by a loop iteration.
     PlanReplaced {
@@ -322,9 +329,10 @@ impl StateEvent {
             | Self::SentinelStatesUpdated { run_id, .. }
             | Self::CheckpointCreated { run_id, .. }
             | Self::ExtensionCountUpdated { run_id, .. } => Some(run_id),
-            Self::InitialCheckpointSet { .. } | Self::RollbackPending { .. } | Self::PlanReplaced { .. } => {
-                None
-            }
+            Self::InitialCheckpointSet { .. }
+            | Self::RollbackPending { .. }
+            | Self::ApprovalSet { .. }
+            | Self::PlanReplaced { .. } => None,
         }
     }
 
@@ -341,6 +349,10 @@ impl StateEvent {
             | Self::SentinelStatesUpdated { codon_id, .. }
             | Self::CheckpointCreated { codon_id, .. }
             | Self::ExtensionCountUpdated { codon_id, .. } => Some(codon_id),
+            Self::ApprovalSet { approval } => match approval {
+                Some(approval) => Some(&approval.codon_id),
+                None => None,
+            },
             Self::RunStarted { .. }
             | Self::RunCompleted { .. }
             | Self::RunFailed { .. }

@@ -286,6 +286,37 @@ pub struct CodonConfig {
     /// What the codon may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<CodonBudget>,
+    /// Somebody has to approve before the codon begins: `true`, or the question that is shown to them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "super::schema::approval"))]
+    pub approval: Option<ApprovalQuestion>,
+}
+
+/// What somebody is asked who has to approve a codon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalQuestion {
+    /// In the words of the hank, if it has any.
+    pub question: Option<String>,
+}
+
+impl ApprovalQuestion {
+    /// The question for people, about this codon.
+    #[must_use]
+    pub fn words(&self, codon: &CodonId) -> String {
+        match &self.question {
+            Some(question) => question.clone(),
+            None => format!("may {codon} begin?"),
+        }
+    }
+}
+
+impl Serialize for ApprovalQuestion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.question {
+            Some(question) => serializer.serialize_str(question),
+            None => serializer.serialize_bool(true),
+        }
+    }
 }
 
 impl CodonConfig {

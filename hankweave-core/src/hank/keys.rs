@@ -95,8 +95,9 @@ pub(super) static CODON: Keys = Keys {
     valid: "type id name description agent model continuationMode promptFile promptText \
             appendSystemPromptFile appendSystemPromptText rigSetup checkpointedFiles env outputFiles \
             sentinels archiveOnSuccess onFailure retryConfig exhaustWithPrompt maxExtensions check \
-            autoCompact shimIdleTimeout settleSeconds budget",
+            autoCompact shimIdleTimeout settleSeconds budget approval",
     known_mistakes: &[
+        ("approval", "approve* askFirst requiresApproval gate"),
         ("appendSystemPromptFile", "systemPromptFile*"),
         ("appendSystemPromptText", "systemPrompt*"),
         ("promptText", "prompt"),

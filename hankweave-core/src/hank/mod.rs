@@ -35,9 +35,9 @@ pub use agent::{AgentChoice, AgentCommand, agent_for_model};
 pub use budget::{Allocation, CodonBudget, ContainerBudget, OnExceeded};
 pub use check::repeated_sentinels;
 pub use document::{
-    Check, CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, LoopConfig, Meta, OnFailure, OutputItem,
-    Overrides, PromptSource, Requirements, RetryConfig, RigAction, RigCommand, RigItem, SentinelEntry,
-    SentinelSource, TerminateOn, WorkingDirectory,
+    ApprovalQuestion, Check, CodonConfig, ContinuationMode, CopyStep, Hank, HankItem, LoopConfig, Meta,
+    OnFailure, OutputItem, Overrides, PromptSource, Requirements, RetryConfig, RigAction, RigCommand,
+    RigItem, SentinelEntry, SentinelSource, TerminateOn, WorkingDirectory,
 };
 pub use parse::{CheckedSentinel, MAX_HANK_BYTES, Parsed, check_sentinel, parse, parse_bytes};
 pub use patterns::{PatternError, Patterns};

@@ -49,6 +49,15 @@ pub(super) fn append_system_prompt(_: &mut SchemaGenerator) -> Schema {
     one_of("appendSystemPromptFile", "appendSystemPromptText")
 }
 
+/// Whether somebody has to approve, or the question.
+pub(super) fn approval(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "Somebody has to approve before the codon begins: true, or the question that is shown to them.",
+        "anyOf": [{"type": "boolean"}, {"type": "string", "minLength": 1}],
+        "default": false,
+    })
+}
+
 pub(super) fn global_system_prompt(_: &mut SchemaGenerator) -> Schema {
     one_of("globalSystemPromptFile", "globalSystemPromptText")
 }

@@ -15,6 +15,8 @@ use crate::thread::{ExecutionThread, resumed_session};
 pub enum Decision {
     /// Run this codon.
     Start(Box<PlanEntry>),
+    /// Run this codon when somebody has approved it.
+    Ask(Box<PlanEntry>),
     /// Run this codon again, after a wait.
     Retry(Retry),
     /// A loop continues, or its rest is dropped: store this plan, then ask again.
@@ -32,6 +34,8 @@ pub enum Decision {
 pub enum BlockedBy {
     /// The newest codon failed, and its policy neither ignores that nor allows another try.
     FailedCodon(CodonId),
+    /// Somebody was asked whether this codon may begin, and denied it.
+    Denied(CodonId),
     /// The run continues one that the document does not hold, so its position is unknown.
     MissingParent,
     /// The plan does not match the hank, because hank.json was changed (STATE-45).
@@ -44,6 +48,28 @@ pub enum BlockedBy {
 /// answer, so a restart after a crash decides as the crashed runner would have done.
 #[must_use]
 pub fn decide(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decision {
+    match go_on(state, thread, hank) {
+        Decision::Start(entry) => ask(state, hank, entry),
+        other => other,
+    }
+}
+
+/// Whether the codon may begin (STATE-65).
+fn ask(state: &HankweaveState, hank: &Hank, entry: Box<PlanEntry>) -> Decision {
+    let id = &entry.codon_id;
+    let asks = hank
+        .codon(id.configured())
+        .is_some_and(|config| config.approval.is_some());
+    let answer = state.approval.as_ref().filter(|answer| answer.codon_id == *id);
+    match answer {
+        _ if !asks => Decision::Start(entry),
+        Some(answer) if answer.granted => Decision::Start(entry),
+        Some(answer) => Decision::Blocked(BlockedBy::Denied(answer.codon_id.clone())),
+        None => Decision::Ask(entry),
+    }
+}
+
+fn go_on(state: &HankweaveState, thread: &ExecutionThread, hank: &Hank) -> Decision {
     if thread.has_running_codon {
         return Decision::Wait;
     }

@@ -10,7 +10,7 @@ use crate::codon::{
     CheckpointType, Codon, CodonExecution, CodonPhase, CodonStatus, CodonTransition, Fail, SentinelState,
 };
 use crate::cost::{TokenUsage, Usd};
-use crate::document::{HankweaveState, PendingRollback, PlanEntry, RunRecord, RunStatus};
+use crate::document::{Approval, HankweaveState, PendingRollback, PlanEntry, RunRecord, RunStatus};
 use crate::event::{MetadataError, StateEvent, decode_metadata};
 use crate::id::{CheckpointSha, CodonId, RunId};
 use crate::run::{self, RunTransition};
@@ -236,6 +236,7 @@ pub(super) fn apply_event(
             reducer.count_extensions(place, *extension_count)
         }
         StateEvent::RollbackPending { rollback } => reducer.set_rollback(rollback.clone()),
+        StateEvent::ApprovalSet { approval } => reducer.set_approval(approval.clone()),
         StateEvent::PlanReplaced { execution_plan } => reducer.replace_plan(execution_plan),
     }
 }
@@ -297,6 +298,24 @@ impl Reducer<'_> {
             return Err(Rejected::not_found("run", rollback.source.run_id.as_str()));
         }
         self.state.pending_rollback = rollback;
+        Ok(Applied::TRANSITION)
+    }
+
+    /// Whoever answers is asked before the codon begins (STATE-65).
+    fn set_approval(&mut self, approval: Option<Approval>) -> Result<Applied, Rejected> {
+        if let Some(open) = self.index.live_codon(self.state) {
+            return Err(still_open(open));
+        }
+        if let Some(Approval { codon_id, .. }) = &approval
+            && !self
+                .state
+                .execution_plan
+                .iter()
+                .any(|entry| entry.codon_id == *codon_id)
+        {
+            return Err(Rejected::not_found("codon", codon_id.as_str()));
+        }
+        self.state.approval = approval;
         Ok(Applied::TRANSITION)
     }
 

@@ -39,6 +39,28 @@ pub enum Command {
     /// Start the codon that is next.
     #[serde(rename = "codon.next")]
     CodonNext,
+    /// Say that the codon may begin that waits for an approval.
+    #[serde(rename = "codon.approve")]
+    CodonApprove {
+        /// The codon; whichever waits when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        codon_id: Option<CodonId>,
+        /// For the record; at most 1,000 bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[shape(with = leaf::<Reason>)]
+        reason: Option<String>,
+    },
+    /// Say that it may not; the run ends.
+    #[serde(rename = "codon.deny")]
+    CodonDeny {
+        /// The codon; whichever waits when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        codon_id: Option<CodonId>,
+        /// For the record; at most 1,000 bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[shape(with = leaf::<Reason>)]
+        reason: Option<String>,
+    },
     /// End the running codon as skipped.
     #[serde(rename = "codon.skip")]
     CodonSkip,
@@ -131,6 +153,8 @@ impl Command {
             | Self::ServerForceShutdown { .. } => true,
             Self::CodonStart { .. }
             | Self::CodonNext
+            | Self::CodonApprove { .. }
+            | Self::CodonDeny { .. }
             | Self::CodonSkip
             | Self::CodonRedo
             | Self::CodonForceStop { .. }

@@ -179,6 +179,8 @@ pub enum Outcome {
     Starting,
     /// The codon is being ended, or its next try is called off.
     Stopping,
+    /// The codon may not begin, and the run ends.
+    Denied,
     /// The files are back.
     RolledBack,
     /// It is done.

@@ -725,6 +725,8 @@ pub enum IdleReason {
     AllCodonsCompleted,
     /// The files were taken back.
     RollbackCompleted,
+    /// The next codon waits for somebody who approves it.
+    ApprovalRequired,
 }
 
 impl Event {

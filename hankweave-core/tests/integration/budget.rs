@@ -661,7 +661,7 @@ proptest! {
                 }
                 Decision::Start(entry) => entry,
                 Decision::Retry(retry) => retry.entry,
-                Decision::Wait | Decision::Done | Decision::Blocked(_) => break,
+                Decision::Ask(_) | Decision::Wait | Decision::Done | Decision::Blocked(_) => break,
             };
             let limit = ask(&story, &hank, entry.codon_id.as_str()).dollars.unwrap();
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a part of it")]

@@ -54,7 +54,11 @@ fn play(mut story: Story, hank: &Hank, ending: impl Fn(&str) -> Ending) -> (Stor
             Decision::Replan(execution_plan) => {
                 story = story.tell(StateEvent::PlanReplaced { execution_plan })
             }
-            end @ (Decision::Retry(_) | Decision::Wait | Decision::Done | Decision::Blocked(_)) => {
+            end @ (Decision::Ask(_)
+            | Decision::Retry(_)
+            | Decision::Wait
+            | Decision::Done
+            | Decision::Blocked(_)) => {
                 return (story, ran, end);
             }
         }
@@ -244,4 +248,51 @@ fn a_document_that_was_saved_and_loaded_gets_the_same_answer() {
         let again = decide(&loaded, &thread::build(&loaded, None, None), &hank);
         assert_eq!(again, ask(&story, &hank));
     }
+}
+
+/// `a`, then a loop of `b` that has to be approved and may fail once.
+fn asking() -> Hank {
+    let mut approved = codon("b", "fresh");
+    approved["approval"] = json!("Deploy?");
+    approved["onFailure"] = json!("retry");
+    let until = json!({"type": "iterationLimit", "limit": 2});
+    let round = json!({"type": "loop", "id": "l", "name": "L", "terminateOn": until, "codons": [approved]});
+    let mut free = codon("a", "fresh");
+    free["approval"] = json!(false);
+    parse(&json!({"hank": [free, round]}).to_string()).hank.unwrap()
+}
+
+fn answered(codon: &str, granted: bool) -> StateEvent {
+    let data = json!({"approval": {"codonId": codon, "granted": granted, "later": 1}});
+    StateEvent::from_json(json!({"type": "ApprovalSet", "data": data})).unwrap()
+}
+
+// covers: STATE-65
+#[test]
+fn each_iteration_waits_for_an_answer_of_its_own_and_a_restart_knows_it() {
+    let hank = asking();
+    let asked = |story: &Story| match ask(story, &hank) {
+        Decision::Ask(entry) => entry.codon_id.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let (story, ran, _) = play(begun(&hank).fresh("r1"), &hank, |_| Completed);
+    assert_eq!((ran, asked(&story)), (vec!["a".to_owned()], "b#0".to_owned()));
+    let other = story.clone().tell(answered("a", true));
+    assert_eq!(asked(&other), "b#0", "the answer is about another codon");
+
+    let denied = story.clone().tell(answered("b#0", false));
+    let blocked = Decision::Blocked(BlockedBy::Denied("b#0".parse().unwrap()));
+    assert_eq!(ask(&denied, &hank), blocked);
+    let stored =
+        hankweave_core::document::parse(hankweave_core::document::render(denied.state()).as_bytes()).unwrap();
+    let read = decide(&stored, &thread::build(&stored, None, None), &hank);
+    assert_eq!((&stored, read), (denied.state(), blocked));
+
+    let granted = denied.tell(answered("b#0", true));
+    let failed = granted.clone().codon("b#0", Failed).run_fails();
+    let again = failed.continues("r2", "r1", Some("a"), "a-end");
+    let starts = |decision| matches!(decision, Decision::Start(entry) if entry.codon_id.as_str() == "b#0");
+    assert!(starts(ask(&again, &hank)), "what was approved may be tried again");
+    let (story, ran, _) = play(granted, &hank, |_| Completed);
+    assert_eq!((ran, asked(&story)), (vec!["b#0".to_owned()], "b#1".to_owned()));
 }

@@ -39,6 +39,14 @@ fn requests() -> Vec<Command> {
             skip_pre_commands: false,
         },
         Command::CodonNext,
+        Command::CodonApprove {
+            codon_id: Some("deploy".parse().unwrap()),
+            reason: None,
+        },
+        Command::CodonDeny {
+            codon_id: None,
+            reason: Some("not on a Friday".to_owned()),
+        },
         Command::CodonSkip,
         Command::CodonRedo,
         Command::CodonForceStop {

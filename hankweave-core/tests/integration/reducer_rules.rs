@@ -528,3 +528,19 @@ fn a_way_back_is_pending_until_a_run_takes_it_up() {
         assert_eq!(taken_up.state().pending_rollback, None);
     }
 }
+
+// covers: STATE-65
+#[test]
+fn an_answer_is_about_a_codon_of_the_plan_and_comes_before_it_begins() {
+    let answer = |codon: &str| {
+        let data = json!({"approval": {"codonId": codon, "granted": true}});
+        StateEvent::from_json(json!({"type": "ApprovalSet", "data": data})).unwrap()
+    };
+    refused_as(&in_status(CodonStatus::Running), answer("a"), "conflict", &[]);
+    let story = in_status(CodonStatus::Completed).plan(&["a", "b"]);
+    refused_as(&story, answer("stranger"), "not_found", &[]);
+    let answered = story.tell(answer("b"));
+    assert!(answered.state().approval.as_ref().unwrap().granted);
+    let withdrawn = StateEvent::from_json(json!({"type": "ApprovalSet", "data": {}})).unwrap();
+    assert_eq!(answered.tell(withdrawn).state().approval, None);
+}

@@ -66,7 +66,7 @@ fn a_handshake_that_is_none_is_told_everything_that_is_wrong() {
     }
 }
 
-/// The fourteen (WIRE-8), with every field that they may have.
+/// The fourteen (WIRE-8) and two of our own, with every field that they may have.
 fn samples() -> Vec<(Value, Command)> {
     let codon_id = || "review#1".parse().unwrap();
     let sha = "0123456789ab";
@@ -79,6 +79,20 @@ fn samples() -> Vec<(Value, Command)> {
             },
         ),
         (json!({"type": "codon.next"}), Command::CodonNext),
+        (
+            json!({"type": "codon.approve"}),
+            Command::CodonApprove {
+                codon_id: None,
+                reason: None,
+            },
+        ),
+        (
+            json!({"type": "codon.deny", "data": {"codonId": "review#1", "reason": "not today"}}),
+            Command::CodonDeny {
+                codon_id: Some(codon_id()),
+                reason: Some("not today".to_owned()),
+            },
+        ),
         (json!({"type": "codon.skip", "data": {}}), Command::CodonSkip),
         (json!({"type": "codon.redo", "data": null}), Command::CodonRedo),
         (
@@ -145,13 +159,13 @@ fn every_command_is_read_and_written() {
     }
 }
 
-// covers: WIRE-6, WIRE-8, WIRE-14
+// covers: WIRE-6, WIRE-8, WIRE-16
 #[test]
 fn a_reader_may_list_fetch_ping_and_stop_the_server() {
     let all = samples();
     let allowed = all.iter().filter(|(_, command)| command.is_always_allowed());
     let names: Vec<&str> = allowed.map(|(_, command)| command.name()).collect();
-    assert_eq!(all.len(), 14);
+    assert_eq!(all.len(), 16);
     assert_eq!(
         names,
         [

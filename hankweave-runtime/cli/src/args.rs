@@ -177,7 +177,8 @@ Exit codes:
   1    a codon or the run failed
   2    wrong usage
   3    unfinished on purpose, can go on: what everything may use is used up, a usage
-       limit holds, or a command stopped it; `hankweave run` goes on
+       limit holds, somebody has to approve what is next, or a command stopped it;
+       `hankweave run` goes on
   65   bad input, such as a hank with mistakes
   70   a bug in hankweave
   74   the disk does not read or write
@@ -218,6 +219,11 @@ pub(crate) enum Command {
     Page(PageArgs),
     /// Start the codon that is next in a live run
     Next(Execution),
+    /// Answer whether the codon may begin that waits for an approval
+    ///
+    /// Where a run is live it goes on at once, else the next run does. For example: hankweave approve deploy, or
+    /// hankweave approve --deny --reason "not on a Friday"
+    Approve(ApproveArgs),
     /// Skip the codon that runs in a live run
     Skip(Execution),
     /// Stop a live run; the next run goes on from there
@@ -537,6 +543,20 @@ pub(crate) struct PageArgs {
     /// With the token for everything: whoever has the address commands the run.
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) control: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    /// The codon, as `hankweave status` tells it [default: whichever waits].
+    pub(crate) codon: Option<CodonId>,
+    #[command(flatten)]
+    pub(crate) execution: Execution,
+    /// It may not begin: the run ends before it, until somebody approves it after all or goes back.
+    #[arg(long)]
+    pub(crate) deny: bool,
+    /// For the record.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
 }
 
 #[derive(Debug, Args)]

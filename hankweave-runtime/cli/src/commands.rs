@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use crate::screen::tell;
 use crate::typed::Typed;
 
-const HELP: &str = "next | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
+const HELP: &str = "next | approve | deny [REASON] | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
                     rollback codon ID | quit";
 
 /// A line of input.
@@ -36,6 +36,7 @@ pub(crate) async fn obey(commander: Option<Commander>, shutdown: Shutdown, typed
             Input::Quit => shutdown.request(StopCause::Request),
             Input::Command(command) => match commander.send(command).await {
                 Ok(Accepted::Starting(codon)) => tell(format!("starting {codon}\n")),
+                Ok(Accepted::Denied(codon)) => tell(format!("{codon} may not begin\n")),
                 Ok(Accepted::Stopping(codon)) => tell(format!("stopping {codon}\n")),
                 Ok(Accepted::RolledBack(rollback)) => {
                     tell(crate::rollback::text(&rollback, false, None));
@@ -59,6 +60,13 @@ fn read(line: &str) -> Input {
             restart: false,
         })
     };
+    let answer = |granted, reason: &[&str]| {
+        Input::Command(Command::Answer {
+            codon_id: None,
+            granted,
+            reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
+        })
+    };
     let start = |id: &str, skip_rig| match CodonId::new(id) {
         Ok(codon_id) => Input::Command(Command::Start { codon_id, skip_rig }),
         Err(_) => Input::Unknown,
@@ -69,6 +77,8 @@ fn read(line: &str) -> Input {
         ["redo"] => Input::Command(Command::Redo),
         ["start", id] => start(id, false),
         ["start", id, "--skip-rig"] | ["start", "--skip-rig", id] => start(id, true),
+        ["approve"] => answer(true, &[]),
+        ["deny", reason @ ..] => answer(false, reason),
         ["skip"] => Input::Command(Command::Skip),
         ["stop", reason @ ..] => Input::Command(Command::ForceStop {
             reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),

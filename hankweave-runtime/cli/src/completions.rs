@@ -50,7 +50,7 @@ type Offer = (
     fn() -> Vec<CompletionCandidate>,
 );
 
-const OFFERS: [Offer; 11] = [
+const OFFERS: [Offer; 12] = [
     (&["run"], "agent", agents),
     (&["run"], "model", models),
     (&["validate"], "agent", agents),
@@ -59,6 +59,7 @@ const OFFERS: [Offer; 11] = [
     (&["thread"], "run", runs),
     (&["state", "cost"], "since", runs),
     (&["rollback"], "codon", codons),
+    (&["approve"], "codon", codons),
     (&["logs"], "codon", codons),
     (&["diff"], "what", codons),
     (&["sentinel", "test"], "codon", codons),

@@ -70,7 +70,7 @@ impl Drop for SilentSignals {
 }
 
 /// Whether we are in the foreground: who changes the terminal of others is stopped.
-fn is_ours() -> bool {
+pub(crate) fn is_ours() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|foreground| foreground == getpgrp())
 }
 

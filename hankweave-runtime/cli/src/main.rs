@@ -9,6 +9,7 @@
     )
 )]
 
+mod approve;
 mod args;
 #[expect(
     clippy::disallowed_types,
@@ -141,6 +142,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Attach(args) => remote::attach(&global, &args),
         Command::Page(args) => remote::page(&global, &args),
         Command::Next(execution) => remote::next(&global, &execution),
+        Command::Approve(args) => approve::approve(&global, &args),
         Command::Skip(execution) => remote::skip(&global, &execution),
         Command::Stop(args) => remote::stop(&global, &args),
         Command::Diff(args) => checkpoints::diff(&global, &args),

@@ -64,6 +64,15 @@ enum Way {
     Command(String),
 }
 
+/// What one types when a run waits.
+#[derive(Debug)]
+pub(crate) struct Commands {
+    /// For a command.
+    pub(crate) next: String,
+    /// For an approval.
+    pub(crate) approve: String,
+}
+
 #[derive(Debug)]
 pub(crate) struct Notifier {
     way: Way,
@@ -103,7 +112,7 @@ impl Notifier {
     }
 
     /// Tells each time that a run waits for a command which nobody has just given.
-    pub(crate) async fn watch(&self, mut events: Subscription, next: &str) -> Infallible {
+    pub(crate) async fn watch(&self, mut events: Subscription, typed: &Commands) -> Infallible {
         while let Ok(Some(delivery)) = events.next().await {
             let Delivery::Events(events) = delivery else {
                 continue;
@@ -112,10 +121,14 @@ impl Notifier {
                 Event::ServerIdle {
                     reason: IdleReason::CodonCompleted,
                     message,
-                } => Some(message),
+                } => Some((message, &typed.next)),
+                Event::ServerIdle {
+                    reason: IdleReason::ApprovalRequired,
+                    message,
+                } => Some((message, &typed.approve)),
                 _ => None,
             });
-            if let Some(reason) = idle.last() {
+            if let Some((reason, next)) = idle.last() {
                 let next = next.to_owned();
                 let event = "waiting";
                 self.tell(&News { event, reason, next }).await;

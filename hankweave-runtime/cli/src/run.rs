@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use hankweave_core::agent::InterruptedBy;
 use hankweave_core::discovery::STATE_DIR;
 use hankweave_core::hank::{MAX_WAIT_SECONDS, Setting};
 use hankweave_runtime::hank_files;
@@ -16,6 +17,7 @@ use hankweave_runtime::{
     Shutdown, StopCause,
 };
 
+use crate::approve;
 use crate::args::{Global, Recover, RunArgs};
 use crate::browser::Browser;
 use crate::commands;
@@ -24,7 +26,7 @@ use crate::exit::{Failure, FailureKind};
 use crate::failures::{hank_failure, open_failure, run_failure, serve_failure};
 use crate::keyboard::SilentSignals;
 use crate::logging;
-use crate::notify::{News, Notifier};
+use crate::notify::{Commands, News, Notifier};
 use crate::prices;
 use crate::question::{self, Answer};
 use crate::report::{Ending, Known, Report, headline};
@@ -70,6 +72,7 @@ pub(crate) fn run(global: &Global, args: &RunArgs) -> Result<ExitCode, Failure> 
             Exclusion::Required
         },
         autostart: configuration.flag(Setting::Autostart),
+        answers: can_answer(global, args),
         data: args.data.clone(),
         file_contents: args.file_contents,
         output: output_directory(args, &configuration)?,
@@ -225,7 +228,8 @@ async fn serve(
     let is_live = matches!(report, Report::Live(_));
     let _terminal = is_live.then(SilentSignals::of_stdin);
     let show = Show::begin(events, report);
-    let waiting = watch_for(notifier.as_ref().filter(|_| waits), &hankweave, &typed);
+    let waiting = watch_for(notifier.as_ref(), &hankweave, &typed);
+    let asking = ask_at(!waits && can_answer(global, args), &hankweave);
     let obey = commands::obey(commander, shutdown.clone(), &typed);
     let outcome = tokio::select! {
         outcome = hankweave.run(shutdown.clone()) => outcome,
@@ -234,6 +238,7 @@ async fn serve(
         never = note_opened(browser.as_mut()) => match never {},
         never = stopping => match never {},
         never = waiting => match never {},
+        never = asking => match never {},
         never = come_back() => match never {},
     };
     // The events end when the state manager has stopped, which is part of the run.
@@ -246,6 +251,7 @@ async fn serve(
     let report = shown.await;
     let outcome = outcome.map_err(|error| run_failure(&error, &typed))?;
     let resume = match &outcome.result {
+        RunResult::Paused(pause) if pause.by == InterruptedBy::Approval => typed.approval(&pause.codon),
         RunResult::Paused(pause) => typed.run_with_more(pause.more, pause.patience),
         _ => typed.run(),
     };
@@ -282,10 +288,30 @@ fn watch_for<'n>(
     hankweave: &Hankweave,
     typed: &Typed,
 ) -> impl Future<Output = std::convert::Infallible> + use<'n> {
-    let watched = notifier.map(|notifier| (notifier, hankweave.subscribe(), typed.command("next")));
+    let commands = Commands {
+        next: typed.command("next"),
+        approve: typed.command("approve"),
+    };
+    let watched = notifier.map(|notifier| (notifier, hankweave.subscribe()));
     async move {
         match watched {
-            Some((notifier, events, next)) => notifier.watch(events, &next).await,
+            Some((notifier, events)) => notifier.watch(events, &commands).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Whether the person who started the run can be asked while it goes on.
+fn can_answer(global: &Global, args: &RunArgs) -> bool {
+    std::io::stdin().is_terminal() && !args.headless && !global.json() && !global.quiet
+}
+
+/// Asks the person at the terminal what has to be approved; where commands are typed, one of them answers.
+fn ask_at(terminal: bool, hankweave: &Hankweave) -> impl Future<Output = std::convert::Infallible> + use<> {
+    let asking = terminal.then(|| (hankweave.commander(), hankweave.subscribe()));
+    async move {
+        match asking {
+            Some((commander, events)) => approve::ask(commander, events).await,
             None => std::future::pending().await,
         }
     }

@@ -63,6 +63,7 @@ pub(crate) fn status(global: &Global, execution: &Execution) -> Result<ExitCode,
             "hasRunningCodon": thread.has_running_codon,
             "nextCodonId": thread.next_codon_id,
             "unfinishedCodonId": view.unfinished,
+            "approval": view.asked().map(|(id, denied)| json!({"codonId": id, "denied": denied})),
             "limitEndsAt": view.limit().map(|(_, ends_at)| ends_at),
             "pendingRollback": state.pending_rollback,
             "commands": view.commands().into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
@@ -116,7 +117,7 @@ impl<'a> StatusView<'a> {
             typed: Typed::about(execution),
             live: holder.is_some(),
             activity: holder.and_then(|holder| holder.activity),
-            decision: decision(execution, state, thread),
+            decision: decision(execution, state),
             now: SystemClock.now(),
             unfinished: unfinished(execution, thread),
             budget: None,
@@ -212,6 +213,15 @@ impl<'a> StatusView<'a> {
         Ok(())
     }
 
+    /// The codon that waits for an approval, and whether that was denied.
+    fn asked(&self) -> Option<(&CodonId, bool)> {
+        match self.decision.as_ref()? {
+            Decision::Ask(entry) => Some((&entry.codon_id, false)),
+            Decision::Blocked(BlockedBy::Denied(id)) => Some((id, true)),
+            _ => None,
+        }
+    }
+
     /// The codon whose provider has a limit, and when that ends.
     fn limit(&self) -> Option<(&CodonId, Timestamp)> {
         let newest = &self.thread.codons.first()?.codon;
@@ -230,6 +240,14 @@ impl<'a> StatusView<'a> {
         };
         if self.is_working(run) {
             offer(typed.command("attach"), "follows it");
+            if let Some((id, _)) = self.asked() {
+                let approve = format!("approve {id}");
+                offer(typed.command(&approve), &format!("lets {id} begin"));
+                offer(
+                    typed.command(&format!("{approve} --deny")),
+                    "ends the run before it",
+                );
+            }
             if let Some(Decision::Start(entry)) = self.decision.as_ref().filter(|_| !thread.has_running_codon)
             {
                 let starts = format!("starts {}, unless that happens by itself", entry.codon_id);
@@ -259,6 +277,18 @@ impl<'a> StatusView<'a> {
             );
             let again = format!("keeps the files and runs {next} again from its beginning");
             offer(typed.run_with(&[Change::Set("recover", "crash-point")]), &again);
+        } else if let Some((id, denied)) = self.asked() {
+            let approve = format!("approve {id}");
+            offer(
+                typed.approval(id),
+                &format!("lets {id} begin{}", if denied { " after all" } else { "" }),
+            );
+            if !denied {
+                offer(
+                    typed.command(&format!("{approve} --deny")),
+                    "says that it may not",
+                );
+            }
         } else if let Some(next) = &thread.next_codon_id {
             let goes_on = typed.run_with_more(self.more(), self.patience());
             offer(goes_on, &format!("goes on with {next}"));
@@ -411,6 +441,11 @@ impl<'a> StatusView<'a> {
         if let Some(words) = self.between(run) {
             return words;
         }
+        match self.asked() {
+            Some((id, false)) => return format!("{id} waits for an approval"),
+            Some((id, true)) => return self.denied(id),
+            None => {}
+        }
         if let Some(next) = &thread.next_codon_id {
             return format!("next: {next}");
         }
@@ -419,6 +454,15 @@ impl<'a> StatusView<'a> {
             Some(newest) if self.is_blocked() => format!("blocked: {newest} failed"),
             Some(_) if thread.failed => "the plan has ended".to_owned(),
             Some(_) | None => "nothing is left to do".to_owned(),
+        }
+    }
+
+    /// What was answered, and why.
+    fn denied(&self, id: &CodonId) -> String {
+        let answer = self.state.approval.as_ref();
+        match answer.and_then(|answer| answer.reason.as_deref()) {
+            Some(reason) => format!("{id} was denied: {reason}"),
+            None => format!("{id} was denied"),
         }
     }
 
@@ -435,6 +479,7 @@ impl<'a> StatusView<'a> {
                 let left = report::duration(self.left(retry));
                 format!("{id} {which} in {left}")
             }
+            Decision::Ask(entry) => format!("{} waits for an approval", entry.codon_id),
             Decision::Start(entry) => format!("no codon runs at the moment; next: {}", entry.codon_id),
             Decision::Blocked(BlockedBy::FailedCodon(id)) => {
                 format!("{id} failed; the run waits for somebody to say what is to be done")
@@ -453,7 +498,8 @@ impl<'a> StatusView<'a> {
 }
 
 /// What the run does next, asked of the hank that ran here last.
-fn decision(execution: &Path, state: &HankweaveState, thread: &ExecutionThread) -> Option<Decision> {
+pub(crate) fn decision(execution: &Path, state: &HankweaveState) -> Option<Decision> {
+    let thread = &thread::build(state, None, None);
     let dir = ExecutionDir::new(execution.to_owned());
     let hank = inspect::last_hank(&RealDisk, &dir).ok()??.hank?;
     Some(decide(state, thread, &hank))

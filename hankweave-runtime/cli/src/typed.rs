@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hankweave_core::budget::Ceiling;
+use hankweave_core::id::CodonId;
 use hankweave_runtime::inspect;
 use hankweave_runtime::world::disk::{Disk, FileKind, RealDisk};
 use hankweave_runtime::world::environment::Environment;
@@ -196,6 +197,12 @@ impl Typed {
         self.run.hank.as_os_str() != UNKNOWN
     }
 
+    /// The command that lets a codon begin which waits for an approval, and goes on with it.
+    pub(crate) fn approval(&self, codon: &CodonId) -> String {
+        let approve = self.command(&format!("approve {codon}"));
+        format!("{approve} && {}", self.run())
+    }
+
     /// What to type instead of a command that a live run refuses, for reasons about which the run does not know what one can type.
     pub(crate) fn instead_of(&self, code: &str) -> Option<String> {
         match code {
@@ -203,6 +210,8 @@ impl Typed {
                 "`{}` lists the codons of the plan",
                 self.command("status")
             )),
+            "APPROVAL_REQUIRED" => Some(format!("`{}` lets it begin", self.command("approve"))),
+            "NOT_ASKED" => Some(format!("`{}` says what is next", self.command("status"))),
             "ROLLBACK_FAILED" => Some(format!("`{}` lists the checkpoints", self.command("checkpoints"))),
             "STOPPING" | "RUN_ENDED" => Some(format!("`{}` goes on", self.run())),
             _ => None,

@@ -14,6 +14,7 @@ use hankweave_core::wire::Event;
 use tokio::time::Instant;
 
 use super::RunError;
+use super::approval;
 use super::rollback::{self, RollbackError};
 use crate::checkpoint::InitialRequest;
 use crate::codon::tree_now;
@@ -58,6 +59,9 @@ pub(super) async fn begin(
             rollback::leave_cut_off(&opened.possession, &target, safety.as_ref()).await;
         }
         finished => finished?,
+    }
+    if anew {
+        approval::withdraw(&opened.possession.manager).await?;
     }
     let state = opened.possession.manager.snapshot();
     let (source, reason) = match resume(opened, &state, how).await? {

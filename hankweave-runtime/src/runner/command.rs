@@ -7,6 +7,7 @@ use hankweave_core::id::CodonId;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Rollback, RollbackError, RollbackTarget};
+use crate::state_manager::TransitionError;
 
 /// Commands that may wait; a sender of more waits.
 const QUEUE: usize = 16;
@@ -27,6 +28,15 @@ pub enum Command {
         codon_id: CodonId,
         /// Leave its rig out (`skipPreCommands`).
         skip_rig: bool,
+    },
+    /// Answer whether the codon may begin that waits for an approval.
+    Answer {
+        /// The codon; whichever waits when absent.
+        codon_id: Option<CodonId>,
+        /// Whether it may; otherwise the run ends.
+        granted: bool,
+        /// For the record.
+        reason: Option<String>,
     },
     /// End the running codon as skipped: its agent is asked to stop, then killed.
     Skip,
@@ -51,6 +61,8 @@ pub enum Accepted {
     Starting(CodonId),
     /// This codon is being ended, or its next try is called off.
     Stopping(CodonId),
+    /// This codon may not begin, and the run ends.
+    Denied(CodonId),
     /// The files were restored.
     RolledBack(Box<Rollback>),
 }
@@ -72,6 +84,15 @@ pub enum Refusal {
     /// The plan has ended.
     #[error("no more codons to run")]
     NothingNext,
+    /// Somebody has to approve the codon that is next.
+    #[error("codon `{0}` waits for an approval")]
+    ApprovalRequired(CodonId),
+    /// No codon waits for an approval, or not this one.
+    #[error("{}", not_asked(.0.as_ref()))]
+    NotAsked(Option<CodonId>),
+    /// The answer could not be recorded.
+    #[error("the answer could not be recorded")]
+    NotRecorded(#[source] TransitionError),
     /// The newest codon failed, so nothing is next.
     #[error("nothing is next, because codon `{0}` failed")]
     Blocked(CodonId),
@@ -95,6 +116,14 @@ pub enum Refusal {
     Ended,
 }
 
+/// `None` where nothing was named.
+fn not_asked(codon: Option<&CodonId>) -> String {
+    match codon {
+        Some(id) => format!("codon `{id}` does not wait for an approval"),
+        None => "no codon waits for an approval".to_owned(),
+    }
+}
+
 impl Refusal {
     /// A name for programs (WIRE-9).
     #[must_use]
@@ -103,6 +132,9 @@ impl Refusal {
             Self::CodonRunning { .. } => "CODON_RUNNING",
             Self::NothingRunning => "NOTHING_RUNNING",
             Self::NothingNext => "NOTHING_NEXT",
+            Self::ApprovalRequired(_) => "APPROVAL_REQUIRED",
+            Self::NotAsked(_) => "NOT_ASKED",
+            Self::NotRecorded(_) => "NOT_RECORDED",
             Self::Blocked(_) => "CODON_FAILED",
             Self::UnknownCodon(_) => "UNKNOWN_CODON",
             Self::NothingToRedo => "NOTHING_TO_REDO",
@@ -120,6 +152,11 @@ impl Refusal {
             Self::CodonRunning { .. } => "wait until it has ended, skip it, or stop it by force first",
             Self::NothingRunning => {
                 "start a codon first: next starts the one that is next, redo the newest one"
+            }
+            Self::ApprovalRequired(_) => "approve lets it begin, deny ends the run",
+            Self::NotAsked(_) => "the state tells what is next",
+            Self::NotRecorded(_) => {
+                "make room on the disk, and the next run in the same directory asks again"
             }
             Self::NothingNext => "redo runs the newest codon again, rollback goes back to an earlier one",
             Self::Blocked(_) => "redo runs it again, rollback goes back to an earlier checkpoint",

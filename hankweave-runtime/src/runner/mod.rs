@@ -2,6 +2,7 @@
 //! it.
 
 mod aftermath;
+mod approval;
 mod begin;
 mod command;
 mod error;
@@ -16,6 +17,7 @@ pub(crate) mod tests;
 mod wait;
 
 pub use aftermath::has_unfinished_results;
+pub(crate) use approval::record as answer_approval;
 pub use begin::{Trouble, WayBack};
 pub(crate) use begin::{has_nothing_to_do, trouble};
 pub use command::{Accepted, Command, Commander, Refusal};

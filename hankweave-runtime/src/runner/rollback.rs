@@ -19,6 +19,7 @@ use hankweave_core::thread::{self, CodonPoint, ExecutionThread, TargetError, Thr
 use hankweave_core::wire::{Event, FailedPath, RestoreStatus};
 
 use super::aftermath::archive;
+use super::approval;
 use super::rig_cleanup::{clean_up, place, put_back, untouched};
 use crate::checkpoint::{
     CheckpointStore, HistoryError, KnownCheckpoint, Protection, RestoreError, RestorePlan, RestoreRequest,
@@ -163,6 +164,8 @@ pub(crate) async fn go_back(
         finished => finished?,
     }
     let route = find(possession, state, target).await?;
+    // Who goes back wants to be asked again what comes behind it.
+    approval::withdraw(&possession.manager).await?;
     roll_back(possession, route).await
 }
 

@@ -203,9 +203,11 @@ fn interruption(context: &RunContext, end: &Result<RunEnd, RunError>) -> Option<
         Ok(RunEnd::Over(RunResult::Paused(pause))) => Some(pause.by),
         Ok(RunEnd::Over(RunResult::Stopped(_))) => match next(context) {
             Decision::Done | Decision::Blocked(_) => None,
-            Decision::Start(_) | Decision::Retry(_) | Decision::Replan(_) | Decision::Wait => {
-                Some(InterruptedBy::Stop)
-            }
+            Decision::Start(_)
+            | Decision::Ask(_)
+            | Decision::Retry(_)
+            | Decision::Replan(_)
+            | Decision::Wait => Some(InterruptedBy::Stop),
         },
         Ok(_) | Err(_) => None,
     }

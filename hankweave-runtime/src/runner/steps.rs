@@ -17,6 +17,7 @@ use hankweave_core::wire::{Event, IdleReason};
 use tokio::time::Instant;
 
 use super::aftermath::{Aftermath, Unpublished};
+use super::approval;
 use super::begin::BeginAt;
 use super::command::{Accepted, Command, Inbox, Refusal, Reply, Request, answer};
 use super::error::RunError;
@@ -71,6 +72,8 @@ enum Next {
     Chosen(Box<PlanEntry>, RigNeed),
     /// A codon, and the rig that is set up for it already.
     Codon(Box<PlanEntry>, Option<CheckpointSha>),
+    /// A codon that somebody has to approve, and what they are asked.
+    Asked(Box<PlanEntry>, String),
     /// Another try, and the rig that is set up for it already.
     Try(Retry, Option<CheckpointSha>),
     /// Nothing, because this codon failed.
@@ -91,6 +94,8 @@ pub(super) async fn run_codons(
 ) -> Result<LoopEnd, RunError> {
     // The newest codon, when its checkpoint could not be written.
     let mut unsaved = None;
+    // The codon that a command has just approved, which starts it.
+    let mut approved = None;
     loop {
         if let Some(cause) = context.shutdown.cause() {
             return Ok(LoopEnd::Over(RunResult::Stopped(cause)));
@@ -115,7 +120,19 @@ pub(super) async fn run_codons(
             },
         };
         let turn = match (&next, *go) {
+            (Next::Codon(entry, _), _) if approved.take().as_ref() == Some(&entry.codon_id) => Turn::Run,
             (Next::Chosen(..), _) | (Next::Codon(..), Autostart::On) => Turn::Run,
+            (Next::Asked(..), _) => {
+                idle(
+                    context,
+                    inbox,
+                    &state,
+                    &thread,
+                    &next,
+                    IdleReason::ApprovalRequired,
+                )
+                .await
+            }
             (Next::Try(retry, _), Autostart::On) => {
                 wait_for_retry(context, heartbeat, inbox, &state, retry, *ended).await
             }
@@ -134,6 +151,10 @@ pub(super) async fn run_codons(
         match turn {
             Turn::Run => {}
             Turn::Decide => continue,
+            Turn::Approved(id) => {
+                approved = Some(id);
+                continue;
+            }
             Turn::Choose(choice) => {
                 chosen = Some(choice);
                 continue;
@@ -148,7 +169,7 @@ pub(super) async fn run_codons(
             Next::Chosen(entry, rig) => (entry, rig),
             Next::Codon(entry, rig) => (entry, rig.into()),
             Next::Try(retry, rig) => (retry.entry, rig.into()),
-            Next::Blocked(_) | Next::Nothing => continue,
+            Next::Asked(..) | Next::Blocked(_) | Next::Nothing => continue,
         };
         let up = context.world.clock.uptime();
         heartbeat
@@ -223,6 +244,14 @@ fn decided(
             let rig = context.rig.clone().filter(|_| is_first_of_run(state));
             Decided::Next(Next::Codon(entry, rig))
         }
+        Decision::Ask(entry) => {
+            let question = approval::question(context, &entry);
+            match approval::can_be_asked(context) {
+                true => Decided::Next(Next::Asked(entry, question)),
+                false => Decided::Over(approval::pause(entry.codon_id, question)),
+            }
+        }
+        Decision::Blocked(BlockedBy::Denied(id)) => Decided::Over(approval::denied(state, id)),
         Decision::Retry(retry) => Decided::Next(Next::Try(retry, finished_rig(context, thread))),
         Decision::Done if context.options.autostart => Decided::Over(RunResult::Completed),
         Decision::Done => Decided::Next(Next::Nothing),
@@ -259,6 +288,8 @@ enum Turn {
     Run,
     /// Something may have changed: decide again.
     Decide,
+    /// Run this codon, unless something has changed.
+    Approved(CodonId),
     /// Run this codon.
     Choose(Choice),
     /// Start nothing before a command does.
@@ -268,7 +299,7 @@ enum Turn {
 }
 
 /// Whether a user may send a command.
-fn is_attended(context: &RunContext) -> bool {
+pub(super) fn is_attended(context: &RunContext) -> bool {
     context.options.attended || !context.options.autostart || !context.presence.is_empty()
 }
 
@@ -292,14 +323,18 @@ async fn idle(
 ) -> Turn {
     let message = match next {
         Next::Chosen(entry, _) | Next::Codon(entry, _) => format!("{} is next", entry.codon_id),
+        Next::Asked(entry, question) => format!("{} waits for an approval: {question}", entry.codon_id),
         Next::Try(retry, _) => format!("{} can be tried again", retry.entry.codon_id),
         Next::Blocked(id) => format!("{id} failed; it can be run again"),
         Next::Nothing => "every codon of the plan has ended".to_owned(),
     };
     context.publish(Event::ServerIdle { reason, message }).await;
-    // After a failure the run only waits while a user may send a command.
-    let may_be_left =
-        matches!(next, Next::Blocked(_)) && !context.options.attended && context.options.autostart;
+    // After a failure, and for an answer, the run only waits while a user may send a command.
+    let may_be_left = match next {
+        Next::Blocked(_) => !context.options.attended && context.options.autostart,
+        Next::Asked(..) => !approval::is_attended(context),
+        _ => false,
+    };
     loop {
         // Every arm is cancel safe: all of them only wait. What ends the run comes before commands.
         let Request { command, reply } = tokio::select! {
@@ -315,6 +350,9 @@ async fn idle(
                     answer(reply, Ok(Accepted::Starting(entry.codon_id.clone())));
                     return Turn::Run;
                 }
+                Next::Asked(entry, _) => {
+                    answer(reply, Err(Refusal::ApprovalRequired(entry.codon_id.clone())));
+                }
                 Next::Try(retry, _) => {
                     answer(reply, Ok(Accepted::Starting(retry.entry.codon_id.clone())));
                     return Turn::Run;
@@ -322,6 +360,31 @@ async fn idle(
                 Next::Blocked(id) => answer(reply, Err(Refusal::Blocked(id.clone()))),
                 Next::Nothing => answer(reply, Err(Refusal::NothingNext)),
             },
+            Command::Answer {
+                codon_id,
+                granted,
+                reason,
+            } => {
+                let asked = match next {
+                    Next::Asked(entry, _) => Some(&entry.codon_id),
+                    _ => None,
+                };
+                let Some(id) = asked.filter(|id| codon_id.as_ref().is_none_or(|wanted| wanted == *id)) else {
+                    answer(reply, Err(Refusal::NotAsked(codon_id)));
+                    continue;
+                };
+                match approval::record(&context.manager, id, granted, reason).await {
+                    Err(error) => answer(reply, Err(Refusal::NotRecorded(error))),
+                    Ok(()) if granted => {
+                        answer(reply, Ok(Accepted::Starting(id.clone())));
+                        return Turn::Approved(id.clone());
+                    }
+                    Ok(()) => {
+                        answer(reply, Ok(Accepted::Denied(id.clone())));
+                        return Turn::Decide;
+                    }
+                }
+            }
             Command::Redo => match thread.codons.first() {
                 Some(newest) => {
                     let codon_id = newest.codon.codon_id().clone();
@@ -430,6 +493,7 @@ async fn wait_for_retry(
             Command::RollBack { target, restart } => {
                 return Turn::Leave(LoopEnd::RollBack(reply, target, restart));
             }
+            Command::Answer { codon_id, .. } => answer(reply, Err(Refusal::NotAsked(codon_id))),
             Command::Skip => answer(reply, Err(Refusal::NothingRunning)),
         }
     }
@@ -596,6 +660,7 @@ fn order(context: &RunContext, request: Request, orders: &Orders, id: &CodonId) 
         Command::Next => running("start the next codon"),
         Command::Redo => running("redo"),
         Command::Start { .. } => running("start another codon"),
+        Command::Answer { codon_id, .. } => Err(Refusal::NotAsked(codon_id)),
         Command::RollBack { .. } => running("roll back"),
         Command::Skip => {
             orders.give(Order::Skip);

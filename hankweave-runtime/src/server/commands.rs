@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hankweave_core::hank::Hank;
+use hankweave_core::id::CodonId;
 use hankweave_core::wire::{Answer, CheckpointList, Code, Command as Wanted, Outcome, Refused, Request};
 use tokio::sync::mpsc;
 
@@ -167,6 +168,8 @@ fn run_command(wanted: &Wanted) -> Option<Command> {
             skip_rig: *skip_pre_commands,
         }),
         Wanted::CodonNext => Some(Command::Next),
+        Wanted::CodonApprove { codon_id, reason } => Some(answered(codon_id, true, reason)),
+        Wanted::CodonDeny { codon_id, reason } => Some(answered(codon_id, false, reason)),
         Wanted::CodonSkip => Some(Command::Skip),
         Wanted::CodonRedo => Some(Command::Redo),
         Wanted::CodonForceStop { reason } => Some(Command::ForceStop {
@@ -197,9 +200,18 @@ fn run_command(wanted: &Wanted) -> Option<Command> {
     }
 }
 
+fn answered(codon_id: &Option<CodonId>, granted: bool, reason: &Option<String>) -> Command {
+    Command::Answer {
+        codon_id: codon_id.clone(),
+        granted,
+        reason: reason.clone(),
+    }
+}
+
 fn accept(job: &Job, accepted: Accepted) -> Answer {
     let mut answer = match &accepted {
         Accepted::Starting(_) => acknowledge(job, Outcome::Starting),
+        Accepted::Denied(_) => acknowledge(job, Outcome::Denied),
         Accepted::Stopping(_) => acknowledge(job, Outcome::Stopping),
         Accepted::RolledBack(_) => acknowledge(job, Outcome::RolledBack),
     };
@@ -211,7 +223,7 @@ fn accept(job: &Job, accepted: Accepted) -> Answer {
     } = &mut answer
     {
         match accepted {
-            Accepted::Starting(id) | Accepted::Stopping(id) => *codon_id = Some(id),
+            Accepted::Starting(id) | Accepted::Stopping(id) | Accepted::Denied(id) => *codon_id = Some(id),
             Accepted::RolledBack(rollback) => {
                 *codon_id = rollback.source.after_codon;
                 *safety_checkpoint = rollback.safety;

@@ -10,7 +10,9 @@ use super::{
 };
 use crate::hank::agent::{AgentChoice, AgentCommand};
 use crate::hank::budget::CodonBudget;
-use crate::hank::document::{Check, CodonConfig, ContinuationMode, OnFailure, PromptSource, RetryConfig};
+use crate::hank::document::{
+    ApprovalQuestion, Check, CodonConfig, ContinuationMode, OnFailure, PromptSource, RetryConfig,
+};
 use crate::hank::keys;
 use crate::hank::problem::quoted;
 use crate::hank::reader::{Fields, Node, Reader, checked, choice, integer, non_empty_list, parsed};
@@ -56,6 +58,7 @@ pub(super) fn codon(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonCon
         shim_idle_timeout: fields.optional(reader, "shimIdleTimeout", seconds_of_silence),
         settle_seconds: fields.optional(reader, "settleSeconds", seconds_to_settle),
         budget: fields.optional(reader, "budget", budget),
+        approval: fields.optional(reader, "approval", approval).flatten(),
         // Last, so that everything else has been read before the codon is given up.
         id: id?,
         continuation_mode: continuation_mode?,
@@ -169,6 +172,22 @@ fn environment(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<BTreeMap<Stri
         }
         checked(without_nul)(reader, node)
     })
+}
+
+/// `true`, `false` or a question.
+fn approval(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<Option<ApprovalQuestion>> {
+    match node.value {
+        Value::BooleanLit(literal) => Some(literal.value.then_some(ApprovalQuestion { question: None })),
+        Value::StringLit(_) => {
+            let question = Some(Reader::non_empty(reader, node)?);
+            Some(Some(ApprovalQuestion { question }))
+        }
+        _ => reader.refuse_with_hint(
+            node,
+            "must be true, false or a question",
+            r#"write true, or "Deploy to production?""#,
+        ),
+    }
 }
 
 fn budget(reader: &mut Reader<'_>, node: &Node<'_>) -> Option<CodonBudget> {

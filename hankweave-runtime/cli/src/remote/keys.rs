@@ -3,7 +3,7 @@
 use hankweave_core::wire::{Command, ListedCheckpoint, ShaPrefix};
 
 pub(super) const HELP: &str =
-    "n next | s skip | x stop by force | r go back … | q end the run | d detach | ? this";
+    "n next | a approve | s skip | x stop by force | r go back … | q end the run | d detach | ? this";
 
 /// As many as there are digits.
 const PLACES: usize = 9;
@@ -16,6 +16,8 @@ pub(super) enum Keys {
     Top,
     /// A digit names a place to go back to.
     Places(Vec<ListedCheckpoint>),
+    /// `y` approves, `n` denies.
+    Answer,
     /// `y` means it.
     Sure(Command),
 }
@@ -43,6 +45,17 @@ impl Keys {
                 Some(place) => self.ask(place),
                 None => Pressed::Say("nothing was changed".to_owned()),
             },
+            Self::Answer => match key {
+                b'y' | b'Y' => Pressed::Send(Command::CodonApprove {
+                    codon_id: None,
+                    reason: None,
+                }),
+                b'n' | b'N' => Pressed::Send(Command::CodonDeny {
+                    codon_id: None,
+                    reason: None,
+                }),
+                _ => Pressed::Say("nothing was changed".to_owned()),
+            },
             Self::Sure(command) => match key {
                 b'y' | b'Y' => Pressed::Send(command),
                 _ => Pressed::Say("nothing was changed".to_owned()),
@@ -69,6 +82,10 @@ impl Keys {
     fn choose(&mut self, key: u8) -> Pressed {
         match key {
             b'n' => Pressed::Send(Command::CodonNext),
+            b'a' => {
+                *self = Self::Answer;
+                Pressed::Say("y lets the codon begin that waits for an approval, n denies it".to_owned())
+            }
             b's' => Pressed::Send(Command::CodonSkip),
             b'x' => Pressed::Send(Command::CodonForceStop { reason: None }),
             b'r' => Pressed::List,

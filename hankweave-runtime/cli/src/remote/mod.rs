@@ -12,7 +12,7 @@ use hankweave_client::{Client, CommandError, ConnectError, Ended, FindError, Opt
 use hankweave_core::wire::Command;
 use serde_json::json;
 
-use crate::args::{Execution, Global, Point, RollbackArgs, StopArgs};
+use crate::args::{ApproveArgs, Execution, Global, Point, RollbackArgs, StopArgs};
 use crate::checkpoints;
 use crate::exit::{Failure, FailureKind};
 use crate::output;
@@ -27,6 +27,16 @@ pub(super) fn next(global: &Global, execution: &Execution) -> Result<ExitCode, F
 
 pub(super) fn skip(global: &Global, execution: &Execution) -> Result<ExitCode, Failure> {
     send(global, &execution.execution, Command::CodonSkip)
+}
+
+/// `approve` where a run is live: it goes on by itself, or ends.
+pub(super) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, Failure> {
+    let (codon_id, reason) = (args.codon.clone(), args.reason.clone());
+    let command = match args.deny {
+        false => Command::CodonApprove { codon_id, reason },
+        true => Command::CodonDeny { codon_id, reason },
+    };
+    send(global, &args.execution.execution, command)
 }
 
 pub(super) fn stop(global: &Global, args: &StopArgs) -> Result<ExitCode, Failure> {
@@ -99,7 +109,7 @@ fn send(global: &Global, execution: &Path, command: Command) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -3,7 +3,7 @@
 use hankweave_core::id::CodonId;
 use hankweave_core::wire::{Answer, Command, Outcome, Point, ShaPrefix};
 
-pub(super) const HELP: &str = "next | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
+pub(super) const HELP: &str = "next | approve | deny [REASON] | redo | start ID [--skip-rig] | skip | stop [REASON] (by force) | rollback SHA | rollback last-success | \
                                rollback codon ID | quit (ends the run) | detach";
 
 /// Digits of a full SHA.
@@ -31,6 +31,14 @@ pub(super) fn read(line: &str) -> Input {
         ["redo"] => Input::Command(Command::CodonRedo),
         ["start", id] => start(id, false),
         ["start", id, "--skip-rig"] | ["start", "--skip-rig", id] => start(id, true),
+        ["approve"] => Input::Command(Command::CodonApprove {
+            codon_id: None,
+            reason: None,
+        }),
+        ["deny", reason @ ..] => Input::Command(Command::CodonDeny {
+            codon_id: None,
+            reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
+        }),
         ["skip"] => Input::Command(Command::CodonSkip),
         ["stop", reason @ ..] => Input::Command(Command::CodonForceStop {
             reason: Some(reason.join(" ")).filter(|reason| !reason.is_empty()),
@@ -90,6 +98,7 @@ pub(super) fn of_answer(answer: &Answer) -> String {
     let codon = codon_id.as_ref().map_or("", |id| id.as_str());
     let text = match outcome {
         Outcome::Starting => format!("starting {codon}"),
+        Outcome::Denied => format!("{codon} may not begin, and the run ends"),
         Outcome::Stopping => format!("stopping {codon}"),
         Outcome::ShuttingDown => "the run is being stopped".to_owned(),
         Outcome::Done => "done".to_owned(),

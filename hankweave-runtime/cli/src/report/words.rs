@@ -5,7 +5,7 @@ use std::time::Duration;
 use hankweave_core::agent::InterruptedBy;
 use hankweave_core::codon::{BudgetExceeded, CheckpointType, CodonStatus, UnloadReason};
 use hankweave_core::event::StateEvent;
-use hankweave_core::wire::{AgentAction, BudgetCeiling, BudgetTotals, Event};
+use hankweave_core::wire::{AgentAction, BudgetCeiling, BudgetTotals, Event, IdleReason};
 use serde_json::Value;
 
 /// Longest text of an agent that a line shows, in characters.
@@ -244,6 +244,10 @@ pub(crate) fn say(event: &Event) -> Option<String> {
         Event::OutputTruncated { codon_id, length, .. } => Some(format!(
             "{codon_id}: a line of {length} bytes is too long to be read; the log has it"
         )),
+        Event::ServerIdle {
+            reason: IdleReason::ApprovalRequired,
+            message,
+        } => Some(excerpt(message)),
         Event::ServerIdle { .. }
         | Event::CheckpointList { .. }
         | Event::StateSnapshot { .. }

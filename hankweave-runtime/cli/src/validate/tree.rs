@@ -86,6 +86,10 @@ fn headline(codon: &CodonView<'_>) -> String {
 }
 
 fn details(codon: &CodonView<'_>) -> Vec<String> {
+    let approval = codon
+        .approval
+        .iter()
+        .map(|question| format!("waits for an approval: {question}"));
     let copies = codon.copies.iter().map(|copy| format!("copies {copy}"));
     let spawns = codon.spawns.iter().map(|command| format!("starts {command}"));
     let sentinels = codon
@@ -106,7 +110,8 @@ fn details(codon: &CodonView<'_>) -> Vec<String> {
         OnFailure::Ignore => Some("goes on when it fails".to_owned()),
     };
     let limits = codon.budget.and_then(budgets::of_codon);
-    copies
+    approval
+        .chain(copies)
         .chain(spawns)
         .chain(sentinels)
         .chain(files)

@@ -26,6 +26,9 @@ pub(super) struct CodonView<'a> {
     pub(super) continues: Vec<&'a CodonId>,
     pub(super) checkpointed_files: &'a [String],
     pub(super) on_failure: OnFailure,
+    /// What somebody is asked before it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) approval: Option<String>,
     /// What it may use, each time it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) budget: Option<&'a CodonBudget>,
@@ -88,6 +91,7 @@ impl<'a> CodonView<'a> {
             },
             checkpointed_files: &codon.checkpointed_files,
             on_failure: codon.failure_policy(),
+            approval: codon.approval.as_ref().map(|asked| asked.words(&codon.id)),
             budget: codon.budget.as_ref(),
             redirects: redirecting_variables(codon),
             copies: copies(codon),

@@ -10,6 +10,7 @@
     reason = "a test fails by panicking, its helpers as well"
 )]
 
+mod approval;
 mod bad_input;
 mod browser;
 mod budget;

@@ -63,6 +63,7 @@ function total() {
 }
 
 function transition(data) {
+  asks(false);
   spent = data.resultingState.totalSpend;
   const change = data.transition;
   if (data.transitionType === "PlanReplaced") replacePlan(change.data.executionPlan.map((entry) => entry.codonId));
@@ -106,6 +107,29 @@ function saidBy(data, words) {
   cost.textContent = dollars(before + now);
 }
 
+// Answers whether a codon may begin, over a connection of its own: this one only watches.
+function answer(type) {
+  const socket = connection();
+  const mode = "readandwrite";
+  socket.onopen = () => socket.send(JSON.stringify({ type: "handshake", data: { mode } }));
+  socket.onmessage = (event) => {
+    const { type: kind, data } = JSON.parse(event.data);
+    if (kind === "handshake.response" && data.mode !== mode) {
+      say("this address is for reading: `hankweave page --control` prints the one that may answer");
+      socket.close();
+    } else if (kind === "handshake.response") {
+      socket.send(JSON.stringify({ id: "page", type, data: {} }));
+    } else if (kind === "command.ack" || kind === "error") {
+      say(data.message || data.outcome);
+      socket.close();
+    }
+  };
+}
+
+function asks(isAsked) {
+  element("ask").hidden = !isAsked;
+}
+
 const SHOW = {
   "sentinel.loaded": (data) => {
     const watching = sentinel(data);
@@ -142,7 +166,10 @@ const SHOW = {
     total();
   },
   "server.ready": (data) => { element("place").textContent = data.executionPath; },
-  "server.idle": (data) => say("idle: " + data.message),
+  "server.idle": (data) => {
+    asks(data.reason === "approval-required");
+    say("idle: " + data.message);
+  },
 };
 
 function words(message) {
@@ -182,8 +209,12 @@ function hear(text) {
   }
 }
 
+function connection() {
+  return new WebSocket("ws://" + location.host + "/ws", ["hankweave", "bearer." + token]);
+}
+
 function connect() {
-  const socket = new WebSocket("ws://" + location.host + "/ws", ["hankweave", "bearer." + token]);
+  const socket = connection();
   socket.onopen = () => {
     // The first time everything is fetched, later only what is new.
     const data = { mode: "readonly", afterSeq: lastSeq === null ? 0 : lastSeq };
@@ -198,5 +229,7 @@ function connect() {
   };
 }
 
+element("approve").onclick = () => answer("codon.approve");
+element("deny").onclick = () => answer("codon.deny");
 if (token) connect();
 else say("the address lacks the token: `hankweave page -e DIR` prints the whole one, for the directory of the run");

@@ -1,0 +1,176 @@
+//! `hankweave approve`, and the question on the terminal of a run (CLI-30).
+
+use std::convert::Infallible;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hankweave_core::id::CodonId;
+use hankweave_core::plan::{BlockedBy, Decision};
+use hankweave_core::wire::{Event, IdleReason};
+use hankweave_runtime::error::chain;
+use hankweave_runtime::state_manager::{Delivery, Subscription, TransitionError};
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::blocking::Blocking;
+use hankweave_runtime::{Command, Commander, OpenDirectory, RunOptions};
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::args::{ApproveArgs, Global};
+use crate::directory::{existing_state_dir, takes_clients};
+use crate::exit::{Failure, FailureKind};
+use crate::failures::open_failure;
+use crate::keyboard::{self, Keyboard};
+use crate::logging;
+use crate::output;
+use crate::remote;
+use crate::screen::tell;
+use crate::status::decision;
+use crate::typed::Typed;
+
+pub(crate) fn approve(global: &Global, args: &ApproveArgs) -> Result<ExitCode, Failure> {
+    logging::install(global);
+    let execution = &args.execution.execution;
+    existing_state_dir(execution)?;
+    if takes_clients(execution) {
+        return remote::approve(global, args);
+    }
+    let codon = remote::runtime()?.block_on(answer(args))?;
+    if global.json() {
+        let answer = json!({"codonId": codon, "granted": !args.deny, "reason": args.reason});
+        return output::print_json(&answer);
+    }
+    let typed = Typed::about(execution);
+    if !global.quiet {
+        output::print(match args.deny {
+            false => format!("{codon} may begin; `{}` goes on with it\n", typed.run()),
+            true => {
+                let after_all = typed.command(&format!("approve {codon}"));
+                format!("{codon} may not begin; `{after_all}` allows it after all\n")
+            }
+        })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Records the answer for the next run.
+async fn answer(args: &ApproveArgs) -> Result<CodonId, Failure> {
+    let execution = &args.execution.execution;
+    let typed = Typed::about(execution);
+    let options = RunOptions {
+        strict_state: true,
+        ..RunOptions::default()
+    };
+    let opened = OpenDirectory::open(World::real(), execution, &options)
+        .await
+        .map_err(|error| open_failure(&error, &typed))?;
+    let answered = match asked(args, &opened, &typed) {
+        Ok(codon) => {
+            let recorded = opened.answer(&codon, !args.deny, args.reason.clone()).await;
+            recorded.map(|()| codon).map_err(|error| failure(&error))
+        }
+        Err(failure) => Err(failure),
+    };
+    let saved = opened.close().await;
+    let codon = answered?;
+    saved.map_err(|error| Failure::from_error(FailureKind::Io, &*error))?;
+    Ok(codon)
+}
+
+fn failure(error: &TransitionError) -> Failure {
+    match error {
+        TransitionError::Rejected(_) => Failure::from_error(FailureKind::Failed, error),
+        _ => Failure::from_error(FailureKind::Io, error),
+    }
+}
+
+/// The codon that waits, which must be the one that was named.
+fn asked(args: &ApproveArgs, opened: &OpenDirectory, typed: &Typed) -> Result<CodonId, Failure> {
+    let waits = match decision(&args.execution.execution, &opened.state()) {
+        Some(Decision::Ask(entry)) => Some(entry.codon_id),
+        Some(Decision::Blocked(BlockedBy::Denied(id))) => Some(id),
+        _ => None,
+    };
+    let refused = |message: String| {
+        let status = typed.command("status");
+        Err(Failure::new(FailureKind::Failed, message).hint(format!("`{status}` says what is next")))
+    };
+    match (waits, &args.codon) {
+        (Some(waits), None) => Ok(waits),
+        (Some(waits), Some(named)) if waits == *named => Ok(waits),
+        (Some(waits), Some(named)) => refused(format!("{named} does not wait for an approval, {waits} does")),
+        (None, Some(named)) => refused(format!("{named} does not wait for an approval")),
+        (None, None) => refused("no codon waits for an approval".to_owned()),
+    }
+}
+
+/// How long nobody looks for keys while another program has the terminal.
+const AWAY: Duration = Duration::from_millis(200);
+
+/// Asks the person at the terminal each time that a codon waits for an approval. A key answers, and an answer from elsewhere ends the question.
+pub(crate) async fn ask(commander: Commander, events: Subscription) -> Infallible {
+    let (waits, waiting) = watch::channel(false);
+    let never = tokio::join!(listen(events, waits), answer_by_key(commander, waiting));
+    match never.0 {}
+}
+
+/// Puts each question, and notes whether one waits for its answer.
+async fn listen(mut events: Subscription, waits: watch::Sender<bool>) -> Infallible {
+    while let Ok(Some(delivery)) = events.next().await {
+        let Delivery::Events(events) = delivery else {
+            continue;
+        };
+        match events.entries().filter_map(|entry| is_asked(&entry.event)).last() {
+            Some(true) => {
+                tell("  y approves what waits, n denies it and ends the run\n");
+                waits.send_replace(true);
+            }
+            Some(false) => drop(waits.send_replace(false)),
+            None => {}
+        }
+    }
+    std::future::pending().await
+}
+
+/// Whether a question is put now, or counts no more; the report shows it.
+const fn is_asked(event: &Event) -> Option<bool> {
+    match event {
+        Event::ServerIdle { reason, .. } => Some(matches!(reason, IdleReason::ApprovalRequired)),
+        Event::StateTransition { .. } => Some(false),
+        _ => None,
+    }
+}
+
+async fn answer_by_key(commander: Commander, mut waiting: watch::Receiver<bool>) -> Infallible {
+    while waiting.wait_for(|waits| *waits).await.is_ok() {
+        let granted = match key().await {
+            Some(b'y' | b'Y') => true,
+            Some(b'n' | b'N') => false,
+            _ => continue,
+        };
+        // Somebody else may have answered meanwhile.
+        if !*waiting.borrow() {
+            continue;
+        }
+        let answer = Command::Answer {
+            codon_id: None,
+            granted,
+            reason: None,
+        };
+        if let Err(refusal) = commander.send(answer).await {
+            tell(format!("refused: {}\n", chain(&refusal)));
+        }
+    }
+    std::future::pending().await
+}
+
+/// One look for a key. The terminal is ours only that long, so that it is left as it was whatever ends the program.
+async fn key() -> Option<u8> {
+    let keyboard = keyboard::is_ours().then(Keyboard::of_stdin).flatten();
+    if keyboard.is_none() {
+        tokio::time::sleep(AWAY).await;
+        return None;
+    }
+    let key = Blocking::Threads.run(keyboard::key).await;
+    drop(keyboard);
+    key.ok().flatten()
+}

@@ -1,0 +1,194 @@
+//! Codons that somebody has to approve before they begin (STATE-65, CLI-30).
+
+use std::fs;
+use std::time::Duration;
+
+use hankweave_testing::{Running, TestProject};
+use serde_json::{Value, json};
+
+use crate::support::{project, shell_agent};
+use crate::terminal::Terminal;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// A codon that appends its prompt to `done.txt`.
+fn codon(project: &TestProject, id: &str, prompt: &str) -> Value {
+    json!({"id": id, "name": id, "agent": shell_agent(project), "model": "claude-sonnet-4-5", "continuationMode": "fresh",
+        "promptText": prompt, "checkpointedFiles": ["done.txt"]})
+}
+
+/// `one`, and `deploy`, which has to be approved.
+fn asking(prompt: &str) -> TestProject {
+    let project = project();
+    let mut deploy = codon(&project, "deploy", prompt);
+    deploy["approval"] = json!("Deploy to production?");
+    project.write_hank(&json!({"hank": [codon(&project, "one", "one"), deploy]}));
+    project
+}
+
+fn done(project: &TestProject) -> String {
+    fs::read_to_string(project.directory().join("done.txt")).unwrap_or_default()
+}
+
+fn wait_for_question(run: &mut Running) {
+    run.wait_for_line(|line| line.contains("\"server.idle\"") && line.contains("\"approval-required\""));
+}
+
+// covers: STATE-65, CLI-30
+#[test]
+fn a_run_pauses_before_a_codon_until_it_is_approved_and_asks_again_behind_a_rollback() {
+    let project = asking("two");
+    let shown = project.run(["validate"]).expect_code(0).stdout.clone();
+    assert!(
+        shown.contains("waits for an approval: Deploy to production?"),
+        "{shown}"
+    );
+    for _ in 0..2 {
+        let paused = project.run(["run", "--headless"]);
+        let text = &paused.expect_code(3).stderr;
+        assert!(
+            text.contains("Paused before deploy: it waits for an approval: Deploy to production?")
+                && text.contains("go on with   hankweave approve deploy && hankweave run\n"),
+            "{paused}"
+        );
+    }
+    assert_eq!(done(&project), "one\n");
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(
+        status.contains("is paused") && status.contains("deploy waits for an approval"),
+        "{status}"
+    );
+    let status = project.run(["status", "--json"]).json_document();
+    assert_eq!(status["approval"], json!({"codonId": "deploy", "denied": false}));
+    assert_eq!(status["commands"][0], "hankweave approve deploy && hankweave run");
+    let plan = project.run(["run", "--dry-run"]).expect_code(0).stdout.clone();
+    assert!(plan.contains("\ndeploy waits for an approval\n"), "{plan}");
+
+    let refused = project.run(["approve", "one"]);
+    assert!(refused.expect_code(1).stderr.contains("deploy does"), "{refused}");
+    let approved = project.run(["approve", "--json", "--reason", "looked at it"]);
+    let answer = json!({"codonId": "deploy", "granted": true, "reason": "looked at it"});
+    assert_eq!(approved.expect_code(0).json_document(), answer);
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(done(&project), "one\ntwo\n");
+    let late = project.run(["approve"]);
+    assert!(
+        late.expect_code(1)
+            .stderr
+            .contains("no codon waits for an approval"),
+        "{late}"
+    );
+
+    project.run(["rollback", "--codon", "one"]).expect_code(0);
+    project.run(["run", "--headless"]).expect_code(3);
+    assert_eq!(done(&project), "one\n");
+    let approved = project.run(["approve", "deploy"]);
+    let words = "deploy may begin; `hankweave run` goes on with it\n";
+    assert_eq!(approved.expect_code(0).stdout, words);
+    // Who begins anew is asked anew.
+    project.run(["run", "--headless", "--new"]).expect_code(3);
+}
+
+// covers: CLI-30
+#[test]
+fn what_was_denied_stays_so_until_somebody_approves_it_after_all() {
+    let project = asking("two");
+    project.run(["run", "--headless"]).expect_code(3);
+    let denied = project.run(["approve", "--deny", "--reason", "not on a Friday"]);
+    let after_all = "deploy may not begin; `hankweave approve deploy` allows it after all\n";
+    assert_eq!(denied.expect_code(0).stdout, after_all);
+    let paused = project.run(["run", "--headless"]);
+    let words = "Paused before deploy: it was denied: not on a Friday";
+    assert!(paused.expect_code(3).stderr.contains(words), "{paused}");
+    let status = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(status.contains("deploy was denied: not on a Friday"), "{status}");
+    project.run(["approve", "deploy"]).expect_code(0);
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(done(&project), "one\ntwo\n");
+}
+
+// covers: STATE-65
+#[test]
+fn an_answer_survives_whatever_kills_the_run() {
+    let project = asking("wait for go");
+    let mut run = project.start(["run", "--headless", "--no-autostart", "--json"]);
+    run.wait_for_line(|line| line.contains("\"server.idle\""));
+    project.run(["next"]).expect_code(0);
+    wait_for_question(&mut run);
+    let refused = project.run(["next"]);
+    assert!(
+        refused.expect_code(1).stderr.contains("`hankweave approve`"),
+        "{refused}"
+    );
+    run.kill();
+    project.run(["run", "--headless"]).expect_code(3);
+    project.run(["approve"]).expect_code(0);
+    let mut run = project.start(["run", "--headless", "--json"]);
+    run.wait_for_line(|line| line.contains("\"codon.started\"") && line.contains("deploy"));
+    run.kill();
+    project.write("go", "");
+    project.run(["run", "--headless"]).expect_code(0);
+    assert_eq!(done(&project), "one\nwait for go\n");
+}
+
+// covers: CLI-27
+#[test]
+fn a_live_run_waits_until_somebody_answers() {
+    let project = project();
+    let mut looped = codon(&project, "deploy", "two");
+    looped["approval"] = json!(true);
+    let until = json!({"type": "iterationLimit", "limit": 3});
+    let rounds =
+        json!({"type": "loop", "id": "rounds", "name": "Rounds", "terminateOn": until, "codons": [looped]});
+    project.write_hank(&json!({"hank": [rounds]}));
+    let tell = "cat >> told; echo >> told";
+    let mut run = project.start(["run", "--headless", "--no-autostart", "--json", "--notify", tell]);
+    wait_for_question(&mut run);
+    let live = project.run(["status"]).expect_code(0).stdout.clone();
+    assert!(
+        live.contains("deploy#0 waits for an approval") && live.contains("hankweave approve deploy#0"),
+        "{live}"
+    );
+    assert_eq!(
+        project.run(["approve"]).expect_code(0).stdout,
+        "starting deploy#0\n"
+    );
+    wait_for_question(&mut run);
+    project.run(["approve", "deploy#0"]).expect_code(1);
+    assert_eq!(
+        project.run(["approve", "deploy#1"]).expect_code(0).stdout,
+        "starting deploy#1\n"
+    );
+    wait_for_question(&mut run);
+    let denied = project.run(["approve", "--deny", "--reason", "enough"]);
+    assert_eq!(
+        denied.expect_code(0).stdout,
+        "deploy#2 may not begin, and the run ends\n"
+    );
+    run.finish_within(SOON).expect_code(3);
+    assert_eq!(done(&project), "two\ntwo\n");
+    let told = fs::read_to_string(project.directory().join("told")).unwrap();
+    let news: Vec<Value> = told
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(news.len(), 4, "{told}");
+    let first = json!({"event": "waiting", "reason": "deploy#0 waits for an approval: may deploy#0 begin?", "next": "hankweave approve"});
+    assert_eq!(news[0], first);
+    assert_eq!(news[3]["event"], "paused");
+}
+
+// covers: CLI-30
+#[test]
+fn a_key_on_the_terminal_approves() {
+    for (key, code, files) in [("xy", 0, "one\ntwo\n"), ("n", 3, "one\n")] {
+        let project = asking("two");
+        let Some(mut terminal) = Terminal::open(&project, "run") else {
+            return;
+        };
+        terminal.until("y approves");
+        terminal.press(key);
+        assert_eq!(terminal.close(), Some(code));
+        assert_eq!(done(&project), files);
+    }
+}

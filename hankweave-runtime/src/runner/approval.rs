@@ -1,0 +1,89 @@
+//! Codons that begin when somebody has approved them (STATE-65).
+
+use hankweave_core::agent::InterruptedBy;
+use hankweave_core::budget::Ceiling;
+use hankweave_core::document::{Approval, HankweaveState, PlanEntry};
+use hankweave_core::event::StateEvent;
+use hankweave_core::id::CodonId;
+use hankweave_core::machine::Extra;
+
+use super::outcome::{Pause, RunResult};
+use super::steps;
+use crate::codon::RunContext;
+use crate::state_manager::{StateManager, TransitionError};
+
+/// Whether the run waits for an answer even when no client is connected.
+pub(super) fn is_attended(context: &RunContext) -> bool {
+    let options = &context.options;
+    options.answers || options.attended || !options.autostart
+}
+
+/// Whether somebody may answer while this run waits.
+pub(super) fn can_be_asked(context: &RunContext) -> bool {
+    context.options.answers || steps::is_attended(context)
+}
+
+/// What is asked before the codon begins.
+pub(super) fn question(context: &RunContext, entry: &PlanEntry) -> String {
+    let config = context.hank.codon(entry.codon_id.configured());
+    let asked = config.and_then(|config| config.approval.as_ref());
+    asked.map_or_else(String::new, |asked| asked.words(&entry.codon_id))
+}
+
+/// The end of a run that cannot ask anybody.
+pub(super) fn pause(codon: CodonId, question: String) -> RunResult {
+    paused(codon, format!("it waits for an approval: {question}"))
+}
+
+/// The end of a run in which somebody has denied what is next.
+pub(super) fn denied(state: &HankweaveState, codon: CodonId) -> RunResult {
+    let reason = state
+        .approval
+        .as_ref()
+        .and_then(|answer| answer.reason.as_deref());
+    let why = match reason {
+        Some(reason) => format!("it was denied: {reason}"),
+        None => "it was denied".to_owned(),
+    };
+    paused(codon, why)
+}
+
+fn paused(codon: CodonId, why: String) -> RunResult {
+    RunResult::Paused(Pause {
+        codon,
+        by: InterruptedBy::Approval,
+        why,
+        more: Ceiling::default(),
+        patience: None,
+    })
+}
+
+/// Records the answer; it is durable afterwards.
+pub(crate) async fn record(
+    manager: &StateManager,
+    codon_id: &CodonId,
+    granted: bool,
+    reason: Option<String>,
+) -> Result<(), TransitionError> {
+    let answer = Approval {
+        codon_id: codon_id.clone(),
+        granted,
+        reason,
+        extra: Extra::default(),
+    };
+    set(manager, Some(answer)).await
+}
+
+/// Makes sure that somebody is asked again.
+pub(super) async fn withdraw(manager: &StateManager) -> Result<(), TransitionError> {
+    match manager.snapshot().approval {
+        Some(_) => set(manager, None).await,
+        None => Ok(()),
+    }
+}
+
+async fn set(manager: &StateManager, approval: Option<Approval>) -> Result<(), TransitionError> {
+    let event = StateEvent::ApprovalSet { approval };
+    manager.transition(event).await.await?;
+    Ok(())
+}
