@@ -158,6 +158,9 @@ const TASKS: &[(&str, &str)] = &[
     ("coordinator", ""),
     ("engine", "coordinator"),
     ("memory", "coordinator engine"),
+    ("stored", "coordinator engine"),
+    ("postgres", "coordinator engine stored"),
+    ("sqlite", "coordinator engine stored"),
 ];
 
 /// The modules of the core: each line may use those above it and nothing else.

@@ -7,6 +7,7 @@
 //! - [`corpus`]: parsers against a corpus and fixed series of mutations of it;
 //! - [`git`]: what git itself says about a repository that a test has made;
 //! - [`project`]: a throw-away project in which the built `hankweave` binary runs, isolated from the user;
+//! - [`postgres`]: a PostgreSQL server of their own;
 //! - [`processes`]: which processes a test has left behind.
 
 pub mod agents;
@@ -14,6 +15,7 @@ pub mod clients;
 pub mod corpus;
 pub mod git;
 pub mod model_server;
+pub mod postgres;
 pub mod processes;
 pub mod project;
 

@@ -26,7 +26,6 @@ pub(crate) enum Trouble {
     /// What is behind the backend does not answer; it may come back.
     Away(String),
     /// It answered that it cannot, such as a full disk.
-    #[expect(dead_code, reason = "nothing is behind the memory")]
     Failed(String),
 }
 

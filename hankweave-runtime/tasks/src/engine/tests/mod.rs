@@ -1,16 +1,20 @@
 //! One suite for every backend. Each test is written once and run for all of them.
 
 mod claims;
+mod history;
+mod linearizable;
+mod locks;
 mod place;
 mod registry;
 
+use crate::engine::Fencing;
 use place::Place;
 
 /// Runs every test of the suite in places that `$open` makes; where it makes none, the test says why and is skipped.
 macro_rules! suite {
     ($backend:ident, $open:path) => {
         mod $backend {
-            suite!(@ $open,
+            suite!(@ $open, Checked,
                 registry::a_task_is_created_once_and_its_id_stays_taken,
                 registry::several_are_created_or_none,
                 registry::lists_are_filtered_newest_first_and_cut_behind_that,
@@ -19,14 +23,22 @@ macro_rules! suite {
                 registry::each_step_has_its_log_line_and_lines_stay_until_the_task_is_gone,
                 claims::the_oldest_pending_task_is_claimed_and_nobody_else_gets_it,
                 claims::who_is_left_behind_is_found_only_without_a_living_lease,
+                locks::examples_of_locks_hold,
+                locks::a_lock_ends_and_its_holder_writes_no_more,
+                locks::holders_share_or_exclude_each_other_and_take_locks_in_order,
+                locks::locks_are_removed_when_they_are_over_or_their_owner_is_gone,
+                locks::no_version_of_a_forgotten_resource_comes_twice,
+                locks::who_waits_for_work_is_woken,
+                linearizable::what_clients_see_has_an_order,
             );
+            suite!(@ $open, Skipped, linearizable::a_missing_fence_is_found,);
         }
     };
-    (@ $open:path, $($module:ident::$name:ident,)*) => {
+    (@ $open:path, $fencing:ident, $($module:ident::$name:ident,)*) => {
         $(
-            #[tokio::test]
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                match $open().await {
+                match $open(super::Fencing::$fencing).await {
                     Ok(place) => super::$module::$name(place).await,
                     Err(why) => println!("skipped: {why}"),
                 }
@@ -36,3 +48,5 @@ macro_rules! suite {
 }
 
 suite!(memory, super::Place::memory);
+suite!(sqlite, super::Place::sqlite);
+suite!(postgres, super::Place::postgres);

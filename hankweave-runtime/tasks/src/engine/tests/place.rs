@@ -1,5 +1,6 @@
 //! Where a test of the suite runs.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -11,13 +12,23 @@ use hankweave_task_model::lock::LockMode;
 use hankweave_task_model::registry::{Change, Changed, NewTask, TaskRow};
 use hankweave_task_model::task::TaskTransition;
 use hankweave_task_model::{Held, Holder, TaskError};
+use hankweave_testing::postgres::Database;
 
 use crate::coordinator::{Acquire, Coordinator, Create, Hold, Release};
+use crate::engine::Fencing;
 use crate::memory::Memory;
+use crate::postgres::Postgres;
+use crate::sqlite::Sqlite;
 
 /// A clock that only a test moves.
 #[derive(Debug)]
 pub(super) struct SetClock(AtomicI64);
+
+impl SetClock {
+    fn at_noon() -> Arc<Self> {
+        Arc::new(Self(AtomicI64::new(1_736_000_000_000)))
+    }
+}
 
 impl Clock for SetClock {
     fn now(&self) -> Timestamp {
@@ -28,7 +39,10 @@ impl Clock for SetClock {
 /// An empty coordinator, and the way to let its time pass.
 pub(super) struct Place {
     pub(super) coordinator: Arc<dyn Coordinator>,
-    clock: Arc<SetClock>,
+    /// `None` where the time is that of a server.
+    clock: Option<Arc<SetClock>>,
+    /// Where its data are, as long as this is used.
+    _kept: Box<dyn Any + Send + Sync>,
 }
 
 pub(super) fn id(text: &str) -> TaskId {
@@ -50,16 +64,53 @@ pub(super) fn code<T: std::fmt::Debug>(answer: Result<T, TaskError>) -> &'static
 pub(super) const LEASE: Duration = Duration::from_millis(200);
 
 impl Place {
-    pub(super) async fn memory() -> Result<Self, String> {
-        let clock = Arc::new(SetClock(AtomicI64::new(1_736_000_000_000)));
-        let coordinator = Arc::new(Memory::new(clock.clone()));
-        Ok(Self { coordinator, clock })
+    pub(super) async fn memory(fencing: Fencing) -> Result<Self, String> {
+        let clock = SetClock::at_noon();
+        let coordinator = match fencing {
+            Fencing::Checked => Memory::new(clock.clone()),
+            Fencing::Skipped => Memory::unfenced(clock.clone()),
+        };
+        Ok(Self {
+            coordinator: Arc::new(coordinator),
+            clock: Some(clock),
+            _kept: Box::new(()),
+        })
+    }
+
+    pub(super) async fn sqlite(fencing: Fencing) -> Result<Self, String> {
+        let (clock, folder) = (SetClock::at_noon(), tempfile::tempdir().unwrap());
+        let path = folder.path().join("registry.db");
+        let opened = Sqlite::open_with(&path, clock.clone(), fencing).await;
+        let coordinator = Arc::new(opened.map_err(|error| error.to_string())?);
+        Ok(Self {
+            coordinator,
+            clock: Some(clock),
+            _kept: Box::new(folder),
+        })
+    }
+
+    pub(super) async fn postgres(fencing: Fencing) -> Result<Self, String> {
+        let database = Database::create().map_err(|skip| skip.0)?;
+        let opened = Postgres::open_with(database.url(), fencing).await;
+        let coordinator = Arc::new(opened.map_err(|error| error.to_string()).unwrap());
+        Ok(Self {
+            coordinator,
+            clock: None,
+            _kept: Box::new(database),
+        })
     }
 
     /// Lets this much time pass for the coordinator.
     pub(super) async fn pass(&self, time: Duration) {
-        let millis = i64::try_from(time.as_millis()).unwrap();
-        self.clock.0.fetch_add(millis, Ordering::SeqCst);
+        if let Some(clock) = &self.clock {
+            let millis = i64::try_from(time.as_millis()).unwrap();
+            clock.0.fetch_add(millis, Ordering::SeqCst);
+            return;
+        }
+        let end = self.coordinator.now().await.unwrap().after(time);
+        while self.coordinator.now().await.unwrap() < end {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     pub(super) async fn create(&self, name: &str) -> TaskRow {

@@ -1,0 +1,47 @@
+//! A connection of the pool, for one transaction.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use deadpool_postgres::{ClientWrapper, Object, Pool};
+
+use crate::engine::{Tried, Trouble};
+
+/// Goes back to the pool, unless its transaction was left open: whoever waits for an operation may stop doing so at any moment. Then the connection is closed, and
+/// the database takes the transaction back.
+pub(super) struct Lease {
+    object: Option<Object>,
+    open: AtomicBool,
+}
+
+impl Lease {
+    pub(super) async fn of(pool: &Pool) -> Tried<Self> {
+        let object = pool.get().await.map_err(Trouble::from)?;
+        Ok(Self {
+            object: Some(object),
+            open: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn client(&self) -> &ClientWrapper {
+        self.object
+            .as_ref()
+            .expect("it is taken out only when this is dropped")
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a transaction has begun, or is over.
+    pub(super) fn set_open(&self, open: bool) {
+        self.open.store(open, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(object) = self.object.take().filter(|_| self.is_open()) {
+            drop(Object::take(object));
+        }
+    }
+}

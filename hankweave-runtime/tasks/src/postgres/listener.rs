@@ -1,0 +1,101 @@
+//! The connection for hints (LISTEN and NOTIFY), and what looks after the pool. Nothing depends on a hint that comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use deadpool_postgres::Pool;
+use futures_util::{StreamExt, stream};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_postgres::{AsyncMessage, Config, Error, NoTls};
+use tokio_util::sync::CancellationToken;
+
+use crate::coordinator::Hints;
+
+/// A connection that nobody has used for so long is closed.
+const IDLE: Duration = Duration::from_secs(30);
+/// How long to wait before the next try to connect.
+const AGAIN: Duration = Duration::from_secs(1);
+/// So long a hint waits for others that travel with it: each costs the database a commit.
+const TOGETHER: Duration = Duration::from_millis(10);
+
+/// The task that listens.
+pub(super) struct Listener {
+    outgoing: Arc<Notify>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Listener {
+    pub(super) fn start(config: Config, pool: Pool, hints: Arc<Hints>) -> Self {
+        let (outgoing, stop) = (Arc::new(Notify::new()), CancellationToken::new());
+        let work = work(config, pool, hints, outgoing.clone());
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move {
+            stopped.run_until_cancelled(work).await;
+        });
+        Self { outgoing, stop, task }
+    }
+
+    /// Passes a hint on to other machines.
+    pub(super) fn tell(&self) {
+        self.outgoing.notify_one();
+    }
+
+    pub(super) async fn stop(self) {
+        self.stop.cancel();
+        // A panic in there has cost hints only.
+        let _ = self.task.await;
+    }
+}
+
+async fn work(config: Config, pool: Pool, hints: Arc<Hints>, outgoing: Arc<Notify>) {
+    let listen = async {
+        loop {
+            if let Err(error) = listen(&config, &hints, &outgoing).await {
+                tracing::debug!(%error, "no hints from the registry for now");
+            }
+            sleep(AGAIN).await;
+            hints.tell();
+        }
+    };
+    tokio::join!(listen, close_idle(&pool));
+}
+
+async fn close_idle(pool: &Pool) {
+    let mut ticks = interval(IDLE / 3);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        pool.retain(|_, metrics| metrics.last_used() < IDLE);
+    }
+}
+
+/// Listens until the connection breaks.
+async fn listen(config: &Config, hints: &Hints, outgoing: &Notify) -> Result<(), Error> {
+    let (client, mut connection) = config.connect(NoTls).await?;
+    let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
+    let hear = async {
+        while let Some(message) = messages.next().await {
+            if let AsyncMessage::Notification(_) = message? {
+                hints.tell();
+            }
+        }
+        Ok(())
+    };
+    let talk = async {
+        client
+            .batch_execute("SET synchronous_commit = off; LISTEN hankweave_tasks")
+            .await?;
+        loop {
+            outgoing.notified().await;
+            sleep(TOGETHER).await;
+            client.batch_execute("NOTIFY hankweave_tasks").await?;
+        }
+    };
+    tokio::select! {
+        ended = hear => ended,
+        failed = talk => failed,
+    }
+}

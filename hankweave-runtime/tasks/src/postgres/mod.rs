@@ -1,0 +1,181 @@
+//! Tasks and locks of many machines, in PostgreSQL (TASK-27).
+//!
+//! Every operation is one transaction. It works on a resource alone by an advisory lock on its name, which the database drops with the transaction, and reads the
+//! database's clock behind that. What it writes travels together with the commit.
+
+mod lease;
+mod listener;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod trouble;
+mod tx;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use hankweave_task_model::TaskError;
+use tokio::time::timeout;
+use tokio_postgres::{Config, NoTls};
+
+use crate::coordinator::Hints;
+use crate::engine::{Backend, Fencing, Operation, Tried, Trouble, error_of};
+use lease::Lease;
+use listener::Listener;
+use tx::PostgresTx;
+
+/// So many connections at most.
+const MOST_CONNECTIONS: usize = 20;
+/// How long a connection is waited for.
+const CONNECT: Duration = Duration::from_secs(2);
+/// How long an operation may take, its wait for others included.
+const LONGEST: Duration = Duration::from_secs(10);
+/// How often an operation is performed when others were in its way.
+const TRIES: u32 = 3;
+
+/// The database does not wait for a program that has stopped in the middle of a transaction.
+const SESSION: &str = "SET search_path TO hankweave; SET lock_timeout = '5s'; SET statement_timeout = '10s';
+    SET idle_in_transaction_session_timeout = '10s'; SET synchronous_commit = on";
+
+/// A coordinator for many machines.
+pub struct Postgres {
+    pool: Pool,
+    hints: Arc<Hints>,
+    /// `None` once it is closed.
+    listener: Mutex<Option<Listener>>,
+    fencing: Fencing,
+}
+
+impl Postgres {
+    /// Connects to a database by its URL, `postgres://user@host/database`, and makes its tables in the schema `hankweave` if they are not there.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::RegistryNotInitialized`] for a URL that is none, a database of a later version and one that does not let us in, and
+    /// [`TaskError::LockBackendUnavailable`] for one that is away.
+    pub async fn open(url: &str) -> Result<Self, TaskError> {
+        Self::open_with(url, Fencing::Checked).await
+    }
+
+    pub(crate) async fn open_with(url: &str, fencing: Fencing) -> Result<Self, TaskError> {
+        let refused = |reason: String| TaskError::RegistryNotInitialized(reason);
+        let mut config = Config::from_str(url).map_err(|error| refused(error.to_string()))?;
+        config.connect_timeout(CONNECT).tcp_user_timeout(LONGEST);
+        config.application_name("hankweave");
+        let pool = pool(config.clone()).map_err(|error| refused(error.to_string()))?;
+        let mut connection = pool.get().await.map_err(|error| unopened(error.into()))?;
+        let migrated = timeout(LONGEST, schema::migrate(&mut connection)).await;
+        let migrated =
+            migrated.map_err(|_| TaskError::LockBackendUnavailable("its tables are locked".to_owned()))?;
+        migrated
+            .map_err(|error| unopened(error.into()))?
+            .map_err(refused)?;
+        drop(connection);
+        let hints = Arc::new(Hints::default());
+        let listener = Listener::start(config, pool.clone(), hints.clone());
+        Ok(Self {
+            pool,
+            hints,
+            listener: Mutex::new(Some(listener)),
+            fencing,
+        })
+    }
+
+    /// Performs it once, and says whether it is worth another try at once.
+    async fn attempt<O: Operation>(&self, operation: &O) -> (Tried<O::Output>, bool) {
+        let lease = match Lease::of(&self.pool).await {
+            Ok(lease) => lease,
+            Err(trouble) => return (Err(trouble), false),
+        };
+        let mut tx = PostgresTx::new(&lease, self.fencing, O::WRITES);
+        let performed = timeout(LONGEST, async {
+            let done = operation.perform(&mut tx).await;
+            tx.end(done).await
+        });
+        let done = performed.await;
+        let silent = |_| {
+            Err(Trouble::Away(format!(
+                "it did not answer for {} s",
+                LONGEST.as_secs()
+            )))
+        };
+        (done.unwrap_or_else(silent), tx.worth_another_try())
+    }
+
+    fn tell(&self) {
+        self.hints.tell();
+        if let Some(listener) = &*self.listener.lock().unwrap_or_else(PoisonError::into_inner) {
+            listener.tell();
+        }
+    }
+}
+
+fn unopened(trouble: Trouble) -> TaskError {
+    match trouble {
+        Trouble::Away(reason) => TaskError::LockBackendUnavailable(reason),
+        Trouble::Failed(reason) => TaskError::RegistryNotInitialized(reason),
+        Trouble::Refused(error) => error,
+    }
+}
+
+fn pool(config: Config) -> Result<Pool, deadpool_postgres::BuildError> {
+    let recycling_method = RecyclingMethod::Fast;
+    let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method });
+    let prepare = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+        Box::pin(async move { client.batch_execute(SESSION).await.map_err(HookError::Backend) })
+    });
+    Pool::builder(manager)
+        .max_size(MOST_CONNECTIONS)
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(LONGEST))
+        .create_timeout(Some(CONNECT))
+        .recycle_timeout(Some(CONNECT))
+        .post_create(prepare)
+        .build()
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Postgres").finish_non_exhaustive()
+    }
+}
+
+impl Backend for Postgres {
+    async fn run<O: Operation>(&self, operation: O) -> Result<O::Output, TaskError> {
+        for made in 1.. {
+            let (done, again) = self.attempt(&operation).await;
+            match done {
+                Ok(output) => {
+                    if O::WRITES && operation.wakes() {
+                        self.tell();
+                    }
+                    return Ok(output);
+                }
+                Err(_) if again && made < TRIES => {}
+                Err(trouble) => return Err(error_of(&operation, trouble)),
+            }
+        }
+        Err(TaskError::LockBackendUnavailable(
+            "others were always quicker".to_owned(),
+        ))
+    }
+
+    fn hints(&self) -> &Hints {
+        &self.hints
+    }
+
+    async fn close(&self) {
+        let listener = self
+            .listener
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(listener) = listener {
+            listener.stop().await;
+        }
+        self.pool.close();
+    }
+}

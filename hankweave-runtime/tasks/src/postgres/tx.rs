@@ -1,0 +1,525 @@
+//! What operations read and write, as statements. Reads that belong together are sent together; writes wait for the commit and travel with it.
+
+use futures_util::future::{join_all, try_join_all};
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::{Held, Holder, LogEntry, Resource};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
+
+use super::lease::Lease;
+use super::trouble::is_in_the_way;
+use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
+use crate::engine::{Fencing, Removed, Tried, Trouble, Tx};
+use crate::stored::{StoredHeld, StoredTask, integer, mode_name, natural, read_id, read_line, time, written};
+
+const TASK: &str =
+    "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at";
+const HELD: &str = "owner, scope, mode, token, count, acquired_at, expires_at, resource";
+const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// So many writes travel together at most.
+const MOST_TOGETHER: usize = 16;
+
+/// A value of a statement that waits.
+#[derive(Debug)]
+enum Value {
+    Text(String),
+    Number(i64),
+    Maybe(Option<i64>),
+}
+
+impl Value {
+    fn get(&self) -> &(dyn ToSql + Sync) {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(number) => number,
+            Self::Maybe(number) => number,
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(number: Option<i64>) -> Self {
+        Self::Maybe(number)
+    }
+}
+
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$(Value::from($value)),*] };
+}
+
+type Query<'a> = (&'a str, Vec<Value>);
+
+/// One transaction.
+pub(super) struct PostgresTx<'a> {
+    lease: &'a Lease,
+    fencing: Fencing,
+    for_update: &'static str,
+    writes: Vec<Query<'static>>,
+    now: Option<Timestamp>,
+    is_in_the_way: bool,
+}
+
+impl<'a> PostgresTx<'a> {
+    pub(super) fn new(lease: &'a Lease, fencing: Fencing, writes: bool) -> Self {
+        Self {
+            lease,
+            fencing,
+            for_update: if writes { "FOR UPDATE" } else { "" },
+            writes: Vec::new(),
+            now: None,
+            is_in_the_way: false,
+        }
+    }
+
+    /// Commits what was done, or takes it back.
+    pub(super) async fn end<T>(&mut self, done: Tried<T>) -> Tried<T> {
+        match done {
+            Ok(output) => {
+                self.flush("COMMIT").await?;
+                Ok(output)
+            }
+            Err(trouble) => {
+                self.writes.clear();
+                if self.lease.is_open() && self.lease.client().batch_execute("ROLLBACK").await.is_ok() {
+                    self.lease.set_open(false);
+                }
+                Err(trouble)
+            }
+        }
+    }
+
+    /// Whether it came to nothing only because others were in the way.
+    pub(super) fn worth_another_try(&self) -> bool {
+        self.is_in_the_way
+    }
+
+    fn trouble(&mut self, error: Error) -> Trouble {
+        self.is_in_the_way = is_in_the_way(&error);
+        error.into()
+    }
+
+    /// Sends what waits, and then this; the transaction has ended behind a commit.
+    async fn flush(&mut self, last: &'static str) -> Tried<()> {
+        if !self.lease.is_open() {
+            return Ok(());
+        }
+        let writes = std::mem::take(&mut self.writes);
+        let client = self.lease.client();
+        let mut statements = Vec::new();
+        for (sql, _) in &writes {
+            statements.push(
+                client
+                    .prepare_cached(sql)
+                    .await
+                    .map_err(|error| self.trouble(error))?,
+            );
+        }
+        let values: Vec<Vec<&(dyn ToSql + Sync)>> = writes
+            .iter()
+            .map(|(_, values)| values.iter().map(Value::get).collect())
+            .collect();
+        let written = statements
+            .iter()
+            .zip(&values)
+            .map(|(statement, values)| client.execute(statement, values));
+        // They are polled in this order, so the database gets the commit last. One that fails makes it take all back.
+        let (written, ended) = tokio::join!(biased; join_all(written), async {
+            match last {
+                "" => Ok(()),
+                last => client.batch_execute(last).await,
+            }
+        });
+        if ended.is_ok() && !last.is_empty() {
+            self.lease.set_open(false);
+        }
+        for done in written {
+            done.map_err(|error| self.trouble(error))?;
+        }
+        ended.map_err(|error| self.trouble(error))
+    }
+
+    async fn write(&mut self, sql: &'static str, values: Vec<Value>) -> Tried<()> {
+        self.writes.push((sql, values));
+        match self.writes.len() >= MOST_TOGETHER {
+            true => self.flush("").await,
+            false => Ok(()),
+        }
+    }
+
+    /// Sends all of these at once, behind what waits; they are carried out one after the other.
+    async fn read(&mut self, queries: &[Query<'_>]) -> Tried<Vec<Vec<Row>>> {
+        if !self.writes.is_empty() {
+            self.flush("").await?;
+        }
+        let client = self.lease.client();
+        let mut statements = Vec::new();
+        for (sql, _) in queries {
+            statements.push(
+                client
+                    .prepare_cached(sql)
+                    .await
+                    .map_err(|error| self.trouble(error))?,
+            );
+        }
+        let values: Vec<Vec<&(dyn ToSql + Sync)>> = queries
+            .iter()
+            .map(|(_, values)| values.iter().map(Value::get).collect())
+            .collect();
+        let read = statements
+            .iter()
+            .zip(&values)
+            .map(|(statement, values)| client.query(statement, values));
+        let begins = !self.lease.is_open();
+        self.lease.set_open(true);
+        let (begun, read) = tokio::join!(biased; async {
+            match begins {
+                true => client.batch_execute("BEGIN").await,
+                false => Ok(()),
+            }
+        }, try_join_all(read));
+        begun.map_err(|error| self.trouble(error))?;
+        read.map_err(|error| self.trouble(error))
+    }
+
+    async fn one(&mut self, sql: &str, values: Vec<Value>) -> Tried<Vec<Row>> {
+        let mut read = self.read(&[(sql, values)]).await?;
+        Ok(read.pop().unwrap_or_default())
+    }
+
+    async fn rows(&mut self, sql: &str, values: Vec<Value>) -> Tried<Vec<TaskRow>> {
+        let rows = self.one(sql, values).await?;
+        rows.iter().map(|row| stored_task(row).row()).collect()
+    }
+
+    /// The resource, when this transaction has it for itself.
+    async fn owned_resource(&mut self, name: &str, lock: &'static str) -> Tried<Option<Resource>> {
+        let held = format!("SELECT {HELD} FROM locks WHERE resource = $1 ORDER BY token");
+        let known = "SELECT coalesce(version, value), coalesce(written, 0) FROM numbers LEFT JOIN resources ON resources.name = $1
+            WHERE numbers.name = 'forgotten'";
+        let queries = [
+            (lock, values![name]),
+            (CLOCK, values![]),
+            (held.as_str(), values![name]),
+            (known, values![name]),
+        ];
+        let read = self.read(&queries).await?;
+        let [owned, clock, held, known] = &read[..] else {
+            return Err(Trouble::Failed("the database left an answer out".to_owned()));
+        };
+        self.now = clock.first().map(|row| time(row.get(0)));
+        if !owned.first().is_some_and(|row| row.get(0)) {
+            return Ok(None);
+        }
+        let locks = held
+            .iter()
+            .map(|row| stored_held(row).lock().map(|lock| lock.held));
+        let (version, written) = known.first().map_or((0, 0), |row| (row.get(0), row.get(1)));
+        Ok(Some(Resource {
+            held: locks.collect::<Tried<_>>()?,
+            version: natural(version),
+            written: natural(written),
+        }))
+    }
+
+    async fn put_held(&mut self, name: &str, before: &[Held], after: &[Held]) -> Tried<()> {
+        for gone in before
+            .iter()
+            .filter(|held| !after.iter().any(|kept| kept.token == held.token))
+        {
+            let sql = "DELETE FROM locks WHERE resource = $1 AND token = $2";
+            self.write(sql, values![name, integer(gone.token)]).await?;
+        }
+        for held in after.iter().filter(|held| !before.contains(held)) {
+            let sql = "INSERT INTO locks (resource, token, owner, scope, mode, count, acquired_at, expires_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (resource, token) DO UPDATE SET count = $6, expires_at = $8";
+            let Holder { owner, scope } = &held.holder;
+            let (since, until) = (
+                held.acquired_at.as_millis(),
+                held.expires_at.map(Timestamp::as_millis),
+            );
+            let (token, count) = (integer(held.token), i64::from(held.count));
+            let mode = mode_name(held.mode);
+            self.write(
+                sql,
+                values![name, token, &**owner, &**scope, mode, count, since, until],
+            )
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+fn stored_task(row: &Row) -> StoredTask {
+    StoredTask {
+        record: row.get(0),
+        updated_at: row.get(1),
+        version: row.get(2),
+        status_version: row.get(3),
+        fencing_token: row.get(4),
+        log_seq: row.get(5),
+        written_seq: row.get(6),
+        cancel_requested_at: row.get(7),
+    }
+}
+
+fn stored_held(row: &Row) -> StoredHeld {
+    StoredHeld {
+        owner: row.get(0),
+        scope: row.get(1),
+        mode: row.get(2),
+        token: row.get(3),
+        count: row.get(4),
+        acquired_at: row.get(5),
+        expires_at: row.get(6),
+        resource: row.get(7),
+    }
+}
+
+/// The condition of a filter, and its values.
+fn condition(filter: &TaskFilter) -> (&'static str, Vec<Value>) {
+    match (filter.status, filter.owner.as_deref()) {
+        (None, None) => ("true", values![]),
+        (Some(status), None) => ("status = $1", values![status.as_str()]),
+        (None, Some(owner)) => ("owner = $1", values![owner]),
+        (Some(status), Some(owner)) => ("status = $1 AND owner = $2", values![status.as_str(), owner]),
+    }
+}
+
+/// The values of a task behind its id, in the order in which statements name them.
+fn values_of(row: &TaskRow) -> Tried<Vec<Value>> {
+    let (stored, record) = (StoredTask::of(row)?, &row.record);
+    Ok(values![
+        row.id().as_str(),
+        record.status().as_str(),
+        record.owner().as_str(),
+        stored.record.as_str(),
+        stored.updated_at,
+        stored.version,
+        stored.status_version,
+        stored.fencing_token,
+        stored.log_seq,
+        stored.written_seq,
+        stored.cancel_requested_at,
+    ])
+}
+
+impl Tx for PostgresTx<'_> {
+    const ENDLESS: bool = false;
+
+    fn fencing(&self) -> Fencing {
+        self.fencing
+    }
+
+    async fn now(&mut self) -> Tried<Timestamp> {
+        if let Some(now) = self.now {
+            return Ok(now);
+        }
+        let rows = self.one(CLOCK, values![]).await?;
+        let now = rows.first().map_or(0, |row| row.get(0));
+        Ok(*self.now.insert(time(now)))
+    }
+
+    async fn task(&mut self, id: &TaskId) -> Tried<Option<TaskRow>> {
+        let sql = format!("SELECT {TASK} FROM tasks WHERE id = $1 {}", self.for_update);
+        Ok(self.rows(&sql, values![id.as_str()]).await?.pop())
+    }
+
+    async fn deleted_at(&mut self, id: &TaskId) -> Tried<Option<Timestamp>> {
+        let rows = self
+            .one(
+                "SELECT deleted_at FROM deleted WHERE id = $1",
+                values![id.as_str()],
+            )
+            .await?;
+        Ok(rows.first().map(|row| time(row.get(0))))
+    }
+
+    async fn tasks(&mut self, query: &ListQuery) -> Tried<Vec<TaskRow>> {
+        let (condition, mut values) = condition(&query.filter);
+        let place = values.len() + 1;
+        let sql = format!(
+            "SELECT {TASK} FROM tasks WHERE {condition} ORDER BY created_at DESC, id LIMIT ${place} OFFSET ${}",
+            place + 1
+        );
+        values.push(query.limit.map(integer).into());
+        values.push(integer(query.offset).into());
+        self.rows(&sql, values).await
+    }
+
+    async fn count(&mut self, filter: &TaskFilter) -> Tried<u64> {
+        let (condition, values) = condition(filter);
+        let rows = self
+            .one(&format!("SELECT count(*) FROM tasks WHERE {condition}"), values)
+            .await?;
+        Ok(natural(rows.first().map_or(0, |row| row.get(0))))
+    }
+
+    async fn insert_task(&mut self, row: &TaskRow) -> Tried<()> {
+        let mut values = values_of(row)?;
+        values.push(row.record.created_at().as_millis().into());
+        let sql = "INSERT INTO tasks (id, status, owner, record, updated_at, version, status_version, fencing_token, log_seq,
+            written_seq, cancel_requested_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+        self.write(sql, values).await
+    }
+
+    async fn update_task(&mut self, row: &TaskRow) -> Tried<()> {
+        let sql = "UPDATE tasks SET status = $2, owner = $3, record = $4, updated_at = $5, version = $6, status_version = $7,
+            fencing_token = $8, log_seq = $9, written_seq = $10, cancel_requested_at = $11 WHERE id = $1";
+        self.write(sql, values_of(row)?).await
+    }
+
+    async fn remove_task(&mut self, row: &TaskRow) -> Tried<()> {
+        let id = row.id().as_str();
+        self.write("DELETE FROM tasks WHERE id = $1", values![id]).await?;
+        self.write("DELETE FROM lines WHERE task = $1", values![id])
+            .await?;
+        let at = row.updated_at.as_millis();
+        self.write(
+            "INSERT INTO deleted (id, deleted_at) VALUES ($1, $2)",
+            values![id, at],
+        )
+        .await
+    }
+
+    async fn claimable(&mut self, owner: Option<&str>, limit: u32) -> Tried<Vec<TaskId>> {
+        const FREE: &str = "NOT EXISTS (SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at
+            >= (extract(epoch FROM clock_timestamp()) * 1000)::bigint))";
+        let limit = i64::from(limit);
+        let (condition, values) = match owner {
+            Some(owner) => ("AND owner = $2", values![limit, owner]),
+            None => ("", values![limit]),
+        };
+        let sql = format!(
+            "SELECT id FROM tasks WHERE status = 'pending' {condition} AND {FREE} ORDER BY created_at, id LIMIT $1"
+        );
+        let rows = self.one(&sql, values).await?;
+        rows.iter().map(|row| read_id(row.get(0))).collect()
+    }
+
+    async fn orphans(&mut self, before: Timestamp) -> Tried<Vec<TaskRow>> {
+        let sql = format!(
+            "SELECT {TASK} FROM tasks WHERE status = 'running' AND updated_at < $1 AND NOT EXISTS (
+                SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at >= $2))
+            ORDER BY updated_at"
+        );
+        let now = self.now().await?.as_millis();
+        self.rows(&sql, values![before.as_millis(), now]).await
+    }
+
+    async fn append(&mut self, id: &TaskId, lines: &[LogEntry]) -> Tried<()> {
+        for line in lines {
+            let (seq, text) = written(line)?;
+            let sql = "INSERT INTO lines (task, seq, line) VALUES ($1, $2, $3)";
+            self.write(sql, values![id.as_str(), seq, text.as_str()]).await?;
+        }
+        Ok(())
+    }
+
+    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> Tried<Vec<LogEntry>> {
+        let sql = "SELECT line FROM lines WHERE task = $1 AND seq > $2 ORDER BY seq";
+        let rows = self.one(sql, values![id.as_str(), integer(behind)]).await?;
+        rows.iter().map(|row| read_line(row.get(0))).collect()
+    }
+
+    async fn unwritten(&mut self, limit: u32) -> Tried<Vec<TaskRow>> {
+        let sql = format!("SELECT {TASK} FROM tasks WHERE written_seq < log_seq ORDER BY id LIMIT $1");
+        self.rows(&sql, values![i64::from(limit)]).await
+    }
+
+    async fn mark_written(&mut self, id: &TaskId, seq: u64) -> Tried<()> {
+        let sql = "UPDATE tasks SET written_seq = $2 WHERE id = $1 AND written_seq < $2";
+        if !self.lease.is_open() {
+            self.now().await?;
+        }
+        self.write(sql, values![id.as_str(), integer(seq)]).await
+    }
+
+    async fn resource(&mut self, name: &str) -> Tried<Resource> {
+        let lock = "SELECT true FROM pg_advisory_xact_lock(hashtextextended($1, 4711))";
+        Ok(self.owned_resource(name, lock).await?.unwrap_or_default())
+    }
+
+    async fn free_resource(&mut self, name: &str) -> Tried<Option<Resource>> {
+        let lock = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 4711))";
+        self.owned_resource(name, lock).await
+    }
+
+    async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> Tried<()> {
+        self.put_held(name, &before.held, &after.held).await?;
+        let is_known = !before.held.is_empty();
+        let is_changed = (before.version, before.written) != (after.version, after.written);
+        if !after.held.is_empty() {
+            if is_known && !is_changed {
+                return Ok(());
+            }
+            let sql = "INSERT INTO resources (name, version, written) VALUES ($1, $2, $3)
+                ON CONFLICT (name) DO UPDATE SET version = $2, written = $3";
+            return self
+                .write(sql, values![name, integer(after.version), integer(after.written)])
+                .await;
+        }
+        if after.version > 0 {
+            let sql = "UPDATE numbers SET value = $1 WHERE name = 'forgotten' AND value < $1";
+            self.write(sql, values![integer(after.version)]).await?;
+        }
+        match is_known {
+            true => {
+                self.write("DELETE FROM resources WHERE name = $1", values![name])
+                    .await
+            }
+            false => Ok(()),
+        }
+    }
+
+    async fn next_token(&mut self) -> Tried<u64> {
+        let rows = self.one("SELECT next_token()", values![]).await?;
+        Ok(natural(rows.first().map_or(0, |row| row.get(0))))
+    }
+
+    async fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>> {
+        let sql = "SELECT resource FROM locks WHERE owner = $1 AND scope = $2 AND resource >= $3
+                AND (expires_at IS NULL OR expires_at >= $4) ORDER BY resource LIMIT 1";
+        let now = self.now().await?.as_millis();
+        let rows = self
+            .one(sql, values![&*holder.owner, &*holder.scope, name, now])
+            .await?;
+        let first = rows.first().map(|row| row.get::<_, String>(0));
+        Ok(first.filter(|first| first != name))
+    }
+
+    async fn held(&mut self) -> Tried<Vec<HeldLock>> {
+        let sql = format!("SELECT {HELD} FROM locks ORDER BY resource, token");
+        let rows = self.one(&sql, values![]).await?;
+        rows.iter().map(|row| stored_held(row).lock()).collect()
+    }
+
+    async fn names_with(&mut self, removed: Removed<'_>) -> Tried<Vec<String>> {
+        let (sql, values) = match removed {
+            Removed::Expired(now) => (
+                "SELECT DISTINCT resource FROM locks WHERE expires_at < $1 ORDER BY resource",
+                values![now.as_millis()],
+            ),
+            Removed::OfOwner(owner) => (
+                "SELECT DISTINCT resource FROM locks WHERE owner = $1 ORDER BY resource",
+                values![owner],
+            ),
+        };
+        let rows = self.one(sql, values).await?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+}

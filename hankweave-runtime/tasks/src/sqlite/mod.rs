@@ -1,0 +1,104 @@
+//! Tasks and locks of one machine, in one file and with nothing to install (TASK-26).
+//!
+//! SQLite's write-ahead log with `synchronous=FULL`: what is answered is on the disk. One thread has the connection; all that wait while one transaction is
+//! written are in the next one, so that they share one sync.
+
+mod place;
+mod schema;
+mod tx;
+mod writer;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hankweave_runtime::world::blocking::Blocking;
+use hankweave_runtime::world::clock::Clock;
+use hankweave_task_model::TaskError;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::coordinator::Hints;
+use crate::engine::{Backend, Fencing, Operation};
+use writer::{Job, Waiting, Writer};
+
+/// So many operations wait for the thread; whoever comes then waits for a place.
+const MOST_WAITING: usize = 1024;
+
+/// A coordinator for all processes of one machine.
+pub struct Sqlite {
+    /// `None` once it is closed.
+    jobs: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    hints: Arc<Hints>,
+}
+
+impl Sqlite {
+    /// Opens the file, and makes it if it is not there; its folder must be. Expiry follows the clock, which all processes of a machine share.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`TaskError::RegistryNotInitialized`] for a file on another machine, one that is no registry or that of a later version, and for one that cannot be
+    /// opened.
+    pub async fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, TaskError> {
+        Self::open_with(path, clock, Fencing::Checked).await
+    }
+
+    pub(crate) async fn open_with(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        fencing: Fencing,
+    ) -> Result<Self, TaskError> {
+        let path = path.to_owned();
+        let connection = Blocking::Threads.run(move || schema::open(&path)).await?;
+        let hints = Arc::new(Hints::default());
+        let (jobs, waiting) = mpsc::channel(MOST_WAITING);
+        let writer = Writer {
+            connection,
+            clock,
+            fencing,
+            hints: hints.clone(),
+        };
+        let writer = Blocking::Threads.spawn(writer.work(waiting));
+        Ok(Self {
+            jobs: Mutex::new(Some(jobs)),
+            writer: Mutex::new(Some(writer)),
+            hints,
+        })
+    }
+
+    fn jobs(&self) -> Option<mpsc::Sender<Box<dyn Job>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sqlite").finish_non_exhaustive()
+    }
+}
+
+impl Backend for Sqlite {
+    async fn run<O: Operation>(&self, operation: O) -> Result<O::Output, TaskError> {
+        let closed = || TaskError::LockBackendUnavailable("it is closed".to_owned());
+        let (answer, answered) = oneshot::channel();
+        let job = Box::new(Waiting::new(operation, answer));
+        let jobs = self.jobs().ok_or_else(closed)?;
+        jobs.send(job).await.map_err(|_| closed())?;
+        drop(jobs);
+        answered.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    fn hints(&self) -> &Hints {
+        &self.hints
+    }
+
+    async fn close(&self) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            // It ends when the last one who had asked before has its answer; that it panicked they have been told.
+            let _ = writer.await;
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Where a registry file may lie: SQLite's locks and its shared memory hold on one machine only (TASK-26).
+
+use std::path::Path;
+
+use hankweave_task_model::TaskError;
+
+/// File systems that other machines see, by what the kernel calls them (`man 2 statfs`).
+const OF_OTHERS: [(i64, &str); 14] = [
+    (0x6969, "NFS"),
+    (0x517B, "SMB"),
+    (0xFF53_4D42, "CIFS"),
+    (0xFE53_4D42, "SMB2"),
+    (0x0102_1997, "9p"),
+    (0x6573_5546, "FUSE, such as sshfs"),
+    (0x5346_414F, "AFS"),
+    (0x6B41_4653, "AFS"),
+    (0x7375_7245, "Coda"),
+    (0x564C, "NCP"),
+    (0x00C3_6400, "Ceph"),
+    (0x0116_1970, "GFS2"),
+    (0x7461_636F, "OCFS2"),
+    (0x0BD0_0BD0, "Lustre"),
+];
+
+/// What kind of file system of other machines this is, if it is one.
+fn of_others(magic: i64) -> Option<&'static str> {
+    // Some architectures keep the number in 32 bits with a sign.
+    let magic = magic & 0xFFFF_FFFF;
+    let known = OF_OTHERS.iter().find(|(number, _)| *number == magic);
+    known.map(|(_, name)| *name)
+}
+
+/// Refuses a file whose folder other machines may write to as well.
+pub(super) fn check(path: &Path) -> Result<(), TaskError> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = parent.unwrap_or_else(|| Path::new("."));
+    let refused =
+        |reason: String| TaskError::RegistryNotInitialized(format!("`{}`: {reason}", path.display()));
+    let stat = rustix::fs::statfs(folder);
+    let stat = stat.map_err(|error| refused(format!("its folder cannot be read: {error}")))?;
+    #[allow(clippy::unnecessary_cast, reason = "its width depends on the architecture")]
+    let magic = stat.f_type as i64;
+    match of_others(magic) {
+        Some(kind) => Err(refused(format!(
+            "it lies on {kind}, where the locks of SQLite do not hold; take a local folder, or `--registry postgres://…` for several machines"
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: TASK-26
+    #[test]
+    fn a_file_that_other_machines_see_is_refused() {
+        assert_eq!(of_others(0x6969), Some("NFS"));
+        assert_eq!(of_others(i64::from(0xFF53_4D42_u32 as i32)), Some("CIFS"));
+        assert_eq!(of_others(0xEF53), None, "ext4");
+        let nowhere = check(Path::new("/nowhere/at/all/registry.db")).unwrap_err();
+        assert_eq!(nowhere.code(), "REGISTRY_NOT_INITIALIZED");
+    }
+}

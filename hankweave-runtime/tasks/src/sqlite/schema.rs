@@ -1,0 +1,112 @@
+//! The tables, and how an older file comes to have them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hankweave_task_model::TaskError;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+/// Ours, so that nobody else's file is taken for a registry: `hank`.
+const APPLICATION: i32 = 0x6861_6E6B;
+
+/// How long a process waits for the transaction of another one.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// What leads from each version of the tables to the next one; the file says how many of them it has behind it.
+const MIGRATIONS: [&str; 1] = ["
+CREATE TABLE numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO numbers VALUES ('token', 0), ('forgotten', 0);
+CREATE TABLE tasks (
+    id TEXT PRIMARY KEY,
+    status TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    status_version INTEGER NOT NULL,
+    fencing_token INTEGER NOT NULL,
+    log_seq INTEGER NOT NULL,
+    written_seq INTEGER NOT NULL,
+    cancel_requested_at INTEGER,
+    record TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tasks_status ON tasks (status, created_at, id);
+CREATE INDEX tasks_owner ON tasks (owner);
+CREATE INDEX tasks_changed ON tasks (status, updated_at);
+CREATE INDEX tasks_created ON tasks (created_at);
+CREATE INDEX tasks_unwritten ON tasks (id) WHERE written_seq < log_seq;
+CREATE TABLE lines (
+    task TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    line TEXT NOT NULL,
+    PRIMARY KEY (task, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE deleted (id TEXT PRIMARY KEY, deleted_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE resources (name TEXT PRIMARY KEY, version INTEGER NOT NULL, written INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE locks (
+    resource TEXT NOT NULL,
+    token INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    acquired_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    PRIMARY KEY (resource, token)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX locks_holder ON locks (owner, scope, resource);
+"];
+
+/// Opens a registry and brings its tables up to date.
+pub(super) fn open(path: &Path) -> Result<Connection, TaskError> {
+    super::place::check(path)?;
+    let failed =
+        |reason: String| TaskError::RegistryNotInitialized(format!("`{}`: {reason}", path.display()));
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection =
+        Connection::open_with_flags(path, flags).map_err(|error| failed(error.to_string()))?;
+    match prepare(&mut connection) {
+        Ok(Ok(())) => Ok(connection),
+        Ok(Err(reason)) => Err(failed(reason)),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+fn prepare(connection: &mut Connection) -> rusqlite::Result<Result<(), String>> {
+    connection.busy_timeout(BUSY)?;
+    // The journal mode last: it writes into the file, which may be somebody else's.
+    if let Err(reason) = migrate(connection)? {
+        return Ok(Err(reason));
+    }
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(Ok(()))
+}
+
+/// Says why the file is none of ours, if it is not.
+fn migrate(connection: &mut Connection) -> rusqlite::Result<Result<(), String>> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let number = |name: &str| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    let tables: u32 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application != APPLICATION && (application != 0 || version != 0 || tables > 0) {
+        return Ok(Err("it is the database of another program".to_owned()));
+    }
+    let behind = usize::try_from(version).unwrap_or(usize::MAX);
+    let Some(missing) = MIGRATIONS.get(behind..) else {
+        return Ok(Err(format!(
+            "it has version {version} and was made by a later hankweave; update this one"
+        )));
+    };
+    for script in missing {
+        transaction.execute_batch(script)?;
+    }
+    if !missing.is_empty() {
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", MIGRATIONS.len() as i32)?;
+    }
+    transaction.commit()?;
+    Ok(Ok(()))
+}

@@ -1,0 +1,356 @@
+//! What operations read and write, as statements.
+
+use hankweave_core::id::TaskId;
+use hankweave_core::time::Timestamp;
+use hankweave_runtime::world::clock::Clock;
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::{Held, Holder, LogEntry, Resource};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+
+use crate::coordinator::{HeldLock, ListQuery, TaskFilter};
+use crate::engine::{Fencing, Removed, Tried, Tx};
+use crate::stored::{StoredHeld, StoredTask, integer, natural, read_line, time, written};
+
+const TASK: &str =
+    "record, updated_at, version, status_version, fencing_token, log_seq, written_seq, cancel_requested_at";
+const HELD: &str = "owner, scope, mode, token, count, acquired_at, expires_at, resource";
+
+/// Everything that one transaction does. The connection is in one.
+pub(super) struct SqliteTx<'a> {
+    connection: &'a mut Connection,
+    clock: &'a dyn Clock,
+    fencing: Fencing,
+}
+
+impl<'a> SqliteTx<'a> {
+    pub(super) fn new(connection: &'a mut Connection, clock: &'a dyn Clock, fencing: Fencing) -> Self {
+        Self {
+            connection,
+            clock,
+            fencing,
+        }
+    }
+
+    fn execute(&mut self, sql: &str, values: impl Params) -> Tried<()> {
+        self.connection.prepare_cached(sql)?.execute(values)?;
+        Ok(())
+    }
+
+    /// The first row, if there is one.
+    fn first<T>(
+        &mut self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Tried<Option<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row(values, read).optional()?)
+    }
+
+    fn all<T>(
+        &mut self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Tried<Vec<T>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let rows = statement.query_map(values, read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn rows(&mut self, sql: &str, values: impl Params) -> Tried<Vec<TaskRow>> {
+        let stored = self.all(sql, values, stored_task)?;
+        stored.into_iter().map(StoredTask::row).collect()
+    }
+
+    fn held_locks(&mut self, sql: &str, values: impl Params) -> Tried<Vec<HeldLock>> {
+        let stored = self.all(sql, values, stored_held)?;
+        stored.into_iter().map(StoredHeld::lock).collect()
+    }
+
+    fn number(&mut self, name: &str) -> Tried<u64> {
+        let sql = "SELECT value FROM numbers WHERE name = ?1";
+        let value = self.first(sql, [name], |row| row.get(0))?;
+        Ok(natural(value.unwrap_or(0)))
+    }
+
+    fn put_held(&mut self, name: &str, before: &[Held], after: &[Held]) -> Tried<()> {
+        for gone in before
+            .iter()
+            .filter(|held| !after.iter().any(|kept| kept.token == held.token))
+        {
+            let sql = "DELETE FROM locks WHERE resource = ?1 AND token = ?2";
+            self.execute(sql, params![name, integer(gone.token)])?;
+        }
+        for held in after.iter().filter(|held| !before.contains(held)) {
+            let sql = "INSERT OR REPLACE INTO locks (resource, token, owner, scope, mode, count, acquired_at, expires_at)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            let Holder { owner, scope } = &held.holder;
+            let mode = crate::stored::mode_name(held.mode);
+            let (since, until) = (
+                held.acquired_at.as_millis(),
+                held.expires_at.map(Timestamp::as_millis),
+            );
+            let token = integer(held.token);
+            self.execute(
+                sql,
+                params![name, token, &**owner, &**scope, mode, held.count, since, until],
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn stored_task(row: &Row<'_>) -> rusqlite::Result<StoredTask> {
+    Ok(StoredTask {
+        record: row.get(0)?,
+        updated_at: row.get(1)?,
+        version: row.get(2)?,
+        status_version: row.get(3)?,
+        fencing_token: row.get(4)?,
+        log_seq: row.get(5)?,
+        written_seq: row.get(6)?,
+        cancel_requested_at: row.get(7)?,
+    })
+}
+
+fn stored_held(row: &Row<'_>) -> rusqlite::Result<StoredHeld> {
+    Ok(StoredHeld {
+        owner: row.get(0)?,
+        scope: row.get(1)?,
+        mode: row.get(2)?,
+        token: row.get(3)?,
+        count: row.get(4)?,
+        acquired_at: row.get(5)?,
+        expires_at: row.get(6)?,
+        resource: row.get(7)?,
+    })
+}
+
+/// The condition of a filter, and its values.
+fn condition(filter: &TaskFilter) -> (&'static str, Vec<Value>) {
+    let status = filter
+        .status
+        .map(|status| Value::from(status.as_str().to_owned()));
+    let owner = filter.owner.clone().map(Value::from);
+    let sql = match (&status, &owner) {
+        (None, None) => "true",
+        (Some(_), None) => "status = ?",
+        (None, Some(_)) => "owner = ?",
+        (Some(_), Some(_)) => "status = ? AND owner = ?",
+    };
+    (sql, status.into_iter().chain(owner).collect())
+}
+
+impl Tx for SqliteTx<'_> {
+    const ENDLESS: bool = false;
+
+    fn fencing(&self) -> Fencing {
+        self.fencing
+    }
+
+    async fn now(&mut self) -> Tried<Timestamp> {
+        Ok(self.clock.now())
+    }
+
+    async fn task(&mut self, id: &TaskId) -> Tried<Option<TaskRow>> {
+        let sql = format!("SELECT {TASK} FROM tasks WHERE id = ?1");
+        let stored = self.first(&sql, [id.as_str()], stored_task)?;
+        stored.map(StoredTask::row).transpose()
+    }
+
+    async fn deleted_at(&mut self, id: &TaskId) -> Tried<Option<Timestamp>> {
+        let sql = "SELECT deleted_at FROM deleted WHERE id = ?1";
+        Ok(self.first(sql, [id.as_str()], |row| row.get(0))?.map(time))
+    }
+
+    async fn tasks(&mut self, query: &ListQuery) -> Tried<Vec<TaskRow>> {
+        let (condition, mut values) = condition(&query.filter);
+        let sql = format!(
+            "SELECT {TASK} FROM tasks WHERE {condition} ORDER BY created_at DESC, id LIMIT ? OFFSET ?"
+        );
+        values.push(query.limit.map_or(-1, integer).into());
+        values.push(integer(query.offset).into());
+        self.rows(&sql, rusqlite::params_from_iter(values))
+    }
+
+    async fn count(&mut self, filter: &TaskFilter) -> Tried<u64> {
+        let (condition, values) = condition(filter);
+        let sql = format!("SELECT count(*) FROM tasks WHERE {condition}");
+        let number = self.first(&sql, rusqlite::params_from_iter(values), |row| row.get(0))?;
+        Ok(natural(number.unwrap_or(0)))
+    }
+
+    async fn insert_task(&mut self, row: &TaskRow) -> Tried<()> {
+        let sql = "INSERT INTO tasks (id, created_at, status, owner, record, updated_at, version, status_version,
+            fencing_token, log_seq, written_seq, cancel_requested_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        let (stored, record) = (StoredTask::of(row)?, &row.record);
+        self.execute(
+            sql,
+            params![
+                row.id().as_str(),
+                record.created_at().as_millis(),
+                record.status().as_str(),
+                record.owner(),
+                stored.record,
+                stored.updated_at,
+                stored.version,
+                stored.status_version,
+                stored.fencing_token,
+                stored.log_seq,
+                stored.written_seq,
+                stored.cancel_requested_at,
+            ],
+        )
+    }
+
+    async fn update_task(&mut self, row: &TaskRow) -> Tried<()> {
+        let sql = "UPDATE tasks SET status = ?2, owner = ?3, record = ?4, updated_at = ?5, version = ?6, status_version = ?7,
+            fencing_token = ?8, log_seq = ?9, written_seq = ?10, cancel_requested_at = ?11 WHERE id = ?1";
+        let (stored, record) = (StoredTask::of(row)?, &row.record);
+        self.execute(
+            sql,
+            params![
+                row.id().as_str(),
+                record.status().as_str(),
+                record.owner(),
+                stored.record,
+                stored.updated_at,
+                stored.version,
+                stored.status_version,
+                stored.fencing_token,
+                stored.log_seq,
+                stored.written_seq,
+                stored.cancel_requested_at,
+            ],
+        )
+    }
+
+    async fn remove_task(&mut self, row: &TaskRow) -> Tried<()> {
+        let id = row.id().as_str();
+        self.execute("DELETE FROM tasks WHERE id = ?1", [id])?;
+        self.execute("DELETE FROM lines WHERE task = ?1", [id])?;
+        let at = row.updated_at.as_millis();
+        self.execute(
+            "INSERT INTO deleted (id, deleted_at) VALUES (?1, ?2)",
+            params![id, at],
+        )
+    }
+
+    async fn claimable(&mut self, owner: Option<&str>, limit: u32) -> Tried<Vec<TaskId>> {
+        let sql = "SELECT id FROM tasks WHERE status = 'pending' AND (?1 IS NULL OR owner = ?1) AND NOT EXISTS (
+                SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at >= ?2))
+            ORDER BY created_at, id LIMIT ?3";
+        let now = self.clock.now().as_millis();
+        let ids: Vec<String> = self.all(sql, params![owner, now, limit], |row| row.get(0))?;
+        ids.into_iter().map(crate::stored::read_id).collect()
+    }
+
+    async fn orphans(&mut self, before: Timestamp) -> Tried<Vec<TaskRow>> {
+        let sql = format!(
+            "SELECT {TASK} FROM tasks WHERE status = 'running' AND updated_at < ?1 AND NOT EXISTS (
+                SELECT 1 FROM locks WHERE resource = 'task:' || id AND (expires_at IS NULL OR expires_at >= ?2))
+            ORDER BY updated_at"
+        );
+        let now = self.clock.now().as_millis();
+        self.rows(&sql, params![before.as_millis(), now])
+    }
+
+    async fn append(&mut self, id: &TaskId, lines: &[LogEntry]) -> Tried<()> {
+        for line in lines {
+            let (seq, text) = written(line)?;
+            let sql = "INSERT INTO lines (task, seq, line) VALUES (?1, ?2, ?3)";
+            self.execute(sql, params![id.as_str(), seq, text])?;
+        }
+        Ok(())
+    }
+
+    async fn log_lines(&mut self, id: &TaskId, behind: u64) -> Tried<Vec<LogEntry>> {
+        let sql = "SELECT line FROM lines WHERE task = ?1 AND seq > ?2 ORDER BY seq";
+        let lines: Vec<String> = self.all(sql, params![id.as_str(), integer(behind)], |row| row.get(0))?;
+        lines.iter().map(|line| read_line(line)).collect()
+    }
+
+    async fn unwritten(&mut self, limit: u32) -> Tried<Vec<TaskRow>> {
+        let sql = format!("SELECT {TASK} FROM tasks WHERE written_seq < log_seq ORDER BY id LIMIT ?1");
+        self.rows(&sql, [limit])
+    }
+
+    async fn mark_written(&mut self, id: &TaskId, seq: u64) -> Tried<()> {
+        let sql = "UPDATE tasks SET written_seq = ?2 WHERE id = ?1 AND written_seq < ?2";
+        self.execute(sql, params![id.as_str(), integer(seq)])
+    }
+
+    async fn resource(&mut self, name: &str) -> Tried<Resource> {
+        let sql = "SELECT version, written FROM resources WHERE name = ?1";
+        let known = self.first(sql, [name], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let Some((version, written)) = known else {
+            let version = self.number("forgotten")?;
+            return Ok(Resource {
+                version,
+                ..Resource::default()
+            });
+        };
+        let sql = format!("SELECT {HELD} FROM locks WHERE resource = ?1 ORDER BY token");
+        let held = self.held_locks(&sql, [name])?;
+        Ok(Resource {
+            held: held.into_iter().map(|lock| lock.held).collect(),
+            version: natural(version),
+            written: natural(written),
+        })
+    }
+
+    async fn free_resource(&mut self, name: &str) -> Tried<Option<Resource>> {
+        self.resource(name).await.map(Some)
+    }
+
+    async fn put_resource(&mut self, name: &str, before: &Resource, after: Resource) -> Tried<()> {
+        self.put_held(name, &before.held, &after.held)?;
+        let is_known = !before.held.is_empty();
+        let is_changed = (before.version, before.written) != (after.version, after.written);
+        if after.held.is_empty() {
+            let sql = "UPDATE numbers SET value = ?1 WHERE name = 'forgotten' AND value < ?1";
+            self.execute(sql, [integer(after.version)])?;
+            self.execute("DELETE FROM resources WHERE name = ?1", [name])
+        } else if is_changed || !is_known {
+            let sql = "INSERT OR REPLACE INTO resources (name, version, written) VALUES (?1, ?2, ?3)";
+            self.execute(sql, params![name, integer(after.version), integer(after.written)])
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn next_token(&mut self) -> Tried<u64> {
+        let sql = "UPDATE numbers SET value = value + 1 WHERE name = 'token' RETURNING value";
+        let token = self.first(sql, [], |row| row.get(0))?;
+        Ok(natural(token.unwrap_or(0)))
+    }
+
+    async fn held_behind(&mut self, name: &str, holder: &Holder) -> Tried<Option<String>> {
+        let sql = "SELECT resource FROM locks WHERE owner = ?1 AND scope = ?2 AND resource >= ?3
+                AND (expires_at IS NULL OR expires_at >= ?4) ORDER BY resource LIMIT 1";
+        let now = self.clock.now().as_millis();
+        let values = params![&*holder.owner, &*holder.scope, name, now];
+        let first: Option<String> = self.first(sql, values, |row| row.get(0))?;
+        Ok(first.filter(|first| first != name))
+    }
+
+    async fn held(&mut self) -> Tried<Vec<HeldLock>> {
+        let sql = format!("SELECT {HELD} FROM locks ORDER BY resource, token");
+        self.held_locks(&sql, [])
+    }
+
+    async fn names_with(&mut self, removed: Removed<'_>) -> Tried<Vec<String>> {
+        match removed {
+            Removed::Expired(now) => {
+                let sql = "SELECT DISTINCT resource FROM locks WHERE expires_at < ?1 ORDER BY resource";
+                self.all(sql, [now.as_millis()], |row| row.get(0))
+            }
+            Removed::OfOwner(owner) => {
+                let sql = "SELECT DISTINCT resource FROM locks WHERE owner = ?1 ORDER BY resource";
+                self.all(sql, [owner], |row| row.get(0))
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The one thread that has the connection.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use hankweave_runtime::world::clock::Clock;
+use hankweave_task_model::TaskError;
+use rusqlite::{Connection, ErrorCode};
+use tokio::sync::{mpsc, oneshot};
+
+use super::tx::SqliteTx;
+use crate::coordinator::Hints;
+use crate::engine::{Fencing, Operation, Tried, Trouble, error_of};
+
+/// So many operations are in one transaction: enough to share a sync among all who wait, few enough to answer soon.
+const MOST_AT_ONCE: usize = 256;
+
+/// An operation that waits for the thread.
+pub(super) trait Job: Send {
+    fn writes(&self) -> bool;
+    /// Performs it; an error means that the whole transaction came to nothing.
+    fn perform(&mut self, tx: &mut SqliteTx<'_>) -> Tried<()>;
+    /// Tells who waits what came of it, once it is durable; and whether others should hear of it.
+    fn answer(self: Box<Self>) -> bool;
+    fn fail(self: Box<Self>, trouble: Trouble);
+}
+
+pub(super) struct Waiting<O: Operation> {
+    operation: O,
+    done: Result<O::Output, TaskError>,
+    answer: oneshot::Sender<Result<O::Output, TaskError>>,
+}
+
+impl<O: Operation> Waiting<O> {
+    pub(super) fn new(operation: O, answer: oneshot::Sender<Result<O::Output, TaskError>>) -> Self {
+        let done = Err(TaskError::LockBackendUnavailable(
+            "it was not performed".to_owned(),
+        ));
+        Self {
+            operation,
+            done,
+            answer,
+        }
+    }
+}
+
+impl<O: Operation> Job for Waiting<O> {
+    fn writes(&self) -> bool {
+        O::WRITES
+    }
+
+    fn perform(&mut self, tx: &mut SqliteTx<'_>) -> Tried<()> {
+        let done = self.operation.perform(tx).now_or_never();
+        // SQLite answers before the call returns, so nothing is ever left to wait for.
+        match done.unwrap_or_else(|| Err(Trouble::Away("SQLite is busy".to_owned()))) {
+            Ok(output) => self.done = Ok(output),
+            // It refuses before it writes.
+            Err(Trouble::Refused(error)) => self.done = Err(error),
+            Err(trouble) => return Err(trouble),
+        }
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>) -> bool {
+        let wakes = O::WRITES && self.done.is_ok() && self.operation.wakes();
+        // Whoever has stopped waiting learns of it when it looks again.
+        let _ = self.answer.send(self.done);
+        wakes
+    }
+
+    fn fail(self: Box<Self>, trouble: Trouble) {
+        let error = error_of(&self.operation, trouble);
+        let _ = self.answer.send(Err(error));
+    }
+}
+
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) fencing: Fencing,
+    pub(super) hints: Arc<Hints>,
+}
+
+impl Writer {
+    /// Works until nobody can ask any more.
+    pub(super) async fn work(mut self, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
+        let mut jobs = Vec::new();
+        while waiting.recv_many(&mut jobs, MOST_AT_ONCE).await > 0 {
+            self.carry_out(&mut jobs);
+        }
+    }
+
+    /// All in one transaction; when that comes to nothing, each in one of its own, so that none fails for another's sake.
+    fn carry_out(&mut self, jobs: &mut Vec<Box<dyn Job>>) {
+        match self.together(jobs) {
+            Ok(()) => self.answer(jobs.drain(..)),
+            Err(_) if jobs.len() > 1 => {
+                for job in jobs.drain(..) {
+                    self.alone(job);
+                }
+            }
+            Err(trouble) => jobs.drain(..).for_each(|job| job.fail(again(&trouble))),
+        }
+    }
+
+    fn alone(&mut self, job: Box<dyn Job>) {
+        let mut job = [job];
+        let done = self.together(&mut job);
+        let [job] = job;
+        match done {
+            Ok(()) => self.answer([job]),
+            Err(trouble) => job.fail(trouble),
+        }
+    }
+
+    fn answer(&self, jobs: impl IntoIterator<Item = Box<dyn Job>>) {
+        let mut wakes = false;
+        for job in jobs {
+            wakes |= job.answer();
+        }
+        if wakes {
+            self.hints.tell();
+        }
+    }
+
+    fn together(&mut self, jobs: &mut [Box<dyn Job>]) -> Tried<()> {
+        let writes = jobs.iter().any(|job| job.writes());
+        let begin = if writes { "BEGIN IMMEDIATE" } else { "BEGIN" };
+        self.execute(begin)?;
+        let done = self.perform(jobs).and_then(|()| self.execute("COMMIT"));
+        if !self.connection.is_autocommit() {
+            // What cannot even be undone is undone when the file is opened again.
+            let _ = self.execute("ROLLBACK");
+        }
+        done
+    }
+
+    fn perform(&mut self, jobs: &mut [Box<dyn Job>]) -> Tried<()> {
+        let mut tx = SqliteTx::new(&mut self.connection, &*self.clock, self.fencing);
+        jobs.iter_mut().try_for_each(|job| job.perform(&mut tx))
+    }
+
+    fn execute(&self, sql: &str) -> Tried<()> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        statement.execute([])?;
+        Ok(())
+    }
+}
+
+fn again(trouble: &Trouble) -> Trouble {
+    match trouble {
+        Trouble::Refused(error) => Trouble::Refused(error.clone()),
+        Trouble::Away(reason) => Trouble::Away(reason.clone()),
+        Trouble::Failed(reason) => Trouble::Failed(reason.clone()),
+    }
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Away(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}
