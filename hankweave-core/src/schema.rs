@@ -82,7 +82,9 @@ fn value_of(setting: Setting) -> Value {
         Setting::Autostart | Setting::IgnoreRigFailures => json!({"type": "boolean"}),
         Setting::Model => json!({"type": "string", "pattern": MODEL_NAME}),
         Setting::AnthropicBaseUrl => json!({"type": "string", "pattern": "^https?://"}),
-        Setting::OutputDirectory | Setting::Notify => json!({"type": "string", "minLength": 1}),
+        Setting::OutputDirectory | Setting::Notify | Setting::Registry => {
+            json!({"type": "string", "minLength": 1})
+        }
         Setting::DataHashTimeLimit => json!({"type": "integer", "minimum": 1}),
         Setting::ShimIdleTimeout => json!({"type": "integer", "minimum": 1, "maximum": 1_800}),
         Setting::SettleSeconds => json!({"type": "integer", "minimum": 1, "maximum": 86_400}),

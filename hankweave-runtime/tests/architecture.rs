@@ -161,6 +161,7 @@ const TASKS: &[(&str, &str)] = &[
     ("stored", "coordinator engine"),
     ("postgres", "coordinator engine stored"),
     ("sqlite", "coordinator engine stored"),
+    ("worker", "coordinator layers"),
 ];
 
 /// The modules of the core: each line may use those above it and nothing else.

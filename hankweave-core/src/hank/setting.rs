@@ -57,6 +57,8 @@ pub enum Setting {
     IgnoreRigFailures,
     /// How somebody is told that a run waits or has ended: `bell`, `desktop`, an address that gets JSON, or a command.
     Notify,
+    /// Where tasks are kept that workers share: `sqlite:PATH` or `postgres://…`. A run has no use for it.
+    Registry,
     /// Prices of single models, which win over the list.
     Prices,
     /// What a run and the runs that it continues may spend.
@@ -173,7 +175,7 @@ impl Setting {
             Self::Model => model(reader, node).map(SettingValue::Text),
             Self::AnthropicBaseUrl => checked(check_url)(reader, node).map(SettingValue::Text),
             Self::OutputDirectory => checked(check_any)(reader, node).map(SettingValue::Text),
-            Self::Notify => reader.non_empty(node).map(SettingValue::Text),
+            Self::Notify | Self::Registry => reader.non_empty(node).map(SettingValue::Text),
             Self::DataHashTimeLimit => at_least_one(reader, node).map(SettingValue::Number),
             Self::ShimIdleTimeout => seconds_of_silence(reader, node).map(SettingValue::Number),
             Self::SettleSeconds => seconds_to_settle(reader, node).map(SettingValue::Number),
@@ -192,7 +194,7 @@ static RUNTIME_FILE: Keys = Keys {
     kind: "hankweave.json",
     valid: "$schema port autostart showCosts withoutProxy model anthropicBaseUrl outputDirectory \
             executionBaseDir logParsingInterval dataHashTimeLimit idleTimeout shimIdleTimeout \
-            settleSeconds maxWaitSeconds ignoreRigFailures notify prices sentinel telemetry budget \
+            settleSeconds maxWaitSeconds ignoreRigFailures notify registry prices sentinel telemetry budget \
             dietOnFinalize journalDietThresholdBytes",
     known_mistakes: &[
         ("outputDirectory", "output outputDir"),

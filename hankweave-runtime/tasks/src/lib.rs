@@ -18,6 +18,7 @@ mod memory;
 mod postgres;
 mod sqlite;
 mod stored;
+pub mod worker;
 
 pub use coordinator::Coordinator;
 pub use hankweave_task_model as model;

@@ -150,17 +150,14 @@ impl Configuration {
     }
 }
 
-/// What `HANKWEAVE_RUNTIME_…` says; `HANKWEAVE_PORT` is the older name of one of them.
+/// What `HANKWEAVE_RUNTIME_…` says; two of them have a shorter name as well.
 fn variables(
     environment: &Environment,
     errors: &mut Vec<String>,
 ) -> BTreeMap<Setting, (SettingValue, String)> {
     let mut found = BTreeMap::new();
     for setting in Setting::ALL {
-        let names = [
-            (setting == Setting::Port).then(|| "HANKWEAVE_PORT".to_owned()),
-            setting.variable(),
-        ];
+        let names = [shorter(setting).map(str::to_owned), setting.variable()];
         let named = names
             .into_iter()
             .flatten()
@@ -176,6 +173,14 @@ fn variables(
         }
     }
     found
+}
+
+fn shorter(setting: Setting) -> Option<&'static str> {
+    match setting {
+        Setting::Port => Some("HANKWEAVE_PORT"),
+        Setting::Registry => Some("HANKWEAVE_REGISTRY"),
+        _ => None,
+    }
 }
 
 struct Layers<'l> {

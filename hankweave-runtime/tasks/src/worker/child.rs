@@ -1,0 +1,134 @@
+//! The run of a hank, as a process of its own.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use hankweave_core::agent::ProcessExit;
+use hankweave_runtime::world::World;
+use hankweave_runtime::world::process::{CommandSpec, SpawnedProcess, Stdin, stop};
+use tokio::time::timeout;
+
+use super::lines::Lines;
+use super::order::Order;
+
+/// The longest event that is read, in bytes; of others the rest is left out, and then they are none.
+const LONGEST_EVENT: usize = 1 << 20;
+
+/// The longest line of messages that is kept, in bytes, and how many.
+const LONGEST_MESSAGE: usize = 500;
+const MESSAGES: usize = 10;
+
+/// How long what an ended run has printed may take to be read.
+const DRAINING: Duration = Duration::from_secs(2);
+
+/// A run; dropping it kills it and what it started.
+pub(super) struct Run {
+    process: SpawnedProcess,
+    events: Lines,
+    messages: Option<Lines>,
+    last: VecDeque<String>,
+}
+
+/// What comes from a run.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// A line of its events.
+    Event(Vec<u8>),
+    /// It has ended.
+    Ended(ProcessExit),
+}
+
+impl Run {
+    /// Starts it in the execution directory, which must exist.
+    pub(super) fn start(
+        world: &World,
+        program: &Path,
+        order: &Order,
+        execution: &Path,
+        marker: String,
+    ) -> io::Result<Self> {
+        let env = world.environment.iter();
+        let mut process = world.spawner.spawn(CommandSpec {
+            program: program.to_owned(),
+            args: order.command_line(execution),
+            env: env
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            work_dir: execution.to_owned(),
+            stdin: Stdin::Closed,
+            marker,
+        })?;
+        let closed = || Box::pin(tokio::io::empty());
+        let events = std::mem::replace(&mut process.stdout, closed());
+        let messages = std::mem::replace(&mut process.stderr, closed());
+        Ok(Self {
+            process,
+            events: Lines::new(events, LONGEST_EVENT),
+            messages: Some(Lines::new(messages, LONGEST_MESSAGE)),
+            last: VecDeque::new(),
+        })
+    }
+
+    /// Waits for the next event, or for the end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost.
+    pub(super) async fn next(&mut self) -> io::Result<Said> {
+        loop {
+            tokio::select! {
+                biased;
+                line = self.events.next() => match line? {
+                    Some(line) => return Ok(Said::Event(line)),
+                    None => return Ok(Said::Ended(self.process.control.wait().await?)),
+                },
+                message = next_message(&mut self.messages) => self.note(message),
+                exit = self.process.control.wait() => return self.rest(exit?).await,
+            }
+        }
+    }
+
+    /// What was printed before the end and is not read yet comes first.
+    async fn rest(&mut self, exit: ProcessExit) -> io::Result<Said> {
+        match timeout(DRAINING, self.events.next()).await {
+            Ok(Ok(Some(line))) => Ok(Said::Event(line)),
+            _ => Ok(Said::Ended(exit)),
+        }
+    }
+
+    fn note(&mut self, message: Option<Vec<u8>>) {
+        let Some(message) = message else {
+            self.messages = None;
+            return;
+        };
+        if self.last.len() == MESSAGES {
+            self.last.pop_front();
+        }
+        self.last
+            .push_back(String::from_utf8_lossy(&message).into_owned());
+    }
+
+    /// Asks it to stop in order, and kills it when it takes too long.
+    pub(super) async fn stop(&mut self, grace: Duration) -> io::Result<ProcessExit> {
+        stop(&mut *self.process.control, grace).await
+    }
+
+    /// The last lines of its messages. Call it when it has ended.
+    pub(super) async fn last_messages(mut self) -> Vec<String> {
+        while let Ok(message @ Some(_)) = timeout(DRAINING, next_message(&mut self.messages)).await {
+            self.note(message);
+        }
+        self.process.control.sweep().await;
+        self.last.into()
+    }
+}
+
+/// The next message; `None` once, when there are no more, and then never again.
+async fn next_message(messages: &mut Option<Lines>) -> Option<Vec<u8>> {
+    match messages {
+        Some(lines) => lines.next().await.unwrap_or_default(),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,160 @@
+//! The loop of a worker: claim, run, and in the end let go in order (TASK-55, TASK-57).
+
+use std::sync::Arc;
+
+use hankweave_runtime::Shutdown;
+use hankweave_runtime::world::World;
+use hankweave_task_model::{Holder, TaskError};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::job::{Job, JobEnd};
+use super::lease::Lease;
+use super::options::WorkerOptions;
+use super::orphans::Guardian;
+use crate::coordinator::{Claim, Coordinator, Hold};
+use crate::layers::Layers;
+
+/// A worker.
+#[derive(Debug, Clone)]
+pub struct Worker {
+    pub(super) coordinator: Arc<dyn Coordinator>,
+    pub(super) layers: Layers,
+    pub(super) world: World,
+    pub(super) options: Arc<WorkerOptions>,
+}
+
+/// What a worker has done in its life.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Worked {
+    /// Tasks that completed.
+    pub completed: u64,
+    /// Tasks that failed.
+    pub failed: u64,
+    /// Tasks that were called off.
+    pub cancelled: u64,
+    /// Tasks that wait again, because this worker was stopped.
+    pub requeued: u64,
+    /// Tasks that others have taken over.
+    pub lost: u64,
+}
+
+impl Worked {
+    fn count(&mut self, end: JobEnd) {
+        let number = match end {
+            JobEnd::Completed => &mut self.completed,
+            JobEnd::Failed => &mut self.failed,
+            JobEnd::Cancelled => &mut self.cancelled,
+            JobEnd::Requeued => &mut self.requeued,
+            JobEnd::Lost => &mut self.lost,
+        };
+        *number += 1;
+    }
+}
+
+impl Worker {
+    /// A worker on these tasks, whose files are beneath the root of `layers`.
+    #[must_use]
+    pub fn new(
+        coordinator: Arc<dyn Coordinator>,
+        layers: Layers,
+        world: World,
+        options: WorkerOptions,
+    ) -> Self {
+        Self {
+            coordinator,
+            layers,
+            world,
+            options: Arc::new(options),
+        }
+    }
+
+    /// Works until it is asked to stop, or, if it is to work once, until nothing is left to do. When it is asked, its runs are stopped in order, and their
+    /// tasks wait for a worker again.
+    ///
+    /// # Errors
+    ///
+    /// Returns what the registry says, unless it is away and may come back.
+    pub async fn work(&self, shutdown: &Shutdown) -> Result<Worked, TaskError> {
+        let mut worked = Worked::default();
+        let mut jobs = JoinSet::new();
+        let mut changes = self.coordinator.changes();
+        let ended = loop {
+            let looked = match shutdown.cause() {
+                Some(_) => break Ok(()),
+                None => self.fill(&mut jobs, shutdown).await,
+            };
+            match looked {
+                Ok(()) if self.options.once && jobs.is_empty() => break Ok(()),
+                Ok(()) => {}
+                Err(TaskError::LockBackendUnavailable(why)) => {
+                    tracing::warn!(%why, "the registry is away; trying again");
+                }
+                Err(error) => break Err(error),
+            }
+            tokio::select! {
+                Some(end) = jobs.join_next() => worked.count(ended_job(end)),
+                () = changes.next() => {}
+                () = sleep(self.options.look) => {}
+                () = shutdown.requested() => {}
+            }
+        };
+        while let Some(end) = jobs.join_next().await {
+            worked.count(ended_job(end));
+        }
+        ended.map(|()| worked)
+    }
+
+    /// Claims as many tasks as there is room for.
+    async fn fill(&self, jobs: &mut JoinSet<JobEnd>, shutdown: &Shutdown) -> Result<(), TaskError> {
+        if jobs.len() < self.options.jobs {
+            self.guardian().look().await?;
+        }
+        while jobs.len() < self.options.jobs {
+            let asked = Instant::now();
+            let holder = self.holder();
+            let lease = self.options.lease;
+            let claim = Claim {
+                owner: None,
+                hold: Hold {
+                    holder,
+                    lease: Some(lease),
+                },
+            };
+            let Some(claimed) = self.coordinator.claim(claim).await? else {
+                break;
+            };
+            let Some(held) = claimed.held else { break };
+            let id = claimed.row.id().clone();
+            let coordinator = Arc::clone(&self.coordinator);
+            let lease = Lease::keep(coordinator, id, &held, asked, (lease, self.options.look));
+            let job = Job::new(self.clone(), claimed.row, lease, shutdown.clone());
+            jobs.spawn(job.work());
+        }
+        Ok(())
+    }
+
+    fn guardian(&self) -> Guardian<'_> {
+        Guardian {
+            coordinator: &self.coordinator,
+            layers: &self.layers,
+            holder: self.holder(),
+            lease: self.options.lease,
+            orphan_after: self.options.orphan_after,
+            orphans: self.options.orphans,
+        }
+    }
+
+    /// A scope that nobody else has.
+    fn holder(&self) -> Holder {
+        Holder::new(format!("lifecycle:{}", self.options.name), self.world.ids.nonce())
+    }
+}
+
+fn ended_job(end: Result<JobEnd, tokio::task::JoinError>) -> JobEnd {
+    match end {
+        Ok(end) => end,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => JobEnd::Lost,
+    }
+}

@@ -1,0 +1,50 @@
+//! What the registry says, written into the files of the task (TASK-53).
+
+use hankweave_task_model::registry::TaskRow;
+use hankweave_task_model::{LogEntry, TaskError};
+
+use crate::coordinator::Coordinator;
+use crate::layers::{LayerError, TaskFiles};
+
+/// Writes those lines of the registry that the log of the task lacks, and the status into its state, under the lock with this token. Returns the number of
+/// the last line that is written.
+///
+/// # Errors
+///
+/// Returns the error of the registry or of the files; what was not written is written by the next call.
+pub async fn publish(
+    coordinator: &dyn Coordinator,
+    files: &TaskFiles,
+    row: &TaskRow,
+    token: Option<u64>,
+) -> Result<u64, LayerError> {
+    let lines = coordinator.log_lines(row.id().clone(), row.written_seq).await?;
+    let status = row.record.status();
+    files
+        .run(move |files| {
+            let behind = match lines.is_empty() {
+                true => Default::default(),
+                false => files.log_seqs()?,
+            };
+            let is_lacking = |line: &&LogEntry| line.seq.is_none_or(|seq| !behind.contains(&seq));
+            let lacking: Vec<LogEntry> = lines.iter().filter(is_lacking).cloned().collect();
+            let known = files.load_state()?;
+            if known.is_none_or(|state| state.status != status) {
+                files.update_state(token, |state| state.status = status)?;
+            }
+            files.append_log(&lacking)
+        })
+        .await?;
+    Ok(row.log_seq)
+}
+
+/// Whether this says that the task is no longer ours.
+pub(super) fn is_lost(error: &TaskError) -> bool {
+    matches!(
+        error,
+        TaskError::LockTimeout { .. }
+            | TaskError::StaleToken { .. }
+            | TaskError::VersionConflict { .. }
+            | TaskError::TaskNotFound(_)
+    )
+}

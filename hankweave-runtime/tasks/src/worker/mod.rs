@@ -1,0 +1,22 @@
+//! A worker: claims pending tasks and runs their hanks, each as a process of its own under a lease (TASK-52 to TASK-58).
+//!
+//! It asks only the [`Coordinator`](crate::Coordinator), so that it does not matter where tasks are kept. What a task is to do stands in its metadata
+//! ([`Order`]); what it has come to goes into its [`layers`](crate::layers).
+
+mod child;
+mod claims;
+mod job;
+mod lease;
+mod lines;
+mod mirror;
+mod options;
+mod order;
+mod orphans;
+mod progress;
+#[cfg(test)]
+mod tests;
+
+pub use claims::{Worked, Worker};
+pub use mirror::publish;
+pub use options::{Orphans, WorkerOptions};
+pub use order::Order;

@@ -1,0 +1,59 @@
+//! How a worker works.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What becomes of a task whose worker is gone (TASK-56).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Orphans {
+    /// It waits for a worker again, unless it was tried so often already; then it fails.
+    Requeue {
+        /// The most tries of one task.
+        tries: u32,
+    },
+    /// It fails, and somebody has to resume it.
+    Fail,
+    /// It stays as it is.
+    Leave,
+}
+
+/// How a worker works.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// What it calls itself.
+    pub name: String,
+    /// So many tasks at once, at least one.
+    pub jobs: usize,
+    /// How long a task is its own without a renewal, at least a few times what the registry takes to answer.
+    pub lease: Duration,
+    /// Whether it ends when nothing is left to do.
+    pub once: bool,
+    /// How long a task of a worker that is gone stays unchanged before it is an orphan.
+    pub orphan_after: Duration,
+    /// What becomes of such a task.
+    pub orphans: Orphans,
+    /// The program that runs a hank: `hankweave` itself.
+    pub program: PathBuf,
+    /// How long a run may take to stop in order before it is killed.
+    pub grace: Duration,
+    /// How often it looks, without a hint, whether there is something to do.
+    pub look: Duration,
+}
+
+impl WorkerOptions {
+    /// The usual ones: one task at a time, a lease of 30 s, orphans after five minutes, which wait again up to five times.
+    #[must_use]
+    pub fn new(name: impl Into<String>, program: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            jobs: 1,
+            lease: Duration::from_secs(30),
+            once: false,
+            orphan_after: Duration::from_secs(5 * 60),
+            orphans: Orphans::Requeue { tries: 5 },
+            program: program.into(),
+            grace: Duration::from_secs(15),
+            look: Duration::from_secs(1),
+        }
+    }
+}

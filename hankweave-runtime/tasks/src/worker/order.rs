@@ -1,0 +1,107 @@
+//! What a task is to do, as its metadata hold it.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Where the order stands in the metadata.
+const KEY: &str = "run";
+
+/// What a worker is to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// The hank, as an absolute path on the machine of the worker.
+    pub hank: PathBuf,
+    /// What its agents may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<PathBuf>,
+    /// More arguments of `hankweave run`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
+}
+
+impl Order {
+    /// Writes it into metadata.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of serde for a path that is not UTF-8 text.
+    pub fn put_into(&self, metadata: &mut Map<String, Value>) -> serde_json::Result<()> {
+        metadata.insert(KEY.to_owned(), serde_json::to_value(self)?);
+        Ok(())
+    }
+
+    /// Reads it from metadata.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with it, for people.
+    pub fn read(metadata: &Map<String, Value>) -> Result<Self, String> {
+        let value = metadata
+            .get(KEY)
+            .ok_or_else(|| format!("its metadata have no `{KEY}`, which names a hank"))?;
+        let order: Self = serde_json::from_value(value.clone())
+            .map_err(|error| format!("`{KEY}` in its metadata: {error}"))?;
+        match order.hank.is_absolute() {
+            true => Ok(order),
+            false => Err(format!("`{KEY}.hank` in its metadata is no absolute path")),
+        }
+    }
+
+    /// The arguments with which it is run in this directory.
+    #[must_use]
+    pub fn command_line(&self, execution: &Path) -> Vec<std::ffi::OsString> {
+        let mut arguments = vec!["run".into(), self.hank.clone().into_os_string()];
+        arguments.extend(["-e".into(), execution.as_os_str().to_owned()]);
+        arguments.extend(["--headless".into(), "--json".into()]);
+        if let Some(data) = &self.data {
+            arguments.extend(["--data".into(), data.clone().into_os_string()]);
+        }
+        arguments.extend(self.arguments.iter().map(Into::into));
+        arguments
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_order_comes_back_from_the_metadata_or_says_what_is_wrong() {
+        let order = Order {
+            hank: "/h".into(),
+            data: Some("/d".into()),
+            arguments: vec!["--agent".into(), "scripted".into()],
+        };
+        let mut metadata = Map::new();
+        assert!(Order::read(&metadata).unwrap_err().contains("no `run`"));
+        order.put_into(&mut metadata).unwrap();
+        assert_eq!(Order::read(&metadata).unwrap(), order);
+        let line = order.command_line(Path::new("/w"));
+        assert_eq!(
+            line,
+            [
+                "run",
+                "/h",
+                "-e",
+                "/w",
+                "--headless",
+                "--json",
+                "--data",
+                "/d",
+                "--agent",
+                "scripted"
+            ]
+        );
+        for (wrong, why) in [
+            (json!({}), "missing field `hank`"),
+            (json!({"hank": "h"}), "no absolute path"),
+        ] {
+            metadata.insert(KEY.into(), wrong);
+            assert!(Order::read(&metadata).unwrap_err().contains(why));
+        }
+    }
+}

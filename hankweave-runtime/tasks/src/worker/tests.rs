@@ -1,0 +1,344 @@
+//! Workers whose runs are real processes: a script stands in for `hankweave`.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hankweave_core::id::{AgentId, TaskId};
+use hankweave_runtime::world::World;
+use hankweave_runtime::{Shutdown, StopCause};
+use hankweave_task_model::registry::{Change, NewTask, TaskRow};
+use hankweave_task_model::task::{Start, TaskStatus, TaskTransition};
+use hankweave_task_model::{Holder, LogQuery, TaskState};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::coordinator::{Claim, Coordinator, Create, Hold, Release};
+use crate::layers::{Layers, TaskFiles};
+use crate::memory::Memory;
+
+/// A codon that begins and ends well, as `hankweave run --json` tells it.
+const CODON: &str = r#"echo '{"type":"codon.started","data":{"codonId":"draft"}}'
+echo '{"type":"codon.completed","data":{"codonId":"draft","success":true,"cost":0.25,"duration":7}}'
+"#;
+
+struct Stage {
+    folder: tempfile::TempDir,
+    coordinator: Arc<dyn Coordinator>,
+    files: TaskFiles,
+    worker: Worker,
+}
+
+/// One task, and a worker whose runs do what `script` says.
+async fn stage(script: &str, change: impl FnOnce(&mut WorkerOptions)) -> Stage {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("hankweave");
+    std::fs::write(&program, format!("#!/bin/sh\n{script}")).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+    let world = World::real();
+    let coordinator: Arc<dyn Coordinator> = Arc::new(Memory::new(world.clock.clone()));
+    let layers = Layers::new(world.clone(), folder.path().join("root"));
+    let mut task = NewTask::new(TaskId::new("report-7").unwrap());
+    let order = Order {
+        hank: folder.path().join("hank"),
+        data: None,
+        arguments: Vec::new(),
+    };
+    order.put_into(&mut task.metadata).unwrap();
+    coordinator.create(Create { task, hold: None }).await.unwrap();
+    let mut options = WorkerOptions::new("w1", program);
+    options.lease = Duration::from_millis(600);
+    options.look = Duration::from_millis(20);
+    options.grace = Duration::from_secs(5);
+    options.orphan_after = Duration::ZERO;
+    options.once = true;
+    change(&mut options);
+    Stage {
+        files: layers.task(TaskId::new("report-7").unwrap()),
+        worker: Worker::new(coordinator.clone(), layers, world, options),
+        folder,
+        coordinator,
+    }
+}
+
+impl Stage {
+    async fn row(&self) -> TaskRow {
+        self.coordinator
+            .task(self.files.id().clone())
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    fn state(&self) -> TaskState {
+        self.files.load_state().unwrap().unwrap()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let logs = self.files.load_log(&LogQuery::default()).unwrap();
+        assert_eq!(logs.broken, 0);
+        logs.entries.into_iter().map(|entry| entry.message).collect()
+    }
+
+    /// Lets the worker work beside what the test does, which tells it when to stop, if it is told.
+    async fn beside<T>(&self, act: impl AsyncFnOnce(&Shutdown) -> T) -> (Worked, T) {
+        let shutdown = Shutdown::new();
+        let (worked, acted) = tokio::join!(self.worker.work(&shutdown), act(&shutdown));
+        (worked.unwrap(), acted)
+    }
+
+    /// Waits until the run has made this file.
+    async fn until(&self, name: &str) {
+        while !self.folder.path().join(name).exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn status(&self) -> (TaskStatus, Value) {
+        let row = self.row().await;
+        (row.record.status(), serde_json::to_value(&row).unwrap())
+    }
+}
+
+/// Says that it lives, and ends as told by SIGTERM, with a word about it.
+fn until_terminated(folder: &str) -> String {
+    format!(
+        "trap 'echo > {folder}/terminated; exit 143' TERM\necho > {folder}/started\nwhile :; do sleep 0.01; done\n"
+    )
+}
+
+// covers: TASK-53, TASK-54, TASK-55
+#[tokio::test]
+async fn a_task_is_claimed_run_and_completed_with_what_it_did() {
+    let stage = stage(&format!("{CODON}echo \"$*\" > args\necho well >&2"), |_| {}).await;
+    let (worked, ()) = stage.beside(async |_| ()).await;
+    assert_eq!(
+        worked,
+        Worked {
+            completed: 1,
+            ..Worked::default()
+        }
+    );
+    let (status, row) = stage.status().await;
+    assert_eq!((status, &row["agentId"]), (TaskStatus::Completed, &json!("w1")));
+    let result = &row["result"];
+    assert_eq!(
+        (
+            &result["success"],
+            &result["data"]["exitCode"],
+            &result["data"]["lastLines"]
+        ),
+        (&json!(true), &json!(0), &json!(["well"]))
+    );
+    let state = stage.state();
+    assert_eq!(
+        (state.status, &state.data["cost"], &state.data["codons"][0]["id"]),
+        (TaskStatus::Completed, &json!(0.25), &json!("draft"))
+    );
+    assert_eq!(state.data["result"]["success"], true);
+    let expected = [
+        "Task created",
+        "Task started by agent w1",
+        "Codon draft started",
+        "Codon draft completed",
+        "Task completed successfully",
+    ];
+    assert_eq!(stage.lines(), expected);
+    let checkpoints = stage.files.checkpoints().unwrap().valid;
+    assert_eq!(checkpoints[0].description, "codon draft completed");
+    let workspace = stage.files.path().join("workspace");
+    let args = std::fs::read_to_string(workspace.join("args")).unwrap();
+    let hank = stage.folder.path().join("hank");
+    let workspace = workspace.canonicalize().unwrap();
+    assert_eq!(
+        args.trim(),
+        format!(
+            "run {} -e {} --headless --json",
+            hank.display(),
+            workspace.display()
+        )
+    );
+    assert!(stage.coordinator.held().await.unwrap().is_empty());
+    assert!(stage.coordinator.unwritten(9).await.unwrap().is_empty());
+}
+
+// covers: TASK-55
+#[tokio::test]
+async fn a_run_that_fails_fails_its_task_and_says_why() {
+    let stage = stage("echo 'error: no ink' >&2; exit 1", |_| {}).await;
+    let (worked, ()) = stage.beside(async |_| ()).await;
+    assert_eq!(worked.failed, 1);
+    let (status, row) = stage.status().await;
+    assert_eq!(
+        (status, &row["error"]),
+        (
+            TaskStatus::Failed,
+            &json!("the run has ended with 1: error: no ink")
+        )
+    );
+    assert_eq!(stage.state().data["result"]["data"]["exitCode"], 1);
+}
+
+// covers: TASK-55
+#[tokio::test]
+async fn a_task_without_a_hank_fails_and_harms_no_other() {
+    let stage = stage("exit 0", |_| {}).await;
+    let task = NewTask::new(TaskId::new("empty").unwrap());
+    stage
+        .coordinator
+        .create(Create { task, hold: None })
+        .await
+        .unwrap();
+    let (worked, ()) = stage.beside(async |_| ()).await;
+    assert_eq!((worked.completed, worked.failed), (1, 1));
+}
+
+// covers: TASK-57
+#[tokio::test]
+async fn a_task_that_is_called_off_is_stopped_in_order() {
+    let stage = stage("", |_| {}).await;
+    let folder = stage.folder.path().display().to_string();
+    std::fs::write(
+        stage.folder.path().join("hankweave"),
+        format!("#!/bin/sh\n{}", until_terminated(&folder)),
+    )
+    .unwrap();
+    let (worked, ()) = stage
+        .beside(async |_| {
+            stage.until("started").await;
+            stage
+                .coordinator
+                .request_cancel(stage.files.id().clone())
+                .await
+                .unwrap();
+        })
+        .await;
+    assert_eq!(worked.cancelled, 1);
+    assert!(stage.folder.path().join("terminated").exists());
+    assert_eq!(stage.status().await.0, TaskStatus::Cancelled);
+    assert_eq!(stage.state().data["result"]["status"], "cancelled");
+}
+
+// covers: TASK-57
+#[tokio::test]
+async fn a_worker_that_is_stopped_lets_its_task_wait_for_another() {
+    let stage = stage("", |options| options.once = false).await;
+    let folder = stage.folder.path().display().to_string();
+    std::fs::write(
+        stage.folder.path().join("hankweave"),
+        format!("#!/bin/sh\n{}", until_terminated(&folder)),
+    )
+    .unwrap();
+    let (worked, ()) = stage
+        .beside(async |shutdown| {
+            stage.until("started").await;
+            shutdown.request(StopCause::Terminate);
+        })
+        .await;
+    assert_eq!(worked.requeued, 1);
+    assert!(stage.folder.path().join("terminated").exists());
+    let (status, row) = stage.status().await;
+    assert_eq!((status, &row["attempt"]), (TaskStatus::Pending, &json!(2)));
+    assert!(stage.coordinator.held().await.unwrap().is_empty());
+}
+
+// covers: TASK-52, TASK-56
+#[tokio::test]
+async fn a_worker_that_loses_its_task_stops_the_run_and_writes_nothing_more() {
+    let stage = stage("", |options| options.orphans = Orphans::Leave).await;
+    let folder = stage.folder.path().display().to_string();
+    std::fs::write(
+        stage.folder.path().join("hankweave"),
+        format!("#!/bin/sh\n{}", until_terminated(&folder)),
+    )
+    .unwrap();
+    let (worked, before) = stage
+        .beside(async |_| {
+            stage.until("started").await;
+            assert_eq!(
+                stage
+                    .coordinator
+                    .emergency_clean_up("lifecycle:w1".into())
+                    .await
+                    .unwrap(),
+                1
+            );
+            (stage.row().await, stage.state(), stage.lines())
+        })
+        .await;
+    assert_eq!(worked.lost, 1);
+    assert!(stage.folder.path().join("terminated").exists());
+    assert_eq!((stage.row().await, stage.state(), stage.lines()), before);
+    let mut worker = stage.worker.clone();
+    let mut options = WorkerOptions::clone(&worker.options);
+    (options.name, options.orphans) = ("w2".into(), Orphans::Requeue { tries: 5 });
+    std::fs::write(
+        stage.folder.path().join("hankweave"),
+        format!("#!/bin/sh\n{CODON}"),
+    )
+    .unwrap();
+    worker.options = Arc::new(options);
+    assert_eq!(worker.work(&Shutdown::new()).await.unwrap().completed, 1);
+    let (status, row) = stage.status().await;
+    assert_eq!(
+        (status, &row["attempt"], &row["agentId"]),
+        (TaskStatus::Completed, &json!(2), &json!("w2"))
+    );
+}
+
+// covers: TASK-56
+#[tokio::test]
+async fn a_task_that_was_orphaned_too_often_fails() {
+    for orphans in [Orphans::Requeue { tries: 1 }, Orphans::Fail] {
+        let stage = stage(CODON, |options| options.orphans = orphans).await;
+        let hold = Hold {
+            holder: Holder::new("lifecycle:gone", "1"),
+            lease: Some(Duration::from_secs(60)),
+        };
+        let claimed = stage
+            .coordinator
+            .claim(Claim {
+                owner: None,
+                hold: hold.clone(),
+            })
+            .await
+            .unwrap()
+            .unwrap();
+        let start = TaskTransition::Start(Start {
+            agent_id: AgentId::new("gone").unwrap(),
+        });
+        let change = Change {
+            id: stage.files.id().clone(),
+            expected_version: 1,
+            token: claimed.held.unwrap().token,
+            steps: vec![start],
+        };
+        stage.coordinator.change(change).await.unwrap();
+        // With a living lease it is nobody's orphan, however old.
+        assert_eq!(stage.beside(async |_| ()).await.0, Worked::default());
+        assert_eq!(stage.status().await.0, TaskStatus::Running);
+        let release = Release {
+            resource: "task:report-7".into(),
+            holder: hold.holder,
+            written: None,
+        };
+        stage.coordinator.release(release).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert_eq!(stage.beside(async |_| ()).await.0, Worked::default());
+        let (status, row) = stage.status().await;
+        assert_eq!((status, &row["error"]), (TaskStatus::Failed, &json!("ORPHANED")));
+        assert_eq!(
+            stage.lines(),
+            ["Task created", "Task started by agent gone", "Task failed"]
+        );
+    }
+}
+
+// covers: TASK-58
+#[tokio::test]
+async fn a_workspace_that_is_still_held_is_waited_for() {
+    let script = "test -e tried && exit 0; echo > tried; exit 75";
+    let stage = stage(script, |_| {}).await;
+    let (worked, ()) = stage.beside(async |_| ()).await;
+    assert_eq!(worked.completed, 1);
+}
